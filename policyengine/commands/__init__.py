@@ -1,0 +1,2 @@
+"""The command line: one file a command, thin. Exit codes: see `policyengine.commands.main`.
+"""

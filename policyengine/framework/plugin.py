@@ -1,0 +1,125 @@
+"""The extension points a plugin may implement, as columns.
+
+A plugin is one immutable object: its name, its arguments, a method an extension point. Where kube-scheduler's
+plugins judge one node at a time, ours judge *rows* of the node table. One method serves the full and the
+incremental case: after a placement or an event it is asked again for just the rows that changed.
+
+Rules a plugin obeys, so that its columns may be kept and shared:
+1. `filter` and `score` are functions of (state, snapshot rows) only; `state` is a function of the pod's
+   `signature` and the snapshot.
+2. Two pods with equal signatures get equal verdicts and raw scores.
+3. A row's value changes only when something named by `reads` changes in that row; a plugin whose rows depend on
+   others' (topology, inter-pod affinity) says so in `touched`.
+4. No clock, no randomness, no mutation of the snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from enum import Flag, auto
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyengine.framework.events import ClusterEventWithHint
+from policyengine.framework.status import Rows, State, Status, Verdicts
+
+if TYPE_CHECKING:
+    from policyengine.cluster.pod_info import PodInfo
+    from policyengine.cluster.snapshot import Snapshot
+
+MAX_NODE_SCORE = 100
+Scores = NDArray[np.int64]
+
+
+class Reads(Flag):
+    """Which parts of a node's row a plugin reads; a change to another part leaves its column as it is."""
+
+    NOTHING = 0
+    NODE = auto()
+    """The Node object: labels, taints, allocatable, images, spec, conditions."""
+    PODS = auto()
+    """What stands on the node: requested, pod count, host ports, its pods."""
+
+
+@runtime_checkable
+class Plugin(Protocol):
+    """What every plugin has."""
+
+    @property
+    def name(self) -> str:
+        """The plugin's name, or the rule's, as it appears in rejections and metrics."""
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        """The changes that can turn a rejection by this plugin; empty for one that never rejects."""
+
+
+@runtime_checkable
+class PreEnqueuePlugin(Plugin, Protocol):
+    """Asked before a pod may enter the active queue."""
+
+    def pre_enqueue(self, pod: PodInfo) -> Status:
+        """SUCCESS, or the reason why the pod is gated."""
+
+
+@runtime_checkable
+class FilterPlugin(Plugin, Protocol):
+    """Says which nodes may hold a pod. Its PreFilter and Filter are one: `pre_filter` prepares `filter`."""
+
+    @property
+    def reads(self) -> Reads:
+        """Which parts of a row `filter` reads."""
+
+    def signature(self, pod: PodInfo) -> Hashable:
+        """What this plugin reads of the pod."""
+
+    def pre_filter(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, State]:
+        """Prepare for the pod. SKIP: every node passes. A rejection refuses the pod outright.
+
+        The state may stay in use for all pods of the signature for as long as the column is kept.
+        """
+
+    def filter(self, state: State, snapshot: Snapshot, rows: Rows) -> Verdicts:
+        """Judge `rows`: `int16[len(rows)]` and the refusals it points at."""
+
+
+@runtime_checkable
+class ScorePlugin(Plugin, Protocol):
+    """Ranks the nodes that passed every filter."""
+
+    @property
+    def reads(self) -> Reads:
+        """Which parts of a row `score` reads."""
+
+    def signature(self, pod: PodInfo) -> Hashable:
+        """What this plugin reads of the pod."""
+
+    def pre_score(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, State]:
+        """Prepare for the pod. SKIP: the plugin has no score for it. Depends on no feasible set."""
+
+    def score(self, state: State, snapshot: Snapshot, rows: Rows) -> NDArray[np.generic]:
+        """The raw scores of `rows`, before normalisation: int64, or float64 where `normalize` wants it."""
+
+    def normalize(self, state: State, scores: NDArray[np.generic]) -> Scores:
+        """Map the raw scores of all feasible nodes to 0..100, `int64[feasible]`. Must not write to `scores`."""
+
+
+@runtime_checkable
+class FeasibleScorePlugin(ScorePlugin, Protocol):
+    """A score whose raw values depend on which nodes are feasible; it is computed anew for each decision."""
+
+    def pre_score_feasible(
+        self, pod: PodInfo, snapshot: Snapshot, feasible: Rows
+    ) -> tuple[Status, State]:
+        """Prepare for the pod on exactly these feasible rows; replaces `pre_score`."""
+
+
+@runtime_checkable
+class TopologyPlugin(Plugin, Protocol):
+    """A filter or score whose row depends on pods elsewhere. Its state is maintained, not recounted."""
+
+    def touched(self, state: State, snapshot: Snapshot, since: int) -> Rows | None:
+        """Bring `state` up to date with the snapshot and name the rows whose value may have changed since
+        journal position `since` (`snapshot.pod_journal`); None means all rows.
+        """

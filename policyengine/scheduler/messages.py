@@ -1,0 +1,213 @@
+"""The core's whole vocabulary: messages in (past tense), actions out (imperatives).
+
+A log of (now, message) pairs reproduces every decision: nothing else reaches the core. Messages carry decoded
+objects; actions carry names and texts, so that the runner needs no knowledge of the core's tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from policyengine.cluster.objects import Node, Pod
+from policyengine.framework.profile import Profile
+
+
+@dataclass(frozen=True, slots=True)
+class NodeObserved:
+    """A node was added or changed, by a list or a watch; the core tells which."""
+
+    node: Node
+
+
+@dataclass(frozen=True, slots=True)
+class NodeDeleted:
+    """A node is gone."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class PodObserved:
+    """A pod was added or changed, by a list, a watch, or a `ReadPod`."""
+
+    pod: Pod
+
+
+@dataclass(frozen=True, slots=True)
+class PodDeleted:
+    """A pod is gone. An empty `uid` means whichever pod has the name."""
+
+    namespace: str
+    name: str
+    uid: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectObserved:
+    """An object of another kind (`Namespace`, `Service`, `PersistentVolumeClaim`, …) was added or changed."""
+
+    kind: str
+    object: object
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectDeleted:
+    """An object of another kind is gone."""
+
+    kind: str
+    namespace: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class CacheSynced:
+    """Every list of the start is in: cycles may begin."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileReplaced:
+    """A policy was loaded or replaced; takes effect before the next cycle."""
+
+    profile: Profile
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileRemoved:
+    """No policy serves this scheduler name any more; its pods wait."""
+
+    scheduler_name: str
+
+
+class BindFailure(Enum):
+    """Why the API server did not bind, as far as the core acts on it."""
+
+    CONFLICT = "Conflict"
+    """409: assigned already, gated, deleting, or another UID; the truth arrives by the watch."""
+    NOT_FOUND = "NotFound"
+    """404: the pod is gone."""
+    REFUSED = "Refused"
+    """403, 422 and other lasting answers: back off and tell the user."""
+    OVERLOADED = "Overloaded"
+    """429, 500, 503: nothing happened, try again after a while."""
+
+
+@dataclass(frozen=True, slots=True)
+class BindSucceeded:
+    """The binding was created."""
+
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class BindFailed:
+    """The binding was refused; nothing was changed on the server."""
+
+    uid: str
+    failure: BindFailure
+    message: str
+    retry_after: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class BindUnknown:
+    """The request's outcome is unknown (time-out, lost connection): the reservation stays until it is known."""
+
+    uid: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPodFailed:
+    """The answer to a `ReadPod` never came; the core asks again after a while."""
+
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """Time passed: expire backoffs, flush what waited too long, time out gangs."""
+
+
+@dataclass(frozen=True, slots=True)
+class CyclesRequested:
+    """Run up to `limit` scheduling cycles."""
+
+    limit: int
+
+
+Message = (
+    NodeObserved
+    | NodeDeleted
+    | PodObserved
+    | PodDeleted
+    | ObjectObserved
+    | ObjectDeleted
+    | CacheSynced
+    | ProfileReplaced
+    | ProfileRemoved
+    | BindSucceeded
+    | BindFailed
+    | BindUnknown
+    | ReadPodFailed
+    | Tick
+    | CyclesRequested
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Bind:
+    """Create the binding of a pod to a node."""
+
+    uid: str
+    namespace: str
+    name: str
+    node: str
+    policy_hash: str
+    annotations: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PatchPodCondition:
+    """Set the pod's PodScheduled condition to False, and its nominated node where one is named."""
+
+    uid: str
+    namespace: str
+    name: str
+    reason: str
+    """`Unschedulable`, `SchedulerError` or `SchedulingGated`."""
+    message: str
+    observed_generation: int = 0
+    nominated_node_name: str | None = None
+    """None leaves the field alone, an empty string clears it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordEvent:
+    """Write an Event about a pod, worded as kube-scheduler words it."""
+
+    uid: str
+    namespace: str
+    name: str
+    resource_version: str
+    type: str
+    """`Normal` or `Warning`."""
+    reason: str
+    """`Scheduled`, `FailedScheduling`, `Preempted`."""
+    action: str
+    """`Binding`, `Scheduling`, `Preempting`."""
+    note: str
+    scheduler_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPod:
+    """Read one pod from the server; answer with `PodObserved`, `PodDeleted` or `ReadPodFailed`."""
+
+    uid: str
+    namespace: str
+    name: str
+
+
+Action = Bind | PatchPodCondition | RecordEvent | ReadPod

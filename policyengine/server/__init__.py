@@ -1,0 +1,2 @@
+"""What others call over HTTP: extender, webhook, metrics, web page.
+"""

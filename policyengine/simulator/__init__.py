@@ -1,0 +1,2 @@
+"""Stand-ins for a cluster: the embedded API server, the kubelet, virtual time, scenarios.
+"""
