@@ -1,0 +1,125 @@
+"""The types of expressions, and their shapes.
+
+A type says what a value is; a shape says how many there are of it at once: one for the decision (SCALAR), one a
+node (NODE), one a pod of the cluster (POD). Vectorising and hoisting fall out of the shape: whatever is SCALAR
+is computed once, whatever is NODE is a column.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+
+
+class Kind(Enum):
+    """The constructors of types; the values are the names a user writes and reads."""
+
+    BOOL = "bool"
+    INT = "int"
+    DOUBLE = "double"
+    STRING = "string"
+    TIMESTAMP = "timestamp"
+    DURATION = "duration"
+    CPU = "cpu"
+    MEMORY = "memory"
+    STORAGE = "storage"
+    LIST = "list"
+    MAP = "map"
+    OPTIONAL = "optional"
+    OBJECT = "object"
+    """A thing with fields: pod, node, container, … (`Type.name` says which)."""
+    NULL = "null_type"
+    TYPE = "type"
+    BYTES = "bytes"
+    UINT = "uint"
+    DYN = "dyn"
+    """Not known before evaluation: `policyengine.evaluate` only; a policy has none."""
+    ERROR = "error"
+    """Already reported; silences what follows from it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """A type: a constructor, its arguments (list: element; map: key, value; optional: content), a name for objects."""
+
+    kind: Kind
+    args: tuple[Type, ...] = ()
+    name: str = ""
+
+    def __str__(self) -> str:
+        if self.kind is Kind.OBJECT:
+            return self.name
+        if self.args:
+            return f"{self.kind.value}({', '.join(map(str, self.args))})"
+        return self.kind.value
+
+    @property
+    def is_quantity(self) -> bool:
+        """Whether the type has a Kubernetes dimension (cpu, memory, storage)."""
+        return self.kind in QUANTITIES
+
+    @property
+    def is_number(self) -> bool:
+        """Whether the type is int or double."""
+        return self.kind in (Kind.INT, Kind.DOUBLE)
+
+
+QUANTITIES = frozenset({Kind.CPU, Kind.MEMORY, Kind.STORAGE})
+
+BOOL = Type(Kind.BOOL)
+INT = Type(Kind.INT)
+DOUBLE = Type(Kind.DOUBLE)
+STRING = Type(Kind.STRING)
+TIMESTAMP = Type(Kind.TIMESTAMP)
+DURATION = Type(Kind.DURATION)
+CPU = Type(Kind.CPU)
+MEMORY = Type(Kind.MEMORY)
+STORAGE = Type(Kind.STORAGE)
+NULL = Type(Kind.NULL)
+DYN = Type(Kind.DYN)
+ERROR = Type(Kind.ERROR)
+
+
+def list_of(element: Type) -> Type:
+    """`list(T)`."""
+    return Type(Kind.LIST, (element,))
+
+
+def map_of(key: Type, value: Type) -> Type:
+    """`map(K, V)`."""
+    return Type(Kind.MAP, (key, value))
+
+
+def optional_of(content: Type) -> Type:
+    """`optional(T)`."""
+    return Type(Kind.OPTIONAL, (content,))
+
+
+def object_of(name: str) -> Type:
+    """A thing with fields, by its name in the schema."""
+    return Type(Kind.OBJECT, (), name)
+
+
+class Shape(IntEnum):
+    """How many values an expression has in one decision. Ordered: a whole takes the largest shape of its parts."""
+
+    SCALAR = 0
+    """One: literals, params, everything of the pod being placed, of the cluster, of now."""
+    NODE = 1
+    """One a node: a column over the rows of the node table."""
+    POD = 2
+    """One a pod of the cluster: the body of a comprehension over a pods list, grouped by row or domain."""
+
+
+class Reach(IntEnum):
+    """What the value may change with, from least to most; decides what is hoisted and what is kept.
+
+    CONSTANT: literals, params, `policy`. POD: the pod being placed (its signature). CLUSTER: `cluster`, `now`,
+    aggregates over all nodes or pods. NODE_FIXED: the Node object. NODE_CHANGING: what stands on the node.
+    """
+
+    CONSTANT = 0
+    POD = 1
+    CLUSTER = 2
+    NODE_FIXED = 3
+    NODE_CHANGING = 4
