@@ -109,9 +109,7 @@ class ScorePlugin(Plugin, Protocol):
 class FeasibleScorePlugin(ScorePlugin, Protocol):
     """A score whose raw values depend on which nodes are feasible; it is computed anew for each decision."""
 
-    def pre_score_feasible(
-        self, pod: PodInfo, snapshot: Snapshot, feasible: Rows
-    ) -> tuple[Status, State]:
+    def pre_score_feasible(self, pod: PodInfo, snapshot: Snapshot, feasible: Rows) -> tuple[Status, State]:
         """Prepare for the pod on exactly these feasible rows; replaces `pre_score`."""
 
 

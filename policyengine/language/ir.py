@@ -98,8 +98,10 @@ class Local(Expr):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call(Expr):
-    """An overload of the function table (`functions.FUNCTIONS[function]`), operators included (`_+_`, `_<_`, `!_`, `-_`,
-    `@in`). The overload follows from the argument types; a method's target is its first argument."""
+    """An overload of the function table (`functions.FUNCTIONS`), operators included (`_+_`, `_<_`, `!_`, `-_`, `@in`).
+
+    The overload follows from the argument types; a method's target is its first argument.
+    """
 
     function: str
     args: tuple[Expr, ...]
@@ -150,10 +152,10 @@ class Fold(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comprehension(Expr):
-    """A macro over a list (or a map's keys). `condition` is map's and filter's test, `body` what is collected or tested.
+    """A macro over a list (or a map's keys). `condition` is map's test, `body` what is collected or tested.
 
-    `variables` holds one name, or two for the two-variable forms. When the source is a list of pods or nodes of the
-    cluster the body has shape POD or NODE and the whole compiles to a grouped column operation.
+    `variables` holds one name, or two for the two-variable forms. When the source is a list of pods or nodes of
+    the cluster the body has shape POD or NODE and the whole compiles to a grouped column operation.
     """
 
     fold: Fold

@@ -1,0 +1,25 @@
+"""policyengine: a Kubernetes scheduler whose behaviour is a text file.
+
+The Python interface. Names are loaded on first use, so that `import policyengine` costs nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from policyengine.compiler.compile import PolicyError, compile_policy
+    from policyengine.version import __version__
+
+_HOMES = {
+    "PolicyError": "policyengine.compiler.compile",
+    "compile_policy": "policyengine.compiler.compile",
+    "__version__": "policyengine.version",
+}
+
+__all__ = ["PolicyError", "__version__", "compile_policy"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module `policyengine` has no attribute `{name}`")
+    return getattr(import_module(_HOMES[name]), name)
