@@ -4,15 +4,17 @@ VENV   := .venv
 PYTHON ?= python3
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: setup demo test lint types contracts unit format clean
+.PHONY: setup demo test lint types contracts unit lock format clean
 
 setup: $(STAMP)
 
-$(STAMP): pyproject.toml
+$(STAMP): pyproject.toml requirements.lock
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "policyengine needs Python 3.11 or newer; set PYTHON=python3.x")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	$(PIP) --require-hashes -r requirements.lock
+	$(PIP) --no-deps --no-build-isolation -e .
 	touch $(STAMP)
 
 demo: setup
@@ -32,6 +34,10 @@ contracts: setup
 
 unit: setup
 	$(BIN)/pytest -n auto
+
+lock:           # needs uv; the lock names no index, so it works with whichever one you use
+	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
+	  --no-header --no-annotate -o requirements.lock
 
 format: setup
 	$(BIN)/ruff check --fix .

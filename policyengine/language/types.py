@@ -49,9 +49,8 @@ class Type:
     def __str__(self) -> str:
         if self.kind is Kind.OBJECT:
             return self.name
-        if self.args:
-            return f"{self.kind.value}({', '.join(map(str, self.args))})"
-        return self.kind.value
+        arguments = f"({', '.join(map(str, self.args))})" if self.args else ""
+        return f"{self.kind.value}{arguments}"
 
     @property
     def is_quantity(self) -> bool:
