@@ -1,0 +1,141 @@
+"""Growable columns, interned values, and the journal of changed rows: the parts a node table is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from hashlib import blake2b
+from typing import Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+V = TypeVar("V", bound=Hashable)
+Rows = NDArray[np.int64]
+"""Row numbers, ascending, without repetition: `int64[m]`."""
+
+ABSENT = -1
+"""The id of a value that is not there."""
+
+JOURNAL_LIMIT = 1 << 16
+_START = 64
+
+
+def stable_hash(text: str) -> int:
+    """64 bits of BLAKE2b: the same in every process and on every machine, unlike `hash`."""
+    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big")
+
+
+class Journal:
+    """Which rows changed, in order. Readers remember a position and ask what came since.
+
+    Memory is bounded: beyond `JOURNAL_LIMIT` entries the older half is forgotten, and whoever stands before it
+    is told to compute everything again.
+    """
+
+    __slots__ = ("_entries", "_first", "position", "row_count")
+
+    def __init__(self) -> None:
+        self._entries: list[int] = []
+        self._first = 0
+        self.position = 0
+        """The position a reader remembers after it has seen everything so far."""
+        self.row_count = 0
+        """How many rows the table has now; rows beyond are not reported."""
+
+    def append(self, row: int) -> None:
+        """Note a change of `row`."""
+        self._entries.append(row)
+        self.position += 1
+        if len(self._entries) > JOURNAL_LIMIT:
+            half = JOURNAL_LIMIT // 2
+            del self._entries[:half]
+            self._first += half
+
+    def forget(self) -> None:
+        """Send every reader back to computing everything, as after row numbers or ids have new meanings."""
+        self._entries.clear()
+        self.position += 1
+        self._first = self.position
+
+    def since(self, position: int) -> Rows | None:
+        """The rows changed since `position` that still exist; None: unknown, everything may have changed.
+
+        A reader whose column is shorter than the table finds the new rows among them.
+        """
+        if position < self._first or position > self.position:
+            return None
+        changed = self._entries[position - self._first :]
+        if not changed:
+            return np.empty(0, dtype=np.int64)
+        rows = np.array(sorted(set(changed)), dtype=np.int64)
+        if rows[-1] >= self.row_count:
+            rows = rows[rows < self.row_count]
+        return rows
+
+
+class Interner(Generic[V]):
+    """Values numbered from 0 in order of arrival."""
+
+    __slots__ = ("_ids", "values")
+
+    def __init__(self) -> None:
+        self._ids: dict[V, int] = {}
+        self.values: list[V] = []
+
+    def id_of(self, value: V) -> int:
+        """The number of a value, given now where it has none."""
+        found = self._ids.get(value)
+        if found is None:
+            found = self._ids[value] = len(self.values)
+            self.values.append(value)
+        return found
+
+    def find(self, value: V) -> int:
+        """The number of a value, `ABSENT` where it never came."""
+        return self._ids.get(value, ABSENT)
+
+
+def grown(column: NDArray[np.generic], size: int, fill: int = 0) -> NDArray[np.generic]:
+    """A copy with room for at least `size` rows, at least doubled."""
+    capacity = max(_START, 2 * len(column), size)
+    larger = np.full(capacity, fill, dtype=column.dtype)
+    larger[: len(column)] = column
+    return larger
+
+
+class EncodedColumn(Generic[V]):
+    """One attribute of every row, as numbers: `ids[row]` points into `values`, or is `ABSENT`."""
+
+    __slots__ = ("_interner", "_read", "ids")
+
+    def __init__(self, read: Callable[[int], V | None], rows: int) -> None:
+        self._read = read
+        self._interner: Interner[V] = Interner()
+        self.ids: NDArray[np.int32] = np.full(max(rows, _START), ABSENT, dtype=np.int32)
+        for row in range(rows):
+            self.refresh(row)
+
+    @property
+    def values(self) -> list[V]:
+        """The values by id; some may stand in no row any more."""
+        return self._interner.values
+
+    def find(self, value: V) -> int:
+        """The id of a value, `ABSENT` where no row ever had it."""
+        return self._interner.find(value)
+
+    def refresh(self, row: int) -> None:
+        """Read the row's value again."""
+        if row >= len(self.ids):
+            self.ids = np.asarray(grown(self.ids, row + 1, ABSENT), dtype=np.int32)
+        value = self._read(row)
+        self.ids[row] = ABSENT if value is None else self._interner.id_of(value)
+
+    def rebuild_if_stale(self, rows: int) -> bool:
+        """Number the values anew where most stand in no row any more; ids change. True where that happened."""
+        if len(self.values) <= max(1024, 4 * rows):
+            return False
+        self._interner = Interner()
+        for row in range(rows):
+            self.refresh(row)
+        return True

@@ -1,0 +1,172 @@
+"""The columns of the node table, and how they grow and move: storage and accessors, no meaning of events.
+
+Columns handed out are views of `[:n]`: read-only by convention, stale after the next change.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyengine.cluster.derived import DerivedColumns
+from policyengine.cluster.journal import grown
+from policyengine.cluster.node_objects import Node, Taint
+from policyengine.cluster.requests import CPU, EPHEMERAL_STORAGE, MEMORY
+
+Int64 = NDArray[np.int64]
+Bool = NDArray[np.bool_]
+_FIXED = (
+    "_name_hash",
+    "_allowed_pods",
+    "_pod_count",
+    "_nonzero_cpu",
+    "_nonzero_memory",
+    "_unschedulable",
+    "_ready",
+    "_created_at",
+)
+
+
+class NodeColumns:
+    """One value a node in each column; rows 0..n-1 are in use."""
+
+    def __init__(self) -> None:
+        self.n = 0
+        """The number of nodes, and of rows."""
+        self.objects: list[Node] = []
+        self.resources: list[str] = [CPU, MEMORY, EPHEMERAL_STORAGE]
+        """Every resource ever offered or asked for: cpu, memory, ephemeral-storage, then in order of arrival."""
+        self._room = 0
+        self._name_hash = np.zeros(0, np.uint64)
+        self._allowed_pods: Int64 = np.zeros(0, np.int64)
+        self._pod_count: Int64 = np.zeros(0, np.int64)
+        self._nonzero_cpu: Int64 = np.zeros(0, np.int64)
+        self._nonzero_memory: Int64 = np.zeros(0, np.int64)
+        self._unschedulable: Bool = np.zeros(0, np.bool_)
+        self._ready: Bool = np.zeros(0, np.bool_)
+        self._created_at = np.zeros(0, np.float64)
+        self._allocatable: dict[str, Int64] = {name: np.zeros(0, np.int64) for name in self.resources}
+        self._requested: dict[str, Int64] = {name: np.zeros(0, np.int64) for name in self.resources}
+        self.derived = DerivedColumns(self.objects)
+
+    @property
+    def name_hash(self) -> NDArray[np.uint64]:
+        """`stable_hash` of each name: `uint64[n]`."""
+        return self._name_hash[: self.n]
+
+    @property
+    def allowed_pods(self) -> Int64:
+        """How many pods a node takes: `int64[n]`."""
+        return self._allowed_pods[: self.n]
+
+    @property
+    def pod_count(self) -> Int64:
+        """How many pods stand on it: `int64[n]`."""
+        return self._pod_count[: self.n]
+
+    @property
+    def nonzero_requested_cpu(self) -> Int64:
+        """Millicores, a container without a request counting 100: `int64[n]`."""
+        return self._nonzero_cpu[: self.n]
+
+    @property
+    def nonzero_requested_memory(self) -> Int64:
+        """Bytes, a container without a request counting 200Mi: `int64[n]`."""
+        return self._nonzero_memory[: self.n]
+
+    @property
+    def unschedulable(self) -> Bool:
+        """Cordoned: `bool[n]`."""
+        return self._unschedulable[: self.n]
+
+    @property
+    def ready(self) -> Bool:
+        """Condition Ready is True: `bool[n]`."""
+        return self._ready[: self.n]
+
+    @property
+    def created_at(self) -> NDArray[np.float64]:
+        """Seconds since the epoch, 0.0 where unknown: `float64[n]`."""
+        return self._created_at[: self.n]
+
+    def allocatable(self, resource: str) -> Int64:
+        """What nodes offer, millicores for cpu, else whole units: `int64[n]`; zeros for an unknown resource."""
+        column = self._allocatable.get(resource)
+        return np.zeros(self.n, np.int64) if column is None else column[: self.n]
+
+    def requested(self, resource: str) -> Int64:
+        """What the pods on each node ask for, in the same units: `int64[n]`."""
+        column = self._requested.get(resource)
+        return np.zeros(self.n, np.int64) if column is None else column[: self.n]
+
+    def capacity(self, resource: str) -> Int64:
+        """The nodes' capacity, `pods` included, in the same units: `int64[n]`."""
+        return self.derived.capacity(resource)
+
+    def label_ids(self, key: str) -> NDArray[np.int32]:
+        """The label's value on each node as an index into `label_values(key)`, -1 absent: `int32[n]`."""
+        return self.derived.ids("label", key)
+
+    def label_values(self, key: str) -> list[str]:
+        """The label's values by id."""
+        return self.derived.values("label", key)
+
+    def annotation_ids(self, key: str) -> NDArray[np.int32]:
+        """As `label_ids`, for annotations."""
+        return self.derived.ids("annotation", key)
+
+    def annotation_values(self, key: str) -> list[str]:
+        """The annotation's values by id."""
+        return self.derived.values("annotation", key)
+
+    def condition_ids(self, kind: str) -> NDArray[np.int32]:
+        """The status (`True`, `False`, `Unknown`) of a condition, as `label_ids`."""
+        return self.derived.ids("condition", kind)
+
+    def condition_values(self, kind: str) -> list[str]:
+        """The statuses by id."""
+        return self.derived.values("condition", kind)
+
+    def condition(self, kind: str) -> Bool:
+        """Whether the condition is True: `bool[n]`."""
+        return self.derived.equals("condition", kind, "True")
+
+    @property
+    def taint_ids(self) -> NDArray[np.int32]:
+        """Each node's taints as an index into `taint_sets`: `int32[n]`."""
+        return self.derived.taints.ids[: self.n]
+
+    @property
+    def taint_sets(self) -> list[tuple[Taint, ...]]:
+        """The different lists of taints, as nodes give them."""
+        return self.derived.taints.values
+
+    def _copy_row(self, source: int, target: int) -> None:
+        for name in _FIXED:
+            column = getattr(self, name)
+            column[target] = column[source]
+        for amounts in (*self._allocatable.values(), *self._requested.values()):
+            amounts[target] = amounts[source]
+
+    def _clear(self, row: int) -> None:
+        """Make a row ready for the next node to come."""
+        for name in _FIXED:
+            getattr(self, name)[row] = 0
+        for amounts in (*self._allocatable.values(), *self._requested.values()):
+            amounts[row] = 0
+
+    def _requested_column(self, name: str) -> Int64:
+        column = self._requested.get(name)
+        if column is None:
+            self.resources.append(name)
+            self._allocatable[name] = np.zeros(self._room, np.int64)
+            column = self._requested[name] = np.zeros(self._room, np.int64)
+        return column
+
+    def _grow(self, size: int) -> None:
+        for name in _FIXED:
+            setattr(self, name, grown(getattr(self, name), size))
+        for columns in (self._allocatable, self._requested):
+            for resource, column in columns.items():
+                columns[resource] = np.asarray(grown(column, size), dtype=np.int64)
+        self._room = len(self._pod_count)

@@ -1,0 +1,56 @@
+"""Nodes as the API sends them: only the fields that scheduling, or a policy, reads."""
+
+from __future__ import annotations
+
+import msgspec
+
+from policyengine.cluster.metadata import ObjectMeta, Quantities, Wire
+
+
+class Taint(Wire, frozen=True):
+    """A taint: NoSchedule, PreferNoSchedule or NoExecute."""
+
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class NodeSpec(Wire, frozen=True):
+    """`unschedulable` is what `kubectl cordon` sets."""
+
+    unschedulable: bool = False
+    taints: tuple[Taint, ...] = ()
+    provider_id: str = ""
+
+
+class NodeCondition(Wire, frozen=True):
+    """A condition such as Ready or MemoryPressure; heartbeat times are not read."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+
+
+class ContainerImage(Wire, frozen=True):
+    """An image on the node, under all its names."""
+
+    names: tuple[str, ...] = ()
+    size_bytes: int = 0
+
+
+class NodeStatus(Wire, frozen=True):
+    """What the node offers."""
+
+    capacity: Quantities = msgspec.field(default_factory=dict)
+    allocatable: Quantities | None = None
+    conditions: tuple[NodeCondition, ...] = ()
+    images: tuple[ContainerImage, ...] = ()
+    declared_features: tuple[str, ...] = ()
+
+
+class Node(Wire, frozen=True):
+    """A node as decoded."""
+
+    metadata: ObjectMeta
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()

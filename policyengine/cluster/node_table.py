@@ -1,0 +1,206 @@
+"""The node table: what scheduling reads of every node, as columns.
+
+Invariants:
+1. Dense: rows 0..n-1 are exactly the nodes known. A deleted node's row is taken by the last one; both journals
+   note it. Row numbers mean nothing beyond one generation, and no answer may depend on them.
+2. `requested`, `pod_count`, `ports` and `pods_on` are sums over exactly the pods on the row.
+3. Whatever changed in a row is in a journal: `node_journal` for the Node object, `pod_journal` for what stands on
+   it. A row that came, or was moved into, is in both.
+4. Columns handed out are views of `[:n]`: read-only by convention, stale after the next change.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+
+import msgspec
+
+from policyengine.cluster.inverted import ImageIndex, PortIndex
+from policyengine.cluster.journal import Journal, Rows, stable_hash
+from policyengine.cluster.node_columns import Int64, NodeColumns
+from policyengine.cluster.node_objects import ContainerImage, Node
+from policyengine.cluster.offer import offer_of
+from policyengine.cluster.pod_info import PodInfo, seconds_or_none
+
+
+class NodeTable(NodeColumns):
+    """All nodes, as columns. Only `ClusterView` writes to it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+        self.row_of: dict[str, int] = {}
+        self.node_journal = Journal()
+        self.pod_journal = Journal()
+        self.images = ImageIndex()
+        self.ports = PortIndex()
+        self._pods: list[dict[str, PodInfo]] = []
+        self._problems: list[str | None] = []
+
+    def image_sizes(self, name: str) -> Int64:
+        """The image's size in bytes on each node, 0 where it is not: `int64[n]`."""
+        return self.images.sizes(name, self.n)
+
+    def image_node_count(self, name: str) -> int:
+        """How many nodes have the image."""
+        return len(self.images.holders(name))
+
+    def port_users(self, ip: str, protocol: str, port: int) -> Mapping[int, int]:
+        """Row -> number of pods with exactly this host port."""
+        return self.ports.users(ip, protocol, port)
+
+    def port_conflicts(self, ip: str, protocol: str, port: int) -> Rows:
+        """The rows where the host port cannot be had."""
+        return self.ports.conflicts(ip, protocol, port)
+
+    def pods_on(self, row: int) -> Mapping[str, PodInfo]:
+        """UID -> pod, of those bound to or assumed on the node."""
+        return self._pods[row]
+
+    def problem(self, row: int) -> str | None:
+        """Why the node can hold nothing: no allocatable, or a malformed one."""
+        return self._problems[row]
+
+    def set_node(self, node: Node) -> int:
+        """Add a node, or replace the object of the one with its name; returns the row."""
+        row = self.row_of.get(node.metadata.name)
+        if row is None:
+            row = self._new_row(node)
+        else:
+            old = self.objects[row]
+            if old.status.images != node.status.images:
+                self.images.remove(row, old.status.images)
+                node = self._with_shared_images(row, node)
+            elif node.status.images:
+                node = _with_images(node, old.status.images)
+            self.objects[row] = node
+        self._write_node(row, node)
+        self.node_journal.append(row)
+        self._rebuild_stale()
+        return row
+
+    def remove_node(self, name: str) -> dict[str, PodInfo]:
+        """Take a node out; returns the pods that stood on it."""
+        row = self.row_of[name]
+        pods = self._pods[row]
+        for info in pods.values():
+            if info.shape.host_ports:
+                self.ports.remove(row, info.shape.host_ports)
+        self.images.remove(row, self.objects[row].status.images)
+        last = self.n - 1
+        if row != last:
+            self._move(last, row)
+        self._clear(last)
+        del self.row_of[name]
+        for column in (self.names, self.objects, self._pods, self._problems):
+            column.pop()
+        self._set_count(last)
+        for journal in (self.node_journal, self.pod_journal):
+            journal.append(row)
+        return pods
+
+    def add_pod(self, row: int, info: PodInfo) -> None:
+        """Count a pod on a node."""
+        self._pods[row][info.uid] = info
+        shape = info.shape
+        for name, amount in shape.amounts:
+            self._requested_column(name)[row] += amount
+        self._pod_count[row] += 1
+        self._nonzero_cpu[row] += shape.nonzero_cpu
+        self._nonzero_memory[row] += shape.nonzero_memory
+        if shape.host_ports:
+            self.ports.add(row, shape.host_ports)
+        self.pod_journal.append(row)
+
+    def remove_pod(self, row: int, info: PodInfo) -> None:
+        """Count a pod out; it must be on the row, with this shape."""
+        del self._pods[row][info.uid]
+        shape = info.shape
+        for name, amount in shape.amounts:
+            self._requested[name][row] -= amount
+        self._pod_count[row] -= 1
+        self._nonzero_cpu[row] -= shape.nonzero_cpu
+        self._nonzero_memory[row] -= shape.nonzero_memory
+        if shape.host_ports:
+            self.ports.remove(row, shape.host_ports)
+        self.pod_journal.append(row)
+
+    def replace_pod(self, row: int, old: PodInfo, new: PodInfo) -> None:
+        """Put a pod's newer form in the place of the older."""
+        if old.shape is new.shape:
+            self._pods[row][new.uid] = new
+            self.pod_journal.append(row)
+        else:
+            self.remove_pod(row, old)
+            self.add_pod(row, new)
+
+    def restore_order(self, row: int, order: Mapping[str, PodInfo]) -> None:
+        """Bring the pods of a row into the order they had in `order`, which holds the same pods."""
+        self._pods[row] = {uid: self._pods[row][uid] for uid in order}
+
+    def _new_row(self, node: Node) -> int:
+        row = self.n
+        if row >= self._room:
+            self._grow(row + 1)
+        name = sys.intern(node.metadata.name)
+        self.names.append(name)
+        self.row_of[name] = row
+        self.objects.append(node)
+        self.objects[row] = self._with_shared_images(row, node)
+        self._pods.append({})
+        self._problems.append(None)
+        self._set_count(row + 1)
+        self._name_hash[row] = stable_hash(name)
+        self.pod_journal.append(row)
+        return row
+
+    def _with_shared_images(self, row: int, node: Node) -> Node:
+        if not node.status.images:
+            return node
+        images = self.images.shared(node.status.images)
+        self.images.add(row, images)
+        return _with_images(node, images)
+
+    def _write_node(self, row: int, node: Node) -> None:
+        offer = offer_of(node)
+        self._problems[row] = offer.problem
+        self._allowed_pods[row] = offer.pods
+        for name in offer.amounts:
+            self._requested_column(name)
+        for name, column in self._allocatable.items():
+            column[row] = offer.amounts.get(name, 0)
+        self._unschedulable[row] = node.spec.unschedulable
+        self._ready[row] = any(c.type == "Ready" and c.status == "True" for c in node.status.conditions)
+        self._created_at[row] = seconds_or_none(node.metadata.creation_timestamp) or 0.0
+        self.derived.refresh(row)
+
+    def _move(self, source: int, target: int) -> None:
+        """Bring the last row to where a node was deleted."""
+        self._copy_row(source, target)
+        node = self.objects[source]
+        self.images.remove(source, node.status.images)
+        self.images.add(target, node.status.images)
+        for info in self._pods[source].values():
+            self.ports.remove(source, info.shape.host_ports)
+            self.ports.add(target, info.shape.host_ports)
+        self.names[target] = self.names[source]
+        self.objects[target] = node
+        self._pods[target] = self._pods[source]
+        self._problems[target] = self._problems[source]
+        self.row_of[self.names[target]] = target
+        self.derived.refresh(target)
+
+    def _set_count(self, count: int) -> None:
+        self.n = self.node_journal.row_count = self.pod_journal.row_count = count
+
+    def _rebuild_stale(self) -> None:
+        """Ids that get a new meaning make every reader compute everything again."""
+        if self.derived.rebuild_if_stale():
+            self.node_journal.forget()
+            self.pod_journal.forget()
+
+
+def _with_images(node: Node, images: tuple[ContainerImage, ...]) -> Node:
+    status = msgspec.structs.replace(node.status, images=images)
+    return msgspec.structs.replace(node, status=status)

@@ -1,0 +1,316 @@
+"""Kubernetes objects, decoded: one place to import every kind from, and the way from JSON to them.
+
+Rules: only fields that are read are decoded; unknown fields are ignored; a JSON null is an absent field, as Go
+takes it; a field of the wrong type is an `ObjectError` that names the object and the field. Quantities stay
+text: a malformed one must not make its object disappear.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, TypeVar
+
+import msgspec
+
+from policyengine.cluster.affinity_objects import (
+    Affinity,
+    NodeAffinity,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    PodAffinity,
+    PodAffinityTerm,
+    PodAntiAffinity,
+    PreferredSchedulingTerm,
+    TopologySpreadConstraint,
+    WeightedPodAffinityTerm,
+)
+from policyengine.cluster.metadata import (
+    LabelSelector,
+    LabelSelectorRequirement,
+    ObjectMeta,
+    OwnerReference,
+    Quantities,
+    Wire,
+)
+from policyengine.cluster.node_objects import (
+    ContainerImage,
+    Node,
+    NodeCondition,
+    NodeSpec,
+    NodeStatus,
+    Taint,
+)
+from policyengine.cluster.pod_objects import (
+    Container,
+    ContainerPort,
+    ContainerState,
+    ContainerStatus,
+    Pod,
+    PodCondition,
+    PodResourceClaim,
+    PodSpec,
+    PodStatus,
+    ResourceClaimName,
+    ResourceClaimStatus,
+    Resources,
+    SchedulingGate,
+    SchedulingGroup,
+    TerminatedState,
+    Toleration,
+)
+from policyengine.cluster.storage_objects import (
+    CSIDriver,
+    CSIDriverSpec,
+    CSINode,
+    CSINodeDriver,
+    CSINodeSpec,
+    CSIPersistentVolume,
+    CSIStorageCapacity,
+    LocalVolume,
+    ObjectReference,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PersistentVolumeClaimSpec,
+    PersistentVolumeClaimStatus,
+    PersistentVolumeSpec,
+    PersistentVolumeStatus,
+    StorageClass,
+    TopologySelectorLabel,
+    TopologySelectorTerm,
+    VolumeAttachment,
+    VolumeAttachmentSource,
+    VolumeAttachmentSpec,
+    VolumeAttachmentStatus,
+    VolumeNodeAffinity,
+    VolumeNodeResources,
+    VolumeResources,
+)
+from policyengine.cluster.volume_objects import (
+    AWSElasticBlockStore,
+    AzureDisk,
+    CinderVolume,
+    CSIVolume,
+    EphemeralVolume,
+    GCEPersistentDisk,
+    ImageVolume,
+    ISCSIVolume,
+    PersistentVolumeClaimVolume,
+    PortworxVolume,
+    RBDVolume,
+    Volume,
+    VSphereVolume,
+)
+from policyengine.cluster.workload_objects import (
+    ConfigMap,
+    Lease,
+    LeaseSpec,
+    Namespace,
+    PodDisruptionBudget,
+    PodDisruptionBudgetSpec,
+    PodDisruptionBudgetStatus,
+    PodGroup,
+    PodGroupSpec,
+    PodGroupStatus,
+    ReplicaSet,
+    ReplicationController,
+    ReplicationControllerSpec,
+    SelectorSpec,
+    Service,
+    ServiceSpec,
+    StatefulSet,
+)
+
+T = TypeVar("T", bound=Wire)
+
+KINDS: Mapping[str, type[Wire]] = {
+    kind.__name__: kind
+    for kind in (
+        Pod,
+        Node,
+        Namespace,
+        Service,
+        ReplicationController,
+        ReplicaSet,
+        StatefulSet,
+        PodDisruptionBudget,
+        PersistentVolumeClaim,
+        PersistentVolume,
+        StorageClass,
+        CSINode,
+        CSIDriver,
+        CSIStorageCapacity,
+        VolumeAttachment,
+        ConfigMap,
+        PodGroup,
+        Lease,
+    )
+}
+"""Kind -> struct, for the kinds that can be decoded."""
+
+_decoders: dict[type[Wire], msgspec.json.Decoder[Any]] = {}
+
+
+class ObjectError(ValueError):
+    """An object cannot be read; the message names it, the field, and what to do."""
+
+
+def decode(kind: type[T], raw: bytes | Mapping[str, object]) -> T:
+    """Decode JSON text, or JSON already parsed, into `kind`; raises `ObjectError`."""
+    try:
+        if not isinstance(raw, bytes | bytearray | memoryview):
+            return msgspec.convert(raw, kind)
+        decoder = _decoders.get(kind)
+        if decoder is None:
+            decoder = _decoders[kind] = msgspec.json.Decoder(kind)
+        result: T = decoder.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return _decode_again(kind, raw, error)
+    return result
+
+
+def _decode_again(kind: type[T], raw: bytes | Mapping[str, object], first: Exception) -> T:
+    """The slow way, taken only after a failure: nulls away, and a message worth reading."""
+    plain: object = raw
+    try:
+        if isinstance(raw, bytes | bytearray | memoryview):
+            plain = msgspec.json.decode(raw)
+        return msgspec.convert(_without_nulls(plain), kind)
+    except (msgspec.ValidationError, TypeError) as error:
+        raise ObjectError(_complaint(kind, plain, str(error))) from None
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise ObjectError(f"a {kind.__name__} is not valid JSON ({first}); read it again") from None
+    except RecursionError:
+        raise ObjectError(f"a {kind.__name__} is nested too deeply; it was left out") from None
+
+
+def _without_nulls(value: object) -> object:
+    if isinstance(value, Mapping):
+        return {key: _without_nulls(inner) for key, inner in value.items() if inner is not None}
+    if isinstance(value, list):
+        return [_without_nulls(inner) for inner in value]
+    return value
+
+
+def _complaint(kind: type[Wire], plain: object, problem: str) -> str:
+    metadata = plain.get("metadata") if isinstance(plain, Mapping) else None
+    name = ""
+    if isinstance(metadata, Mapping):
+        name = "/".join(str(metadata[part]) for part in ("namespace", "name") if metadata.get(part))
+    what, _, where = problem.partition(" - at `")
+    field = where.rstrip("`").removeprefix("$.").removeprefix("$")
+    subject = f"{kind.__name__} `{name}`" if name else f"a {kind.__name__} without a name"
+    place = f"field `{field}`: " if field else ""
+    return f"{subject}: {place}{what[:1].lower()}{what[1:]}; correct the object"
+
+
+def parse_time(text: str | None) -> float | None:
+    """RFC 3339, as metav1.Time and MicroTime write it -> seconds since the epoch; None where there is no time."""
+    if not text:
+        return None
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        raise ObjectError(f"`{text}` is not a time; write it as 2026-01-05T18:30:00Z") from None
+
+
+__all__ = [
+    "KINDS",
+    "AWSElasticBlockStore",
+    "Affinity",
+    "AzureDisk",
+    "CSIDriver",
+    "CSIDriverSpec",
+    "CSINode",
+    "CSINodeDriver",
+    "CSINodeSpec",
+    "CSIPersistentVolume",
+    "CSIStorageCapacity",
+    "CSIVolume",
+    "CinderVolume",
+    "ConfigMap",
+    "Container",
+    "ContainerImage",
+    "ContainerPort",
+    "ContainerState",
+    "ContainerStatus",
+    "EphemeralVolume",
+    "GCEPersistentDisk",
+    "ISCSIVolume",
+    "ImageVolume",
+    "LabelSelector",
+    "LabelSelectorRequirement",
+    "Lease",
+    "LeaseSpec",
+    "LocalVolume",
+    "Namespace",
+    "Node",
+    "NodeAffinity",
+    "NodeCondition",
+    "NodeSelector",
+    "NodeSelectorRequirement",
+    "NodeSelectorTerm",
+    "NodeSpec",
+    "NodeStatus",
+    "ObjectError",
+    "ObjectMeta",
+    "ObjectReference",
+    "OwnerReference",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
+    "PersistentVolumeClaimSpec",
+    "PersistentVolumeClaimStatus",
+    "PersistentVolumeClaimVolume",
+    "PersistentVolumeSpec",
+    "PersistentVolumeStatus",
+    "Pod",
+    "PodAffinity",
+    "PodAffinityTerm",
+    "PodAntiAffinity",
+    "PodCondition",
+    "PodDisruptionBudget",
+    "PodDisruptionBudgetSpec",
+    "PodDisruptionBudgetStatus",
+    "PodGroup",
+    "PodGroupSpec",
+    "PodGroupStatus",
+    "PodResourceClaim",
+    "PodSpec",
+    "PodStatus",
+    "PortworxVolume",
+    "PreferredSchedulingTerm",
+    "Quantities",
+    "RBDVolume",
+    "ReplicaSet",
+    "ReplicationController",
+    "ReplicationControllerSpec",
+    "ResourceClaimName",
+    "ResourceClaimStatus",
+    "Resources",
+    "SchedulingGate",
+    "SchedulingGroup",
+    "SelectorSpec",
+    "Service",
+    "ServiceSpec",
+    "StatefulSet",
+    "StorageClass",
+    "Taint",
+    "TerminatedState",
+    "Toleration",
+    "TopologySelectorLabel",
+    "TopologySelectorTerm",
+    "TopologySpreadConstraint",
+    "VSphereVolume",
+    "Volume",
+    "VolumeAttachment",
+    "VolumeAttachmentSource",
+    "VolumeAttachmentSpec",
+    "VolumeAttachmentStatus",
+    "VolumeNodeAffinity",
+    "VolumeNodeResources",
+    "VolumeResources",
+    "WeightedPodAffinityTerm",
+    "decode",
+    "parse_time",
+]

@@ -1,0 +1,67 @@
+"""What a node offers: its allocatable and capacity as the scheduler counts them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from policyengine import quantity
+from policyengine.cluster.node_objects import Node
+from policyengine.cluster.requests import CPU, EPHEMERAL_STORAGE, MEMORY, is_scalar
+from policyengine.quantity import QuantityError
+
+LIMIT = 1 << 62
+"""The largest amount a node is taken to offer: differences with what is requested stay within int64."""
+
+PODS = "pods"
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """Millicores for cpu, whole units for the rest; `pods` is kept apart."""
+
+    amounts: Mapping[str, int]
+    pods: int
+    problem: str | None = None
+
+
+_NOTHING: Mapping[str, int] = {}
+
+
+def offer_of(node: Node) -> Offer:
+    """The node's allocatable. One that is absent or malformed offers nothing, and `problem` says why."""
+    written = node.status.allocatable
+    if not written:
+        return Offer(_NOTHING, 0, f"node `{node.metadata.name}` has no allocatable; its kubelet has yet to report it")
+    try:
+        amounts = {name: _amount(name, text) for name, text in written.items()}
+    except QuantityError as error:
+        return Offer(_NOTHING, 0, f"node `{node.metadata.name}`: allocatable {error}")
+    pods = amounts.pop(PODS, 0)
+    return Offer({name: amount for name, amount in amounts.items() if counted(name)}, pods)
+
+
+def capacity_of(node: Node) -> Mapping[str, int]:
+    """The node's capacity, `pods` included; what cannot be read is left out."""
+    result = {}
+    for name, text in node.status.capacity.items():
+        try:
+            result[name] = _amount(name, text)
+        except QuantityError:
+            continue
+    return result
+
+
+def counted(name: str) -> bool:
+    """Whether the scheduler counts this resource at all."""
+    return name in (CPU, MEMORY, EPHEMERAL_STORAGE) or is_scalar(name)
+
+
+def _amount(name: str, text: str | int | float) -> int:
+    try:
+        amount = quantity.milli_value(text) if name == CPU else quantity.value(text)
+    except QuantityError as error:
+        raise QuantityError(f"`{name}`: {error}") from None
+    if amount < 0:
+        raise QuantityError(f"`{name}`: `{text}` is negative; write an amount of 0 or more")
+    return min(amount, LIMIT)

@@ -1,0 +1,185 @@
+"""`PodInfo`: one pod as the cluster view keeps it, its spec shared through `PodShape`.
+
+Only `ClusterView` writes to a `PodInfo`, and only to `state`, `node_name` and `nominated_node_name`. An update
+from the API makes a new one, so that an old one stays what it was.
+"""
+
+from __future__ import annotations
+
+import sys
+from enum import Enum
+
+import msgspec
+
+from policyengine.cluster.metadata import ObjectMeta, OwnerReference
+from policyengine.cluster.objects import ObjectError, parse_time
+from policyengine.cluster.pod_objects import Pod, PodCondition, PodStatus, ResourceClaimStatus
+from policyengine.cluster.pod_shape import ANY_IP, HostPort, PodShape, normalized_image_name, shape_of
+from policyengine.cluster.requests import Requests
+from policyengine.cluster.sharing import shared, shared_map
+
+
+class PodState(Enum):
+    """Where a pod stands; `ClusterView` has the transitions."""
+
+    PENDING = "pending"
+    ASSUMED = "assumed"
+    BOUND = "bound"
+    GONE = "gone"
+
+
+class PodInfo:
+    """A pod, as small as it can be kept."""
+
+    __slots__ = (
+        "annotations",
+        "conditions",
+        "created_at",
+        "deleting",
+        "finished",
+        "generation",
+        "labels",
+        "name",
+        "namespace",
+        "node_name",
+        "nominated_node_name",
+        "owner_references",
+        "phase",
+        "priority",
+        "resource_claims",
+        "resource_version",
+        "restarts",
+        "scheduled_at",
+        "shape",
+        "started_at",
+        "state",
+        "uid",
+    )
+
+    def __init__(self, pod: Pod) -> None:
+        metadata, spec, status = pod.metadata, pod.spec, pod.status
+        self.shape: PodShape = shape_of(spec, status)
+        self.uid: str = metadata.uid or f"{metadata.namespace}/{metadata.name}"
+        """The UID; for a pod that never was on a server, its key."""
+        self.name: str = metadata.name
+        self.namespace: str = sys.intern(metadata.namespace)
+        self.labels: dict[str, str] = shared_map(metadata.labels)
+        self.annotations: dict[str, str] = shared_map(metadata.annotations)
+        self.owner_references: tuple[OwnerReference, ...] = shared(metadata.owner_references)
+        self.resource_version: str = metadata.resource_version
+        self.generation: int = metadata.generation
+        self.created_at: float = seconds_or_none(metadata.creation_timestamp) or 0.0
+        """Seconds since the epoch; 0.0 where unknown."""
+        self.deleting: bool = metadata.deletion_timestamp is not None
+        self.priority: int = spec.priority or 0
+        self.node_name: str = sys.intern(spec.node_name)
+        """The node it is bound to or assumed on; "" while pending."""
+        self.nominated_node_name: str = sys.intern(status.nominated_node_name)
+        self.phase: str = sys.intern(status.phase)
+        self.finished: bool = status.phase in ("Succeeded", "Failed")
+        self.state: PodState = PodState.BOUND if spec.node_name else PodState.PENDING
+        self.started_at: float | None = seconds_or_none(status.start_time)
+        self.scheduled_at: float | None = None
+        self.restarts: int = 0
+        self.conditions: tuple[PodCondition, ...] = ()
+        """PodScheduled, DisruptionTarget and PodResizePending, without times."""
+        self.resource_claims: tuple[ResourceClaimStatus, ...] = status.resource_claim_statuses
+        if status is not _UNKNOWN:
+            self._read(status)
+
+    def _read(self, status: PodStatus) -> None:
+        self.restarts = sum(cs.restart_count for cs in status.container_statuses)
+        kept = [condition for condition in status.conditions if condition.type in _CONDITIONS_KEPT]
+        for condition in kept:
+            if condition.type == "PodScheduled" and condition.status == "True":
+                self.scheduled_at = seconds_or_none(condition.last_transition_time)
+        if kept:
+            self.conditions = shared(tuple(_timeless(condition) for condition in kept))
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def scheduler_name(self) -> str:
+        """The scheduler the pod asks for."""
+        return self.shape.spec.scheduler_name
+
+    @property
+    def requests(self) -> Requests:
+        """What the pod asks for."""
+        return self.shape.requests
+
+    @property
+    def owner(self) -> OwnerReference | None:
+        """The controller that manages the pod."""
+        return next((owner for owner in self.owner_references if owner.controller), None)
+
+    @property
+    def problem(self) -> str | None:
+        """Why the pod is refused outright, such as a malformed quantity."""
+        return self.shape.problem
+
+    @property
+    def pod(self) -> Pod:
+        """The pod as the API would show it, as far as it is kept: times and container states are not.
+
+        `spec.node_name` is the node observed or assumed. Made anew at each call.
+        """
+        metadata = ObjectMeta(
+            name=self.name,
+            namespace=self.namespace,
+            uid=self.uid,
+            resource_version=self.resource_version,
+            generation=self.generation,
+            labels=self.labels,
+            annotations=self.annotations,
+            owner_references=self.owner_references,
+        )
+        status = PodStatus(phase=self.phase, nominated_node_name=self.nominated_node_name, conditions=self.conditions)
+        return Pod(
+            metadata=metadata,
+            spec=msgspec.structs.replace(self.shape.spec, node_name=self.node_name),
+            status=status,
+        )
+
+    def __repr__(self) -> str:
+        place = f" on {self.node_name}" if self.node_name else ""
+        return f"<PodInfo {self.key} {self.state.value}{place}>"
+
+
+_UNKNOWN = Pod(metadata=ObjectMeta()).status
+"""The status of a pod that has none: all such pods share it."""
+
+_CONDITIONS_KEPT = frozenset({"PodScheduled", "DisruptionTarget", "PodResizePending"})
+
+
+def _timeless(condition: PodCondition) -> PodCondition:
+    return PodCondition(
+        type=condition.type,
+        status=condition.status,
+        reason=condition.reason,
+        message=condition.message,
+        observed_generation=condition.observed_generation,
+    )
+
+
+def seconds_or_none(text: str | None) -> float | None:
+    """The time, or None where it is absent or cannot be read: a bad time must not hide the pod."""
+    try:
+        return parse_time(text)
+    except ObjectError:
+        return None
+
+
+__all__ = [
+    "ANY_IP",
+    "HostPort",
+    "PodInfo",
+    "PodShape",
+    "PodState",
+    "Requests",
+    "normalized_image_name",
+    "shape_of",
+]

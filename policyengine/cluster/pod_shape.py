@@ -1,0 +1,171 @@
+"""`PodShape`: what a pod's spec says, with all that follows from it computed once and shared by equal pods."""
+
+from __future__ import annotations
+
+import sys
+from hashlib import blake2b
+from typing import Final
+from weakref import WeakValueDictionary
+
+import msgspec
+
+from policyengine.cluster.pod_objects import Container, ContainerStatus, PodSpec, PodStatus
+from policyengine.cluster.qos import QOSClass, qos_class
+from policyengine.cluster.requests import Requests, account, resize_infeasible
+from policyengine.cluster.sharing import shared, shared_map
+
+HostPort = tuple[str, str, int]
+"""(host IP, protocol, port); the IP `0.0.0.0` stands for every IP."""
+
+ANY_IP = "0.0.0.0"
+
+_encode = msgspec.msgpack.Encoder().encode
+_NO_STATUS = PodStatus()
+_TOKEN_VOLUME = "kube-api-access-"
+"""The service account token's volume: its random name would keep equal pods from sharing a shape."""
+
+
+class PodShape:
+    """Everything a pod's spec says but its node. Never changes; holds no name or label of a pod.
+
+    Interned by `shape_of`: pods whose specs are equal share one object, so its identity may key a cache.
+    """
+
+    __slots__ = (
+        "__dict__",  # room for what plugins derive with functools.cached_property
+        "__weakref__",
+        "amounts",
+        "host_ports",
+        "images",
+        "limits",
+        "nonzero_cpu",
+        "nonzero_memory",
+        "problem",
+        "qos",
+        "requests",
+        "spec",
+    )
+
+    def __init__(self, spec: PodSpec, status: PodStatus = _NO_STATUS) -> None:
+        accounting = account(spec, status)
+        self.spec: Final = spec
+        """The spec as decoded; `node_name` is always empty here."""
+        self.requests: Final[Requests] = accounting.requests
+        self.limits: Final[Requests] = accounting.limits
+        self.nonzero_cpu: Final[int] = accounting.nonzero_cpu
+        """Millicores, where a container without a request counts 100."""
+        self.nonzero_memory: Final[int] = accounting.nonzero_memory
+        """Bytes, where a container without a request counts 200Mi."""
+        self.problem: Final[str | None] = accounting.problem
+        """Why the pod is refused outright, such as a malformed quantity; it counts as what could be read."""
+        self.amounts: Final = tuple((name, amount) for name, amount in accounting.requests.items() if amount)
+        """(resource, amount) of everything above zero: what the pod adds to its node."""
+        self.host_ports: Final[tuple[HostPort, ...]] = _host_ports(spec)
+        self.images: Final[tuple[str, ...]] = _images(spec)
+        """Normalised names: init containers', containers', image volumes'; one a use, repetitions kept."""
+        self.qos: Final[QOSClass] = qos_class(spec)
+
+
+_shapes: WeakValueDictionary[bytes, PodShape] = WeakValueDictionary()
+
+
+def shape_of(spec: PodSpec, status: PodStatus = _NO_STATUS) -> PodShape:
+    """The one shape of all pods with this spec, and with this state of an in-place resize."""
+    spec = _without_node(spec)
+    resized = _resized(spec, status)
+    text = _encode(spec) if resized is None else _encode(spec) + b"\0" + _encode(resized)
+    key = blake2b(text, digest_size=20).digest()  # a fraction of the text's size, and no two alike
+    shape = _shapes.get(key)
+    if shape is None:
+        shape = _shapes[key] = PodShape(_compact(spec), resized or _NO_STATUS)
+    return shape
+
+
+def normalized_image_name(name: str) -> str:
+    """The name with a tag: `nginx` is `nginx:latest`, as kube-scheduler's ImageLocality has it."""
+    return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"
+
+
+def _without_node(spec: PodSpec) -> PodSpec:
+    volumes = spec.volumes
+    if any(volume.name.startswith(_TOKEN_VOLUME) for volume in volumes):
+        volumes = tuple(volume for volume in volumes if not volume.name.startswith(_TOKEN_VOLUME))
+    if spec.node_name or volumes is not spec.volumes:
+        return msgspec.structs.replace(spec, node_name="", volumes=volumes)
+    return spec
+
+
+def _resized(spec: PodSpec, status: PodStatus) -> PodStatus | None:
+    """The part of the status that makes the pod count for other than its spec says; None where nothing does."""
+    relevant = tuple(
+        _resources_only(cs)
+        for container in (*spec.containers, *spec.init_containers)
+        for cs in (*status.container_statuses, *status.init_container_statuses)
+        if cs.name == container.name
+        and cs.resources is not None
+        and not (
+            cs.resources.requests == container.resources.requests
+            and cs.resources.limits == container.resources.limits
+            and cs.allocated_resources in ({}, container.resources.requests)
+        )
+    )
+    pod_level = status.resources if spec.resources is not None else None
+    if not relevant and (pod_level is None or pod_level == spec.resources):
+        return None
+    conditions = tuple(
+        msgspec.structs.replace(condition, message="", last_transition_time=None, observed_generation=0)
+        for condition in status.conditions
+        if condition.type == "PodResizePending" and resize_infeasible(status)
+    )
+    return PodStatus(
+        container_statuses=relevant,
+        resources=pod_level,
+        allocated_resources=status.allocated_resources if pod_level is not None else {},
+        conditions=conditions,
+    )
+
+
+def _compact(spec: PodSpec) -> PodSpec:
+    """The same spec, made of parts that other specs have too."""
+    return msgspec.structs.replace(
+        spec,
+        scheduler_name=sys.intern(spec.scheduler_name),
+        service_account_name=sys.intern(spec.service_account_name),
+        tolerations=shared(spec.tolerations),
+        node_selector=shared_map(spec.node_selector),
+        containers=tuple(_compact_container(container) for container in spec.containers),
+    )
+
+
+def _compact_container(container: Container) -> Container:
+    resources = container.resources
+    if resources.requests and resources.requests == resources.limits:
+        resources = msgspec.structs.replace(resources, limits=resources.requests)
+    return msgspec.structs.replace(
+        container,
+        name=sys.intern(container.name),
+        image=sys.intern(container.image),
+        ports=shared(container.ports),
+        resources=resources,
+    )
+
+
+def _resources_only(status: ContainerStatus) -> ContainerStatus:
+    return ContainerStatus(name=status.name, resources=status.resources, allocated_resources=status.allocated_resources)
+
+
+def _host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
+    """Ports of sidecars, then of containers: those taken for as long as the pod runs."""
+    running = [container for container in spec.init_containers if container.restart_policy == "Always"]
+    return tuple(
+        (port.host_ip or ANY_IP, port.protocol or "TCP", port.host_port)
+        for container in (*running, *spec.containers)
+        for port in container.ports
+        if port.host_port > 0
+    )
+
+
+def _images(spec: PodSpec) -> tuple[str, ...]:
+    names = [container.image for container in (*spec.init_containers, *spec.containers)]
+    names += [volume.image.reference for volume in spec.volumes if volume.image is not None]
+    return tuple(normalized_image_name(name) for name in names)

@@ -1,0 +1,158 @@
+"""The view counted again from scratch: what `ClusterView.validate` compares with, and what `dump` shows.
+
+Slow on purpose: it shares no sums with the table it judges.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from policyengine.cluster.node_objects import Node
+from policyengine.cluster.node_table import NodeTable
+from policyengine.cluster.offer import offer_of
+from policyengine.cluster.pod_info import PodInfo, PodState
+
+if TYPE_CHECKING:
+    from policyengine.cluster.view import ClusterView
+
+
+def validate_view(view: ClusterView) -> None:
+    """AssertionError names the first invariant broken."""
+    _check_pods(view)
+    _check_rows(view.nodes)
+    for row in range(view.nodes.n):
+        _check_node(view, row)
+    _check_derived(view.nodes)
+
+
+def _require(holds: bool, what: str) -> None:
+    if not holds:
+        raise AssertionError(what)
+
+
+def _check_pods(view: ClusterView) -> None:
+    pods = view.pods.values()
+    _require(all(uid == info.uid for uid, info in view.pods.items()), "pods are filed under their uid")
+    keys = {info.key: info.uid for info in pods}
+    _require(len(keys) == len(view.pods), "no two pods have one name")
+    _require(
+        all(view.find_pod(info.namespace, info.name) is info for info in pods),
+        "every pod is found by its name",
+    )
+    for info in pods:
+        _require(info.state is not PodState.GONE and not info.finished, f"{info} is not kept once gone")
+        placed = info.state is not PodState.PENDING
+        _require(placed == bool(info.node_name), f"{info} has a node just when it is assumed or bound")
+    pending = [info for info in pods if info.state is PodState.PENDING]
+    _require(view.pending_count == len(pending), "pending pods are counted")
+    _require(
+        _by_node(view.nominated) == {(i.nominated_node_name, i.uid) for i in pending if i.nominated_node_name},
+        "nominations are those of pending pods",
+    )
+    _require(
+        _by_node(view.orphans)
+        == {(i.node_name, i.uid) for i in pods if i.node_name and i.node_name not in view.nodes.row_of},
+        "orphans are the pods on unknown nodes",
+    )
+
+
+def _by_node(index: dict[str, dict[str, PodInfo]]) -> set[tuple[str, str]]:
+    _require(all(index.values()), "no node is kept without pods in an index")
+    return {(node, uid) for node, pods in index.items() for uid in pods}
+
+
+def _check_rows(table: NodeTable) -> None:
+    _require(table.n == len(table.names) == len(table.objects) == len(table.row_of), "rows are dense")
+    for row, name in enumerate(table.names):
+        _require(table.row_of[name] == row, f"`{name}` is in the row its name says")
+        _require(table.objects[row].metadata.name == name, f"row {row} holds the object of `{name}`")
+
+
+def _check_node(view: ClusterView, row: int) -> None:
+    table, name = view.nodes, view.nodes.names[row]
+    here = {info.uid: info for info in view.pods.values() if info.node_name == name}
+    _require(dict(table.pods_on(row)) == here, f"the pods on `{name}` are those that say so")
+    requested: Counter[str] = Counter()
+    for info in here.values():
+        requested.update(dict(info.requests.items()))
+    offer = offer_of(table.objects[row])
+    _require(table.problem(row) == offer.problem, f"the problem of `{name}`")
+    for resource in {*table.resources, *requested, *offer.amounts}:
+        _require(
+            int(table.requested(resource)[row]) == requested[resource],
+            f"requested {resource} on `{name}` is the sum of its pods'",
+        )
+        _require(
+            int(table.allocatable(resource)[row]) == offer.amounts.get(resource, 0),
+            f"allocatable {resource} of `{name}`",
+        )
+    shapes = [info.shape for info in here.values()]
+    expected = (offer.pods, len(here), sum(s.nonzero_cpu for s in shapes), sum(s.nonzero_memory for s in shapes))
+    columns = (
+        table.allowed_pods,
+        table.pod_count,
+        table.nonzero_requested_cpu,
+        table.nonzero_requested_memory,
+    )
+    _require(tuple(int(column[row]) for column in columns) == expected, f"the counts of `{name}`")
+    ports = Counter(port for shape in shapes for port in shape.host_ports)
+    for port, users in ports.items():
+        _require(table.port_users(*port).get(row) == users, f"port {port} on `{name}`")
+
+
+def _check_derived(table: NodeTable) -> None:
+    """Columns kept up to date row by row equal those of a table made of the same nodes now."""
+    fresh = NodeTable()
+    for node in table.objects:
+        fresh.set_node(node)
+    for what in ("name_hash", "unschedulable", "ready", "created_at"):
+        _require(bool((getattr(table, what) == getattr(fresh, what)).all()), f"column {what}")
+    _require(
+        [table.taint_sets[i] for i in table.taint_ids] == [fresh.taint_sets[i] for i in fresh.taint_ids],
+        "taints",
+    )
+    encoded, capacities = table.derived.kept()
+    for what, key in encoded:
+        kept = table.derived.decoded(what, key)
+        _require(kept == fresh.derived.decoded(what, key), f"{what} `{key}`")
+    for resource in capacities:
+        _require(bool((table.capacity(resource) == fresh.capacity(resource)).all()), f"capacity {resource}")
+    _require(table.images.dump() == fresh.images.dump(), "images")
+    _require(
+        table.ports.count() == sum(len(i.shape.host_ports) for r in range(table.n) for i in table.pods_on(r).values()),
+        "no port is kept after its pod",
+    )
+
+
+def dump_view(view: ClusterView) -> dict[str, object]:
+    """What the view holds, by name: equal for two views of one cluster, whatever way they came there."""
+    return {
+        "nodes": {name: _plain_node(view, row) for name, row in view.nodes.row_of.items()},
+        "pods": {uid: _plain_pod(info) for uid, info in view.pods.items()},
+        "objects": view.dump_objects(),
+    }
+
+
+def _plain_node(view: ClusterView, row: int) -> dict[str, object]:
+    table = view.nodes
+    node: Node = table.objects[row]
+    return {
+        "object": msgspec.to_builtins(node),
+        "pods": sorted(table.pods_on(row)),
+        "requested": {r: int(table.requested(r)[row]) for r in table.resources if table.requested(r)[row]},
+        "nonzero": (int(table.nonzero_requested_cpu[row]), int(table.nonzero_requested_memory[row])),
+    }
+
+
+def _plain_pod(info: PodInfo) -> dict[str, object]:
+    return {
+        "object": msgspec.to_builtins(info.pod),
+        "state": info.state.value,
+        "requests": dict(info.requests.items()),
+        "times": (info.created_at, info.scheduled_at, info.started_at),
+        "deleting": info.deleting,
+        "restarts": info.restarts,
+    }

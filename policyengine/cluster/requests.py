@@ -1,0 +1,261 @@
+"""What a pod asks for, as the API defines it: the sums every scheduler and kubelet must agree on.
+
+Sources: KEP-753 (sidecars: their requests add up, and count beside each later init container), KEP-2837
+(pod-level resources replace the sum for cpu, memory and hugepages), KEP-688 (overhead is added last), KEP-1287
+(in-place resize: the largest of desired, allocated and actuated counts; a resize found infeasible leaves the
+desired one out). Non-zero defaults (100m, 200Mi a container) serve scoring only.
+
+Amounts are added exactly, in billionths, and rounded once at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from policyengine import quantity
+from policyengine.cluster.pod_objects import Container, ContainerStatus, PodSpec, PodStatus, Resources
+from policyengine.quantity import QuantityError
+
+CPU, MEMORY, EPHEMERAL_STORAGE = "cpu", "memory", "ephemeral-storage"
+DEFAULT_MILLI_CPU = 100
+DEFAULT_MEMORY = 200 * 1024 * 1024
+
+LIMIT = 1 << 52
+"""The largest amount counted for one pod (4Pi): sums of any number of pods on a node stay within int64."""
+
+Amounts = dict[str, int]
+"""Resource name -> billionths."""
+
+AmountsOf = Callable[[Container, bool], Amounts]
+"""(container, whether it may be resized in place) -> what it counts for."""
+
+_NANO = 10**9
+_DEFAULTS: Amounts = {CPU: DEFAULT_MILLI_CPU * 10**6, MEMORY: DEFAULT_MEMORY * _NANO}
+_NO_SCALARS: Mapping[str, int] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Requests:
+    """Amounts as the scheduler counts them: millicores, bytes, bytes, whole units."""
+
+    cpu: int = 0
+    memory: int = 0
+    ephemeral_storage: int = 0
+    scalars: Mapping[str, int] = field(default_factory=lambda: _NO_SCALARS)
+    """Extended resources, hugepages, attachable volumes; those asked for, zeros included."""
+
+    def get(self, resource: str) -> int:
+        """The amount of a resource by its Kubernetes name, 0 when unset."""
+        if resource == CPU:
+            return self.cpu
+        if resource == MEMORY:
+            return self.memory
+        if resource == EPHEMERAL_STORAGE:
+            return self.ephemeral_storage
+        return self.scalars.get(resource, 0)
+
+    def items(self) -> Iterable[tuple[str, int]]:
+        """(Kubernetes name, amount): cpu, memory, ephemeral-storage, then the scalars."""
+        yield CPU, self.cpu
+        yield MEMORY, self.memory
+        yield EPHEMERAL_STORAGE, self.ephemeral_storage
+        yield from self.scalars.items()
+
+
+def is_scalar(name: str) -> bool:
+    """Whether the scheduler counts this resource besides cpu, memory and ephemeral-storage: extended ones,
+    hugepages, prefixed native ones, attachable volumes.
+    """
+    return ("/" in name and not name.startswith("requests.")) or name.startswith(("hugepages-", "attachable-volumes-"))
+
+
+class Reading:
+    """Reads resource lists, keeping the first thing that cannot be read instead of failing."""
+
+    def __init__(self) -> None:
+        self.problem: str | None = None
+
+    def amounts(self, quantities: Mapping[str, str | int | float], where: str) -> Amounts:
+        """Billionths by name; what is malformed or negative counts as nothing and is noted."""
+        result: Amounts = {}
+        for name, text in quantities.items():
+            try:
+                amount = quantity.nanos(text)
+            except QuantityError as error:
+                self._note(f"{where}: `{name}`: {error}")
+                continue
+            if amount < 0:
+                self._note(f"{where}: `{name}`: `{text}` is negative; write an amount of 0 or more")
+                continue
+            result[name] = amount
+        return result
+
+    def whole(self, name: str, billionths: int, where: str) -> int:
+        """Millicores for cpu, else whole units, rounded up, at most `LIMIT`."""
+        unit = 10**6 if name == CPU else _NANO
+        amount = -(-billionths // unit)
+        if amount > LIMIT:
+            self._note(f"{where}: `{name}` is beyond what can be counted; ask for less")
+            return LIMIT
+        return amount
+
+    def _note(self, problem: str) -> None:
+        if self.problem is None:
+            self.problem = problem
+
+
+@dataclass(frozen=True, slots=True)
+class Accounting:
+    """The outcome for one pod."""
+
+    requests: Requests
+    limits: Requests
+    nonzero_cpu: int
+    nonzero_memory: int
+    problem: str | None
+
+
+def account(spec: PodSpec, status: PodStatus) -> Accounting:
+    """Everything a pod asks for. `status` matters only to in-place resize."""
+    reading = Reading()
+    plain = _pod_amounts(spec, status, reading, {})
+    defaults = {
+        name: amount for name, amount in _DEFAULTS.items() if not (_requests_at_pod_level(spec) and name in plain)
+    }
+    nonzero = _pod_amounts(spec, status, reading, defaults) if defaults else plain
+    return Accounting(
+        requests=_requests(plain, reading, "requests"),
+        limits=_requests(_pod_limits(spec, status, reading), reading, "limits"),
+        nonzero_cpu=reading.whole(CPU, nonzero.get(CPU, 0), "requests"),
+        nonzero_memory=reading.whole(MEMORY, nonzero.get(MEMORY, 0), "requests"),
+        problem=reading.problem,
+    )
+
+
+def _requests(amounts: Amounts, reading: Reading, where: str) -> Requests:
+    scalars = {name: reading.whole(name, amount, where) for name, amount in amounts.items() if is_scalar(name)}
+    return Requests(
+        cpu=reading.whole(CPU, amounts.get(CPU, 0), where),
+        memory=reading.whole(MEMORY, amounts.get(MEMORY, 0), where),
+        ephemeral_storage=reading.whole(EPHEMERAL_STORAGE, amounts.get(EPHEMERAL_STORAGE, 0), where),
+        scalars=MappingProxyType(scalars) if scalars else _NO_SCALARS,
+    )
+
+
+def _pod_amounts(spec: PodSpec, status: PodStatus, reading: Reading, defaults: Amounts) -> Amounts:
+    infeasible = resize_infeasible(status)
+    statuses = {cs.name: cs for cs in (*status.container_statuses, *status.init_container_statuses)}
+
+    def requests_of(container: Container, resizable: bool) -> Amounts:
+        wanted = reading.amounts(container.resources.requests, f"container `{container.name}` requests")
+        actual = statuses.get(container.name) if resizable else None
+        return defaults | _effective(wanted, actual, infeasible, reading)
+
+    total = _aggregate(spec, requests_of)
+    if _requests_at_pod_level(spec):
+        total |= _pod_level_requests(spec, status, infeasible, reading)
+    _add(total, reading.amounts(spec.overhead, "overhead"))
+    return total
+
+
+def _aggregate(spec: PodSpec, amounts_of: AmountsOf) -> Amounts:
+    """Containers added up, sidecars with them; at least what the hungriest init container needs in its turn."""
+    total: Amounts = {}
+    for container in spec.containers:
+        _add(total, amounts_of(container, True))
+    sidecars: Amounts = {}
+    peak: Amounts = {}
+    for container in spec.init_containers:
+        is_sidecar = container.restart_policy == "Always"
+        amounts = amounts_of(container, is_sidecar)
+        if is_sidecar:
+            _add(total, amounts)
+            _add(sidecars, amounts)  # no peak of their own: the total has them all
+        else:
+            during = dict(sidecars)
+            _add(during, amounts)
+            _raise(peak, during)
+    _raise(total, peak)
+    return total
+
+
+def _effective(wanted: Amounts, actual: ContainerStatus | None, infeasible: bool, reading: Reading) -> Amounts:
+    if actual is None or actual.resources is None:
+        return wanted
+    where = f"status of container `{actual.name}`"
+    result = {} if infeasible else dict(wanted)
+    _raise(result, reading.amounts(actual.resources.requests, where))
+    _raise(result, reading.amounts(actual.allocated_resources, where))
+    return result
+
+
+def _pod_level_requests(spec: PodSpec, status: PodStatus, infeasible: bool, reading: Reading) -> Amounts:
+    written = spec.resources.requests if spec.resources else {}
+    wanted = reading.amounts(written, "pod-level requests")
+    result = wanted
+    if status.resources is not None:
+        result = {} if infeasible else dict(wanted)
+        _raise(result, reading.amounts(status.resources.requests, "status of the pod's resources"))
+        _raise(result, reading.amounts(status.allocated_resources, "status of the pod's resources"))
+    return {name: result.get(name, 0) for name in wanted if _at_pod_level(name)}
+
+
+def _pod_limits(spec: PodSpec, status: PodStatus, reading: Reading) -> Amounts:
+    """As `_pod_amounts`, with these differences: what is allocated has no limits, and overhead is added only
+    to limits that are set.
+    """
+    infeasible = resize_infeasible(status)
+    statuses = {cs.name: cs for cs in (*status.container_statuses, *status.init_container_statuses)}
+
+    def limits_of(container: Container, resizable: bool) -> Amounts:
+        wanted = reading.amounts(container.resources.limits, f"container `{container.name}` limits")
+        actual = statuses.get(container.name) if resizable else None
+        return _effective_limits(wanted, actual.resources if actual else None, infeasible, reading)
+
+    total = _aggregate(spec, limits_of)
+    if spec.resources is not None:
+        wanted = reading.amounts(spec.resources.limits, "pod-level limits")
+        actual = _effective_limits(wanted, status.resources, infeasible, reading)
+        total |= {name: actual.get(name, 0) for name in wanted if _at_pod_level(name)}
+    for name, amount in reading.amounts(spec.overhead, "overhead").items():
+        if total.get(name):
+            total[name] += amount
+    return total
+
+
+def _effective_limits(wanted: Amounts, actual: Resources | None, infeasible: bool, reading: Reading) -> Amounts:
+    if actual is None:
+        return wanted
+    result = {} if infeasible else dict(wanted)
+    _raise(result, reading.amounts(actual.limits, "limits in the status"))
+    return result
+
+
+def resize_infeasible(status: PodStatus) -> bool:
+    """Whether the kubelet found the desired resize impossible on its node."""
+    for condition in status.conditions:
+        if condition.type == "PodResizePending":
+            return condition.reason == "Infeasible"
+    return False
+
+
+def _requests_at_pod_level(spec: PodSpec) -> bool:
+    return spec.resources is not None and any(_at_pod_level(name) for name in spec.resources.requests)
+
+
+def _at_pod_level(name: str) -> bool:
+    return name in (CPU, MEMORY) or name.startswith("hugepages-")
+
+
+def _add(total: Amounts, more: Amounts) -> None:
+    for name, amount in more.items():
+        total[name] = total.get(name, 0) + amount
+
+
+def _raise(total: Amounts, floor: Amounts) -> None:
+    """Bring `total` up to `floor`, resource by resource; a resource named at all stays named."""
+    for name, amount in floor.items():
+        if amount > total.get(name, -1):
+            total[name] = amount

@@ -1,0 +1,219 @@
+"""Volumes, claims and the CSI kinds: only the fields that the volume plugins read.
+
+Field documentation: the Kubernetes API reference, core/v1 and storage.k8s.io/v1.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from policyengine.cluster.affinity_objects import NodeSelector
+from policyengine.cluster.metadata import LabelSelector, ObjectMeta, Quantities, Wire
+from policyengine.cluster.volume_objects import (
+    AWSElasticBlockStore,
+    AzureDisk,
+    CinderVolume,
+    GCEPersistentDisk,
+    PortworxVolume,
+    VSphereVolume,
+)
+
+
+class VolumeResources(Wire, frozen=True):
+    """How much storage a claim asks for."""
+
+    requests: Quantities = msgspec.field(default_factory=dict)
+    limits: Quantities = msgspec.field(default_factory=dict)
+
+
+class PersistentVolumeClaimSpec(Wire, frozen=True):
+    """`storage_class_name` None means the cluster's default, "" none at all."""
+
+    volume_name: str = ""
+    storage_class_name: str | None = None
+    access_modes: tuple[str, ...] = ()
+    selector: LabelSelector | None = None
+    resources: VolumeResources = VolumeResources()
+    volume_mode: str | None = None
+    volume_attributes_class_name: str | None = None
+
+
+class PersistentVolumeClaimStatus(Wire, frozen=True):
+    """Pending, Bound or Lost."""
+
+    phase: str = ""
+    access_modes: tuple[str, ...] = ()
+    capacity: Quantities = msgspec.field(default_factory=dict)
+
+
+class PersistentVolumeClaim(Wire, frozen=True):
+    """A claim."""
+
+    metadata: ObjectMeta
+    spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
+    status: PersistentVolumeClaimStatus = PersistentVolumeClaimStatus()
+
+
+class ObjectReference(Wire, frozen=True):
+    """The claim a volume is bound to."""
+
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class VolumeNodeAffinity(Wire, frozen=True):
+    """Where a volume can be reached from."""
+
+    required: NodeSelector | None = None
+
+
+class CSIPersistentVolume(Wire, frozen=True):
+    """A CSI volume and its handle."""
+
+    driver: str = ""
+    volume_handle: str = ""
+
+
+class LocalVolume(Wire, frozen=True):
+    """A disk of one node."""
+
+    path: str = ""
+
+
+class PersistentVolumeSpec(Wire, frozen=True):
+    """What a volume is, with the sources that count against a limit or a zone."""
+
+    capacity: Quantities = msgspec.field(default_factory=dict)
+    access_modes: tuple[str, ...] = ()
+    claim_ref: ObjectReference | None = None
+    storage_class_name: str = ""
+    volume_mode: str | None = None
+    node_affinity: VolumeNodeAffinity | None = None
+    volume_attributes_class_name: str | None = None
+    csi: CSIPersistentVolume | None = None
+    local: LocalVolume | None = None
+    gce_persistent_disk: GCEPersistentDisk | None = None
+    aws_elastic_block_store: AWSElasticBlockStore | None = None
+    azure_disk: AzureDisk | None = None
+    cinder: CinderVolume | None = None
+    vsphere_volume: VSphereVolume | None = None
+    portworx_volume: PortworxVolume | None = None
+
+
+class PersistentVolumeStatus(Wire, frozen=True):
+    """Available, Bound, Released or Failed."""
+
+    phase: str = ""
+
+
+class PersistentVolume(Wire, frozen=True):
+    """A volume."""
+
+    metadata: ObjectMeta
+    spec: PersistentVolumeSpec = PersistentVolumeSpec()
+    status: PersistentVolumeStatus = PersistentVolumeStatus()
+
+
+class TopologySelectorTerm(Wire, frozen=True):
+    """One of a class's `allowedTopologies`."""
+
+    match_label_expressions: tuple[TopologySelectorLabel, ...] = ()
+
+
+class TopologySelectorLabel(Wire, frozen=True):
+    """The label must have one of the values."""
+
+    key: str
+    values: tuple[str, ...] = ()
+
+
+class StorageClass(Wire, frozen=True):
+    """A class of storage."""
+
+    metadata: ObjectMeta
+    provisioner: str = ""
+    volume_binding_mode: str | None = None
+    allowed_topologies: tuple[TopologySelectorTerm, ...] = ()
+
+
+class VolumeNodeResources(Wire, frozen=True):
+    """How many volumes of the driver a node takes."""
+
+    count: int | None = None
+
+
+class CSINodeDriver(Wire, frozen=True):
+    """A driver on a node."""
+
+    name: str = ""
+    node_id: str = msgspec.field(default="", name="nodeID")
+    topology_keys: tuple[str, ...] = ()
+    allocatable: VolumeNodeResources | None = None
+
+
+class CSINodeSpec(Wire, frozen=True):
+    """The drivers of a node."""
+
+    drivers: tuple[CSINodeDriver, ...] = ()
+
+
+class CSINode(Wire, frozen=True):
+    """What CSI drivers say about a node; named as the node."""
+
+    metadata: ObjectMeta
+    spec: CSINodeSpec = CSINodeSpec()
+
+
+class CSIDriverSpec(Wire, frozen=True):
+    """What the driver wants of the scheduler."""
+
+    attach_required: bool | None = None
+    storage_capacity: bool | None = None
+    prevent_pod_scheduling_if_missing: bool | None = None
+
+
+class CSIDriver(Wire, frozen=True):
+    """A CSI driver."""
+
+    metadata: ObjectMeta
+    spec: CSIDriverSpec = CSIDriverSpec()
+
+
+class CSIStorageCapacity(Wire, frozen=True):
+    """How much of a class is left in a part of the cluster."""
+
+    metadata: ObjectMeta
+    storage_class_name: str = ""
+    node_topology: LabelSelector | None = None
+    capacity: str | int | float | None = None
+    maximum_volume_size: str | int | float | None = None
+
+
+class VolumeAttachmentSource(Wire, frozen=True):
+    """What is attached."""
+
+    persistent_volume_name: str | None = None
+
+
+class VolumeAttachmentSpec(Wire, frozen=True):
+    """What is attached where, by whom."""
+
+    attacher: str = ""
+    node_name: str = ""
+    source: VolumeAttachmentSource = VolumeAttachmentSource()
+
+
+class VolumeAttachmentStatus(Wire, frozen=True):
+    """Whether it has come to pass."""
+
+    attached: bool = False
+
+
+class VolumeAttachment(Wire, frozen=True):
+    """A volume attached to a node."""
+
+    metadata: ObjectMeta
+    spec: VolumeAttachmentSpec = VolumeAttachmentSpec()
+    status: VolumeAttachmentStatus = VolumeAttachmentStatus()

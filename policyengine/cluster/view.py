@@ -1,0 +1,330 @@
+"""The cluster view: the core's one picture of nodes, pods and the rest, kept up to date event by event.
+
+A pod's states, and what moves it between them:
+
+    unknown --add--> pending --assume--> assumed --update with a node--> bound --delete/finish--> gone
+                        ^                   |                              ^
+                        +------forget-------+                              |
+    unknown --add with a node----------------------------------------------+
+
+    assumed on a, arrives bound to b      adopted on b: the server is right
+    assumed, arrives without a node       stays assumed: the event is older than the binding
+    assumed or pending, delete/finish     gone; an assumed one gives its room back
+
+Rules:
+1. The outcome depends on the newest version of each object only: events may repeat, come late, or be merged.
+   A version older than the one known is ignored; a new UID under a known name replaces the old pod at once.
+2. Every pod with a node counts on that node, whoever placed it. Pods on a node not known (yet, or any more) wait
+   as orphans, and count when the node comes.
+3. A finished pod holds nothing and is not kept.
+4. `assume` has no time limit: only the server's word, or `forget`, ends it.
+5. Whatever a reader can see change bumps `generation`, and rows go to the journals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from policyengine.cluster.changes import departure, node_events, pod_events
+from policyengine.cluster.events import ASSIGNED_POD_DELETE, NODE_ADD, NODE_DELETE, ClusterEvent
+from policyengine.cluster.node_objects import Node
+from policyengine.cluster.node_table import NodeTable
+from policyengine.cluster.object_store import ClusterObject, ObjectStore, is_newer, version_is_newer
+from policyengine.cluster.pod_info import PodInfo, PodState
+from policyengine.cluster.pod_objects import Pod
+from policyengine.cluster.recount import dump_view, validate_view
+from policyengine.cluster.snapshot import Snapshot
+from policyengine.cluster.workload_objects import Namespace, PodDisruptionBudget, Service
+
+_NONE: Mapping[str, PodInfo] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class PodChange:
+    """What became of a pod. Both equal: nothing changed. `new` None: it is gone, or finished."""
+
+    old: PodInfo | None
+    new: PodInfo | None
+    events: list[ClusterEvent]
+
+
+class ClusterView:
+    """Nodes, pods and other objects as last seen, plus what the scheduler has assumed."""
+
+    def __init__(self) -> None:
+        self.nodes = NodeTable()
+        self.pods: dict[str, PodInfo] = {}
+        """UID -> pod: pending, assumed and bound."""
+        self.generation = 0
+        self.pending_count = 0
+        """Pods neither assumed nor bound."""
+        self.orphans: dict[str, dict[str, PodInfo]] = {}
+        """Node name -> UID -> pod, for nodes not known."""
+        self.nominated: dict[str, dict[str, PodInfo]] = {}
+        """Node name -> UID -> pending pod nominated there."""
+        self._uid_of: dict[str, str] = {}
+        self._store = ObjectStore()
+
+    def add_or_update_node(self, node: Node) -> list[ClusterEvent]:
+        """Take a node as observed; its orphans come home."""
+        row = self.nodes.row_of.get(node.metadata.name)
+        old = None if row is None else self.nodes.objects[row]
+        if old is not None and not is_newer(node.metadata, old.metadata):
+            return []
+        self.generation += 1
+        row = self.nodes.set_node(node)
+        if old is None:
+            for info in self.orphans.pop(node.metadata.name, _NONE).values():
+                self.nodes.add_pod(row, info)
+            return [NODE_ADD]
+        if old.metadata.uid != node.metadata.uid:
+            return [NODE_DELETE, NODE_ADD]
+        return node_events(old, node)
+
+    def remove_node(self, name: str) -> list[ClusterEvent]:
+        """A node is gone; its pods are kept as orphans until they go, or it comes back."""
+        if name not in self.nodes.row_of:
+            return []
+        self.generation += 1
+        pods = self.nodes.remove_node(name)
+        if pods:
+            self.orphans[name] = pods
+        return [NODE_DELETE]
+
+    def add_or_update_pod(self, pod: Pod) -> PodChange:
+        """Take a pod as observed."""
+        metadata = pod.metadata
+        uid = metadata.uid or metadata.key
+        old = self.pods.get(uid)
+        if old is None:
+            return self._new_pod(pod, uid)
+        if not version_is_newer(metadata.resource_version, old.resource_version):
+            return PodChange(old, old, [])
+        new = PodInfo(pod)
+        if new.finished:
+            return self.remove_pod(uid)
+        if old.state is PodState.ASSUMED and not new.node_name:
+            new.node_name, new.state = old.node_name, PodState.ASSUMED
+        self.generation += 1
+        self._replace(old, new)
+        return PodChange(old, new, pod_events(old, new))
+
+    def _new_pod(self, pod: Pod, uid: str) -> PodChange:
+        new = PodInfo(pod)
+        namesake = self.pods.get(self._uid_of.get(new.key, ""))
+        if namesake is not None and _is_late_word(new, namesake):
+            return PodChange(namesake, namesake, [])
+        gone = [] if namesake is None else self.remove_pod(namesake.uid).events
+        if new.finished:
+            return PodChange(namesake, None, gone)
+        self.generation += 1
+        self._enter(new)
+        return PodChange(namesake, new, gone + pod_events(None, new))
+
+    def remove_pod(self, uid: str) -> PodChange:
+        """A pod is gone, or finished; an unknown one is no change."""
+        info = self.pods.get(uid)
+        if info is None:
+            return PodChange(None, None, [])
+        self.generation += 1
+        event = departure(info)
+        self._leave(info)
+        info.state = PodState.GONE
+        return PodChange(info, None, [event])
+
+    def find_pod(self, namespace: str, name: str) -> PodInfo | None:
+        """The pod that has the name now."""
+        return self.pods.get(self._uid_of.get(f"{namespace}/{name}", ""))
+
+    def assume(self, uid: str, node_name: str) -> None:
+        """Count a pending pod on a node from now on. Raises ValueError for a pod that is not pending, and for an
+        unknown node: the caller has not looked.
+        """
+        info = self.pods.get(uid)
+        row = self.nodes.row_of.get(node_name)
+        if info is None or info.state is not PodState.PENDING or row is None:
+            raise ValueError(f"cannot assume {info or uid} on node `{node_name}`")
+        self.generation += 1
+        self._withdraw(info)
+        info.node_name, info.state = self.nodes.names[row], PodState.ASSUMED
+        self.nodes.add_pod(row, info)
+
+    def forget(self, uid: str) -> list[ClusterEvent]:
+        """Take an assumption back; the pod is pending again. No change where the pod is gone or bound by now.
+
+        Counts as the deletion of an assigned pod: others may fit where it stood.
+        """
+        info = self.pods.get(uid)
+        if info is None or info.state is not PodState.ASSUMED:
+            return []
+        self.generation += 1
+        self._displace(info)
+        info.node_name, info.state = "", PodState.PENDING
+        self._await(info)
+        return [ASSIGNED_POD_DELETE]
+
+    def nominate(self, uid: str, node_name: str) -> None:
+        """Note that room is being made for a pending pod on a node; "" ends it. The next update overwrites it."""
+        info = self.pods.get(uid)
+        if info is None or info.state is not PodState.PENDING:
+            return
+        self.generation += 1
+        self._withdraw(info)
+        info.nominated_node_name = node_name
+        self._await(info)
+
+    def nominated_on(self, node_name: str) -> Mapping[str, PodInfo]:
+        """UID -> pending pod nominated to the node."""
+        return self.nominated.get(node_name, _NONE)
+
+    @contextmanager
+    def hypothetically(self, remove: Iterable[str] = (), add: Iterable[tuple[str, str]] = ()) -> Iterator[Snapshot]:
+        """The view without some pods and with pending ones assumed, until the block ends; then as before.
+
+        Unknown UIDs in `remove` are passed over. Nests. The block must not change the view for good.
+        """
+        taken = [self.pods[uid] for uid in dict.fromkeys(remove) if uid in self.pods]
+        given = list(add)
+        order = {info.node_name: dict(self._beside(info)) for info in taken if info.node_name}
+        self.generation += 1
+        for info in taken:
+            self._leave(info)
+        placed: list[str] = []
+        try:
+            for uid, node_name in given:
+                self.assume(uid, node_name)
+                placed.append(uid)
+            yield self.snapshot()
+        finally:
+            for uid in reversed(placed):
+                self.forget(uid)
+            for info in reversed(taken):
+                self._enter(info)
+            for node_name, pods in order.items():
+                self._put_in_order(node_name, pods)
+            self.generation += 1
+
+    def set_object(self, kind: str, item: ClusterObject) -> list[ClusterEvent]:
+        """Take an object of another kind as observed."""
+        events = self._store.put(kind, item)
+        self.generation += 1
+        return events
+
+    def remove_object(self, kind: str, key: str) -> list[ClusterEvent]:
+        """An object of another kind is gone; `key` is `namespace/name`, or the name of a cluster-scoped one."""
+        self.generation += 1
+        return self._store.drop(kind, key)
+
+    def objects(self, kind: str) -> Mapping[str, ClusterObject]:
+        """Key -> object of another kind."""
+        return self._store.of(kind)
+
+    def version(self, kind: str) -> int:
+        """Grows whenever an object of the kind changes."""
+        return self._store.version(kind)
+
+    @property
+    def namespaces(self) -> Mapping[str, Namespace]:
+        """Name -> namespace."""
+        return self._store.namespaces
+
+    @property
+    def services(self) -> Mapping[str, Service]:
+        """`namespace/name` -> service."""
+        return self._store.services
+
+    @property
+    def pdbs(self) -> Mapping[str, PodDisruptionBudget]:
+        """`namespace/name` -> disruption budget."""
+        return self._store.pdbs
+
+    def snapshot(self) -> Snapshot:
+        """The view to read from, at this generation."""
+        return Snapshot(self)
+
+    def validate(self) -> None:
+        """Count everything again from pods and nodes; AssertionError names the first invariant broken."""
+        validate_view(self)
+
+    def dump(self) -> dict[str, object]:
+        """What the view holds, as plain data without rows, order or ids: equal for equal clusters."""
+        return dump_view(self)
+
+    def dump_objects(self) -> dict[str, dict[str, ClusterObject]]:
+        """kind -> key -> object."""
+        return self._store.dump()
+
+    def _replace(self, old: PodInfo, new: PodInfo) -> None:
+        row = self.nodes.row_of.get(new.node_name) if new.node_name == old.node_name else None
+        if row is None:
+            self._leave(old)
+            self._enter(new)
+        else:
+            self.pods[new.uid] = new
+            self.nodes.replace_pod(row, old, new)
+
+    def _enter(self, info: PodInfo) -> None:
+        self.pods[info.uid] = info
+        self._uid_of[info.key] = info.uid
+        if not info.node_name:
+            self._await(info)
+            return
+        row = self.nodes.row_of.get(info.node_name)
+        if row is None:
+            self.orphans.setdefault(info.node_name, {})[info.uid] = info
+        else:
+            info.node_name = self.nodes.names[row]
+            self.nodes.add_pod(row, info)
+
+    def _leave(self, info: PodInfo) -> None:
+        del self.pods[info.uid]
+        del self._uid_of[info.key]
+        if info.node_name:
+            self._displace(info)
+        else:
+            self._withdraw(info)
+
+    def _displace(self, info: PodInfo) -> None:
+        """Off its node, or out of the orphans."""
+        row = self.nodes.row_of.get(info.node_name)
+        if row is not None:
+            self.nodes.remove_pod(row, info)
+            return
+        orphans = self.orphans[info.node_name]
+        del orphans[info.uid]
+        if not orphans:
+            del self.orphans[info.node_name]
+
+    def _await(self, info: PodInfo) -> None:
+        """In among the pending."""
+        self.pending_count += 1
+        if info.nominated_node_name:
+            self.nominated.setdefault(info.nominated_node_name, {})[info.uid] = info
+
+    def _withdraw(self, info: PodInfo) -> None:
+        """Out of the pending."""
+        self.pending_count -= 1
+        if info.nominated_node_name:
+            nominated = self.nominated[info.nominated_node_name]
+            del nominated[info.uid]
+            if not nominated:
+                del self.nominated[info.nominated_node_name]
+
+    def _beside(self, info: PodInfo) -> Mapping[str, PodInfo]:
+        row = self.nodes.row_of.get(info.node_name)
+        return self.orphans[info.node_name] if row is None else self.nodes.pods_on(row)
+
+    def _put_in_order(self, node_name: str, order: dict[str, PodInfo]) -> None:
+        row = self.nodes.row_of.get(node_name)
+        if row is None:
+            self.orphans[node_name] = order
+        else:
+            self.nodes.restore_order(row, order)
+
+
+def _is_late_word(pod: PodInfo, namesake: PodInfo) -> bool:
+    """Whether `pod` had the name before `namesake`, which has replaced it; as `is_newer`, for pods kept."""
+    older = not version_is_newer(pod.resource_version, namesake.resource_version)
+    return older and pod.created_at <= namesake.created_at

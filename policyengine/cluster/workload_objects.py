@@ -1,0 +1,128 @@
+"""Namespaces, services, owners, budgets, groups, leases, ConfigMaps: only the fields that are read."""
+
+from __future__ import annotations
+
+import msgspec
+
+from policyengine.cluster.metadata import LabelSelector, ObjectMeta, Quantities, Wire
+
+
+class Namespace(Wire, frozen=True):
+    """A namespace; its labels are what namespace selectors match."""
+
+    metadata: ObjectMeta
+
+
+class ServiceSpec(Wire, frozen=True):
+    """The pods behind a service; no selector selects none."""
+
+    selector: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class Service(Wire, frozen=True):
+    """A service."""
+
+    metadata: ObjectMeta
+    spec: ServiceSpec = ServiceSpec()
+
+
+class ReplicationControllerSpec(Wire, frozen=True):
+    """The plain label map of the older controller."""
+
+    selector: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class ReplicationController(Wire, frozen=True):
+    """A replication controller."""
+
+    metadata: ObjectMeta
+    spec: ReplicationControllerSpec = ReplicationControllerSpec()
+
+
+class SelectorSpec(Wire, frozen=True):
+    """The pods a ReplicaSet or StatefulSet owns."""
+
+    selector: LabelSelector | None = None
+
+
+class ReplicaSet(Wire, frozen=True):
+    """A replica set."""
+
+    metadata: ObjectMeta
+    spec: SelectorSpec = SelectorSpec()
+
+
+class StatefulSet(Wire, frozen=True):
+    """A stateful set."""
+
+    metadata: ObjectMeta
+    spec: SelectorSpec = SelectorSpec()
+
+
+class PodDisruptionBudgetSpec(Wire, frozen=True):
+    """Which pods a budget protects; None protects none, an empty selector all of the namespace."""
+
+    selector: LabelSelector | None = None
+
+
+class PodDisruptionBudgetStatus(Wire, frozen=True):
+    """How many pods may go now, and which are going: name -> time."""
+
+    disruptions_allowed: int = 0
+    disrupted_pods: dict[str, str | None] = msgspec.field(default_factory=dict)
+
+
+class PodDisruptionBudget(Wire, frozen=True):
+    """A disruption budget."""
+
+    metadata: ObjectMeta
+    spec: PodDisruptionBudgetSpec = PodDisruptionBudgetSpec()
+    status: PodDisruptionBudgetStatus = PodDisruptionBudgetStatus()
+
+
+class ConfigMap(Wire, frozen=True):
+    """A ConfigMap, the carrier of policies."""
+
+    metadata: ObjectMeta
+    data: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class PodGroupSpec(Wire, frozen=True):
+    """scheduler-plugins' PodGroup (`scheduling.x-k8s.io/v1alpha1`)."""
+
+    min_member: int = 0
+    min_resources: Quantities = msgspec.field(default_factory=dict)
+    schedule_timeout_seconds: int | None = None
+
+
+class PodGroupStatus(Wire, frozen=True):
+    """How far the group has come."""
+
+    phase: str = ""
+    scheduled: int = 0
+    running: int = 0
+
+
+class PodGroup(Wire, frozen=True):
+    """A group of pods to be placed together."""
+
+    metadata: ObjectMeta
+    spec: PodGroupSpec = PodGroupSpec()
+    status: PodGroupStatus = PodGroupStatus()
+
+
+class LeaseSpec(Wire, frozen=True):
+    """Who leads, since when, for how long."""
+
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    acquire_time: str | None = None
+    renew_time: str | None = None
+    lease_transitions: int | None = None
+
+
+class Lease(Wire, frozen=True):
+    """A leader's lease (`coordination.k8s.io/v1`)."""
+
+    metadata: ObjectMeta
+    spec: LeaseSpec = LeaseSpec()

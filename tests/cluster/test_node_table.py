@@ -1,0 +1,149 @@
+import numpy as np
+import pytest
+
+from policyengine.cluster.node_table import NodeTable
+from tests.builders import make_node, make_pod
+
+
+def table_of(*builders):
+    table = NodeTable()
+    for builder in builders:
+        table.set_node(builder.build())
+    return table
+
+
+def test_amounts_are_millicores_and_whole_units():
+    node = make_node("a").capacity(cpu="1500m", memory="1Gi", pods=110, ephemeral_storage="1k")
+    table = table_of(node.capacity({"nvidia.com/gpu": 4}), make_node("b").capacity(cpu=1))
+    assert table.allocatable("cpu").tolist() == [1500, 1000]
+    assert table.allocatable("memory").tolist() == [2**30, 0]
+    assert table.allocatable("nvidia.com/gpu").tolist() == [4, 0]
+    assert table.allocatable("never/heard-of").tolist() == [0, 0]
+    assert table.requested("never/heard-of").tolist() == [0, 0]
+    assert table.allowed_pods.tolist() == [110, 0]
+    assert table.capacity("pods").tolist() == [110, 0]
+    assert table.resources == ["cpu", "memory", "ephemeral-storage", "nvidia.com/gpu"]
+
+
+def test_resources_keep_their_order_of_arrival_whether_offered_or_asked_for():
+    table = table_of(make_node("a").capacity({"x/b": 1}))
+    table.add_pod(0, make_pod().req({"x/a": 3}).info())
+    assert table.resources[3:] == ["x/b", "x/a"]
+    assert table.requested("x/a").tolist() == [3]
+    assert table.allocatable("x/a").tolist() == [0]
+
+
+@pytest.mark.parametrize(
+    ("node", "words"),
+    [
+        (make_node("a"), "`a` has no allocatable"),
+        (make_node("a").allocatable(cpu="lots", memory="1Gi"), "`cpu`: `lots` is not a quantity"),
+        (make_node("a").allocatable(cpu="-1", memory="1Gi"), "`cpu`: `-1` is negative"),
+    ],
+)
+def test_a_node_that_cannot_be_read_is_kept_holds_nothing_and_says_why(node, words):
+    table = table_of(node)
+    assert words in (table.problem(0) or "")
+    assert (table.n, table.allocatable("memory").tolist(), table.allowed_pods.tolist()) == (1, [0], [0])
+    table.set_node(make_node("a").capacity(cpu=1, pods=1).build())
+    assert table.problem(0) is None
+    assert table.allocatable("cpu").tolist() == [1000]
+
+
+def test_the_last_row_takes_the_place_of_a_deleted_one_and_both_journals_say_so():
+    table = table_of(*(make_node(name).capacity(cpu=n).label("k", name) for n, name in enumerate("abc")))
+    table.label_ids("k")
+    info = make_pod("p").req(cpu="1").host_port(80).info()
+    table.add_pod(2, info)
+    positions = table.node_journal.position, table.pod_journal.position
+    assert table.remove_node("a") == {}
+    assert table.names == ["c", "b"]
+    assert table.row_of == {"c": 0, "b": 1}
+    assert table.allocatable("cpu").tolist() == [2000, 1000]
+    assert table.requested("cpu").tolist() == [1000, 0]
+    assert table.derived.decoded("label", "k") == ["c", "b"]
+    assert dict(table.pods_on(0)) == {"p": info}
+    assert dict(table.port_users("0.0.0.0", "TCP", 80)) == {0: 1}
+    for journal, position in zip((table.node_journal, table.pod_journal), positions, strict=True):
+        changed = journal.since(position)
+        assert changed is not None
+        assert changed.tolist() == [0]
+
+
+def test_a_new_node_finds_its_row_clear():
+    table = table_of(make_node("a").capacity({"cpu": 4, "x/y": 1}).unschedulable().ready())
+    table.add_pod(0, make_pod().req(cpu="1").info())
+    table.remove_node("a")
+    table.set_node(make_node("b").capacity(cpu=2).build())
+    assert table.requested("cpu").tolist() == [0]
+    assert table.allocatable("x/y").tolist() == [0]
+    assert (table.pod_count.tolist(), table.ready.tolist(), table.unschedulable.tolist()) == ([0], [False], [False])
+
+
+def test_ports_collide_by_protocol_port_and_ip():
+    table = table_of(make_node("a"), make_node("b"), make_node("c"))
+    table.add_pod(0, make_pod("p").host_port(80).info())
+    table.add_pod(1, make_pod("q").host_port(80, ip="10.0.0.1").info())
+    table.add_pod(1, make_pod("r").host_port(80, ip="10.0.0.1").info())
+    assert table.port_conflicts("0.0.0.0", "TCP", 80).tolist() == [0, 1]
+    assert table.port_conflicts("10.0.0.1", "TCP", 80).tolist() == [0, 1]
+    assert table.port_conflicts("10.0.0.2", "TCP", 80).tolist() == [0]
+    assert table.port_conflicts("0.0.0.0", "UDP", 80).tolist() == []
+    table.remove_pod(1, table.pods_on(1)["q"])
+    assert dict(table.port_users("10.0.0.1", "TCP", 80)) == {1: 1}
+
+
+def test_image_sizes_follow_the_nodes():
+    table = table_of(make_node("a").image("x:1", 10, "x@sha"), make_node("b").image("x:1", 20), make_node("c"))
+    assert table.image_sizes("x:1").tolist() == [10, 20, 0]
+    assert table.image_node_count("x:1") == 2
+    before = table.images.generation
+    table.set_node(make_node("a").image("y:1", 5).build())
+    assert table.images.generation > before
+    assert table.image_sizes("x:1").tolist() == [0, 20, 0]
+    assert table.image_sizes("x@sha").tolist() == [0, 0, 0]
+    table.remove_node("a")
+    assert table.image_sizes("x:1").tolist() == [0, 20]
+
+
+def test_an_update_without_news_of_images_shares_them():
+    table = table_of(make_node("a").image("x:1", 10), make_node("b").image("x:1", 10))
+    generation = table.images.generation
+    table.set_node(make_node("a").image("x:1", 10).label("k", "v").build())
+    assert table.images.generation == generation
+    assert table.objects[0].status.images[0] is table.objects[1].status.images[0]
+
+
+def test_labels_taints_and_conditions_are_ids_into_values():
+    table = table_of(
+        make_node("a").label("z", "1").taint("t", "v").ready(),
+        make_node("b").label("z", "2").taint("t", "v").condition("DiskPressure", "Unknown"),
+        make_node("c"),
+    )
+    assert [table.label_values("z")[i] if i >= 0 else None for i in table.label_ids("z")] == ["1", "2", None]
+    assert table.taint_ids.tolist() == [0, 0, 1]
+    assert table.taint_sets[1] == ()
+    assert table.condition("Ready").tolist() == table.ready.tolist() == [True, False, False]
+    assert table.condition("DiskPressure").tolist() == [False, False, False]
+    table.set_node(make_node("c").label("z", "1").build())
+    assert table.label_ids("z").tolist() == [0, 1, 0]
+
+
+def test_ids_of_churning_labels_stay_bounded_and_readers_are_told():
+    table = table_of(make_node("a"))
+    table.label_ids("k")
+    position = table.node_journal.position
+    for n in range(1100):
+        table.set_node(make_node("a").label("k", str(n)).build())
+    assert len(table.label_values("k")) <= 1025
+    assert table.node_journal.since(position) is None
+    assert table.label_values("k")[table.label_ids("k")[0]] == "1099"
+
+
+def test_columns_are_views_without_copies():
+    table = table_of(*(make_node(f"n{n}").capacity(cpu=1) for n in range(100)))
+    column = table.allocatable("cpu")
+    assert column.base is not None
+    assert column.dtype == np.int64
+    assert len(column) == len(table.name_hash) == len(table.created_at) == 100
+    assert table.name_hash.dtype == np.uint64

@@ -1,0 +1,223 @@
+import pytest
+
+from policyengine.cluster.objects import Namespace, PodDisruptionBudget, decode
+from policyengine.cluster.pod_info import PodState
+from policyengine.cluster.view import ClusterView
+from tests.builders import make_node, make_pod
+
+
+@pytest.fixture
+def view():
+    view = ClusterView()
+    for name in "ab":
+        view.add_or_update_node(make_node(name).version(1).capacity(cpu=4, memory="8Gi", pods=110).build())
+    yield view
+    view.validate()
+
+
+def cpu(view, name):
+    return int(view.nodes.requested("cpu")[view.nodes.row_of[name]])
+
+
+def labels(events):
+    return [event.label for event in events]
+
+
+def observe(view, builder):
+    return view.add_or_update_pod(builder.build())
+
+
+def test_a_pod_goes_from_pending_to_assumed_to_bound_to_gone(view):
+    change = observe(view, make_pod("p").version(1).req(cpu="1"))
+    assert (change.old, labels(change.events), view.pending_count) == (None, ["UnscheduledPodAdd"], 1)
+    view.assume("p", "a")
+    assert (view.pods["p"].state, cpu(view, "a"), view.pending_count) == (PodState.ASSUMED, 1000, 0)
+    change = observe(view, make_pod("p").version(2).req(cpu="1").node("a"))
+    assert (view.pods["p"].state, labels(change.events), cpu(view, "a")) == (PodState.BOUND, ["AssignedPodAdd"], 1000)
+    change = view.remove_pod("p")
+    assert (labels(change.events), cpu(view, "a"), view.pods) == (["AssignedPodDelete"], 0, {})
+    assert change.old is not None
+    assert change.old.state is PodState.GONE
+
+
+def test_forgetting_gives_the_room_back_and_counts_as_a_deletion(view):
+    observe(view, make_pod("p").req(cpu="1").nominated("b"))
+    view.assume("p", "a")
+    assert view.nominated_on("b") == {}
+    assert labels(view.forget("p")) == ["AssignedPodDelete"]
+    assert (view.pods["p"].state, view.pods["p"].node_name, cpu(view, "a")) == (PodState.PENDING, "", 0)
+    assert list(view.nominated_on("b")) == ["p"]
+
+
+def test_forgetting_what_is_bound_or_gone_changes_nothing(view):
+    observe(view, make_pod("p").node("a").req(cpu="1"))
+    assert view.forget("p") == view.forget("never") == []
+    assert cpu(view, "a") == 1000
+
+
+def test_a_pod_assumed_on_one_node_and_bound_to_another_is_adopted_there(view):
+    observe(view, make_pod("p").version(1).req(cpu="1"))
+    view.assume("p", "a")
+    change = observe(view, make_pod("p").version(2).req(cpu="1").node("b"))
+    assert labels(change.events) == ["AssignedPodDelete", "AssignedPodAdd"]
+    assert (cpu(view, "a"), cpu(view, "b")) == (0, 1000)
+
+
+def test_an_update_that_does_not_know_of_the_binding_leaves_the_pod_assumed(view):
+    observe(view, make_pod("p").version(1).req(cpu="1"))
+    view.assume("p", "a")
+    observe(view, make_pod("p").version(2).req(cpu="2").label("k", "v"))
+    assert (view.pods["p"].state, view.pods["p"].node_name, cpu(view, "a")) == (PodState.ASSUMED, "a", 2000)
+
+
+def test_assuming_what_is_not_pending_or_on_no_node_is_a_bug(view):
+    observe(view, make_pod("p").node("a"))
+    observe(view, make_pod("q"))
+    for uid, node in (("p", "a"), ("q", "nowhere"), ("unknown", "a")):
+        with pytest.raises(ValueError, match="cannot assume"):
+            view.assume(uid, node)
+
+
+def test_repeated_and_older_events_change_nothing(view):
+    observe(view, make_pod("p").version(9).req(cpu="1").node("a"))
+    before, generation = view.dump(), view.generation
+    for version, node in ((9, "a"), (8, "b"), (8, "")):
+        change = observe(view, make_pod("p").version(version).req(cpu="3").node(node))
+        assert (change.old, change.events) == (change.new, [])
+    assert (view.dump(), view.generation) == (before, generation)
+    assert view.add_or_update_node(make_node("a").version(1).label("old", "news").build()) == []
+    assert "old" not in view.nodes.objects[0].metadata.labels
+
+
+def test_versions_compare_as_numbers(view):
+    observe(view, make_pod("p").version(10))
+    observe(view, make_pod("p").version(9).label("k", "v"))
+    assert view.pods["p"].labels == {}
+
+
+def test_versions_that_are_no_numbers_are_taken_as_they_come(view):
+    observe(view, make_pod("p").version("b"))
+    observe(view, make_pod("p").version("a").label("k", "v"))
+    assert view.pods["p"].labels == {"k": "v"}
+
+
+def test_a_new_uid_under_a_name_replaces_the_old_pod_at_once(view):
+    observe(view, make_pod("p").uid("1").version(1).req(cpu="1").node("a"))
+    change = observe(view, make_pod("p").uid("2").version(3).req(cpu="2"))
+    assert labels(change.events) == ["AssignedPodDelete", "UnscheduledPodAdd"]
+    assert (list(view.pods), cpu(view, "a")) == (["2"], 0)
+    assert change.old is not None
+    assert change.old.uid == "1"
+    late = observe(view, make_pod("p").uid("1").version(2).req(cpu="1").node("a"))
+    assert (late.events, list(view.pods)) == ([], ["2"])
+    assert view.remove_pod("1").events == []
+    found = view.find_pod("default", "p")
+    assert found is not None
+    assert found.uid == "2"
+
+
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+def test_a_finished_pod_holds_nothing(view, phase):
+    observe(view, make_pod("p").version(1).req(cpu="1").node("a"))
+    change = observe(view, make_pod("p").version(2).req(cpu="1").node("a").phase(phase))
+    assert (labels(change.events), change.new, cpu(view, "a"), view.pods) == (["AssignedPodDelete"], None, 0, {})
+    assert observe(view, make_pod("q").node("a").phase(phase)).events == []
+
+
+def test_pods_of_an_unknown_node_count_when_it_comes(view):
+    observe(view, make_pod("p").req(cpu="1").node("late"))
+    assert list(view.orphans["late"]) == ["p"]
+    assert labels(view.add_or_update_node(make_node("late").capacity(cpu=1).build())) == ["NodeAdd"]
+    assert (cpu(view, "late"), view.orphans) == (1000, {})
+
+
+def test_a_node_deleted_and_created_again_keeps_its_pods_once(view):
+    observe(view, make_pod("p").req(cpu="1").node("a"))
+    observe(view, make_pod("q").req(cpu="1"))
+    view.assume("q", "a")
+    assert labels(view.remove_node("a")) == ["NodeDelete"]
+    assert view.remove_node("a") == []
+    view.validate()
+    view.add_or_update_node(make_node("a").uid("new").capacity(cpu=4).build())
+    assert cpu(view, "a") == 2000
+    merged = view.add_or_update_node(make_node("a").uid("newer").capacity(cpu=4).build())
+    assert (labels(merged), cpu(view, "a")) == (["NodeDelete", "NodeAdd"], 2000)
+
+
+def test_an_assumption_outlives_its_node(view):
+    observe(view, make_pod("p").req(cpu="1"))
+    view.assume("p", "a")
+    view.remove_node("a")
+    view.validate()
+    view.forget("p")
+    assert view.orphans == {}
+
+
+def test_what_is_hypothetical_is_undone_exactly(view):
+    for name in ("p", "q", "r"):
+        observe(view, make_pod(name).req(cpu="1").host_port(80).node("a"))
+    observe(view, make_pod("x").req(cpu="2").nominated("b"))
+    before, order = view.dump(), list(view.nodes.pods_on(0))
+    with view.hypothetically(remove=["p", "q", "p", "unknown"], add=[("x", "a")]) as snapshot:
+        view.validate()
+        assert sorted(snapshot.nodes.pods_on(0)) == ["r", "x"]
+        assert snapshot.nodes.requested("cpu")[0] == 3000
+        assert "p" not in snapshot.pods
+        with view.hypothetically(remove=["r"]):
+            view.validate()
+            assert cpu(view, "a") == 2000
+        assert cpu(view, "a") == 3000
+        snapshot.nodes.pods_on(0)
+    assert (view.dump(), list(view.nodes.pods_on(0))) == (before, order)
+    assert view.pods["x"].state is PodState.PENDING
+
+
+def test_what_is_hypothetical_is_undone_after_an_error(view):
+    observe(view, make_pod("p").req(cpu="1").node("a"))
+    observe(view, make_pod("x").req(cpu="2"))
+    before = view.dump()
+    with pytest.raises(ValueError, match="cannot assume"), view.hypothetically(["p"], [("x", "a"), ("x", "b")]):
+        pass
+    assert view.dump() == before
+    with pytest.raises(KeyError), view.hypothetically(remove=["p"]):
+        raise KeyError
+    assert view.dump() == before
+
+
+def test_nominations_are_found_by_node_until_the_pod_is_placed(view):
+    observe(view, make_pod("p").version(1))
+    view.nominate("p", "a")
+    assert list(view.nominated_on("a")) == ["p"]
+    view.nominate("p", "b")
+    assert (view.nominated_on("a"), list(view.nominated_on("b"))) == ({}, ["p"])
+    view.nominate("p", "")
+    assert view.nominated == {}
+    observe(view, make_pod("p").version(2).nominated("a"))
+    assert list(view.snapshot().nominated_on("a")) == ["p"]
+
+
+def test_a_snapshot_kept_too_long_is_found_out(view):
+    snapshot = view.snapshot()
+    snapshot.check()
+    observe(view, make_pod("p"))
+    assert (view.snapshot().pod_count, view.snapshot().pending_count) == (1, 1)
+    with pytest.raises(AssertionError, match="generation"):
+        snapshot.check()
+
+
+def test_other_objects_are_kept_by_kind_and_key(view):
+    def budget(version):
+        metadata = {"name": "b", "namespace": "n", "uid": "u", "resourceVersion": str(version)}
+        return decode(PodDisruptionBudget, {"metadata": metadata, "status": {"disruptionsAllowed": version}})
+
+    assert view.set_object("PodDisruptionBudget", budget(2)) == []
+    version = view.version("PodDisruptionBudget")
+    view.set_object("PodDisruptionBudget", budget(1))
+    assert (view.pdbs["n/b"].status.disruptions_allowed, view.version("PodDisruptionBudget")) == (2, version)
+    namespace = decode(Namespace, {"metadata": {"name": "n", "labels": {"k": "v"}}})
+    assert labels(view.set_object("Namespace", namespace)) == ["NamespaceAdd"]
+    assert labels(view.set_object("Namespace", namespace)) == ["NamespaceUpdate"]
+    assert view.snapshot().namespaces["n"].metadata.labels == {"k": "v"}
+    assert labels(view.remove_object("Namespace", "n")) == ["NamespaceDelete"]
+    assert view.remove_object("Namespace", "n") == []
+    assert view.objects("Namespace") == {}
