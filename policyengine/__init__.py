@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from policyengine.compiler.compile import PolicyError, compile_policy
+    from policyengine.language.evaluate import EvaluationError, evaluate
     from policyengine.version import __version__
 
 _HOMES = {
+    "EvaluationError": "policyengine.language.evaluate",
     "PolicyError": "policyengine.compiler.compile",
     "compile_policy": "policyengine.compiler.compile",
+    "evaluate": "policyengine.language.evaluate",
     "__version__": "policyengine.version",
 }
 
-__all__ = ["PolicyError", "__version__", "compile_policy"]
+__all__ = ["EvaluationError", "PolicyError", "__version__", "compile_policy", "evaluate"]
 
 
 def __getattr__(name: str) -> Any:

@@ -523,6 +523,8 @@ class Library(Member):
 
     name: NameText
     members: tuple[Member, ...]
+    broken: tuple[str, ...] = ()
+    """What the broken members would have defined: nobody should report these names as unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -531,6 +533,8 @@ class Policy(Member):
 
     name: NameText
     members: tuple[Member, ...]
+    broken: tuple[str, ...] = ()
+    """What the broken members would have defined: nobody should report these names as unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -541,6 +545,8 @@ class Overlay(Member):
     policy: NameText
     when: Expr | None
     members: tuple[Member, ...]
+    broken: tuple[str, ...] = ()
+    """What the broken members would have defined: nobody should report these names as unknown."""
 
 
 @dataclass(frozen=True, slots=True)

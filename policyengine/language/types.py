@@ -40,14 +40,15 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A type: a constructor, its arguments (list: element; map: key, value; optional: content), a name for objects."""
+    """A type: a constructor, its arguments (list: element; map: key, value; optional: content), a name for
+    objects and for ints that are names (qos)."""
 
     kind: Kind
     args: tuple[Type, ...] = ()
     name: str = ""
 
     def __str__(self) -> str:
-        if self.kind is Kind.OBJECT:
+        if self.name:
             return self.name
         arguments = f"({', '.join(map(str, self.args))})" if self.args else ""
         return f"{self.kind.value}{arguments}"
@@ -60,7 +61,7 @@ class Type:
     @property
     def is_number(self) -> bool:
         """Whether the type is int or double."""
-        return self.kind in (Kind.INT, Kind.DOUBLE)
+        return self.kind in (Kind.INT, Kind.DOUBLE) and not self.name
 
 
 QUANTITIES = frozenset({Kind.CPU, Kind.MEMORY, Kind.STORAGE})
@@ -74,6 +75,8 @@ DURATION = Type(Kind.DURATION)
 CPU = Type(Kind.CPU)
 MEMORY = Type(Kind.MEMORY)
 STORAGE = Type(Kind.STORAGE)
+QOS = Type(Kind.INT, (), "qos")
+"""A pod's quality of service: held as an int, its place in `schema.QOS_CLASSES`, and no number to a rule."""
 NULL = Type(Kind.NULL)
 DYN = Type(Kind.DYN)
 ERROR = Type(Kind.ERROR)

@@ -1,0 +1,154 @@
+"""Runs the grammar's automaton over tokens. It keeps no tree: a rule's action is called as soon as it is known.
+
+Beside each value its start is kept, so that an action gets the span of all it covers, signs included. A word that
+could be a keyword is one only where the state has a use for that keyword, and a name otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from policyengine.language.grammar import Rule, table
+from policyengine.language.terminals import OPERATORS, RESERVED
+from policyengine.language.tokens import Token
+
+Action = Callable[..., Any]
+"""Makes a rule's value of where it starts and ends and of its children: tokens, values, None for an absent one.
+
+The children's types follow from the grammar, which no type checker reads; actions declare what they take.
+"""
+
+_NAME_GOES_ON = OPERATORS | {"COMMA", "RBRACE", "ASC", "DESC", "MISSING", "ORDER", "FAIR", "BACKOFF", "FLUSH"}
+"""What follows a name in an expression, but no keyword that may stand where a key of `order by` may."""
+
+
+class Unexpected(Exception):
+    """A token that fits nothing: its index, and the terminals that would have fitted."""
+
+    def __init__(self, index: int, expected: frozenset[str]) -> None:
+        super().__init__(index)
+        self.index, self.expected = index, expected
+
+
+def run(start: str, tokens: Sequence[Token], actions: Mapping[str, Action]) -> Any:
+    """The value of a start rule over tokens, of which the last is an `$END`.
+
+    Raises:
+        Unexpected: the tokens do not fit the rule.
+    """
+    machine = _Machine(start, actions, tokens[0].start)
+    stopped = machine.run(tokens)
+    if stopped is None:
+        return machine.values[-1]
+    # A token that fits nothing may have caused reductions before it showed: ask a machine that never saw it.
+    again = _Machine(start, _NoActions(), tokens[0].start)
+    again.run(tokens, stopped)
+    raise Unexpected(stopped, again.acceptable())
+
+
+class _NoActions(dict[str, Action]):
+    """For a run that makes nothing."""
+
+    def __missing__(self, rule: str) -> Action:
+        return lambda *_: None
+
+
+class _Machine:
+    """The stacks of one parse."""
+
+    __slots__ = ("actions", "end_state", "last_end", "rows", "starts", "states", "table", "values", "words")
+
+    def __init__(self, start: str, actions: Mapping[str, Action], at: int) -> None:
+        self.table = table()
+        self.rows, self.words, self.actions = self.table.rows, self.table.keywords, actions
+        self.end_state = self.table.ends[start]
+        self.states = [self.table.starts[start]]
+        self.values: list[Any] = []
+        self.starts: list[int] = []
+        self.last_end = at
+
+    def run(self, tokens: Sequence[Token], stop: int | None = None) -> int | None:
+        """Feeds tokens, all or those before `stop`; the index of the one that fits nothing, or None."""
+        for index, token in enumerate(tokens[:stop]):
+            kind = token.kind
+            if kind not in self.words or kind in RESERVED:
+                taken = self.feed(kind, token)
+            else:
+                # What the keyword completes, a name in its place completes too: nothing to undo before the second.
+                keyword = self.is_keyword(kind, tokens[index + 1].kind)
+                taken = (keyword and self.feed(kind, token)) or self.feed("NAME", token)
+            if not taken:
+                return index
+        return None
+
+    def is_keyword(self, kind: str, following: str) -> bool:
+        """Whether a word may be the keyword here; where an expression may begin too, what follows decides."""
+        row = self.rows[self.states[-1]]
+        return kind in row and (row.get("NAME", -1) < 0 or following not in _NAME_GOES_ON)
+
+    def feed(self, kind: str, token: Token) -> bool:
+        """Reduces what the token completes and enters it; False where it fits nothing."""
+        states, rows, rules, gotos = self.states, self.rows, self.table.rules, self.table.gotos
+        while True:
+            move = rows[states[-1]].get(kind)
+            if move is None:
+                return False
+            if move >= 0:
+                states.append(move)
+                self.values.append(token)
+                self.starts.append(token.start)
+                self.last_end = token.end
+                return True
+            rule = rules[~move]
+            if rule.action is None:
+                states[-1] = gotos[states[-2]][rule.origin]
+            else:
+                self.reduce(rule)
+            if states[-1] == self.end_state:
+                return True
+
+    def reduce(self, rule: Rule) -> None:
+        """Replaces the rule's symbols on the stacks by its value."""
+        states, values, starts, size = self.states, self.values, self.starts, rule.size
+        first = starts[-size] if size else self.last_end
+        children = _children(rule, values[-size:] if size else [])
+        if size:
+            del states[-size:], values[-size:], starts[-size:]
+        value = (
+            children
+            if rule.action is None or rule.inlined
+            else self.actions[rule.action](first, self.last_end, *children)
+        )
+        values.append(value)
+        starts.append(first)
+        states.append(self.table.gotos[states[-1]][rule.origin])
+
+    def acceptable(self) -> frozenset[str]:
+        """The terminals the machine could go on with, beyond the state's own row: reductions are tried out."""
+        return frozenset(kind for kind in self.rows[self.states[-1]] if self._would_take(kind))
+
+    def _would_take(self, kind: str) -> bool:
+        states = list(self.states)
+        while (move := self.rows[states[-1]].get(kind)) is not None and move < 0:
+            rule = self.table.rules[~move]
+            if rule.size:
+                del states[-rule.size :]
+            states.append(self.table.gotos[states[-1]][rule.origin])
+            if states[-1] == self.end_state:
+                return True
+        return move is not None
+
+
+def _children(rule: Rule, values: list[Any]) -> list[Any]:
+    if not rule.spliced:
+        return [None if at is None else values[at] for at in rule.picks]
+    first = rule.picks[0]
+    # A repetition grows the list it has so far: a copy at each step would cost the square of its length.
+    children: list[Any] = values[first] if rule.inlined and first in rule.spliced else []
+    for at in rule.picks[1:] if children else rule.picks:
+        if at in rule.spliced:
+            children += values[at]
+        else:
+            children.append(None if at is None else values[at])
+    return children

@@ -1,0 +1,299 @@
+"""Names, field selection and indexing: what a path means, and whether what it reads is sure to be there."""
+
+from __future__ import annotations
+
+from policyengine.language import ir, syntax
+from policyengine.language.check_codes import (
+    ALWAYS_THERE,
+    NOT_AVAILABLE,
+    OUT_OF_REACH,
+    UNGUARDED,
+    UNKNOWN_FIELD,
+    UNKNOWN_NAME,
+    WRONG_LITERAL,
+    WRONG_MACRO,
+    WRONG_TYPE,
+)
+from policyengine.language.check_context import (
+    Checks,
+    Context,
+    error_at,
+    extent,
+    is_error,
+    replacing,
+)
+from policyengine.language.check_guards import field_name, key_fact, size_fact
+from policyengine.language.diagnostics import Edit, Fix
+from policyengine.language.schema import ROOTS, attribute, object_info
+from policyengine.language.schema_objects import Attribute
+from policyengine.language.syntax import Span
+from policyengine.language.types import BOOL, INT, STRING, Kind, Shape, Type, optional_of
+from policyengine.language.values import with_article
+
+_OWN_FIELDS = {"cpu": "cpu", "memory": "memory", "ephemeral-storage": "storage", "storage": "storage"}
+
+
+def check_name(checks: Checks, node: syntax.Name, context: Context) -> ir.Expr:
+    """A variable, let, param or root of the schema."""
+    name, span = node.name, node.span
+    if not node.absolute and name in context.locals:
+        local = context.locals[name]
+        return ir.Local(type=local.type, span=span, shape=local.shape, reach=local.reach, name=name)
+    let = checks.names.let(name)
+    if let is not None:
+        value = let.value
+        return ir.LetRef(type=value.type, span=span, shape=value.shape, reach=value.reach, name=name)
+    param = checks.names.param(name)
+    if param is not None:
+        return ir.ParamRef(type=param.type, span=span, name=name)
+    if name in ROOTS:
+        return _field(checks, (name,), span)
+    known = {*ROOTS, *checks.names.visible(), *context.locals}
+    if name in checks.names.visible():
+        return error_at(span)  # a param or let that was reported
+    close = checks.report.closest(name, known)
+    message = f"nothing is called `{name}`" + (f"; did you mean `{close}`?" if close else "")
+    return checks.report.failed(UNKNOWN_NAME, message, span, replacing(span, close) if close else None)
+
+
+def _field(checks: Checks, path: tuple[str, ...], span: Span) -> ir.Expr:
+    known = attribute(path)
+    assert known is not None
+    if not known.available:
+        return checks.report.failed(NOT_AVAILABLE, f"`{'.'.join(path)}` is not available in this version", span)
+    return ir.Field(type=known.type, span=span, shape=known.shape, reach=known.reach, path=path)
+
+
+def check_select(checks: Checks, node: syntax.Select, context: Context) -> ir.Expr:
+    """`operand.field` and `operand.?field`."""
+    operand = aliased(checks, checks.check(node.operand, context))
+    if is_error(operand):
+        return error_at(node.span)
+    kind = operand.type.kind
+    if kind is Kind.OBJECT:
+        return _select_of_object(checks, node, operand, context)
+    if kind is Kind.MAP and operand.type.args[0] == STRING:
+        name = ir.Const(type=STRING, span=node.field_span, value=node.field)
+        return _lookup(checks, node, operand, name, context)
+    if kind is Kind.OPTIONAL:
+        return _select_of_optional(checks, node, operand)
+    return _no_field(checks, node, operand.type)
+
+
+def aliased(checks: Checks, operand: ir.Expr) -> ir.Expr:
+    """`let r = pod.requests` is another name for the path: `r.cpu` is `pod.requests.cpu`."""
+    if isinstance(operand, ir.LetRef) and operand.type.kind is Kind.OBJECT:
+        let = checks.names.let(operand.name)
+        if let is not None and isinstance(let.value, ir.Field):
+            return let.value
+    return operand
+
+
+def _select_of_object(checks: Checks, node: syntax.Select, operand: ir.Expr, context: Context) -> ir.Expr:
+    known = _attribute_of(operand.type, node.field)
+    if known is None:
+        return _no_field(checks, node, operand.type)
+    if known.optional:
+        if not node.optional and key_fact(operand, field_name(node.field, operand)) not in context.facts:
+            return _unguarded(checks, node, f"has({_text(node)})", f".?{node.field}")
+        type_ = optional_of(known.type) if node.optional else known.type
+        return ir.Select(
+            type=type_,
+            span=node.span,
+            shape=operand.shape,
+            reach=operand.reach,
+            operand=operand,
+            name=node.field,
+            optional=node.optional,
+        )
+    if node.optional and known.type.kind is not Kind.OPTIONAL:
+        _always_there(checks, node, node.field)
+    if isinstance(operand, ir.Field):
+        return _field(checks, (*operand.path, node.field), node.span)
+    return ir.Select(
+        type=known.type, span=node.span, shape=operand.shape, reach=operand.reach, operand=operand, name=node.field
+    )
+
+
+def _attribute_of(type_: Type, name: str) -> Attribute | None:
+    info = object_info(type_)
+    return info.fields.get(name) if info else None
+
+
+def _select_of_optional(checks: Checks, node: syntax.Select, operand: ir.Expr) -> ir.Expr:
+    """A field of what may be absent is itself optional; an optional field of it is not optional twice."""
+    content = operand.type.args[0]
+    if content.kind is Kind.MAP and content.args[0] == STRING:
+        name = ir.Const(type=STRING, span=node.field_span, value=node.field)
+        return _index(operand, name, content.args[1], node.span, optional=True)
+    known = _attribute_of(content, node.field)
+    if known is None:
+        return _no_field(checks, node, content)
+    type_ = known.type if known.type.kind is Kind.OPTIONAL else optional_of(known.type)
+    return ir.Select(
+        type=type_,
+        span=node.span,
+        shape=operand.shape,
+        reach=operand.reach,
+        operand=operand,
+        name=node.field,
+        optional=True,
+    )
+
+
+def _no_field(checks: Checks, node: syntax.Select, type_: Type) -> ir.Expr:
+    info = object_info(type_)
+    if info is None:
+        return checks.report.failed(UNKNOWN_FIELD, f"{with_article(type_)} has no fields", node.field_span)
+    close = checks.report.closest(node.field, info.fields)
+    if close is None and "labels" in info.fields:
+        hint = f'; a label is `.labels[?"{node.field}"]`'
+    else:
+        hint = f"; did you mean `{close}`?" if close else f"; it has {', '.join(f'`{name}`' for name in info.fields)}"
+    fix = replacing(node.field_span, close) if close else None
+    return checks.report.failed(
+        UNKNOWN_FIELD, f"{with_article(type_)} has no `{node.field}`{hint}", node.field_span, fix
+    )
+
+
+def check_index(checks: Checks, node: syntax.Index, context: Context) -> ir.Expr:
+    """`operand[key]` and `operand[?key]`."""
+    operand = aliased(checks, checks.check(node.operand, context))
+    if is_error(operand):
+        checks.check(node.key, context)
+        return error_at(node.span)
+    type_, optional = operand.type, node.optional
+    if type_.kind is Kind.OPTIONAL:
+        type_, optional = type_.args[0], True
+    wanted = _key_type(type_)
+    if wanted is None:
+        return checks.report.failed(WRONG_TYPE, f"{with_article(type_)} takes no `[…]`", node.span)
+    key = checks.check(node.key, context, wanted)
+    if is_error(key):
+        return error_at(node.span)
+    if key.type != wanted:
+        return checks.report.failed(
+            WRONG_TYPE, f"the key of {with_article(type_)} is {wanted}, not {key.type}", key.span
+        )
+    if type_.kind is Kind.OBJECT:
+        return _entry(checks, node, operand, key, context)
+    if optional and operand.type.kind is Kind.OPTIONAL:
+        return _index(operand, key, type_.args[-1], node.span, optional=True)
+    return _lookup(checks, node, operand, key, context)
+
+
+def _key_type(type_: Type) -> Type | None:
+    if type_.kind is Kind.LIST:
+        return INT
+    if type_.kind is Kind.MAP:
+        return type_.args[0]
+    info = object_info(type_)
+    return STRING if info is not None and info.entries is not None else None
+
+
+def _entry(checks: Checks, node: syntax.Index, operand: ir.Expr, key: ir.Expr, context: Context) -> ir.Expr:
+    """An extended resource: `node.free[?"nvidia.com/gpu"]`, a count."""
+    info = object_info(operand.type if operand.type.kind is Kind.OBJECT else operand.type.args[0])
+    assert info is not None and info.entries is not None
+    own = _OWN_FIELDS.get(str(key.value)) if isinstance(key, ir.Const) else None
+    if own:
+        dot = ".?" if info.fields[own].optional else "."
+        return checks.report.failed(
+            WRONG_LITERAL,
+            f"`{own}` has a field of its own, with its dimension: write `{dot}{own}`",
+            node.span,
+            Fix(f"write `{dot}{own}`", (Edit(Span(node.operand.span.end, node.span.end), f"{dot}{own}"),)),
+        )
+    if key.shape is not Shape.SCALAR:
+        return checks.report.failed(OUT_OF_REACH, "the name of a resource may not be read from the node", key.span)
+    if not node.optional and operand.type.kind is not Kind.OPTIONAL:
+        return _unguarded(checks, node, None, "[?…]")
+    return _index(operand, key, info.entries, node.span, optional=True)
+
+
+def _lookup(
+    checks: Checks, node: syntax.Index | syntax.Select, operand: ir.Expr, key: ir.Expr, context: Context
+) -> ir.Expr:
+    """A lookup in a map or list: optional, or behind a guard."""
+    value = operand.type.args[-1]
+    if not node.optional and not _guarded(operand, key, context):
+        condition = f"{_key_text(key)} in {_text(node.operand)}" if operand.type.kind is Kind.MAP else None
+        return _unguarded(checks, node, condition, "[?…]")
+    return _index(operand, key, value, node.span, optional=node.optional)
+
+
+def _guarded(operand: ir.Expr, key: ir.Expr, context: Context) -> bool:
+    if operand.type.kind is Kind.MAP:
+        return key_fact(operand, key) in context.facts
+    if isinstance(key, ir.Const) and isinstance(key.value, int) and key.value >= 0:
+        return size_fact(operand, key.value + 1) in context.facts
+    return False
+
+
+def _index(operand: ir.Expr, key: ir.Expr, value: Type, span: Span, *, optional: bool) -> ir.Index:
+    flat = value if value.kind is Kind.OPTIONAL else optional_of(value)
+    return ir.Index(
+        type=flat if optional else value, span=span, **extent(operand, key), operand=operand, key=key, optional=optional
+    )
+
+
+def _unguarded(checks: Checks, node: syntax.Index | syntax.Select, condition: str | None, optional: str) -> ir.Expr:
+    """Reports a lookup that may find nothing; the fix gives strings the default ''."""
+    what = "an item that may not be there" if condition is None else "a key that may be absent"
+    guard = f"guard it with `{condition}`, or " if condition else ""
+    message = f"{what}: {guard}write `{optional}` and `.orValue(…)`"
+    fix = None
+    if isinstance(node, syntax.Index):
+        start = node.key.span.start
+        fix = Fix("write `[?…]` and `.orValue(…)`", (Edit(Span(start, start), "?"),))
+    return checks.report.failed(UNGUARDED, message, node.span, fix)
+
+
+def _always_there(checks: Checks, node: syntax.Select, name: str) -> None:
+    between = Span(node.operand.span.end, node.field_span.start)
+    message = f"`{name}` is always there; write `.{name}`"
+    checks.report.error(ALWAYS_THERE, message, node.field_span, Fix(f"write `.{name}`", (Edit(between, "."),)))
+
+
+def check_has(checks: Checks, node: syntax.Call, context: Context) -> ir.Expr:
+    """`has(operand.field)`: whether a key, or a field that may be absent, is there."""
+    argument = node.args[0] if len(node.args) == 1 else None
+    if not isinstance(argument, syntax.Select) or argument.optional:
+        return checks.report.failed(WRONG_MACRO, "`has` takes a field: `has(pod.labels.app)`", node.span)
+    operand = aliased(checks, checks.check(argument.operand, context))
+    if is_error(operand):
+        return error_at(node.span)
+    type_, span = operand.type, node.span
+    if type_.kind is Kind.MAP and type_.args[0] == STRING:
+        name = ir.Const(type=STRING, span=argument.field_span, value=argument.field)
+        return ir.Call(type=BOOL, span=span, **extent(operand), function="@in", args=(name, operand))
+    if type_.kind is Kind.OPTIONAL:
+        return _has_value(_select_of_optional(checks, argument, operand), span)
+    known = _attribute_of(type_, argument.field)
+    if known is not None and known.optional:
+        return ir.Has(type=BOOL, span=span, **extent(operand), operand=operand, name=argument.field)
+    selected = check_select(checks, argument, context)
+    if selected.type.kind is Kind.OPTIONAL or is_error(selected):
+        return _has_value(selected, span)
+    return checks.report.failed(ALWAYS_THERE, f"`{_text(argument)}` is always there", span)
+
+
+def _has_value(optional: ir.Expr, span: Span) -> ir.Expr:
+    if is_error(optional):
+        return error_at(span)
+    return ir.Call(type=BOOL, span=span, **extent(optional), function="hasValue", args=(optional,))
+
+
+def _text(expr: syntax.Expr) -> str:
+    """A path as written; `…` for what is none."""
+    match expr:
+        case syntax.Name():
+            return expr.name
+        case syntax.Select():
+            return f"{_text(expr.operand)}.{'?' if expr.optional else ''}{expr.field}"
+        case _:
+            return "…"
+
+
+def _key_text(key: ir.Expr) -> str:
+    return f'"{key.value}"' if isinstance(key, ir.Const) else "the key"

@@ -1,0 +1,313 @@
+"""Calls and operators: which overload the arguments choose, and what literals become beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from policyengine.language import ir, syntax
+from policyengine.language.check_codes import (
+    NO_OVERLOAD,
+    NOT_A_LITERAL,
+    NOT_AVAILABLE,
+    NOT_IN_POLICIES,
+    UNKNOWN_FUNCTION,
+    UNKNOWN_TYPE,
+    WRONG_LITERAL,
+)
+from policyengine.language.check_context import (
+    Checks,
+    Context,
+    error_at,
+    extent,
+    is_error,
+    wrapped,
+)
+from policyengine.language.check_literals import fits, is_bare, is_flexible, natural
+from policyengine.language.functions import FUNCTIONS, Function, Overload, Style
+from policyengine.language.functions.conversions import DIMENSIONS
+from policyengine.language.functions.moments import zone
+from policyengine.language.functions.table import is_open, substitute, unify
+from policyengine.language.functions.text import compiled
+from policyengine.language.schema import UNAVAILABLE_METHODS, attribute
+from policyengine.language.syntax import Span
+from policyengine.language.types import DOUBLE, INT, STRING, Kind, Reach, Shape, Type
+from policyengine.language.values import EvaluationError
+
+_NOT_COMPARED = frozenset({"_==_", "_!=_", "@in"})
+_SHOWN_SIGNATURES = 4
+
+
+class Choice(NamedTuple):
+    """An overload with the types its arguments take there. `cost`: how much literals had to bend."""
+
+    cost: int
+    overload: Overload
+    types: tuple[Type, ...]
+    result: Type
+
+
+def check_call(checks: Checks, node: syntax.Call, context: Context, expected: Type | None) -> ir.Expr:
+    """`f(x)` or `x.f(y)` of the function table; macros are not seen here."""
+    name, target = node.function, node.target
+    if isinstance(target, syntax.Name) and target.name == "optional" and "optional" not in context.locals:
+        name, target = f"optional.{name}", None
+    if name == "random" and target is None:
+        return _random(checks, node, context)
+    if name == "toQuantity" and target is None:
+        return _to_quantity(checks, node, context)
+    function = FUNCTIONS.get(name)
+    if function is None or function.style is Style.OPERATOR or "/" in name:
+        return _unknown(checks, node, name, context)
+    args = node.args if target is None else (target, *node.args)
+    if (function.style is Style.METHOD) != (target is not None) and function.style is not Style.BOTH:
+        right = f"x.{name}(…)" if function.style is Style.METHOD else f"{name}(…)"
+        return _checked_all(checks, args, context, UNKNOWN_FUNCTION, f"`{name}` is written `{right}`", node)
+    if all(overload.dynamic for overload in function.overloads):
+        message = f"a policy has no `.{name}()`; write `.orValue(…)`"
+        return _checked_all(checks, args, context, NOT_IN_POLICIES, message, node)
+    result = resolve(checks, function, args, node.span, context, expected)
+    return _literals_checked(checks, function, result) if function.literals else result
+
+
+def _checked_all(
+    checks: Checks, args: Sequence[syntax.Expr], context: Context, code: str, message: str, node: syntax.Call
+) -> ir.Expr:
+    """Reports the call; its arguments are looked at all the same."""
+    for arg in args:
+        checks.check(arg, context)
+    return checks.report.failed(code, message, node.function_span)
+
+
+def _unknown(checks: Checks, node: syntax.Call, name: str, context: Context) -> ir.Expr:
+    args = node.args if node.target is None or name.startswith("optional.") else (node.target, *node.args)
+    if node.target is not None and name in UNAVAILABLE_METHODS:
+        message = f"`{UNAVAILABLE_METHODS[name]}.{name}(…)` is not available in this version"
+        return _checked_all(checks, args, context, NOT_AVAILABLE, message, node)
+    known = [row.name for row in FUNCTIONS.values() if row.style is not Style.OPERATOR and "/" not in row.name]
+    close = checks.report.closest(name, [*known, "toQuantity", "has", "all", "exists", "filter", "map", "optMap"])
+    hint = f"; did you mean `{close}`?" if close else ""
+    return _checked_all(checks, args, context, UNKNOWN_FUNCTION, f"no function is called `{name}`{hint}", node)
+
+
+def resolve(
+    checks: Checks,
+    function: Function,
+    args: Sequence[syntax.Expr],
+    span: Span,
+    context: Context,
+    expected: Type | None,
+) -> ir.Expr:
+    """The call of the overload that fits: first by arguments that have a type, then by what literals may become."""
+    typed = [None if is_flexible(arg) else checks.check(arg, context) for arg in args]
+    if is_error(*(arg for arg in typed if arg is not None)):
+        for at, arg in enumerate(typed):
+            if arg is None:
+                checks.check(args[at], context)
+        return error_at(span)
+    choices = [
+        choice
+        for overload in function.overloads
+        if (choice := _choice(function, overload, args, typed, expected)) is not None
+    ]
+    if not choices:
+        return _no_overload(checks, function, args, typed, span, context, expected)
+    best = min(choices, key=lambda choice: choice.cost)
+    filled = [arg or checks.check(args[at], context, best.types[at]) for at, arg in enumerate(typed)]
+    return _call(checks, function, best, filled, span, expected)
+
+
+def _call(
+    checks: Checks, function: Function, best: Choice, args: list[ir.Expr], span: Span, expected: Type | None
+) -> ir.Expr:
+    if is_error(*args):
+        return error_at(span)
+    result = best.result
+    if is_open(result):
+        variables: dict[str, Type] = {}
+        if expected is None or not unify(result, expected, variables):
+            return checks.report.failed(UNKNOWN_TYPE, "nothing here says what the optional holds", span)
+        result = substitute(result, variables)
+    if args and all(isinstance(arg, ir.Const) for arg in args):
+        try:
+            best.overload.implementation(*(arg.value for arg in args if isinstance(arg, ir.Const)))
+        except EvaluationError as error:
+            return checks.report.failed(WRONG_LITERAL, str(error), span)
+    return ir.Call(type=result, span=span, **extent(*args), function=function.name, args=tuple(args))
+
+
+def _choice(
+    function: Function,
+    overload: Overload,
+    args: Sequence[syntax.Expr],
+    typed: Sequence[ir.Expr | None],
+    expected: Type | None,
+) -> Choice | None:
+    """The overload for these arguments, None where it does not take them."""
+    if overload.dynamic or len(overload.parameters) != len(args):
+        return None
+    variables: dict[str, Type] = {}
+    for parameter, arg in zip(overload.parameters, typed, strict=True):
+        if arg is not None and not _takes(function, parameter, arg.type, variables):
+            return None
+    bending = _may_bend(function, args, typed)
+    cost, types = 0, []
+    for parameter, syntax_arg, arg in zip(overload.parameters, args, typed, strict=True):
+        if arg is not None:
+            types.append(arg.type)
+            continue
+        bent = _bent(syntax_arg, parameter, variables, expected, bending)
+        if bent is None:
+            return None
+        cost += bent[0]
+        types.append(bent[1])
+    return Choice(cost, overload, tuple(types), substitute(overload.result, variables))
+
+
+def _takes(function: Function, parameter: Type, actual: Type, variables: dict[str, Type]) -> bool:
+    if function.name in _NOT_COMPARED and _holds_object(actual):
+        return False
+    return unify(parameter, actual, variables)
+
+
+def _holds_object(type_: Type) -> bool:
+    return type_.kind is Kind.OBJECT or any(map(_holds_object, type_.args))
+
+
+def _may_bend(function: Function, args: Sequence[syntax.Expr], typed: Sequence[ir.Expr | None]) -> bool:
+    """Whether literals may leave their own type: beside an expression or a suffix, or where one signature decides."""
+    if any(arg is not None for arg in typed) or len(function.overloads) == 1 or len(args) == 1:
+        return True
+    return any(not is_bare(arg) for arg in args)
+
+
+def _bent(
+    arg: syntax.Expr, parameter: Type, variables: dict[str, Type], expected: Type | None, bending: bool
+) -> tuple[int, Type] | None:
+    """What a literal costs as this parameter, and its type there. A suffixed one would rather be a quantity."""
+    wanted = substitute(parameter, variables)
+    own = natural(arg, wanted if not is_open(wanted) and wanted.is_quantity else expected)
+    if is_open(wanted):
+        if own is None or not unify(parameter, own, variables):
+            return None
+        return 0, own
+    if own == wanted:
+        return 0, wanted
+    if not bending or not fits(arg, wanted):
+        return None
+    return (2 if not is_bare(arg) and wanted == INT else 1), wanted
+
+
+# --- what is wrong ---------------------------------------------------------------------------------------
+
+
+def symbol(function: Function) -> str:
+    """A function as it is written."""
+    return function.name.strip("_@") if function.style is Style.OPERATOR else function.name
+
+
+def _no_overload(
+    checks: Checks,
+    function: Function,
+    args: Sequence[syntax.Expr],
+    typed: Sequence[ir.Expr | None],
+    span: Span,
+    context: Context,
+    expected: Type | None,
+) -> ir.Expr:
+    done = [arg or checks.check(args[at], context, None) for at, arg in enumerate(typed)]
+    if is_error(*done):
+        return error_at(span)
+    name, types = symbol(function), [arg.type for arg in done]
+    message = f"`{name}` does not take {_and(types)}"
+    if {INT, DOUBLE} <= set(types) and len(types) == 2:
+        number = done[types.index(INT)]
+        fix = wrapped(number.span, "double(", ")", "write `double(…)`")
+        return checks.report.failed(NO_OVERLOAD, f"{message}; write `double(…)` around the int", span, fix)
+    optional = next((arg for arg in done if arg.type.kind is Kind.OPTIONAL), None)
+    if optional is not None and name not in ("orValue", "or"):
+        hint = "; an optional may be empty: add `.orValue(…)`"
+        return checks.report.failed(NO_OVERLOAD, message + hint, optional.span)
+    return checks.report.failed(NO_OVERLOAD, message + _hint(function, types), span)
+
+
+def _hint(function: Function, types: Sequence[Type]) -> str:
+    if function.style is not Style.OPERATOR:
+        fitting = [o for o in function.overloads if not o.dynamic and _same_start(o.parameters, types)]
+        shown = [_and(o.parameters) for o in fitting or function.overloads if not o.dynamic]
+        more = ", …" if len(shown) > _SHOWN_SIGNATURES else ""
+        return f"; it takes {'; '.join(shown[:_SHOWN_SIGNATURES])}{more}"
+    if len(types) == 2 and all(type_.is_quantity for type_ in types):
+        if types[0] == types[1]:
+            return "; a quantity is scaled by a number"
+        return "; both sides need one dimension"
+    if any(type_.is_quantity for type_ in types) and INT in types:
+        return "; an int has no dimension: scale a quantity, as in `n * 1Gi`"
+    if any(type_.kind is Kind.OBJECT for type_ in types):
+        return "; compare its fields"
+    return ""
+
+
+def _same_start(parameters: Sequence[Type], types: Sequence[Type]) -> bool:
+    return bool(types) and bool(parameters) and parameters[0] == types[0]
+
+
+def _and(types: Sequence[Type]) -> str:
+    """`int`, `int and double`, `int, int and int`, in words."""
+    words = [("anything" if is_open(type_) and not type_.args else str(type_)) for type_ in types]
+    if len(words) < 2:
+        return words[0] if words else "nothing"
+    return f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+# --- functions with arguments of their own kind --------------------------------------------------------
+
+
+def _literals_checked(checks: Checks, function: Function, call: ir.Expr) -> ir.Expr:
+    """Patterns and zones are literals, and are tried when the policy loads."""
+    if not isinstance(call, ir.Call):
+        return call
+    attempt: Callable[[str], object] = compiled if function.name == "matches" else zone
+    for at in function.literals:
+        arg = call.args[at] if at < len(call.args) else None
+        if arg is None:
+            continue
+        if not isinstance(arg, ir.Const) or not isinstance(arg.value, str):
+            what = "pattern" if function.name == "matches" else "time zone"
+            return checks.report.failed(NOT_A_LITERAL, f"the {what} of `{function.name}` is a literal", arg.span)
+        try:
+            attempt(arg.value)
+        except EvaluationError as error:
+            return checks.report.failed(WRONG_LITERAL, str(error), arg.span)
+    return call
+
+
+def _to_quantity(checks: Checks, node: syntax.Call, context: Context) -> ir.Expr:
+    """`toQuantity(s, cpu)`: the second argument names a dimension."""
+    dimension = node.args[1] if len(node.args) == 2 else None
+    if not isinstance(dimension, syntax.Name) or dimension.name not in DIMENSIONS:
+        message = "`toQuantity` takes a string and a dimension: `toQuantity(s, cpu)`; there are cpu, memory, storage"
+        return checks.report.failed(NO_OVERLOAD, message, node.span)
+    return resolve(checks, FUNCTIONS[f"toQuantity/{dimension.name}"], node.args[:1], node.span, context, None)
+
+
+def _random(checks: Checks, node: syntax.Call, context: Context) -> ir.Expr:
+    """`random()`, `random("b")`: the call names what its numbers follow from."""
+    stream = checks.check(node.args[0], context) if node.args else ir.Const(type=STRING, span=node.span, value="")
+    if is_error(stream):
+        return error_at(node.span)
+    if len(node.args) > 1 or not isinstance(stream, ir.Const) or stream.type != STRING:
+        return checks.report.failed(NOT_A_LITERAL, 'a stream of `random` is a literal: `random("b")`', node.span)
+    args = (
+        _path(("pod", "uid"), node.span),
+        _path(("node", "name"), node.span),
+        ir.Const(type=STRING, span=node.span, value=context.rule),
+        stream,
+    )
+    return ir.Call(type=DOUBLE, span=node.span, shape=Shape.NODE, reach=Reach.NODE_FIXED, function="random", args=args)
+
+
+def _path(path: tuple[str, ...], span: Span) -> ir.Field:
+    known = attribute(path)
+    assert known is not None
+    return ir.Field(type=known.type, span=span, shape=known.shape, reach=known.reach, path=path)

@@ -1,0 +1,154 @@
+"""The findings of the checker: their codes, with a title and the page that `lint --explain` prints."""
+
+from __future__ import annotations
+
+from policyengine.language.diagnostics import register
+
+UNKNOWN_NAME = "PE1001"
+UNKNOWN_FIELD = "PE1002"
+UNKNOWN_FUNCTION = "PE1003"
+NO_OVERLOAD = "PE1004"
+WRONG_TYPE = "PE1005"
+WRONG_LITERAL = "PE1006"
+UNGUARDED = "PE1007"
+NOT_IN_POLICIES = "PE1008"
+REDEFINED = "PE1009"
+NOT_AVAILABLE = "PE1010"
+OUT_OF_REACH = "PE1011"
+NOT_A_LITERAL = "PE1012"
+ALWAYS_THERE = "PE1013"
+LET_CYCLE = "PE1014"
+UNKNOWN_TYPE = "PE1015"
+WRONG_MACRO = "PE1016"
+
+DUPLICATE_MEMBER = "PE2001"
+DUPLICATE_NAME = "PE2002"
+UNKNOWN_PLUGIN = "PE2003"
+PLUGIN_ARGUMENTS = "PE2004"
+WRONG_WEIGHT = "PE2005"
+UNBOUNDED_SCORE = "PE2006"
+PARAM_BOUNDS = "PE2007"
+MISSING_FIELD = "PE2008"
+WRONG_TIME = "PE2009"
+EMPTY_RULE = "PE2010"
+MEMBER_NOT_AVAILABLE = "PE2011"
+WRONG_WORD = "PE2012"
+WRONG_TEST = "PE2013"
+SAME_SCHEDULER = "PE2014"
+TOO_MANY = "PE2015"
+
+register(
+    {
+        UNKNOWN_NAME: (
+            "unknown name",
+            "A name is a root of the schema (`pod`, `node`, `cluster`, `now`, …), a `param`, a `let`, or a variable\n"
+            "of a macro around it. Order does not matter: a let may be used before the line that defines it.",
+        ),
+        UNKNOWN_FIELD: (
+            "unknown field",
+            'The thing on the left has no such field. Labels and annotations are maps: `pod.labels[?"app"]`.',
+        ),
+        UNKNOWN_FUNCTION: (
+            "unknown function",
+            "No function of that name is known. Some are written as `f(x)`, some as `x.f()`.",
+        ),
+        NO_OVERLOAD: (
+            "operands that do not go together",
+            "Operators and functions take the types their page names. An int and a double do not mix: write\n"
+            "`double(n)`. `+`, `-` and comparisons want one dimension; a quantity times a quantity is nothing.",
+        ),
+        WRONG_TYPE: (
+            "wrong type",
+            "The place wants one type and the expression has another: a `require` and a `when` want a bool, a score\n"
+            "a number, a queue key something that can be ordered.",
+        ),
+        WRONG_LITERAL: (
+            "a literal that does not fit",
+            "A literal takes the dimension it meets. `5m` is five milli: minutes are `5min`. `2Gi` is no amount of\n"
+            "cpu, and a duration needs a unit.",
+        ),
+        UNGUARDED: (
+            "a value that may be absent",
+            '`pod.labels["x"]` compiles only where `"x" in pod.labels` or `has` guards it: on the left of `&&`, in\n'
+            "the condition of `?:`, in the rule's `when`, in an earlier `require`. Otherwise say what holds without\n"
+            'it: `pod.labels[?"x"].orValue("")`.',
+        ),
+        NOT_IN_POLICIES: (
+            "CEL that policies leave out",
+            "Policies have no bytes, uint, messages, null, mixed lists, nor `.value()`: what may be absent is an\n"
+            "optional with a default. `policyengine.evaluate` takes more.",
+        ),
+        REDEFINED: (
+            "a name that is taken",
+            "A let, param or macro variable may not redefine or shadow a name that is visible.",
+        ),
+        NOT_AVAILABLE: (
+            "not available in this version",
+            "The language has it, this version cannot evaluate it yet.",
+        ),
+        OUT_OF_REACH: (
+            "read in the wrong place",
+            "A `when` reads no node; a queue key reads only pod, podGroup and params; a gang's fields only what is\n"
+            "known of the pod.",
+        ),
+        NOT_A_LITERAL: (
+            "a literal is wanted",
+            "Patterns of `matches` and time zones are literals, so that they are checked when the policy loads.",
+        ),
+        ALWAYS_THERE: (
+            "a field that is always there",
+            "`has` and `.?` are for what may be absent; this field never is.",
+        ),
+        LET_CYCLE: ("lets that need each other", "A let may not, through others, need its own value."),
+        UNKNOWN_TYPE: (
+            "a type that cannot be told",
+            "Nothing around an empty list, an empty map or `optional.none()` says what it holds; and `1G` alone may\n"
+            "be bytes or cores.",
+        ),
+        WRONG_MACRO: (
+            "a macro written wrongly",
+            "`has(x.f)` takes a field; `list.all(x, e)` and its kin a new name and an expression.",
+        ),
+        DUPLICATE_MEMBER: (
+            "a member given twice",
+            "`scheduler base share queue preempt bind` appear at most once in a policy.",
+        ),
+        DUPLICATE_NAME: (
+            "two things of one name",
+            "A rule appears under its name wherever a plugin's does, so no two rules share one, nor a plugin's.",
+        ),
+        UNKNOWN_PLUGIN: ("unknown plugin", "No plugin of that name is installed."),
+        PLUGIN_ARGUMENTS: (
+            "arguments the plugin does not take",
+            "The arguments after `use` are checked against the plugin's own schema.",
+        ),
+        WRONG_WEIGHT: ("a wrong weight", "A weight is an int literal, or an int param, of at least 1."),
+        UNBOUNDED_SCORE: (
+            "a score without bounds",
+            "A score without `normalize` counts as it is, so it must stay within bounds the checker can tell: use\n"
+            "`clamp(e, 0, 100)`, `ratio(a, b)`, or `normalize max`.",
+        ),
+        PARAM_BOUNDS: (
+            "a param outside its bounds",
+            "The default of a param lies in its `range`, or among its `values`.",
+        ),
+        MISSING_FIELD: ("a field is missing", "A gang needs `key`, `min` and `timeout`."),
+        WRONG_TIME: ("a time out of order", "Times are positive, and the first backoff is not above the last."),
+        EMPTY_RULE: ("a rule that does nothing", "A filter without a `require` refuses nothing."),
+        MEMBER_NOT_AVAILABLE: (
+            "a member not available in this version",
+            "The language has it, this version does not carry it out yet, so it refuses the policy rather than\n"
+            "ignore a rule.",
+        ),
+        WRONG_WORD: ("a word that is none of those allowed", "The page of the member lists what may stand there."),
+        WRONG_TEST: (
+            "a test that cannot be run",
+            "A test names nodes and pods it gave before, and fields that a given node or pod has.",
+        ),
+        TOO_MANY: (
+            "too many findings",
+            "The first hundred findings of a file are shown; the rest once these are gone.",
+        ),
+        SAME_SCHEDULER: ("two policies for one scheduler name", "A pod is served by one policy of a file."),
+    }
+)

@@ -1,0 +1,157 @@
+"""What the parts of the checker share: where findings go, which names are visible, what is known to be there."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Set
+from dataclasses import dataclass, field, replace
+from typing import Protocol, TypedDict
+
+from policyengine.language import ir, syntax
+from policyengine.language.check_codes import REDEFINED
+from policyengine.language.diagnostics import Diagnostic, Edit, Fix, Related, Severity
+from policyengine.language.excerpt import printable
+from policyengine.language.schema import ROOTS
+from policyengine.language.suggestion import closest
+from policyengine.language.syntax import Span
+from policyengine.language.types import ERROR, Kind, Reach, Shape, Type
+
+Fact = tuple[str, Hashable, Hashable]
+"""`("key", map, key)`: the map has the key. `("size", list, n)`: the list has at least n items."""
+
+
+MOST_FACTS = 2000
+"""Guards beyond these are not remembered: lets can add theirs up as often as there are lets."""
+LONGEST_MESSAGE = 400
+MOST_CANDIDATES = 50_000
+"""How many names are compared with misspelt ones in one file."""
+
+
+@dataclass
+class Report:
+    """Collects findings of one file."""
+
+    file: str
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+    _compared: int = 0
+
+    def error(
+        self, code: str, message: str, span: Span, fix: Fix | None = None, related: tuple[Related, ...] = ()
+    ) -> None:
+        """A finding that keeps the policy from loading."""
+        message = printable(message)
+        message = message if len(message) <= LONGEST_MESSAGE else message[:LONGEST_MESSAGE] + "…"
+        self.diagnostics.append(Diagnostic(code, Severity.ERROR, message, self.file, span, fix, related))
+
+    def closest(self, word: str, known: Iterable[str]) -> str | None:
+        """The known name that was probably meant, None without one; after many guesses none is made."""
+        names = list(known)
+        self._compared += len(names)
+        return closest(word, names) if self._compared <= MOST_CANDIDATES else None
+
+    def failed(self, code: str, message: str, span: Span, fix: Fix | None = None) -> ir.Expr:
+        """An error about an expression, and what stands for it: its type silences what follows."""
+        self.error(code, message, span, fix)
+        return error_at(span)
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Where an expression stands: variables in scope, what guards established, and the rule's name."""
+
+    locals: Mapping[str, ir.Local] = field(default_factory=dict)
+    facts: frozenset[Fact] = frozenset()
+    rule: str = ""
+
+    def knowing(self, facts: Iterable[Fact]) -> Context:
+        """The same place with more facts established."""
+        joined = self.facts | frozenset(facts)
+        return self if len(joined) > MOST_FACTS else replace(self, facts=joined)
+
+    def binding(self, *variables: ir.Local) -> Context:
+        """The same place inside a macro."""
+        return replace(self, locals={**self.locals, **{variable.name: variable for variable in variables}})
+
+
+class Names(Protocol):
+    """The lets and params of a policy."""
+
+    def let(self, name: str) -> ir.Let | None:
+        """A let by name, checked on first use; None if there is none."""
+
+    def let_value(self, name: str) -> ir.Expr | None:
+        """The value of a let by name; None if there is none."""
+
+    def let_facts(self, name: str, truth: bool) -> frozenset[Fact]:
+        """What is there wherever the let is `truth`."""
+
+    def param(self, name: str) -> ir.Param | None:
+        """A param by name; None if there is none."""
+
+    def reads(self, expr: ir.Expr) -> frozenset[tuple[str, ...]]:
+        """The paths an expression reads, through the lets it names too."""
+
+    def visible(self) -> Set[str]:
+        """The names of all lets and params."""
+
+
+class Checks(Protocol):
+    """The expression checker as its parts see it."""
+
+    report: Report
+    names: Names
+
+    def check(self, expr: syntax.Expr, context: Context, expected: Type | None = None) -> ir.Expr:
+        """The typed tree of an expression. `expected` steers literals only; the caller compares types."""
+
+
+def error_at(span: Span) -> ir.Const:
+    """What stands for an expression that was reported."""
+    return ir.Const(type=ERROR, span=span, value=None)
+
+
+def is_error(*exprs: ir.Expr) -> bool:
+    """Whether one of the expressions was reported already."""
+    return any(_has_error(expr.type) for expr in exprs)
+
+
+def _has_error(type_: Type) -> bool:
+    return type_.kind is Kind.ERROR or any(map(_has_error, type_.args))
+
+
+class Extent(TypedDict):
+    """The shape and reach of an expression, as its constructor takes them."""
+
+    shape: Shape
+    reach: Reach
+
+
+def extent(*parts: ir.Expr) -> Extent:
+    """The shape and reach of a whole: the largest of its parts'."""
+    return {
+        "shape": max((part.shape for part in parts), default=Shape.SCALAR),
+        "reach": max((part.reach for part in parts), default=Reach.CONSTANT),
+    }
+
+
+def replacing(span: Span, text: str) -> Fix:
+    """A fix that writes something else in a place."""
+    return Fix(f"write `{text}`", (Edit(span, text),))
+
+
+def wrapped(span: Span, before: str, after: str, title: str) -> Fix:
+    """A fix that writes something around a place."""
+    return Fix(title, (Edit(Span(span.start, span.start), before), Edit(Span(span.end, span.end), after)))
+
+
+def taken(checks: Checks, name: syntax.NameText, context: Context) -> bool:
+    """Reports a new name that is visible already."""
+    if name.text in ROOTS:
+        meaning = "a name of the schema"
+    elif name.text in context.locals:
+        meaning = "a variable around it"
+    elif name.text in checks.names.visible():
+        meaning = "a let or param of the policy"
+    else:
+        return False
+    checks.report.error(REDEFINED, f"`{name.text}` is taken: it is {meaning}", name.span)
+    return True

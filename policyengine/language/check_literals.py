@@ -1,0 +1,218 @@
+"""Literals: which types one may take, and what it is worth in the type it meets.
+
+A literal is flexible: `4` is an int, a double or four cores, `1G` bytes or a billion cores, as its neighbours
+decide. So is what only passes literals on: `-4`, `c ? 1 : 2`, `[1, 2]`.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from policyengine.language import ir, syntax
+from policyengine.language.check_codes import UNKNOWN_TYPE, WRONG_LITERAL
+from policyengine.language.check_context import Report, error_at, replacing
+from policyengine.language.schema import QOS_CLASSES
+from policyengine.language.suggestion import closest
+from policyengine.language.syntax import Span
+from policyengine.language.types import (
+    BOOL,
+    CPU,
+    DOUBLE,
+    DURATION,
+    INT,
+    MEMORY,
+    QOS,
+    STORAGE,
+    STRING,
+    Kind,
+    Type,
+    list_of,
+    map_of,
+)
+from policyengine.language.values import INT64_MAX, INT64_MIN, NANOSECONDS
+
+DECIMAL: dict[str, Fraction | int] = {"m": Fraction(1, 1000), **{s: 1000**n for n, s in enumerate("kMGTP", 1)}}
+BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60}
+
+Number = syntax.Literal | syntax.QuantityLiteral | syntax.DurationLiteral
+
+
+def is_flexible(expr: syntax.Expr) -> bool:
+    """Whether its type may follow from what it meets."""
+    match expr:
+        case syntax.Literal():
+            return expr.value is not None
+        case syntax.QuantityLiteral() | syntax.DurationLiteral():
+            return True
+        case syntax.Unary(op="-"):
+            return isinstance(expr.operand, syntax.QuantityLiteral | syntax.DurationLiteral) or is_bare(expr.operand)
+        case syntax.Conditional():
+            return is_flexible(expr.then) and is_flexible(expr.otherwise)
+        case syntax.ListLiteral():
+            return all(is_flexible(item.value) and not item.optional for item in expr.items)
+        case syntax.MapLiteral():
+            return not expr.entries
+        case _:
+            return is_none(expr)
+
+
+def is_bare(expr: syntax.Expr) -> bool:
+    """Whether it is a number without a suffix, perhaps with a sign."""
+    if isinstance(expr, syntax.Unary) and expr.op == "-":
+        return is_bare(expr.operand)
+    return isinstance(expr, syntax.Literal) and type(expr.value) in (int, float)
+
+
+def is_none(expr: syntax.Expr) -> bool:
+    """Whether it is `optional.none()`."""
+    return (
+        isinstance(expr, syntax.Call)
+        and expr.function == "none"
+        and isinstance(expr.target, syntax.Name)
+        and expr.target.name == "optional"
+    )
+
+
+def natural(expr: syntax.Expr, expected: Type | None = None) -> Type | None:
+    """The type a flexible expression has where nothing else decides; None where it then has none."""
+    match expr:
+        case syntax.Literal():
+            return _NATURAL[type(expr.value)]
+        case syntax.DurationLiteral():
+            return DURATION
+        case syntax.QuantityLiteral():
+            return _dimension(expr.suffix, expected)
+        case syntax.Unary():
+            return natural(expr.operand, expected)
+        case syntax.Conditional():
+            return natural(expr.then, expected) or natural(expr.otherwise, expected)
+        case syntax.ListLiteral(items=items) if items:
+            inner = expected.args[0] if expected is not None and expected.kind is Kind.LIST else None
+            types = {natural(item.value, inner) for item in items}
+            only = types.pop() if len(types) == 1 else None
+            return list_of(only) if only else None
+        case _:
+            return expected
+
+
+def _dimension(suffix: str, expected: Type | None) -> Type | None:
+    """`m` is cpu, a binary suffix bytes; a decimal one what is expected."""
+    if suffix == "m":
+        return CPU
+    if suffix in BINARY:
+        return STORAGE if expected == STORAGE else MEMORY
+    return expected if expected is not None and expected.is_quantity else None
+
+
+_NATURAL: dict[type, Type] = {int: INT, float: DOUBLE, str: STRING, bool: BOOL}
+
+
+def fits(expr: syntax.Expr, type_: Type) -> bool:
+    """Whether a flexible expression may take the type: by what it is, whatever its value; `converted` says no."""
+    match expr:
+        case syntax.Literal(value=str()):
+            return type_ in (STRING, QOS)
+        case syntax.Literal(value=bool()):
+            return type_ == BOOL
+        case syntax.Literal(value=int()):
+            return type_.is_number or type_.is_quantity or type_ == DURATION
+        case syntax.Literal(value=float()):
+            return type_ in (DOUBLE, DURATION) or type_.is_quantity
+        case syntax.DurationLiteral():
+            return type_ == DURATION
+        case syntax.QuantityLiteral():
+            return type_.is_quantity or type_ in (INT, DURATION)
+        case syntax.Unary():
+            return fits(expr.operand, type_)
+        case syntax.Conditional():
+            return fits(expr.then, type_) and fits(expr.otherwise, type_)
+        case syntax.ListLiteral():
+            return type_.kind is Kind.LIST and all(fits(item.value, type_.args[0]) for item in expr.items)
+        case syntax.MapLiteral():
+            return type_.kind is Kind.MAP
+        case _:
+            return type_.kind is Kind.OPTIONAL
+
+
+def converted(report: Report, expr: Number, expected: Type | None, negative: bool = False) -> ir.Expr:
+    """A literal in the type it meets, if it fits that, else in its own; reports what is wrong with it."""
+    span = expr.span
+    if isinstance(expr, syntax.DurationLiteral):
+        return _integer(report, _signed(_number(expr.number) * NANOSECONDS[expr.unit], negative), DURATION, span)
+    type_ = expected if expected is not None and fits(expr, expected) else natural(expr)
+    if type_ is None:
+        assert isinstance(expr, syntax.QuantityLiteral)
+        text = f"`{expr.number}{expr.suffix}` may be bytes or cores; nothing beside it decides"
+        return report.failed(UNKNOWN_TYPE, text, span)
+    if isinstance(expr, syntax.QuantityLiteral):
+        return _quantity(report, expr, type_, negative)
+    return _literal(report, expr, type_, negative)
+
+
+def _literal(report: Report, expr: syntax.Literal, type_: Type, negative: bool) -> ir.Expr:
+    value, span = expr.value, expr.span
+    if isinstance(value, str):
+        return _qos(report, value, span) if type_ == QOS else ir.Const(type=STRING, span=span, value=value)
+    if isinstance(value, bool) or value is None:
+        return ir.Const(type=BOOL, span=span, value=value)
+    if type_ == DURATION:
+        text = f"a duration needs a unit: `{value}s` is {value} seconds"
+        return report.failed(WRONG_LITERAL, text, span, replacing(span, f"{value}s"))
+    if type_ == DOUBLE:
+        return ir.Const(type=DOUBLE, span=span, value=-float(value) if negative else float(value))
+    grains = Fraction(value) * (1000 if type_ == CPU else 1)
+    return _integer(report, _signed(grains, negative), type_, span)
+
+
+def _quantity(report: Report, expr: syntax.QuantityLiteral, type_: Type, negative: bool) -> ir.Expr:
+    """A suffixed number; a fraction of the grain is rounded away from zero, as Kubernetes does."""
+    written, span = f"{expr.number}{expr.suffix}", expr.span
+    if type_ == DURATION:
+        if expr.suffix != "m":
+            return report.failed(WRONG_LITERAL, f"`{written}` is not a duration; write `90s` or `5min`", span)
+        text = f"`{written}` is {expr.number} milli, not minutes; write `{expr.number}min`"
+        return report.failed(WRONG_LITERAL, text, span, replacing(span, f"{expr.number}min"))
+    if type_ == CPU and expr.suffix in BINARY:
+        return report.failed(WRONG_LITERAL, f"`{written}` is an amount of memory, not of cpu", span)
+    if type_ != CPU and expr.suffix == "m":
+        text = f"`{written}` is {expr.number} milli: too little for {type_}; write `M` or `Mi`"
+        fix = replacing(span, f"{expr.number}Mi") if type_.is_quantity else None
+        return report.failed(WRONG_LITERAL, text, span, fix)
+    factor = BINARY.get(expr.suffix) or DECIMAL[expr.suffix]
+    grains = _number(expr.number) * factor * (1000 if type_ == CPU else 1)
+    return _integer(report, _signed(grains, negative), type_, span)
+
+
+def _qos(report: Report, value: str, span: Span) -> ir.Expr:
+    if value in QOS_CLASSES:
+        return ir.Const(type=QOS, span=span, value=QOS_CLASSES.index(value))
+    close = closest(value, QOS_CLASSES)
+    text = f"`{value}` is no quality of service; there are {', '.join(f'`{name}`' for name in QOS_CLASSES)}"
+    return report.failed(WRONG_LITERAL, text, span, replacing(span, f'"{close}"') if close else None)
+
+
+def _number(text: str) -> Fraction:
+    return Fraction(text.removesuffix("."))
+
+
+def _signed(value: Fraction, negative: bool) -> int:
+    """Rounded away from zero to a whole number of grains."""
+    size = -(-value.numerator // value.denominator)
+    return -size if negative else size
+
+
+def _integer(report: Report, value: int, type_: Type, span: Span) -> ir.Expr:
+    if INT64_MIN <= value <= INT64_MAX:
+        return ir.Const(type=type_, span=span, value=value)
+    report.error(WRONG_LITERAL, f"the number is too large for {type_}: 64 bits hold it no more", span)
+    return error_at(span)
+
+
+def empty(report: Report, expr: syntax.ListLiteral | syntax.MapLiteral, expected: Type | None) -> ir.Expr:
+    """`[]` or `{}`, whose type only its place can tell."""
+    kind, text = (Kind.LIST, "[]") if isinstance(expr, syntax.ListLiteral) else (Kind.MAP, "{}")
+    if expected is None or expected.kind is not kind:
+        return report.failed(UNKNOWN_TYPE, f"nothing here says what `{text}` holds", expr.span)
+    if kind is Kind.LIST:
+        return ir.ListExpr(type=expected, span=expr.span, items=())
+    return ir.MapExpr(type=map_of(*expected.args), span=expr.span, entries=())

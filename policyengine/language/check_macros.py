@@ -1,0 +1,109 @@
+"""Macros: `all exists exists_one filter map` over lists and the keys of maps, `optMap optFlatMap` over optionals."""
+
+from __future__ import annotations
+
+from policyengine.language import ir, syntax
+from policyengine.language.check_codes import WRONG_MACRO, WRONG_TYPE
+from policyengine.language.check_context import Checks, Context, error_at, extent, is_error, taken
+from policyengine.language.check_guards import established, key_fact
+from policyengine.language.types import BOOL, Kind, Type, list_of, optional_of
+
+FOLDS = {
+    "all": ir.Fold.ALL,
+    "exists": ir.Fold.EXISTS,
+    "exists_one": ir.Fold.EXISTS_ONE,
+    "existsOne": ir.Fold.EXISTS_ONE,
+    "filter": ir.Fold.FILTER,
+    "map": ir.Fold.MAP,
+}
+
+
+def is_macro(node: syntax.Call) -> bool:
+    """Whether the call is a macro over its target."""
+    return node.target is not None and (node.function in FOLDS or node.function in ("optMap", "optFlatMap"))
+
+
+def check_macro(checks: Checks, node: syntax.Call, context: Context) -> ir.Expr:
+    """A macro over its target."""
+    assert node.target is not None
+    source = checks.check(node.target, context)
+    most = 3 if node.function == "map" else 2
+    if not 2 <= len(node.args) <= most or not isinstance(node.args[0], syntax.Name):
+        return checks.report.failed(
+            WRONG_MACRO, f"`{node.function}` takes a new name and an expression: `.{node.function}(x, …)`", node.span
+        )
+    variable = syntax.NameText(span=node.args[0].span, text=node.args[0].name)
+    if taken(checks, variable, context) or is_error(source):
+        return error_at(node.span)
+    if node.function in FOLDS:
+        return _comprehension(checks, node, source, variable.text, context)
+    return _opt_map(checks, node, source, variable.text, context)
+
+
+def _comprehension(checks: Checks, node: syntax.Call, source: ir.Expr, variable: str, context: Context) -> ir.Expr:
+    if source.type.kind not in (Kind.LIST, Kind.MAP):
+        message = f"`{node.function}` runs over a list or a map, not over {source.type}"
+        return checks.report.failed(WRONG_TYPE, message, source.span)
+    local = _local(variable, source.type.args[0], source)
+    inner = context.binding(local)
+    if source.type.kind is Kind.MAP:
+        inner = inner.knowing({key_fact(source, local)})
+    fold = FOLDS[node.function]
+    condition = _test(checks, node, node.args[1], inner) if len(node.args) == 3 else None
+    if condition is not None:
+        if is_error(condition):
+            return error_at(node.span)
+        inner = inner.knowing(established(condition, True, checks.names))
+    body = checks.check(node.args[-1], inner) if fold is ir.Fold.MAP else _test(checks, node, node.args[-1], inner)
+    if is_error(body):
+        return error_at(node.span)
+    return ir.Comprehension(
+        type=_result(fold, source.type.args[0], body.type),
+        span=node.span,
+        **extent(source, body, *((condition,) if condition else ())),
+        fold=fold,
+        source=source,
+        variables=(variable,),
+        condition=condition,
+        body=body,
+    )
+
+
+def _local(name: str, type_: Type, source: ir.Expr) -> ir.Local:
+    return ir.Local(type=type_, span=source.span, shape=source.shape, reach=source.reach, name=name)
+
+
+def _test(checks: Checks, node: syntax.Call, expr: syntax.Expr, context: Context) -> ir.Expr:
+    test = checks.check(expr, context)
+    if is_error(test) or test.type == BOOL:
+        return test
+    return checks.report.failed(WRONG_TYPE, f"`{node.function}` tests a bool, this is {test.type}", test.span)
+
+
+def _result(fold: ir.Fold, element: Type, body: Type) -> Type:
+    if fold is ir.Fold.MAP:
+        return list_of(body)
+    return list_of(element) if fold is ir.Fold.FILTER else BOOL
+
+
+def _opt_map(checks: Checks, node: syntax.Call, source: ir.Expr, variable: str, context: Context) -> ir.Expr:
+    if source.type.kind is not Kind.OPTIONAL:
+        message = f"`{node.function}` is for optionals, this is {source.type}"
+        return checks.report.failed(WRONG_TYPE, message, source.span)
+    if len(node.args) != 2:
+        return checks.report.failed(WRONG_MACRO, f"`{node.function}` takes a new name and an expression", node.span)
+    body = checks.check(node.args[1], context.binding(_local(variable, source.type.args[0], source)))
+    flat = node.function == "optFlatMap"
+    if is_error(body):
+        return error_at(node.span)
+    if flat and body.type.kind is not Kind.OPTIONAL:
+        return checks.report.failed(WRONG_TYPE, f"`optFlatMap` makes an optional, this is {body.type}", body.span)
+    return ir.OptMap(
+        type=body.type if flat else optional_of(body.type),
+        span=node.span,
+        **extent(source, body),
+        operand=source,
+        variable=variable,
+        body=body,
+        flat=flat,
+    )

@@ -1,0 +1,279 @@
+"""The rules of a policy: filters, scores and gangs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from policyengine.language import ir, syntax
+from policyengine.language.check_codes import (
+    EMPTY_RULE,
+    MISSING_FIELD,
+    OUT_OF_REACH,
+    UNBOUNDED_SCORE,
+    WRONG_TIME,
+    WRONG_TYPE,
+    WRONG_WEIGHT,
+)
+from policyengine.language.check_context import Context, Report, is_error, wrapped
+from policyengine.language.check_expression import ExpressionChecker
+from policyengine.language.check_guards import established
+from policyengine.language.check_intervals import Intervals
+from policyengine.language.check_names import PolicyNames
+from policyengine.language.ir_walk import fields
+from policyengine.language.schema import attribute
+from policyengine.language.syntax import Span
+from policyengine.language.types import BOOL, DURATION, INT, STRING, Kind, Shape, Type
+from policyengine.language.values import with_article
+
+OF_THE_POD = frozenset({"pod", "podGroup"})
+"""What a queue key and a gang's fields may read: it stays while the pod waits."""
+LARGEST_WEIGHT = 1_000_000
+"""So that no sum of weighted scores comes near 64 bits."""
+
+
+@dataclass(frozen=True)
+class PolicyScope:
+    """What checking the members of one policy takes."""
+
+    report: Report
+    names: PolicyNames
+    checker: ExpressionChecker
+    intervals: Intervals
+
+    def known(self, context: Context, *true: ir.Expr | None) -> Context:
+        """The context behind conditions that hold."""
+        for expr in true:
+            if expr is not None and not is_error(expr):
+                context = context.knowing(established(expr, True, self.names))
+        return context
+
+    def typed(self, expr: syntax.Expr, context: Context, wanted: Type, what: str) -> ir.Expr | None:
+        """An expression of a type, None (reported) otherwise."""
+        checked = self.checker.check(expr, context, wanted)
+        if is_error(checked):
+            return None
+        if checked.type != wanted:
+            hint = "; it may be empty: add `.orValue(…)`" if checked.type.kind is Kind.OPTIONAL else ""
+            self.report.error(WRONG_TYPE, f"{what} is {with_article(wanted)}, this is {checked.type}{hint}", expr.span)
+            return None
+        return checked
+
+    def reads_no_node(self, expr: ir.Expr, what: str) -> bool:
+        """Whether the expression has one value for all nodes; reported otherwise."""
+        if expr.shape is Shape.SCALAR:
+            return True
+        paths = [path for path in self.names.reads(expr) if path[0] == "node"]
+        path, span = self._place(expr, paths)
+        self.report.error(OUT_OF_REACH, f"{what} reads no node, and `{path}` is read from the node", span)
+        return False
+
+    def _place(self, expr: ir.Expr, paths: Iterable[tuple[str, ...]]) -> tuple[str, Span]:
+        """One of the paths that the expression reads, and where: in the expression itself, or through a let of it."""
+        wanted = sorted(paths)
+        for read in fields(expr):
+            if read.path in wanted:
+                return ".".join(read.path), read.span
+        return ".".join(wanted[0]), expr.span
+
+    def reads_the_pod(self, expr: ir.Expr, what: str) -> bool:
+        """Whether the expression reads pod, podGroup and params alone; reported otherwise."""
+        others = [path for path in self.names.reads(expr) if path[0] not in OF_THE_POD]
+        if others:
+            path, span = self._place(expr, others)
+            message = f"{what} reads only pod, podGroup and params, and `{path}` is none of them"
+            self.report.error(OUT_OF_REACH, message, span)
+        return not others
+
+
+def check_when(scope: PolicyScope, when: syntax.Expr | None, context: Context) -> tuple[ir.Expr | None, bool]:
+    """A rule's `when`, and whether it is in order."""
+    if when is None:
+        return None, True
+    checked = scope.typed(when, context, BOOL, "`when`")
+    return checked, checked is not None and scope.reads_no_node(checked, "`when`")
+
+
+# --- filters ---------------------------------------------------------------------------------------------
+
+
+def check_filter(scope: PolicyScope, member: syntax.Filter) -> ir.Filter | None:
+    """A filter, None (reported) where anything in it is wrong."""
+    if not member.requires:
+        scope.report.error(EMPTY_RULE, "the filter has no `require`, so it refuses nothing", member.name.span)
+    context = Context(rule=member.name.text)
+    when, good = check_when(scope, member.when, context)
+    context = scope.known(context, when)
+    requires: list[ir.Require] = []
+    for written in member.requires:
+        checked = _require(scope, written, context)
+        if checked is not None:
+            requires.append(checked)
+            context = scope.known(context, checked.condition)
+    if not good or len(requires) < len(member.requires) or not requires:
+        return None
+    return ir.Filter(name=member.name.text, when=when, requires=tuple(requires), span=member.span)
+
+
+def _require(scope: PolicyScope, written: syntax.Require, context: Context) -> ir.Require | None:
+    condition = scope.typed(written.condition, context, BOOL, "a `require`")
+    refused = context
+    if condition is not None:
+        refused = context.knowing(established(condition, False, scope.names))
+    otherwise, good = None, True
+    if written.otherwise is not None:
+        otherwise = check_template(scope, written.otherwise, refused)
+        good = otherwise is not None
+    on_error = None
+    if written.on_error is not None:
+        on_error = scope.typed(written.on_error, context, BOOL, "`on error` of a require")
+        good = good and on_error is not None
+    if condition is None or not good:
+        return None
+    parts = [condition, *([on_error] if on_error is not None else [])]
+    return ir.Require(
+        condition=condition,
+        otherwise=otherwise,
+        on_error=on_error,
+        evictable=any(_evictable(scope, part) for part in parts),
+        reads_node=any(part.shape is Shape.NODE for part in parts),
+        span=written.span,
+    )
+
+
+def _evictable(scope: PolicyScope, expr: ir.Expr) -> bool:
+    """Whether an eviction could change the value."""
+    found = map(attribute, scope.names.reads(expr))
+    return any(known is not None and known.evictable for known in found)
+
+
+def check_template(scope: PolicyScope, written: syntax.Template, context: Context) -> ir.Template | None:
+    """A string with expressions filled in, None (reported) where one is wrong."""
+    parts: list[str | ir.Expr] = []
+    good = True
+    for part in written.parts:
+        if isinstance(part, str):
+            parts.append(part)
+            continue
+        checked = scope.checker.check(part, context)
+        parts.append(checked)
+        good = good and not is_error(checked)
+        if not is_error(checked) and _has_object(checked.type):
+            message = f"{with_article(checked.type)} cannot be shown; name a field of it"
+            scope.report.error(WRONG_TYPE, message, part.span)
+            good = False
+    return ir.Template(parts=tuple(parts), span=written.span) if good else None
+
+
+def _has_object(type_: Type) -> bool:
+    return type_.kind is Kind.OBJECT or any(map(_has_object, type_.args))
+
+
+# --- scores ----------------------------------------------------------------------------------------------
+
+
+def check_score(scope: PolicyScope, member: syntax.Score) -> ir.Score | None:
+    """A score, None (reported) where anything in it is wrong."""
+    context = Context(rule=member.name.text)
+    weight = check_weight(scope, member.weight)
+    when, good = check_when(scope, member.when, context)
+    context = scope.known(context, when)
+    normalize = ir.Normalize(member.normalize) if member.normalize else ir.Normalize.NONE
+    bounded = normalize is not ir.Normalize.NONE
+    value = _score_value(scope, member.value, context, bounded)
+    on_error = None
+    if member.on_error is not None:
+        on_error = _score_value(scope, member.on_error, context, bounded)
+        good = good and on_error is not None
+    if weight is None or value is None or not good:
+        return None
+    return ir.Score(
+        name=member.name.text,
+        weight=weight,
+        when=when,
+        normalize=normalize,
+        reverse=member.reverse,
+        value=value,
+        on_error=on_error,
+        span=member.span,
+    )
+
+
+def _score_value(scope: PolicyScope, written: syntax.Expr, context: Context, bounded: bool) -> ir.Expr | None:
+    value = scope.checker.check(written, context)
+    if is_error(value):
+        return None
+    content = value.type.args[0] if value.type.kind is Kind.OPTIONAL else value.type
+    if not content.is_number:
+        hint = "; divide by a quantity, or take its `double(…)`" if content.is_quantity else ""
+        message = f"a score is an int or a double, or an optional of one; this is {value.type}{hint}"
+        scope.report.error(WRONG_TYPE, message, written.span)
+        return None
+    if bounded or scope.intervals.of(value).is_finite:
+        return value
+    message = "the score has no bounds that can be told: keep it within some by `clamp`, or `normalize` it"
+    fix = None
+    if content == value.type:
+        fix = wrapped(written.span, "clamp(", ", 0, 100)", "write `clamp(…, 0, 100)`")
+    scope.report.error(UNBOUNDED_SCORE, message, written.span, fix)
+    return None
+
+
+def check_weight(scope: PolicyScope, written: syntax.Expr) -> int | ir.ParamRef | None:
+    """A weight: an int literal or an int param, at least 1; None (reported) otherwise."""
+    checked = scope.checker.check(written, Context())
+    if is_error(checked):
+        return None
+    least: object
+    if isinstance(checked, ir.Const) and checked.type == INT:
+        least = most = checked.value
+    elif isinstance(checked, ir.ParamRef) and checked.type == INT:
+        param = scope.names.param(checked.name)
+        assert param is not None
+        ends = [param.default, *(param.values or ()), param.minimum, param.maximum]
+        numbers = [end for end in ends if isinstance(end, int)]
+        least, most = min(numbers), max(numbers)
+    else:
+        scope.report.error(WRONG_WEIGHT, "a weight is an int literal or an int param", written.span)
+        return None
+    assert isinstance(least, int) and isinstance(most, int)
+    if not 1 <= least <= most <= LARGEST_WEIGHT:
+        message = f"a weight lies within 1 and {LARGEST_WEIGHT}, this may be {least if least < 1 else most}"
+        scope.report.error(WRONG_WEIGHT, message, written.span)
+        return None
+    return checked if isinstance(checked, ir.ParamRef) else least
+
+
+# --- gangs -----------------------------------------------------------------------------------------------
+
+
+def check_gang(scope: PolicyScope, member: syntax.Gang) -> ir.Gang | None:
+    """A gang, None (reported) where anything in it is wrong."""
+    context = Context(rule=member.name.text)
+    when, good = check_when(scope, member.when, context)
+    if when is not None and good:
+        good = scope.reads_the_pod(when, "a gang's `when`")
+    context = scope.known(context, when)
+    key = _gang_field(scope, member, "key", member.key, STRING, context)
+    least = _gang_field(scope, member, "min", member.min, INT, context)
+    timeout = _gang_field(scope, member, "timeout", member.timeout, DURATION, context)
+    waits = _gang_field(scope, member, "waits", member.waits, DURATION, context) if member.waits else None
+    if key is None or least is None or timeout is None or not good or (member.waits and waits is None):
+        return None
+    return ir.Gang(name=member.name.text, when=when, key=key, min=least, timeout=timeout, waits=waits, span=member.span)
+
+
+def _gang_field(
+    scope: PolicyScope, member: syntax.Gang, name: str, written: syntax.Expr | None, wanted: Type, context: Context
+) -> ir.Expr | None:
+    if written is None:
+        scope.report.error(MISSING_FIELD, f"the gang has no `{name}`", member.name.span)
+        return None
+    value = scope.typed(written, context, wanted, f"`{name}`")
+    if value is None or not scope.reads_the_pod(value, f"`{name}`"):
+        return None
+    if wanted != STRING and isinstance(value, ir.Const) and isinstance(value.value, int) and value.value <= 0:
+        least = "at least 1" if wanted == INT else "longer than nothing"
+        scope.report.error(WRONG_TIME, f"`{name}` is {least}", written.span)
+        return None
+    return value

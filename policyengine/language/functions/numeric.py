@@ -1,0 +1,193 @@
+"""Functions of numbers: `ratio clamp min max abs floor ceil round sqrt ln exp pow`, list aggregates.
+
+`min` and `max` answer the first of equal values. The transcendental ones are libm's here; who evaluates columns
+passes the kernels of the columns instead (`evaluate.prepare(kernels=…)`), so that a scalar never differs in a bit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+
+from policyengine.language.functions.arithmetic import SCALABLE, whole
+from policyengine.language.functions.beta import beta_cdf
+from policyengine.language.functions.table import Function, Implementation, Overload, Style, function
+from policyengine.language.types import DOUBLE, INT, TIMESTAMP, Type, list_of, optional_of
+from policyengine.language.values import EvaluationError, in_int64
+
+COUNTED = (INT, *SCALABLE)
+COMPARABLE = (INT, DOUBLE, *SCALABLE, TIMESTAMP)
+_MOST_ARGUMENTS = 8
+
+
+def ratio(a: float, b: float) -> float:
+    """a / b kept within 0..1; 0 where b is 0. NaN stays NaN."""
+    if b == 0:
+        return 0.0
+    value = a / b
+    return value if math.isnan(value) else min(max(value, 0.0), 1.0) + 0.0
+
+
+def clamp(value: float, low: float, high: float) -> float:
+    """The value kept within low..high; `high` where low is above it."""
+    return smaller(larger(value, low), high)
+
+
+def smaller(first: float, *others: float) -> float:
+    """The least; NaN where one is NaN."""
+    return _extreme(first, others, lambda a, b: a < b)
+
+
+def larger(first: float, *others: float) -> float:
+    """The greatest; NaN where one is NaN."""
+    return _extreme(first, others, lambda a, b: a > b)
+
+
+def _extreme(best: float, others: Sequence[float], better: Callable[[float, float], bool]) -> float:
+    for value in others:
+        if best != best:
+            return best
+        if value != value or better(value, best):
+            best = value
+    return best
+
+
+def half_away(value: float) -> int:
+    """`round(d)`: the nearest int, halves away from zero."""
+    if not math.isfinite(value) or abs(value - math.trunc(value)) != 0.5:
+        return whole(float(round(value)) if math.isfinite(value) else value)
+    return whole(math.trunc(value) + math.copysign(1.0, value))
+
+
+def _real(compute: Callable[..., float]) -> Callable[..., float]:
+    """A function of libm that answers NaN outside its domain and an infinity beyond the doubles, as IEEE has it."""
+
+    def kernel(*values: float) -> float:
+        try:
+            return compute(*values)
+        except ValueError:
+            return math.nan
+        except OverflowError:
+            return math.inf
+
+    return kernel
+
+
+def _log(value: float) -> float:
+    return -math.inf if value == 0 else math.log(value)
+
+
+def _pow(base: float, exponent: float) -> float:
+    """As IEEE 754's pow: an odd whole power of a negative base overflows to minus infinity."""
+    try:
+        return math.pow(base, exponent)
+    except OverflowError:
+        return -math.inf if base < 0 and exponent % 2 == 1 else math.inf
+    except ValueError:
+        if base != 0:
+            return math.nan
+        negative = math.copysign(1.0, base) < 0 and exponent % 2 == 1
+        return -math.inf if negative else math.inf
+
+
+def total(values: Sequence[float]) -> float:
+    """The exactly rounded sum of doubles: no order of them shows."""
+    if any(map(math.isinf, values)) or any(map(math.isnan, values)):
+        return sum(values)
+    try:
+        return math.fsum(values)
+    except OverflowError:
+        return math.copysign(math.inf, sum(values))
+
+
+def mean(values: Sequence[float]) -> float:
+    """The mean, 0 of nothing."""
+    return total(values) / len(values) if values else 0.0
+
+
+def deviation(values: Sequence[float]) -> float:
+    """The population standard deviation, 0 of nothing."""
+    middle = mean(values)
+    return math.sqrt(mean([(value - middle) ** 2 for value in values]))
+
+
+def _extremes(compute: Implementation) -> Iterator[Overload]:
+    for type_ in COMPARABLE:
+        for count in range(2, _MOST_ARGUMENTS + 1):
+            yield Overload((type_,) * count, type_, compute)
+        yield Overload((list_of(type_),), optional_of(type_), lambda items: compute(*items) if items else None)
+
+
+def _sums() -> Iterator[Overload]:
+    yield Overload((list_of(DOUBLE),), DOUBLE, total)
+    for type_ in COUNTED:
+        yield Overload((list_of(type_),), type_, lambda items: in_int64(sum(items)))
+
+
+def _averages(compute: Callable[[Sequence[float]], float]) -> Iterator[Overload]:
+    yield Overload((list_of(DOUBLE),), DOUBLE, compute)
+    yield Overload((list_of(INT),), DOUBLE, lambda items: compute([float(item) for item in items]))
+    for type_ in SCALABLE:
+        yield Overload((list_of(type_),), type_, lambda items: whole(float(round(compute([float(i) for i in items])))))
+
+
+def _of_double(name: str, doc: str, compute: Callable[..., float], arguments: int = 1) -> Function:
+    return function(name, Style.GLOBAL, doc, Overload((DOUBLE,) * arguments, DOUBLE, compute))
+
+
+def _to_int(name: str, doc: str, compute: Callable[[float], int]) -> Function:
+    return function(name, Style.GLOBAL, doc, Overload((DOUBLE,), INT, compute), Overload((INT,), INT, lambda a: a))
+
+
+def _floor(value: float) -> int:
+    return whole(math.floor(value) if math.isfinite(value) else value)
+
+
+def _ceil(value: float) -> int:
+    return whole(math.ceil(value) if math.isfinite(value) else value)
+
+
+def _absolute(value: int) -> int:
+    return in_int64(abs(value))
+
+
+def _beta(x: float, a: float, b: float) -> float:
+    if not (a > 0 and b > 0):
+        raise EvaluationError("betaCdf wants positive a and b")
+    return beta_cdf(x, a, b)
+
+
+def _three(type_: Type) -> Overload:
+    return Overload((type_, type_, type_), type_, clamp)
+
+
+FUNCTIONS: tuple[Function, ...] = (
+    function(
+        "ratio",
+        Style.GLOBAL,
+        "a / b kept within 0..1, 0 where b is 0",
+        *(Overload((type_, type_), DOUBLE, ratio) for type_ in (INT, DOUBLE, *SCALABLE)),
+    ),
+    function("clamp", Style.GLOBAL, "the value kept within two bounds", *map(_three, COMPARABLE)),
+    function("min", Style.BOTH, "the least; of a list an optional", *_extremes(smaller)),
+    function("max", Style.BOTH, "the greatest; of a list an optional", *_extremes(larger)),
+    function("sum", Style.METHOD, "the sum of a list, 0 of nothing", *_sums()),
+    function("avg", Style.METHOD, "the mean of a list, 0 of nothing", *_averages(mean)),
+    function("stddev", Style.METHOD, "the population standard deviation of a list", *_averages(deviation)),
+    function(
+        "abs",
+        Style.GLOBAL,
+        "the absolute value",
+        Overload((INT,), INT, _absolute),
+        Overload((DOUBLE,), DOUBLE, abs),
+        *(Overload((type_,), type_, _absolute) for type_ in SCALABLE),
+    ),
+    _to_int("floor", "the next int below", _floor),
+    _to_int("ceil", "the next int above", _ceil),
+    _to_int("round", "the nearest int, halves away from zero", half_away),
+    _of_double("sqrt", "the square root", _real(math.sqrt)),
+    _of_double("ln", "the natural logarithm", _real(_log)),
+    _of_double("exp", "e to the power", _real(math.exp)),
+    _of_double("pow", "a to the power b", _pow, arguments=2),
+    _of_double("betaCdf", "the beta distribution's share below x", _beta, arguments=3),
+)

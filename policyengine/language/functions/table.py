@@ -1,0 +1,122 @@
+"""What the function table is made of: functions, their overloads, and how one is chosen.
+
+A type variable is a DYN type with a name. In a policy the overload follows from static types; in dynamic
+evaluation from the values. Rules of an implementation: plain values in their grain in and out, None for an empty
+optional result, `EvaluationError` for no result, nothing else raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from policyengine.language.types import Kind, Type, optional_of
+from policyengine.language.values import Optional, kind_of
+
+Implementation = Callable[..., object]
+
+T = Type(Kind.DYN, (), "T")
+K = Type(Kind.DYN, (), "K")
+V = Type(Kind.DYN, (), "V")
+
+
+class Style(Enum):
+    """How a function is written."""
+
+    OPERATOR = "operator"
+    GLOBAL = "global"
+    METHOD = "method"
+    BOTH = "both"
+
+
+@dataclass(frozen=True, slots=True)
+class Overload:
+    """One signature. `dynamic`: for `policyengine.evaluate` only, a policy has to convert first."""
+
+    parameters: tuple[Type, ...]
+    result: Type
+    implementation: Implementation
+    dynamic: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function or operator. `literals`: the arguments that must be literals in a policy."""
+
+    name: str
+    style: Style
+    doc: str
+    overloads: tuple[Overload, ...]
+    literals: frozenset[int] = frozenset()
+
+
+def function(name: str, style: Style, doc: str, *overloads: Overload, literals: Sequence[int] = ()) -> Function:
+    """A row of the table."""
+    return Function(name, style, doc, overloads, frozenset(literals))
+
+
+def unify(parameter: Type, actual: Type, variables: dict[str, Type]) -> bool:
+    """Whether the actual type fits the parameter; binds the parameter's type variables as it goes."""
+    if parameter.kind is Kind.DYN and parameter.name:
+        return variables.setdefault(parameter.name, actual) == actual
+    if parameter.kind is not actual.kind or parameter.name != actual.name or len(parameter.args) != len(actual.args):
+        return False
+    return all(unify(p, a, variables) for p, a in zip(parameter.args, actual.args, strict=True))
+
+
+def substitute(type_: Type, variables: Mapping[str, Type]) -> Type:
+    """The type with its variables replaced; an unbound one stays."""
+    if type_.kind is Kind.DYN and type_.name:
+        return variables.get(type_.name, type_)
+    if not type_.args:
+        return type_
+    return Type(type_.kind, tuple(substitute(arg, variables) for arg in type_.args), type_.name)
+
+
+def is_open(type_: Type) -> bool:
+    """Whether a type variable is left in the type."""
+    return (type_.kind is Kind.DYN and bool(type_.name)) or any(map(is_open, type_.args))
+
+
+def accepts(parameter: Type, value: object) -> bool:
+    """Whether a value that carries its kind fits a parameter (dynamic evaluation)."""
+    if parameter.kind is Kind.DYN:
+        return True
+    if parameter.kind is not kind_of(value) or (parameter.name and parameter.kind is Kind.INT):
+        return False
+    if isinstance(value, list | tuple):
+        return all(accepts(parameter.args[0], item) for item in value)
+    if isinstance(value, Optional):
+        return not value.present or accepts(parameter.args[0], value.content)
+    return True
+
+
+def dispatch(overloads: Sequence[Overload], values: Sequence[object]) -> Overload | None:
+    """The overload whose parameters the values fit, None without one (dynamic evaluation)."""
+    for overload in overloads:
+        if len(overload.parameters) == len(values) and all(map(accepts, overload.parameters, values)):
+            return overload
+    return None
+
+
+def select(overloads: Sequence[Overload], types: Sequence[Type]) -> tuple[Overload, Type] | None:
+    """The overload for static types, with its result type; None without one."""
+    for overload in overloads:
+        variables: dict[str, Type] = {}
+        if len(overload.parameters) == len(types) and all(
+            unify(parameter, actual, variables) for parameter, actual in zip(overload.parameters, types, strict=True)
+        ):
+            return overload, substitute(overload.result, variables)
+    return None
+
+
+def or_optional(overload: Overload) -> tuple[Overload, Overload]:
+    """The overload, and the same on an optional first argument: none in, none out."""
+    inner = overload.implementation
+
+    def on_optional(first: Optional, *rest: object) -> object:
+        return inner(first.content, *rest) if first.present else None
+
+    first, *rest = overload.parameters
+    return overload, Overload((optional_of(first), *rest), overload.result, on_optional, overload.dynamic)

@@ -1,0 +1,115 @@
+"""Walking the typed tree: the parts of an expression, and what it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import replace
+
+from policyengine.language import ir
+
+
+def children(expr: ir.Expr) -> tuple[ir.Expr, ...]:
+    """The direct parts of an expression, in the order they are written."""
+    match expr:
+        case ir.Select() | ir.Has():
+            return (expr.operand,)
+        case ir.Index():
+            return (expr.operand, expr.key)
+        case ir.Call():
+            return expr.args
+        case ir.Logic():
+            return expr.operands
+        case ir.Conditional():
+            return (expr.condition, expr.then, expr.otherwise)
+        case ir.ListExpr():
+            return tuple(value for value, _ in expr.items)
+        case ir.MapExpr():
+            return tuple(part for key, value, _ in expr.entries for part in (key, value))
+        case ir.Comprehension():
+            return (expr.source, *((expr.condition,) if expr.condition else ()), expr.body)
+        case ir.OptMap():
+            return (expr.operand, expr.body)
+        case _:
+            return ()
+
+
+LetOf = Callable[[str], ir.Expr | None]
+"""The value of a let by name; None where it is not known."""
+
+
+def walk(expr: ir.Expr, let_of: LetOf | None = None) -> Iterator[ir.Expr]:
+    """The expression and all its parts, depth first; with `let_of` also the values of the lets it names."""
+    pending, seen = [expr], set()
+    while pending:
+        expr = pending.pop()
+        yield expr
+        if isinstance(expr, ir.LetRef) and let_of is not None and expr.name not in seen:
+            seen.add(expr.name)
+            value = let_of(expr.name)
+            pending += [value] if value is not None else []
+        pending += reversed(children(expr))
+
+
+def fields(expr: ir.Expr, let_of: LetOf | None = None) -> Iterator[ir.Field]:
+    """The schema fields an expression reads."""
+    return (part for part in walk(expr, let_of) if isinstance(part, ir.Field))
+
+
+def key(expr: ir.Expr) -> Hashable:
+    """What two expressions have in common that mean the same: all but their places."""
+    match expr:
+        case ir.Const():
+            return ("const", str(expr.type), type(expr.value).__name__, repr(expr.value))
+        case ir.Field():
+            return ("field", expr.path)
+        case ir.LetRef() | ir.ParamRef() | ir.Local():
+            return (type(expr).__name__, expr.name)
+        case ir.Select():
+            return ("select", expr.name, expr.optional, key(expr.operand))
+        case ir.Has():
+            return ("has", expr.name, key(expr.operand))
+        case ir.Index():
+            return ("index", expr.optional, key(expr.operand), key(expr.key))
+        case ir.Call():
+            return ("call", expr.function, str(expr.type), *map(key, expr.args))
+        case ir.Logic():
+            return ("logic", expr.op, *map(key, expr.operands))
+        case ir.ListExpr():
+            return ("list", *((key(value), optional) for value, optional in expr.items))
+        case ir.MapExpr():
+            return ("map", *((key(name), key(value), optional) for name, value, optional in expr.entries))
+        case ir.Comprehension():
+            condition = key(expr.condition) if expr.condition else None
+            return ("fold", expr.fold, expr.variables, key(expr.source), condition, key(expr.body))
+        case ir.OptMap():
+            return ("optMap", expr.flat, expr.variable, key(expr.operand), key(expr.body))
+        case _:
+            return (type(expr).__name__, *map(key, children(expr)))
+
+
+def rebuilt(expr: ir.Expr, parts: Sequence[ir.Expr]) -> ir.Expr:
+    """The expression with other direct parts, in the order of `children`; its shape and reach stay."""
+    match expr:
+        case ir.Select() | ir.Has():
+            return replace(expr, operand=parts[0])
+        case ir.Index():
+            return replace(expr, operand=parts[0], key=parts[1])
+        case ir.Call():
+            return replace(expr, args=tuple(parts))
+        case ir.Logic():
+            return replace(expr, operands=tuple(parts))
+        case ir.Conditional():
+            return replace(expr, condition=parts[0], then=parts[1], otherwise=parts[2])
+        case ir.ListExpr():
+            items = zip(parts, expr.items, strict=True)
+            return replace(expr, items=tuple((part, optional) for part, (_, optional) in items))
+        case ir.MapExpr():
+            pairs = zip(parts[::2], parts[1::2], expr.entries, strict=True)
+            return replace(expr, entries=tuple((name, value, entry[2]) for name, value, entry in pairs))
+        case ir.Comprehension():
+            condition = parts[1] if expr.condition else None
+            return replace(expr, source=parts[0], condition=condition, body=parts[-1])
+        case ir.OptMap():
+            return replace(expr, operand=parts[0], body=parts[1])
+        case _:
+            return expr

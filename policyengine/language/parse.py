@@ -1,0 +1,173 @@
+"""A file's text -> its syntax tree and everything that is wrong with it, in one run.
+
+The text is cut into tokens, the tokens into members, and each member is parsed by a start rule of its own. So a
+broken member costs itself, no more; the block it stands in remembers its name. Policy text is untrusted: no text
+raises, and what is too long or too deep is a finding.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from policyengine.language import syntax
+from policyengine.language.codes import syntax_error
+from policyengine.language.diagnostics import Diagnostic, Source, in_order
+from policyengine.language.expressions import MAX_DEPTH
+from policyengine.language.parse_expression import MAX_TEXT, parse_expression, parse_tokens
+from policyengine.language.split import Block, Piece, split
+from policyengine.language.steps import Actions
+from policyengine.language.syntax import Member, NameText, Span
+from policyengine.language.tokens import MAX_FINDINGS, Token, Tokens, tokenise
+
+__all__ = ["MAX_DEPTH", "SourceError", "parse_expression", "parse_file", "read_source"]
+
+
+_NAMING = frozenset(["param", "let", "function", "filter", "score", "gang", "quota", "permit"])
+
+_MAX_INDENT = 250
+"""Further to the right nothing counts as the first of its line: looking back costs time."""
+
+
+class SourceError(ValueError):
+    """A file that is no policy text at all: one sentence that says why."""
+
+
+def read_source(path: str | Path) -> Source:
+    """Reads a policy file.
+
+    Raises:
+        SourceError: it is missing, a folder, unreadable, empty, over 1 MiB or not UTF-8.
+    """
+    place = Path(path)
+    try:
+        with place.open("rb") as file:
+            raw = file.read(MAX_TEXT + 1)
+    except FileNotFoundError:
+        raise SourceError(f"`{place}` does not exist") from None
+    except IsADirectoryError:
+        raise SourceError(f"`{place}` is a folder, not a policy file") from None
+    except OSError as error:
+        raise SourceError(f"`{place}` cannot be read: {(error.strerror or str(error)).lower()}") from None
+    except ValueError:
+        raise SourceError(f"`{place!s}` is no file name") from None
+    return decode_source(raw, str(path))
+
+
+def decode_source(raw: bytes, file: str) -> Source:
+    """The text of a policy file's bytes; a byte order mark is dropped.
+
+    Raises:
+        SourceError: it is empty, over 1 MiB or not UTF-8.
+    """
+    if len(raw) > MAX_TEXT:
+        raise SourceError(f"`{file}` is larger than 1 MiB, the most a policy file may have")
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise SourceError(f"`{file}` is not UTF-8: byte 0x{raw[error.start]:02x} on line {line}") from None
+    if not text.strip():
+        raise SourceError(f"`{file}` is empty")
+    return Source(file, text)
+
+
+def parse_file(source: Source) -> tuple[syntax.File, list[Diagnostic]]:
+    """The tree of a file, and its findings in order of place. Broken members are absent from the tree."""
+    if len(source.text) > MAX_TEXT:
+        return syntax.File(), [syntax_error("PE0402", "a file has at most 1 MiB", source.file, Span(0, 0))]
+    return _FileParser(source).run()
+
+
+class _FileParser:
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.cut: Tokens = tokenise(source.text, source.file)
+        self.actions = Actions(source.file)
+        self.comment_starts = [comment.start for comment in self.cut.comments]
+        self.findings = list(self.cut.findings)
+
+    def run(self) -> tuple[syntax.File, list[Diagnostic]]:
+        if not self.cut.complete:
+            return syntax.File(), in_order(self.findings)
+        blocks, wrong = split(self.cut.tokens, self.source)
+        self.findings += wrong
+        found = [member for block in blocks if (member := self.block(block))]
+        if len(self.findings) > MAX_FINDINGS:
+            self.findings = [*in_order(self.findings)[:MAX_FINDINGS], self.more()]
+        if not blocks and not self.findings:
+            message = "the file holds no `policy`, `library`, `overlay` or `import`"
+            self.findings.append(syntax_error("PE0110", message, self.source.file, Span(0, 0)))
+        file = syntax.File(
+            imports=tuple(m for m in found if isinstance(m, syntax.Import)),
+            libraries=tuple(m for m in found if isinstance(m, syntax.Library)),
+            policies=tuple(m for m in found if isinstance(m, syntax.Policy)),
+            overlays=tuple(m for m in found if isinstance(m, syntax.Overlay)),
+        )
+        return file, in_order(self.findings)
+
+    def more(self) -> Diagnostic:
+        """What stands for the findings beyond the first hundred."""
+        end = len(self.source.text)
+        message = f"more than {MAX_FINDINGS} mistakes: the rest is not shown"
+        return syntax_error("PE0404", message, self.source.file, Span(end, end))
+
+    def block(self, block: Block) -> Member | None:
+        """A block with its members. A policy whose head is broken keeps them, so that they are checked."""
+        head = self.member(block.head)
+        members, broken = [], []
+        for piece in block.members:
+            if member := self.member(piece):
+                members.append(member)
+            elif name := _name_of(piece):
+                broken.append(name)
+        if head is None and block.head.rule == "policy":
+            place = block.head.tokens[0].span
+            head = self.dressed(syntax.Policy(span=place, name=NameText(span=place, text=""), members=()), block.head)
+        if isinstance(head, syntax.Policy | syntax.Library | syntax.Overlay):
+            span = Span(block.head.tokens[0].start, block.end)
+            return replace(head, span=span, members=tuple(members), broken=tuple(broken))
+        return head
+
+    def member(self, piece: Piece) -> Member | None:
+        """One member; None where it is broken or none at all."""
+        if not piece.rule or len(self.findings) > MAX_FINDINGS:
+            return None
+        end = piece.tokens[-1].end
+        tokens: Sequence[Token] = [*piece.tokens, Token("$END", "", end, end)]
+        found = parse_tokens(piece.rule, tokens, self.actions, self.cut.broken)
+        self.findings += self.actions.findings
+        self.actions.findings.clear()
+        return self.dressed(found, piece) if isinstance(found, Member) else None
+
+    def dressed(self, member: Member, piece: Piece) -> Member:
+        """The member with what its place tells: its span, its keyword, its doc comment."""
+        keyword = piece.tokens[0].span
+        return replace(member, span=piece.span, keyword_span=keyword, doc=self.doc(keyword.start))
+
+    def doc(self, at: int) -> str:
+        """The `///` comment right above an offset, '' without one. A blank line in between parts them."""
+        lines = list[str]()
+        for number in range(bisect_left(self.comment_starts, at) - 1, -1, -1):
+            comment, line = self.cut.comments[number], self.line_of_first(at)
+            if not line or self.line_of_first(comment.start) != line - 1 or not comment.text.startswith("///"):
+                break
+            lines.append(comment.text[3:].removeprefix(" ").rstrip())
+            at = comment.start
+        return "\n".join(reversed(lines))
+
+    def line_of_first(self, at: int) -> int:
+        """The line on which the offset is the first that is not blank; 0 where something stands before it."""
+        line, column = self.source.line_column(at)
+        indented = column <= _MAX_INDENT and not self.source.text[at - column + 1 : at].strip()
+        return line if indented else 0
+
+
+def _name_of(piece: Piece) -> str:
+    """The name a broken member would have defined, '' for one that defines none."""
+    if len(piece.tokens) < 2 or piece.rule not in _NAMING:
+        return ""
+    token = piece.tokens[1]
+    return token.text.strip("\"'") if token.kind == "STRING" or token.text.isidentifier() else ""

@@ -1,0 +1,160 @@
+"""The rewrite phase: the same meaning, less work.
+
+Constants are folded. The parts of `&&` and `||` are put in order of cost, what reads no node first: errors are
+absorbed in either order, so no order shows. What only needs the pod is visible by its reach and shape and is
+hoisted by whoever evaluates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from policyengine.language import ir
+from policyengine.language.check_context import extent
+from policyengine.language.evaluate_tree import NoNames, TreeEvaluator
+from policyengine.language.ir_walk import children, rebuilt
+from policyengine.language.types import Kind, Shape
+from policyengine.language.values import EvaluationError
+
+_FOLDED = frozenset(
+    {
+        Kind.BOOL,
+        Kind.INT,
+        Kind.DOUBLE,
+        Kind.STRING,
+        Kind.DURATION,
+        Kind.TIMESTAMP,
+        Kind.CPU,
+        Kind.MEMORY,
+        Kind.STORAGE,
+    }
+)
+_BY_KERNEL = frozenset({"exp", "ln", "pow", "betaCdf"})
+"""Left to whoever evaluates: their last bit is the column kernel's."""
+_LONGEST_FOLDED = 10_000
+"""Longer strings are made when they are needed: many of them would fill the memory."""
+_CALL_COST = {"matches": 40, "replace": 20, "split": 20, "join": 20, "betaCdf": 100, "random": 30, "hash": 20}
+_TEXT_COST = 8
+_PER_ELEMENT = 8
+"""How many elements a comprehension is taken to run over."""
+
+
+def rewrite(policy: ir.Policy) -> ir.Policy:
+    """The policy with every expression rewritten."""
+    return replace(
+        policy,
+        lets=tuple(replace(let, value=simplified(let.value)) for let in policy.lets),
+        queue=replace(
+            policy.queue,
+            order=tuple(replace(key, value=simplified(key.value)) for key in policy.queue.order),
+        ),
+        filters=tuple(map(_filter, policy.filters)),
+        scores=tuple(map(_score, policy.scores)),
+        gangs=tuple(map(_gang, policy.gangs)),
+    )
+
+
+def _filter(rule: ir.Filter) -> ir.Filter:
+    requires = (
+        replace(
+            require,
+            condition=simplified(require.condition),
+            otherwise=_template(require.otherwise),
+            on_error=_maybe(require.on_error),
+        )
+        for require in rule.requires
+    )
+    return replace(rule, when=_maybe(rule.when), requires=tuple(requires))
+
+
+def _score(rule: ir.Score) -> ir.Score:
+    value, on_error = simplified(rule.value), _maybe(rule.on_error)
+    return replace(rule, when=_maybe(rule.when), value=value, on_error=on_error)
+
+
+def _gang(rule: ir.Gang) -> ir.Gang:
+    return replace(
+        rule,
+        when=_maybe(rule.when),
+        key=simplified(rule.key),
+        min=simplified(rule.min),
+        timeout=simplified(rule.timeout),
+        waits=_maybe(rule.waits),
+    )
+
+
+def _maybe(expr: ir.Expr | None) -> ir.Expr | None:
+    return simplified(expr) if expr is not None else None
+
+
+def _template(template: ir.Template | None) -> ir.Template | None:
+    if template is None:
+        return None
+    parts = (part if isinstance(part, str) else simplified(part) for part in template.parts)
+    return replace(template, parts=tuple(parts))
+
+
+def simplified(expr: ir.Expr) -> ir.Expr:
+    """The expression with constants folded and cheap conjuncts first; of the same type and meaning."""
+    parts = children(expr)
+    if parts:
+        expr = rebuilt(expr, [simplified(part) for part in parts])
+    match expr:
+        case ir.Logic():
+            return _logic(expr)
+        case ir.Conditional(condition=ir.Const(value=bool() as chosen)):
+            return expr.then if chosen else expr.otherwise
+        case ir.Call():
+            return _folded(expr)
+        case _:
+            return expr
+
+
+def _folded(expr: ir.Call) -> ir.Expr:
+    if expr.type.kind not in _FOLDED or expr.function in _BY_KERNEL:
+        return expr
+    if not expr.args or not all(isinstance(arg, ir.Const) for arg in expr.args):
+        return expr
+    try:
+        value = TreeEvaluator(NoNames()).value(expr)
+    except EvaluationError:
+        return expr
+    if isinstance(value, str) and len(value) > _LONGEST_FOLDED:
+        return expr
+    return ir.Const(type=expr.type, span=expr.span, value=value)
+
+
+def _logic(expr: ir.Logic) -> ir.Expr:
+    """`false && e` is false even where e fails; `true && e` is e."""
+    deciding = expr.op == "||"
+    left: list[ir.Expr] = []
+    for part in expr.operands:
+        if isinstance(part, ir.Const):
+            if part.value is deciding:
+                return replace(part, span=expr.span)
+            continue
+        left.append(part)
+    if not left:
+        return ir.Const(type=expr.type, span=expr.span, value=not deciding)
+    if len(left) == 1:
+        return left[0]
+    ordered = sorted(left, key=lambda part: (part.shape is not Shape.SCALAR, cost(part)))
+    return replace(expr, operands=tuple(ordered), **extent(*ordered))
+
+
+def cost(expr: ir.Expr) -> int:
+    """A rough price: what a column costs counts ten times what one value does."""
+    parts: Sequence[ir.Expr] = children(expr)
+    below = sum(map(cost, parts))
+    match expr:
+        case ir.Const() | ir.ParamRef() | ir.LetRef() | ir.Local():
+            own = 0
+        case ir.Comprehension():
+            return below * _PER_ELEMENT
+        case ir.Call():
+            texts = any(arg.type.kind is Kind.STRING for arg in expr.args)
+            own = _CALL_COST.get(expr.function, _TEXT_COST if texts else 1)
+        case _:
+            own = 1
+    return below + own * (10 if expr.shape is Shape.NODE else 1)

@@ -1,0 +1,283 @@
+"""What a rule can see: the one table of names, types and meanings.
+
+Documentation, completion, hover, the checker and the compiler's bindings come from it. A path (`node.free.memory`)
+starts at a root, goes through objects and stops at the first list, map or optional. What holds for the first two
+names of a path (reach, evictable, changes) holds for everything below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from policyengine.language.schema_objects import (
+    CLUSTER_POD,
+    CONDITION,
+    CONTAINER,
+    FINISHED,
+    GANG,
+    LABELS,
+    LIMITS,
+    NODE,
+    OWNER,
+    POD,
+    POD_GROUP,
+    RESOURCES,
+    SMALL_OBJECTS,
+    TAINT,
+    TOLERATION,
+    USAGE,
+    VOLUME,
+    Attribute,
+    ObjectInfo,
+    field_of,
+    object_info_of,
+)
+from policyengine.language.types import (
+    BOOL,
+    INT,
+    QOS,
+    STRING,
+    TIMESTAMP,
+    Kind,
+    Reach,
+    Type,
+    list_of,
+    object_of,
+    optional_of,
+)
+
+QOS_CLASSES = ("BestEffort", "Burstable", "Guaranteed")
+"""The values of type qos, lowest first; an int column holds their place in this tuple."""
+
+
+_POD_CHANGES = {
+    "labels": ("pod.label",),
+    "annotations": ("pod.annotation",),
+    "requests": ("pod.scaleDown",),
+    "limits": ("pod.scaleDown",),
+    "qos": ("pod.scaleDown",),
+    "containers": ("pod.scaleDown",),
+    "initContainers": ("pod.scaleDown",),
+    "tolerations": ("pod.toleration",),
+    "nodeSelector": ("pod.other",),
+    "podGroup": ("pod.label",),
+}
+"""What of a pending pod can change at all; the rest of its spec is fixed."""
+_ASSIGNED = ("assignedPod.add", "assignedPod.delete", "assignedPod.update")
+_AGGREGATES = ("node.add", "node.delete", *_ASSIGNED, "unscheduledPod.add", "unscheduledPod.delete")
+
+
+def _node(name: str, type_: Type, doc: str, *changes: str) -> Attribute:
+    """A field of the Node object itself."""
+    return Attribute(name=name, type=type_, doc=doc, reach=Reach.NODE_FIXED, changes=("node.add", *changes))
+
+
+def _on_node(name: str, type_: Type, doc: str, *changes: str, available: bool = True) -> Attribute:
+    """A field that what stands on the node decides."""
+    return Attribute(
+        name=name,
+        type=type_,
+        doc=doc,
+        reach=Reach.NODE_CHANGING,
+        evictable=True,
+        changes=("node.add", *changes, *_ASSIGNED),
+        available=available,
+    )
+
+
+_POD_FIELDS = (
+    field_of("name", STRING, "metadata.name"),
+    field_of("namespace", STRING, "metadata.namespace"),
+    field_of("uid", STRING, "metadata.uid"),
+    field_of("labels", LABELS, "metadata.labels"),
+    field_of("annotations", LABELS, "metadata.annotations"),
+    field_of("requests", RESOURCES, "what the pod asks for in all, as the scheduler counts it; 0 when unset"),
+    field_of("limits", LIMITS, "what the pod may use at most; a resource without a limit is absent"),
+    field_of("qos", QOS, "BestEffort < Burstable < Guaranteed"),
+    field_of("priority", INT, "spec.priority, 0 when unset"),
+    field_of("priorityClass", STRING, "spec.priorityClassName, '' when unset"),
+    field_of("nodeSelector", LABELS, "spec.nodeSelector"),
+    field_of("tolerations", list_of(TOLERATION), "spec.tolerations"),
+    field_of("containers", list_of(CONTAINER), "spec.containers"),
+    field_of("initContainers", list_of(CONTAINER), "spec.initContainers"),
+    field_of("images", list_of(STRING), "the images of its containers, init containers and image volumes"),
+    field_of("volumes", list_of(VOLUME), "spec.volumes"),
+    field_of("owner", optional_of(OWNER), "the controller that made the pod"),
+    field_of("serviceAccount", STRING, "spec.serviceAccountName"),
+    field_of("createdAt", TIMESTAMP, "metadata.creationTimestamp"),
+    field_of("podGroup", optional_of(STRING), "the name of the pod group it belongs to"),
+)
+
+_WAITING_FIELDS = (
+    field_of("queuedAt", TIMESTAMP, "when it entered the queue; refreshed at each refusal"),
+    replace(field_of("attempts", INT, "how often it was tried"), available=False),
+)
+
+_PLACED_FIELDS = (
+    field_of("node", STRING, "the name of the node it stands on, '' while pending"),
+    field_of("scheduledAt", optional_of(TIMESTAMP), "when it was bound"),
+    field_of("startedAt", optional_of(TIMESTAMP), "status.startTime"),
+    field_of("terminating", BOOL, "whether it is being deleted"),
+    field_of("restarts", INT, "the restarts of its containers, summed"),
+)
+
+_NODE_FIELDS = (
+    _node("name", STRING, "metadata.name"),
+    _node("labels", LABELS, "metadata.labels", "node.label"),
+    _node("annotations", LABELS, "metadata.annotations", "node.annotation"),
+    _node("capacity", RESOURCES, "status.capacity", "node.allocatable"),
+    _node("allocatable", RESOURCES, "status.allocatable: what pods may use", "node.allocatable"),
+    _on_node("used", RESOURCES, "the requests of the pods on the node, summed"),
+    _on_node("free", RESOURCES, "allocatable less used; may be negative", "node.allocatable"),
+    _on_node("podCount", INT, "how many pods stand on the node"),
+    _on_node("pods", list_of(CLUSTER_POD), "the pods assigned or assumed there", available=False),
+    _on_node("nominated", list_of(CLUSTER_POD), "the pods nominated to the node", available=False),
+    _on_node("finished", list_of(FINISHED), "the pods that ended there in the last hour", available=False),
+    _node("taints", list_of(TAINT), "spec.taints", "node.taint"),
+    _node("unschedulable", BOOL, "spec.unschedulable", "node.taint"),
+    _node("ready", BOOL, "whether its condition Ready is True", "node.condition"),
+    _node("conditions", list_of(CONDITION), "status.conditions", "node.condition"),
+    _node("images", list_of(STRING), "the names of the images on the node", "node.image"),
+    replace(_node("usage", USAGE, "what its pods really use, as measured", "node.annotation"), available=False),
+    _node("zone", STRING, "label topology.kubernetes.io/zone, '' without", "node.label"),
+    _node("region", STRING, "label topology.kubernetes.io/region, '' without", "node.label"),
+    _node("createdAt", TIMESTAMP, "metadata.creationTimestamp"),
+)
+
+OBJECTS: Mapping[str, ObjectInfo] = {
+    info.name: info
+    for info in (
+        *SMALL_OBJECTS,
+        object_info_of(
+            "finishedPod",
+            "a pod that ended on a node",
+            field_of("owner", optional_of(OWNER), "its controller"),
+            field_of("failed", BOOL, "whether it failed"),
+            field_of("reason", STRING, "status.reason"),
+            field_of("finishedAt", TIMESTAMP, "when it ended"),
+        ),
+        object_info_of(
+            "domain",
+            "the nodes that share a label's value, and their pods",
+            field_of("pods", list_of(CLUSTER_POD), "the pods on the nodes of the domain"),
+            field_of("nodes", list_of(NODE), "the nodes of the domain"),
+        ),
+        object_info_of(
+            "pod",
+            "the pod being placed",
+            *(
+                replace(field, reach=Reach.POD, changes=_POD_CHANGES.get(field.name, ()))
+                for field in (*_POD_FIELDS, *_WAITING_FIELDS)
+            ),
+        ),
+        object_info_of("clusterPod", "a pod of the cluster", *_POD_FIELDS, *_PLACED_FIELDS),
+        object_info_of("node", "a node", *_NODE_FIELDS),
+        object_info_of(
+            "podGroup",
+            "the PodGroup object of the pod",
+            field_of("name", STRING, "metadata.name"),
+            field_of("minMember", INT, "spec.minMember"),
+            field_of("scheduleTimeoutSeconds", INT, "spec.scheduleTimeoutSeconds", optional=True),
+            field_of("minResources", LIMITS, "spec.minResources"),
+        ),
+        object_info_of(
+            "gang",
+            "the gang the pod belongs to",
+            field_of("key", STRING, "what its members have in common"),
+            field_of("size", INT, "how many members there are"),
+            field_of("reserved", INT, "how many hold a place"),
+            field_of("bound", INT, "how many are bound"),
+            field_of("min", INT, "how many it takes"),
+        ),
+        object_info_of(
+            "cluster",
+            "the whole cluster",
+            *(
+                Attribute(name=name, type=INT, doc=doc, reach=Reach.CLUSTER, changes=changes)
+                for name, doc, changes in (
+                    ("nodeCount", "how many nodes there are", ("node.add", "node.delete")),
+                    ("podCount", "how many pods there are, pending, reserved or bound", _AGGREGATES[2:]),
+                    ("pendingCount", "how many pods wait", ("unscheduledPod.add", "unscheduledPod.delete")),
+                )
+            ),
+        ),
+        object_info_of(
+            "policy",
+            "the policy itself",
+            field_of("name", STRING, "its name"),
+            field_of("hash", STRING, "the SHA-256 of its canonical text with imports and parameters"),
+        ),
+    )
+}
+
+
+def _root(name: str, type_: Type, doc: str, reach: Reach, *changes: str, available: bool = True) -> Attribute:
+    return Attribute(name=name, type=type_, doc=doc, reach=reach, changes=changes, available=available)
+
+
+ROOTS: Mapping[str, Attribute] = {
+    root.name: root
+    for root in (
+        _root("pod", POD, "the pod being placed", Reach.POD),
+        _root("node", NODE, "the node under consideration", Reach.NODE_FIXED, "node.add"),
+        _root(
+            "podGroup", optional_of(POD_GROUP), "its PodGroup", Reach.CLUSTER, "podGroup.add", "podGroup.update",
+            available=False,
+        ),
+        _root("gang", optional_of(GANG), "its gang", Reach.CLUSTER, *_AGGREGATES, available=False),
+        _root("cluster", object_of("cluster"), "the whole cluster", Reach.CLUSTER),
+        _root("policy", object_of("policy"), "the policy itself", Reach.CONSTANT),
+        _root("now", TIMESTAMP, "the start of the decision, in whole seconds", Reach.CLUSTER, "time"),
+        _root("nodes", list_of(NODE), "every node", Reach.CLUSTER, *_AGGREGATES, available=False),
+        _root("pods", list_of(CLUSTER_POD), "every pod not finished", Reach.CLUSTER, *_AGGREGATES, available=False),
+        _root("victim", CLUSTER_POD, "a running pod that may make room", Reach.NODE_CHANGING, available=False),
+    )
+}  # fmt: skip
+
+UNAVAILABLE_METHODS: Mapping[str, str] = {"domain": "node"}
+"""Methods of schema objects that this version cannot evaluate -> the object that has them."""
+
+
+def object_info(type_: Type) -> ObjectInfo | None:
+    """The fields of a type, None if it has none."""
+    return OBJECTS.get(type_.name) if type_.kind is Kind.OBJECT else None
+
+
+def attribute(path: tuple[str, ...]) -> Attribute | None:
+    """What a path names, with the reach, evictability and changes that hold for it; None if it names nothing."""
+    known = ROOTS.get(path[0])
+    for name in path[1:]:
+        info = object_info(known.type) if known else None
+        inner = info.fields.get(name) if info else None
+        if known is None or inner is None:
+            return None
+        known = _below(known, inner)
+    return known
+
+
+def _below(outer: Attribute, inner: Attribute) -> Attribute:
+    return replace(
+        inner,
+        reach=max(outer.reach, inner.reach),
+        evictable=outer.evictable or inner.evictable,
+        changes=inner.changes or outer.changes,
+        available=outer.available and inner.available,
+    )
+
+
+def paths() -> Iterator[tuple[tuple[str, ...], Attribute]]:
+    """Every path with a value of its own, roots first, depth first."""
+    for name in ROOTS:
+        yield from _paths_below((name,))
+
+
+def _paths_below(path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Attribute]]:
+    known = attribute(path)
+    assert known is not None
+    info = object_info(known.type)
+    if info is None or path[0] == "victim":
+        yield path, known
+        return
+    for name in info.fields:
+        yield from _paths_below((*path, name))

@@ -1,0 +1,139 @@
+"""Text -> tokens, by the grammar's own terminals. Nothing stops it: what is no token is a finding, and mended.
+
+A mended token stands for what was meant (`&` for `&&`, `“a”` for `"a"`), so that one mistake gives one finding
+and the rest of the member is still read. Comments are kept aside, for the formatter and for `///` docs.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import NamedTuple
+
+from policyengine.language import grammar, lexical
+from policyengine.language.diagnostics import Diagnostic
+from policyengine.language.syntax import Span
+
+MAX_TOKENS = 30_000
+"""Words, signs and comments of a file: parsed in half a second. They are some 3,500 lines of policy."""
+MAX_FINDINGS = 100
+"""Findings about characters in one file; what is not a policy at all has no more to say after these."""
+
+
+class Token(NamedTuple):
+    """A word, number, string or sign. `kind` is the terminal; a keyword's may turn out to be a name."""
+
+    kind: str
+    text: str
+    start: int
+    end: int
+
+    @property
+    def span(self) -> Span:
+        """Where it stands."""
+        return Span(self.start, self.end)
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """A text cut into tokens, with its comments and what could not be read.
+
+    The last token is an `$END` of no width. `broken` are the starts of tokens that stand for something
+    unreadable: a parse that stops there repeats what a finding says already.
+    """
+
+    tokens: list[Token]
+    comments: list[Token]
+    findings: list[Diagnostic]
+    broken: frozenset[int]
+    complete: bool = True
+    """Whether the whole text was read; if not, a finding says why, and what follows from the rest means little."""
+
+
+def tokenise(text: str, file: str, start: int = 0, end: int | None = None) -> Tokens:
+    """Cuts a text, or the part from start to end, into tokens; offsets are those of the whole text."""
+    scanner = _Scanner(text, file, len(text) if end is None else end)
+    scanner.run(start)
+    broken = frozenset(scanner.broken)
+    return Tokens(scanner.tokens, scanner.comments, scanner.findings, broken, scanner.complete)
+
+
+@cache
+def _pattern() -> re.Pattern[str]:
+    """All terminals as one pattern; of two that match, the one further in front is meant."""
+    table = grammar.table()
+    patterns = dict(table.patterns)
+    order = ["WHITESPACE", "COMMENT", "ON_ERROR", "STRING", "BYTES", "NAME"]
+    order += [name for name in patterns if name not in order]
+    order.insert(order.index("COMPARISON"), "ODD_SIGN")
+    patterns |= {"ODD_SIGN": lexical.ODD_SIGN, "SIGN": lexical.signs(table.signs)}
+    parts = [f"(?P<{name}>{patterns[name]})" for name in [*order, "SIGN"]]
+    return re.compile("|".join([*parts, *(f"(?P<{name}>{p})" for name, p in lexical.UNREADABLE)]))
+
+
+class _Scanner:
+    """One pass over a text."""
+
+    def __init__(self, text: str, file: str, end: int) -> None:
+        self.text, self.file, self.end = text, file, end
+        self.tokens: list[Token] = []
+        self.comments: list[Token] = []
+        self.findings: list[Diagnostic] = []
+        self.broken: set[int] = set()
+        self.complete = True
+
+    def run(self, at: int) -> None:
+        match, words, signs = _pattern().match, grammar.table().words, grammar.table().signs
+        append = self.tokens.append
+        while at < self.end:
+            found = match(self.text, at, self.end)
+            assert found is not None  # the last alternative takes any character
+            kind, text, end = found.lastgroup, found[0], found.end()
+            if kind == "NAME":
+                append(Token(words.get(text, "NAME"), text, at, end))
+            elif kind == "SIGN":
+                append(Token(signs[text], text, at, end))
+            elif kind == "COMMENT":
+                self.comments.append(Token("COMMENT", text, at, end))
+            elif kind in lexical.MENDED:
+                end = self.mend(str(kind), text, at, end)
+            elif kind != "WHITESPACE":
+                append(Token(str(kind), text, at, end))
+            at = end
+            if len(self.tokens) + len(self.comments) > MAX_TOKENS or len(self.findings) >= MAX_FINDINGS:
+                self.give_up(at)
+                break
+        append(Token("$END", "", self.end, self.end))
+
+    def mend(self, kind: str, text: str, start: int, end: int) -> int:
+        """Reports what is no token, puts what was meant in its place, and returns where to go on."""
+        mended = lexical.mend(kind, text, self.text, self.file, start, min(end, self.end), self.end)
+        self.findings.append(mended.finding)
+        if mended.kind:
+            self.tokens.append(Token(mended.kind, mended.text, start, mended.end))
+        if mended.kind == "UNREADABLE" or kind == "OPEN_STRING":
+            self.broken.add(start)
+        return mended.end
+
+    def give_up(self, at: int) -> None:
+        self.complete = False
+        if len(self.findings) < MAX_FINDINGS:
+            self.findings.append(lexical.too_many_tokens(MAX_TOKENS, self.file, Span(at, at)))
+
+
+def relocated(cut: Tokens, places: list[int]) -> Tokens:
+    """The same tokens and findings elsewhere: `places` has a new offset for every old one.
+
+    Fixes are left out: what they would insert may need escapes at the new place.
+    """
+
+    def move(token: Token) -> Token:
+        return Token(token.kind, token.text, places[token.start], places[token.end])
+
+    findings = [
+        replace(finding, span=Span(places[finding.span.start], places[finding.span.end]), fix=None, related=())
+        for finding in cut.findings
+    ]
+    broken = frozenset(places[start] for start in cut.broken)
+    return Tokens([move(t) for t in cut.tokens], [move(c) for c in cut.comments], findings, broken, cut.complete)

@@ -1,0 +1,222 @@
+"""Broken source -> code, place, message, fix: what the checker says, and that it says it once."""
+
+import pytest
+
+from policyengine.language.diagnostics import Diagnostic, Source
+from tests.language.checking import checked, findings, wrong
+
+WRONG = [
+    # names
+    ("pods.x", "PE1010", "`pods` is not available in this version"),
+    ("podd.name", "PE1001", "nothing is called `podd`; did you mean `pod`?"),
+    ("pod.nmae", "PE1002", "a pod has no `nmae`; did you mean `name`?"),
+    ("pod.team", "PE1002", 'a label is `.labels[?"team"]`'),
+    ("pod.requests.gpu", "PE1002", "a resources has no `gpu`"),
+    ("pod.name.x", "PE1002", "a string has no fields"),
+    ('lowerascii("A")', "PE1003", "did you mean `lowerAscii`?"),
+    ('size2("A")', "PE1003", "no function is called `size2`"),
+    ('lowerAscii("A")', "PE1003", "`lowerAscii` is written `x.lowerAscii(…)`"),
+    ("4.abs()", "PE1003", "`abs` is written `abs(…)`"),
+    ('node.domain("z").pods.size()', "PE1010", "`node.domain(…)` is not available"),
+    ("pod.labels.map(pod, 1)", "PE1009", "`pod` is taken"),
+    # types do not mix
+    ("1 + 1.0", "PE1004", "`+` does not take int and double; write `double(…)` around the int"),
+    ("pod.priority + 1.0", "PE1004", "write `double(…)`"),
+    ('1 == "1"', "PE1004", "`==` does not take int and string"),
+    ("pod.priority + ratio(1, 2)", "PE1004", "write `double(…)`"),
+    ("node.free.cpu + node.free.memory", "PE1004", "both sides need one dimension"),
+    ("node.free.cpu > pod.priority", "PE1004", "an int has no dimension"),
+    ("node.free.cpu * node.free.cpu", "PE1004", "a quantity is scaled by a number"),
+    ("node.free.cpu > 2 + 2", "PE1004", "an int has no dimension"),
+    ('pod.labels[?"x"] == "a"', "PE1004", "an optional may be empty: add `.orValue(…)`"),
+    ("pod.requests == pod.requests", "PE1004", "compare its fields"),
+    ("pod.priority > 0 ? 1 : 'a'", "PE1004", "the branches of `?:` differ: int and string"),
+    ("[1, 'a']", "PE1004", "the items of a list have one type: int, and this is string"),
+    ('{"a": 1, "b": "c"}', "PE1004", "the values of a map have one type"),
+    ("{1.5: 1}", "PE1004", "the keys of a map are all int, string or bool"),
+    ('ratio(1, "a")', "PE1004", "it takes int and int"),
+    ("pod.priority && true", "PE1005", "`&&` takes bools, this is int"),
+    ("pod.priority ? 1 : 2", "PE1005", "the condition of `?:` is a bool"),
+    ("!pod.priority", "PE1004", "`!` does not take int"),
+    ("pod.priority.exists(x, true)", "PE1005", "`exists` runs over a list or a map, not over int"),
+    ("pod.images.exists(x, x)", "PE1005", "`exists` tests a bool, this is string"),
+    ("pod.name.optMap(x, x)", "PE1005", "`optMap` is for optionals"),
+    ("pod.name[0]", "PE1005", "a string takes no `[…]`"),
+    ("pod.labels[?1]", "PE1005", "the key of a map(string, string) is string, not int"),
+    # literals
+    ("now - pod.createdAt > 5m", "PE1006", "`5m` is 5 milli, not minutes; write `5min`"),
+    ("now - pod.createdAt > 60", "PE1006", "a duration needs a unit: `60s`"),
+    ("now - pod.createdAt > 2Gi", "PE1006", "`2Gi` is not a duration"),
+    ("node.free.memory > 500m", "PE1006", "`500m` is 500 milli: too little for memory"),
+    ("node.free.cpu > 2Gi", "PE1006", "`2Gi` is an amount of memory, not of cpu"),
+    ('pod.qos == "Guarantied"', "PE1006", "`Guarantied` is no quality of service"),
+    ("1G", "PE1015", "`1G` may be bytes or cores"),
+    ("[]", "PE1015", "nothing here says what `[]` holds"),
+    ("optional.none()", "PE1015", "nothing here says what the optional holds"),
+    ("1 / 0", "PE1006", "division by zero"),
+    ("9223372036854775807 + 1", "PE1006", "integer overflow"),
+    ("9000000Ti", "PE1006", "too large for memory"),
+    ('int("x")', "PE1006", "`x` is not an int"),
+    ('timestamp("yesterday")', "PE1006", "`yesterday` is not a time"),
+    ('pod.name.matches("(")', "PE1006", "is not a pattern of RE2"),
+    ("pod.name.matches(pod.name)", "PE1012", "the pattern of `matches` is a literal"),
+    ('now.getHours("Mars/Base")', "PE1006", "`Mars/Base` is no time zone"),
+    ("random(pod.name)", "PE1012", "a stream of `random` is a literal"),
+    ('toQuantity("1", bytes)', "PE1004", "`toQuantity` takes a string and a dimension"),
+    # what may be absent
+    ('pod.labels["x"]', "PE1007", 'guard it with `"x" in pod.labels`'),
+    ("pod.labels.x", "PE1007", 'guard it with `"x" in pod.labels`'),
+    ('"y" in pod.labels && pod.labels["x"] == "a"', "PE1007", "a key that may be absent"),
+    ('"x" in pod.labels || pod.labels["x"] == "a"', "PE1007", "a key that may be absent"),
+    ('pod.labels["x"] == "a" && "x" in pod.labels', "PE1007", "a key that may be absent"),
+    ('"x" in node.labels && pod.labels["x"] == "a"', "PE1007", "a key that may be absent"),
+    ("pod.limits.cpu", "PE1007", "guard it with `has(pod.limits.cpu)`"),
+    ("pod.images[0]", "PE1007", "an item that may not be there"),
+    ("pod.images.size() > 0 && pod.images[1] == 'a'", "PE1007", "an item that may not be there"),
+    ('node.free["nvidia.com/gpu"]', "PE1007", "write `[?…]`"),
+    ('node.free[?"cpu"]', "PE1006", "`cpu` has a field of its own"),
+    ("pod.?name", "PE1013", "`name` is always there; write `.name`"),
+    ("has(pod.name)", "PE1013", "`pod.name` is always there"),
+    ("has(pod)", "PE1016", "`has` takes a field"),
+    ("pod.images.exists(1, true)", "PE1016", "`exists` takes a new name and an expression"),
+    # what policies leave out
+    ("null", "PE1008", "a policy has no null"),
+    ('b"x"', "PE1008", "a policy has no bytes"),
+    ("7u", "PE1008", "a policy has no uint"),
+    ('pod.labels[?"x"].value()', "PE1008", "a policy has no `.value()`"),
+]
+
+
+def one(found: list[Diagnostic]) -> Diagnostic:
+    assert len(found) == 1, [finding.message for finding in found]
+    return found[0]
+
+
+@pytest.mark.parametrize(("source", "code", "fragment"), WRONG)
+def test_a_wrong_expression_has_one_finding(source: str, code: str, fragment: str) -> None:
+    finding = one(wrong(source))
+    assert (finding.code, fragment in finding.message) == (code, True), finding.message
+
+
+FIXED = [
+    ("now - pod.createdAt > 5m", "now - pod.createdAt > 5min"),
+    ("now - pod.createdAt > 60", "now - pod.createdAt > 60s"),
+    ("pod.priority + 1.0 > 2.0", "double(pod.priority) + 1.0 > 2.0"),
+    ("pod.nmae == 'a'", "pod.name == 'a'"),
+    ("podd.name == 'a'", "pod.name == 'a'"),
+    ("pod.?name == 'a'", "pod.name == 'a'"),
+    ('pod.qos == "Guarantied"', 'pod.qos == "Guaranteed"'),
+    ('node.free[?"cpu"] > 1', "node.free.cpu > 1"),
+    ("node.free.memory > 500m", "node.free.memory > 500Mi"),
+    ('pod.limits[?"cpu"].orValue(1)', "pod.limits.?cpu.orValue(1)"),
+]
+
+
+@pytest.mark.parametrize(("source", "better"), FIXED)
+def test_a_fix_makes_the_expression_right(source: str, better: str) -> None:
+    text = f'policy "p" {{ let it = {source} }}'
+    fix = one(checked(text)[1]).fix
+    assert fix is not None
+    for edit in sorted(fix.edits, key=lambda edit: -edit.span.start):
+        text = text[: edit.span.start] + edit.text + text[edit.span.end :]
+    assert text == f'policy "p" {{ let it = {better} }}'
+    assert not checked(text)[1]
+
+
+PLACED = [
+    ("let a = pod.name\nlet b = pod.nmae", "PE1002", (2, 13)),
+    ("let a = 1\nlet a = 2", "PE1009", (2, 5)),
+    ("let pod = 1", "PE1009", (1, 5)),
+    ("param a: int = 1\nlet a = 2", "PE1009", (2, 5)),
+    ("let a = b\nlet b = a", "PE1014", (1, 5)),
+    ("let a = a + 1", "PE1014", (1, 5)),
+    ("param a: memory = 5Gi range [0Gi, 4Gi]", "PE2007", (1, 19)),
+    ('param a: string = "c" values ["a", "b"]', "PE2007", (1, 19)),
+    ("param a: int = 1 range [2, 0]", "PE2007", (1, 16)),
+    ("param a: intt = 1", "PE2012", (1, 10)),
+    ("param a: int = 1.5", "PE1005", (1, 16)),
+    ("param a: int = pod.priority", "PE1011", (1, 16)),
+    ("let b = 1\nparam a: int = b", "PE1011", (2, 16)),
+    ('scheduler "a"\nscheduler "b"', "PE2001", (2, 1)),
+    ("base kubernets", "PE2012", (1, 6)),
+    ("share 0", "PE2005", (1, 7)),
+    ("disable NodeNam", "PE2003", (1, 9)),
+    ("use NodeName weight 2 {}", "PE2005", (1, 21)),
+    ('use NodeResourcesFit { strategy: "Most" }', "PE2004", (1, 34)),
+    ("use NodeResourcesFit { strategi: 1 }", "PE2004", (1, 22)),
+    ("use NodeResourcesFit { ignored: pod.name }", "PE2004", (1, 33)),
+    ("use ImageLocality {}\ndisable ImageLocality", "PE2002", (2, 9)),
+    ('filter "NodeName" { require true }', "PE2002", (1, 8)),
+    ('filter "f" { require true }\nscore "f" weight 1 = 1', "PE2002", (2, 7)),
+    ('filter "f" { require pod.priority }', "PE1005", (1, 22)),
+    ('filter "f" when node.ready { require true }', "PE1011", (1, 17)),
+    ('filter "f" { require true else "{pod.requests}" }', "PE1005", (1, 34)),
+    ('filter "f" { require true else "{pod.nmae}" }', "PE1002", (1, 38)),
+    ('score "s" weight 0 = 1', "PE2005", (1, 18)),
+    ('score "s" weight pod.priority = 1', "PE2005", (1, 18)),
+    ('score "s" weight 1 = node.free.cpu', "PE1005", (1, 22)),
+    ('score "s" weight 1 = pod.priority', "PE2006", (1, 22)),
+    ('score "s" weight 1 = node.free.cpu / pod.requests.cpu', "PE2006", (1, 22)),
+    ('gang "g" { key: pod.namespace min: 1 }', "PE2008", (1, 6)),
+    ('gang "g" { key: node.name min: 1 timeout: 1s }', "PE1011", (1, 17)),
+    ('gang "g" { key: pod.name min: 0 timeout: 1s }', "PE2009", (1, 31)),
+    ('gang "g" { key: pod.name min: 1 timeout: 5m }', "PE1006", (1, 42)),
+    ("queue { order by node.free.cpu }", "PE1011", (1, 18)),
+    ("queue { order by now }", "PE1011", (1, 18)),
+    ("queue { order by pod.labels }", "PE1005", (1, 18)),
+    ("queue { backoff 10s .. 1s }", "PE2009", (1, 17)),
+    ("queue { backoff 1 .. 10s }", "PE1006", (1, 17)),
+    ("queue { fair by pod.namespace }", "PE2011", (1, 17)),
+    ("bind { annotations: {a: 'b'} }", "PE2011", (1, 1)),
+    ("function f(a: int): int = a", "PE2011", (1, 1)),
+    ('test "t" { given node "a" expect "p" on "a" }', "PE2013", (1, 34)),
+    ('test "t" { given pod "p" { lables: {} } }', "PE2013", (1, 28)),
+    ('test "t" { given node "n" { allocatable: {cpu: "x"} } }', "PE2013", (1, 42)),
+    ('test "t" { given pod "p" expect "p" rejected by "nobody" }', "PE2013", (1, 49)),
+]
+
+
+@pytest.mark.parametrize(("members", "code", "place"), PLACED)
+def test_a_wrong_member_is_reported_where_it_is_wrong(members: str, code: str, place: tuple[int, int]) -> None:
+    text = f'policy "p" {{\n{members}\n}}'
+    found = {finding.code: finding for finding in checked(text)[1]}
+    assert code in found, {finding.code: finding.message for finding in found.values()}
+    line, column = Source("p.policy", text).line_column(found[code].span.start)
+    assert (line - 1, column) == place, found[code].message
+
+
+def test_three_mistakes_give_three_findings() -> None:
+    found = findings("""
+        let a = pod.nmae
+        filter "f" { require node.fre.cpu > 1 }
+        score "s" weight 1 = pod.priority
+    """)
+    assert [finding.code for finding in found] == ["PE1002", "PE1002", "PE2006"]
+
+
+def test_what_follows_from_a_mistake_is_not_reported_again() -> None:
+    found = findings("""
+        let a = pod.nmae
+        let b = a + 1
+        filter "f" when b > 0 { require a == "x" else "{a} {b}" }
+    """)
+    assert [finding.code for finding in found] == ["PE1002"]
+
+
+def test_a_broken_policy_does_not_hide_the_other() -> None:
+    policies, found, _ = checked('policy "a" { let x = y } policy "b" { scheduler "b" }')
+    assert [policy.name for policy in policies] == ["b"]
+    assert [finding.code for finding in found] == ["PE1001"]
+
+
+def test_two_policies_of_a_file_serve_two_scheduler_names() -> None:
+    _, found, _ = checked('policy "a" { } policy "b" { }')
+    assert [finding.code for finding in found] == ["PE2014"]
+
+
+def test_every_code_has_a_page() -> None:
+    from policyengine.language import check_codes
+    from policyengine.language.diagnostics import CODES
+
+    codes = {value for name, value in vars(check_codes).items() if name.isupper() and isinstance(value, str)}
+    assert codes <= CODES.keys()

@@ -1,0 +1,188 @@
+"""The function table: what functions answer, and that every row of it keeps the table's rules."""
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import betainc
+
+from policyengine.language.evaluate import EvaluationError, evaluate
+from policyengine.language.functions import FUNCTIONS
+from policyengine.language.functions.beta import beta_cdf
+from policyengine.language.functions.numeric import deviation, total
+from policyengine.language.functions.randomness import hash_string, mix, random
+from policyengine.language.values import format_double, parse_duration, parse_timestamp
+
+ANSWERS: list[tuple[str, Any]] = [
+    # numbers
+    ("ratio(1, 4)", 0.25),
+    ("ratio(5, 4)", 1.0),
+    ("ratio(-1, 4)", 0.0),
+    ("ratio(1, 0)", 0.0),
+    ("ratio(500m, 2000m)", 0.25),
+    ("clamp(5, 0, 3)", 3),
+    ("clamp(-5.0, 0.0, 3.0)", 0.0),
+    ("min(3, 1, 2)", 1),
+    ("max(3.0, 1.0)", 3.0),
+    ("[3, 1, 2].max()", 3),
+    ("[1, 2].sum()", 3),
+    ("[1, 2].avg()", 1.5),
+    ("[1.0, 3.0].stddev()", 1.0),
+    ("abs(-3)", 3),
+    ("floor(-1.5)", -2),
+    ("ceil(-1.5)", -1),
+    ("round(2.5)", 3),
+    ("round(-2.5)", -3),
+    ("round(0.49999999999999994)", 0),
+    ("sqrt(9.0)", 3.0),
+    ("sqrt(-1.0) == sqrt(-1.0)", False),
+    ("ln(0.0)", -math.inf),
+    ("exp(1000.0)", math.inf),
+    ("pow(2.0, 10.0)", 1024.0),
+    ("-7 / 2", -3),
+    ("-7 % 2", -1),
+    ("7 % -2", 1),
+    # quantities and durations scale
+    ("500m * 3 == 1500m", True),
+    ("1000m / 2 == 500m", True),
+    ("3m / 2 == 2m", True),
+    ("5m / 2 == 2m", True),
+    ("1Gi / 512Mi", 2.0),
+    ("2Gi * 0.5 == 1Gi", True),
+    ("3 * 1s == 3s", True),
+    ("1h / 90s", 40.0),
+    ("double(1500m)", 1.5),
+    # strings
+    ("'a-b-c'.split('-')", ["a", "b", "c"]),
+    ("'a-b-c'.split('-', 2)", ["a", "b-c"]),
+    ("'abc'.split('')", ["a", "b", "c"]),
+    ("'abc'.split('', 2)", ["a", "bc"]),
+    ("['a', 'b'].join('+')", "a+b"),
+    ("'abc'.substring(1)", "bc"),
+    ("'abc'.substring(1, 2)", "b"),
+    ("'abcb'.indexOf('b')", 1),
+    ("'abcb'.indexOf('b', 2)", 3),
+    ("'abcb'.lastIndexOf('b')", 3),
+    ("'abcb'.lastIndexOf('b', 2)", 1),
+    ("'abc'.charAt(3)", ""),
+    ("'aaa'.replace('a', 'b', 2)", "bba"),
+    ("'ÄbC'.lowerAscii()", "Äbc"),
+    ("'äbC'.upperAscii()", "äBC"),
+    ("' \\u00a0a '.trim()", "a"),
+    ("trailingInt('node9').orValue(0)", 9),
+    ("trailingInt('node').hasValue()", False),
+    ("trailingInt('node99999999999999999999').hasValue()", False),
+    # conversions
+    ("int('-12')", -12),
+    ("toInt('12').orValue(0)", 12),
+    ("toInt('12x').orValue(0)", 0),
+    ("toInt({'a': '7'}[?'a']).orValue(0)", 7),
+    ("toInt({'a': '7'}[?'b']).orValue(0)", 0),
+    ("toDouble('nan').hasValue()", False),
+    ("toQuantity('1500m', cpu).orValue(0m) == 1500m", True),
+    ("toQuantity('lots', memory).hasValue()", False),
+    ("toDuration('1h30m').orValue(0s) == 90min", True),
+    ("toTimestamp('yesterday').hasValue()", False),
+    ("string(90s)", "90s"),
+    ("string(2Gi)", "2Gi"),
+    ("string(timestamp('2026-01-05T18:30:00+01:00'))", "2026-01-05T17:30:00Z"),
+    ("string(true)", "true"),
+    # time
+    ("timestamp('2026-01-05T23:30:00Z').getHours()", 23),
+    ("timestamp('2026-01-05T23:30:00Z').getHours('Europe/Berlin')", 0),
+    ("timestamp('2026-01-05T23:30:00Z').getDayOfWeek()", 1),
+    ("timestamp('2026-01-05T23:30:00Z').getDate('+01:00')", 6),
+    ("timestamp('2026-02-05T00:00:00Z').getMonth()", 1),
+    ("timestamp('2026-02-01T00:00:00Z').getDayOfYear()", 31),
+    ("timestamp('2026-01-01T00:00:00.123Z').getMilliseconds()", 123),
+    ("duration('-90s').getMinutes()", -1),
+    ("timestamp(0) + 1d == timestamp('1970-01-02T00:00:00Z')", True),
+]
+
+
+@pytest.mark.parametrize(("source", "answer"), ANSWERS)
+def test_a_function_answers(source: str, answer: Any) -> None:
+    value = evaluate(source, {})
+    assert (type(value), value) == (type(answer), answer)
+
+
+FAILURES = [
+    ("round(0.0 / 0.0)", "not a finite number"),
+    ("floor(1e300)", "integer overflow"),
+    ("abs(-9223372036854775808)", "integer overflow"),
+    ("[9223372036854775807, 1].sum()", "integer overflow"),
+    ("'abc'.substring(2, 1)", "out of range"),
+    ("'abc'.charAt(4)", "out of range"),
+    ("betaCdf(0.5, 0.0, 1.0)", "positive a and b"),
+    ("'x'.matches('(')", "is not a pattern of RE2"),
+    ("timestamp('2300-01-01T00:00:00Z')", "integer overflow"),
+    ("timestamp('2026-02-30T00:00:00Z')", "is not a time"),
+    ("bool('yes')", "is not a bool"),
+    ("lowerAscii('A')", "no function"),
+    ("'A'.abs()", "no function"),
+    ("1 + 'a'", "`+` does not take int, string"),
+]
+
+
+@pytest.mark.parametrize(("source", "fragment"), FAILURES)
+def test_a_function_without_an_answer_says_why(source: str, fragment: str) -> None:
+    with pytest.raises(EvaluationError) as caught:
+        evaluate(source, {})
+    assert fragment in str(caught.value)
+
+
+def test_every_function_has_a_page_and_every_overload_is_reached_first() -> None:
+    for function in FUNCTIONS.values():
+        assert function.doc
+        signatures = [overload.parameters for overload in function.overloads]
+        assert len(set(signatures)) == len(signatures), function.name
+
+
+@given(st.floats(0, 1), st.floats(0.05, 80), st.floats(0.05, 80))
+def test_beta_cdf_agrees_with_scipy(x: float, a: float, b: float) -> None:
+    assert beta_cdf(x, a, b) == pytest.approx(betainc(a, b, x), abs=1e-12)
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False, width=32)), st.randoms())
+def test_the_order_of_doubles_shows_in_no_sum(values: list[float], chance: Any) -> None:
+    mixed = list(values)
+    chance.shuffle(mixed)
+    assert total(mixed) == total(values)
+    assert deviation(mixed) == deviation(values)
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_a_double_reads_back_from_its_text(value: float) -> None:
+    assert float(format_double(value)) == value
+
+
+@given(st.integers(-(2**62), 2**62))
+def test_a_duration_and_a_time_read_back_from_their_text(nanoseconds: int) -> None:
+    assert parse_duration(evaluate("string(x)", {"x": _duration(nanoseconds)})) == nanoseconds  # type: ignore[arg-type]
+    assert parse_timestamp(evaluate("string(x)", {"x": _moment(nanoseconds)})) == nanoseconds  # type: ignore[arg-type]
+
+
+def _duration(nanoseconds: int) -> object:
+    from policyengine.language.values import Duration
+
+    return Duration(nanoseconds)
+
+
+def _moment(nanoseconds: int) -> object:
+    from policyengine.language.values import Timestamp
+
+    return Timestamp(nanoseconds)
+
+
+def test_hash_and_random_are_the_same_everywhere() -> None:
+    assert hash_string("node-1") == 1510344551940467655
+    assert mix(0) == 0xE220A8397B1DCDAF  # the first output of splitmix64 seeded with 0
+    assert random("uid", "node-1", "rule", "") == random("uid", "node-1", "rule", "")
+    assert len({random("uid", f"node-{at}", "rule", "") for at in range(1000)}) == 1000
+
+
+@given(st.text(), st.text(), st.text(), st.text())
+def test_random_lies_within_0_and_1(uid: str, node: str, rule: str, stream: str) -> None:
+    assert 0.0 <= random(uid, node, rule, stream) < 1.0
