@@ -1,7 +1,8 @@
-"""The benchmark workloads: which nodes exist, which pods wait, as Kubernetes JSON.
+"""What a benchmark workload is, and the peer workloads.
 
 The `peer-*` workloads are those kube-scheduler 1.36.2 was measured with on a real API server: nodes `node-%06d` of
-4 cpu, 32Gi, 110 pods in ten zones; pods of 100m / 500Mi created in order before the scheduler starts.
+4 cpu, 32Gi, 110 pods in ten zones; pods of 100m / 500Mi created in order before the scheduler starts. Those of
+scheduler_perf stand in `workloads_perf`.
 """
 
 from __future__ import annotations
@@ -14,42 +15,77 @@ Json = dict[str, Any]
 
 ZONE = "topology.kubernetes.io/zone"
 HOSTNAME = "kubernetes.io/hostname"
+NAMESPACE = "bench"
+"""Where every pod of a workload lives."""
+MEASURED = "pod-"
+"""What the names of measured pods begin with; no other pod's does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Churn:
+    """Changes that go on while pods are placed: every `every` seconds one object of each kind in `objects`."""
+
+    every: float
+    objects: tuple[Callable[[int], Json], ...]
+    """From the number of the turn to an object, whose name the number is part of."""
+    recreate: bool
+    """Whether the object of the turn before is deleted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A cluster to fill and the pods to fill it with; `pod(i)` is the i-th pod's JSON, without schedulerName."""
+    """A cluster to fill and the pods to fill it with; `pod(i)` is the i-th pod's JSON, without schedulerName.
+
+    Initial pods stand on the nodes from the start, round robin; scheduler_perf has them scheduled first.
+    """
 
     name: str
     summary: str
     nodes: int
     pods: int
     pod: Callable[[int], Json]
+    node: Callable[[int], Json]
+    initial: int = 0
+    initial_pod: Callable[[int, int], Json] | None = None
+    """From (i, how many) to a pod."""
+    churn: Churn | None = None
+    policy: str = ""
+    """The policy the workload is about; empty: the in-tree plugins."""
 
     def sized(self, nodes: int | None, pods: int | None) -> Workload:
-        """The same workload at another size; None keeps the definition's."""
-        return replace(self, nodes=nodes or self.nodes, pods=pods or self.pods)
+        """The same workload at another size; None keeps the definition's. Initial pods grow with the nodes."""
+        count = nodes or self.nodes
+        return replace(self, nodes=count, pods=pods or self.pods, initial=self.initial * count // self.nodes)
 
     def node_objects(self) -> Iterator[Json]:
         """Every node of the cluster, in order."""
-        return map(peer_node, range(self.nodes))
+        return map(self.node, range(self.nodes))
+
+    def initial_objects(self) -> Iterator[Json]:
+        """The pods that are bound already, in order."""
+        for i in range(self.initial if self.initial_pod is not None else 0):
+            assert self.initial_pod is not None
+            item = self.initial_pod(i, self.initial)
+            item["metadata"]["name"] = f"initial-{i:06d}"
+            item["spec"]["nodeName"] = self.node(i % self.nodes)["metadata"]["name"]
+            yield item
 
     def pod_objects(self, scheduler_name: str) -> Iterator[Json]:
         """Every waiting pod, in order of creation."""
         for i in range(self.pods):
-            pod = self.pod(i)
-            pod["spec"]["schedulerName"] = scheduler_name
-            yield pod
+            item = self.pod(i)
+            item["spec"]["schedulerName"] = scheduler_name
+            yield item
 
 
-def peer_node(i: int) -> Json:
-    """Node i: 4 cpu, 32Gi, 110 pods, in zone i mod 10."""
+def peer_node(i: int, zone: str = "", pods: str = "110") -> Json:
+    """Node i: 4 cpu, 32Gi, 110 pods, in zone i mod 10 or the one given."""
     name = f"node-{i:06d}"
-    size = {"cpu": "4", "memory": "32Gi", "pods": "110"}
+    size = {"cpu": "4", "memory": "32Gi", "pods": pods}
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": name, "labels": {HOSTNAME: name, ZONE: f"zone{i % 10}"}},
+        "metadata": {"name": name, "labels": {HOSTNAME: name, ZONE: zone or f"zone{i % 10}"}},
         "spec": {},
         "status": {
             "capacity": size,
@@ -59,7 +95,8 @@ def peer_node(i: int) -> Json:
     }
 
 
-def _pod(i: int, cpu: str = "100m", memory: str = "500Mi", labels: dict[str, str] | None = None, **spec: Any) -> Json:
+def pod(i: int, cpu: str = "100m", memory: str = "500Mi", labels: dict[str, str] | None = None, **spec: Any) -> Json:
+    """Pod i: requests = limits, one port, whatever else of the spec is given."""
     size = {"cpu": cpu, "memory": memory}
     container = {
         "name": "pause",
@@ -70,56 +107,89 @@ def _pod(i: int, cpu: str = "100m", memory: str = "500Mi", labels: dict[str, str
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": f"pod-{i:06d}", "namespace": "bench", "labels": labels or {}},
+        "metadata": {"name": f"{MEASURED}{i:06d}", "namespace": NAMESPACE, "labels": labels or {}},
         "spec": {"containers": [container], **spec},
     }
 
 
-def _term(labels: dict[str, str], key: str) -> Json:
+def affinity_term(labels: dict[str, str], key: str) -> Json:
+    """A PodAffinityTerm for pods with these labels."""
     return {"labelSelector": {"matchLabels": labels}, "topologyKey": key}
 
 
-def _mixed(i: int) -> Json:
-    return _pod(i, cpu=f"{50 + i % 97}m", memory=f"{100 + i % 389}Mi")
+def mixed(i: int) -> Json:
+    """A shape of its own for each of 37,733 pods."""
+    return pod(i, cpu=f"{50 + i % 97}m", memory=f"{100 + i % 389}Mi")
 
 
-def _spread(i: int) -> Json:
+def spread(i: int, when: str = "DoNotSchedule") -> Json:
+    """color=blue, spread over zones, maxSkew 5."""
     labels = {"color": "blue"}
     constraint = {
         "maxSkew": 5,
         "topologyKey": ZONE,
-        "whenUnsatisfiable": "DoNotSchedule",
+        "whenUnsatisfiable": when,
         "labelSelector": {"matchLabels": labels},
     }
-    return _pod(i, labels=labels, topologySpreadConstraints=[constraint])
+    return pod(i, labels=labels, topologySpreadConstraints=[constraint])
 
 
-def _affinity(i: int) -> Json:
-    labels = {"color": "blue"}
-    required = {"requiredDuringSchedulingIgnoredDuringExecution": [_term(labels, ZONE)]}
-    return _pod(i, labels=labels, affinity={"podAffinity": required})
+def required(i: int, kind: str, color: str, key: str) -> Json:
+    """Required podAffinity or podAntiAffinity (`kind`) to pods of its own colour."""
+    labels = {"color": color}
+    terms = {"requiredDuringSchedulingIgnoredDuringExecution": [affinity_term(labels, key)]}
+    return pod(i, labels=labels, affinity={kind: terms})
 
 
-def _antiaffinity(i: int) -> Json:
-    labels = {"color": "green"}
-    required = {"requiredDuringSchedulingIgnoredDuringExecution": [_term(labels, HOSTNAME)]}
-    return _pod(i, labels=labels, affinity={"podAntiAffinity": required})
+def preferred(i: int, kind: str, color: str) -> Json:
+    """Preferred podAffinity or podAntiAffinity (`kind`), weight 1, host by host, to pods of its own colour."""
+    labels = {"color": color}
+    term = {"weight": 1, "podAffinityTerm": affinity_term(labels, HOSTNAME)}
+    return pod(i, labels=labels, affinity={kind: {"preferredDuringSchedulingIgnoredDuringExecution": [term]}})
 
 
-def _nodeaffinity(i: int) -> Json:
-    expression = {"key": ZONE, "operator": "In", "values": ["zone0", "zone1"]}
-    terms = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
-    return _pod(i, affinity={"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}})
+def in_zones(i: int, *zones: str) -> Json:
+    """Required nodeAffinity: zone In zones."""
+    terms = [{"matchExpressions": [{"key": ZONE, "operator": "In", "values": list(zones)}]}]
+    return pod(i, affinity={"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": _selector(terms)}})
 
 
-WORKLOADS = {
-    workload.name: workload
-    for workload in (
-        Workload("peer-basic", "default pods: 100m, 500Mi", 5_000, 10_000, _pod),
-        Workload("peer-mixed", "every pod its own shape", 5_000, 10_000, _mixed),
-        Workload("peer-spread", "zone spread, DoNotSchedule, maxSkew 5", 5_000, 5_000, _spread),
-        Workload("peer-affinity", "zone affinity to its own kind", 5_000, 5_000, _affinity),
-        Workload("peer-antiaffinity", "host anti-affinity", 5_000, 2_000, _antiaffinity),
-        Workload("peer-nodeaffinity", "zone In [zone0, zone1]", 5_000, 5_000, _nodeaffinity),
-    )
-}
+def on_node(i: int, name: str) -> Json:
+    """Required nodeAffinity by matchFields to one node, as the DaemonSet controller writes it."""
+    terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]}]
+    return pod(i, affinity={"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": _selector(terms)}})
+
+
+def _selector(terms: list[Json]) -> Json:
+    return {"nodeSelectorTerms": terms}
+
+
+PEERS = (
+    Workload("peer-basic", "default pods: 100m, 500Mi", 5_000, 10_000, pod, peer_node),
+    Workload("peer-mixed", "every pod its own shape", 5_000, 10_000, mixed, peer_node),
+    Workload("peer-spread", "zone spread, DoNotSchedule, maxSkew 5", 5_000, 5_000, spread, peer_node),
+    Workload(
+        "peer-affinity",
+        "zone affinity to its own kind",
+        5_000,
+        5_000,
+        lambda i: required(i, "podAffinity", "blue", ZONE),
+        peer_node,
+    ),
+    Workload(
+        "peer-antiaffinity",
+        "host anti-affinity",
+        5_000,
+        2_000,
+        lambda i: required(i, "podAntiAffinity", "green", HOSTNAME),
+        peer_node,
+    ),
+    Workload(
+        "peer-nodeaffinity",
+        "zone In [zone0, zone1]",
+        5_000,
+        5_000,
+        lambda i: in_zones(i, "zone0", "zone1"),
+        peer_node,
+    ),
+)

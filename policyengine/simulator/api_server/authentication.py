@@ -1,0 +1,76 @@
+"""Who asks: bearer tokens and client certificates, from a file or given; without credentials, `system:anonymous`.
+
+The token file is kube-apiserver's: CSV rows `token,user,uid,"group1,group2"`.
+"""
+
+import csv
+from collections.abc import Mapping
+from pathlib import Path
+
+from policyengine.simulator.api_server.requests import ADMIN, ANONYMOUS, Request, User
+from policyengine.simulator.api_server.statuses import unauthorized
+
+AUTHENTICATED = "system:authenticated"
+SERVICE_ACCOUNT = "system:serviceaccount:"
+
+
+class TokenFileError(ValueError):
+    """A token file that cannot be read; the message names the file and line."""
+
+
+def service_account(namespace: str, name: str) -> User:
+    """A ServiceAccount as a user, with its groups."""
+    groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", AUTHENTICATED)
+    return User(f"{SERVICE_ACCOUNT}{namespace}:{name}", groups)
+
+
+def read_tokens(path: Path) -> dict[str, User]:
+    """The users of a token file; raises TokenFileError."""
+    try:
+        rows = list(csv.reader(path.read_text(encoding="utf-8").splitlines(), skipinitialspace=True))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise TokenFileError(f"cannot read the token file `{path}`: {error}") from error
+    found: dict[str, User] = {}
+    for number, row in enumerate(rows, start=1):
+        if not row:
+            continue
+        if len(row) < 3:
+            raise TokenFileError(f"line {number} of the token file `{path}` has fewer than three fields")
+        groups = tuple(g.strip() for g in row[3].split(",") if g.strip()) if len(row) > 3 else ()
+        found[row[0]] = User(row[1], (*groups, AUTHENTICATED), row[2])
+    return found
+
+
+class Authenticator:
+    """Finds the user of a request. Without any credentials configured, everyone is the administrator."""
+
+    def __init__(self, tokens: Mapping[str, User] | None) -> None:
+        self._tokens = dict(tokens) if tokens is not None else None
+
+    @property
+    def open(self) -> bool:
+        """Whether no credentials are configured."""
+        return self._tokens is None
+
+    def add(self, token: str, user: User) -> None:
+        """Know one more token (a TokenRequest was answered)."""
+        if self._tokens is not None:
+            self._tokens[token] = user
+
+    def user_of_token(self, token: str) -> User | None:
+        """Whose token this is."""
+        return (self._tokens or {}).get(token)
+
+    def user(self, request: Request) -> User:
+        """Who asks; raises the 401 of an unknown token."""
+        if request.user is not None:
+            return request.user
+        if self._tokens is None:
+            return ADMIN
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        if not token:
+            return ANONYMOUS
+        found = self._tokens.get(token.strip()) if scheme.lower() == "bearer" else None
+        if found is None:
+            raise unauthorized()
+        return found

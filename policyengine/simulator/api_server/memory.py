@@ -1,0 +1,97 @@
+"""The API server as a Transport: the client's requests go straight into the handler, with no socket between.
+
+Time-outs and everything else run on the handler's clock, so a whole client and server share one virtual time.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from urllib.parse import parse_qsl
+
+from policyengine.kube.transport import ConnectionFailed
+from policyengine.simulator.api_server.faults import ConnectionDropped
+from policyengine.simulator.api_server.handler import ApiServer
+from policyengine.simulator.api_server.requests import Request, Response, User
+
+
+class MemoryResponse:
+    """An answer of the handler, as `kube.transport.Response` wants it."""
+
+    def __init__(self, response: Response) -> None:
+        self._body = response.body
+        self.status: int = response.status
+        self.headers: Mapping[str, str] = response.headers
+
+    async def read(self) -> bytes:
+        """The whole body."""
+        if isinstance(self._body, bytes):
+            return self._body
+        return b"".join([chunk async for chunk in self._body])
+
+    async def lines(self) -> AsyncIterator[bytes]:
+        """The body line by line, without line ends; an unfinished last line comes as it is."""
+        if isinstance(self._body, bytes):
+            for line in self._body.splitlines():
+                yield line
+            return
+        rest = b""
+        async for chunk in self._body:
+            *whole, rest = (rest + chunk).split(b"\n")
+            for line in whole:
+                yield line
+        if rest:
+            yield rest
+
+    async def close(self) -> None:
+        """Stop a watch."""
+        closer = getattr(self._body, "aclose", None)
+        if closer is not None:
+            await closer()
+
+
+class MemoryTransport:
+    """A client's way into an API server in the same process; `user` None lets the headers say who asks."""
+
+    def __init__(self, api: ApiServer, *, user: User | None = None, user_agent: str = "policyengine") -> None:
+        self._api = api
+        self._user = user
+        self._user_agent = user_agent
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109  (the protocol's own name: it bounds the exchange)
+    ) -> MemoryResponse:
+        """Answer one request; raises ConnectionFailed for an injected drop or a time-out."""
+        bare, _, inline = path.partition("?")
+        asked = {**dict(parse_qsl(inline, keep_blank_values=True)), **(query or {})}
+        given = {name.lower(): value for name, value in (headers or {}).items()}
+        given.setdefault("user-agent", self._user_agent)
+        request = Request(method, bare, asked, given, body or b"", self._user)
+        try:
+            return MemoryResponse(await self._within(request, timeout))
+        except ConnectionDropped as dropped:
+            raise ConnectionFailed("the connection was dropped", sent=True) from dropped
+
+    async def _within(self, request: Request, seconds: float | None) -> Response:
+        if seconds is None or not self._api.faults.active:
+            # Without faults an answer comes in no time, so there is nothing to bound.
+            return await self._api.handle(request)
+        work = asyncio.ensure_future(self._api.handle(request))
+        alarm = asyncio.ensure_future(self._api.clock.sleep(seconds))
+        try:
+            await asyncio.wait({work, alarm}, return_when=asyncio.FIRST_COMPLETED)
+            if not work.done():
+                raise ConnectionFailed(f"no answer within {seconds:g} s", sent=True)
+            return work.result()
+        finally:
+            alarm.cancel()
+            if not work.done():
+                work.cancel()
+
+    async def close(self) -> None:
+        """Nothing to close."""

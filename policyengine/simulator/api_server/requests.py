@@ -1,0 +1,114 @@
+"""What comes in and what goes out, free of sockets, and how a path says what is asked.
+
+The rules of `RequestInfo` are those of k8s.io/apiserver's request info resolver: `/api/v1/...` is the core group,
+`/apis/<group>/<version>/...` every other; a namespace is a resource of its own and the scope of others.
+"""
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+
+NAMESPACE_SUBRESOURCES = frozenset({"status", "finalize"})
+VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch"}
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """Who asks: a name and groups, as authentication found them."""
+
+    name: str
+    groups: tuple[str, ...] = ()
+    uid: str = ""
+
+
+ADMIN = User("admin", ("system:masters", "system:authenticated"))
+ANONYMOUS = User("system:anonymous", ("system:unauthenticated",))
+
+
+@dataclass(slots=True)
+class Request:
+    """One HTTP request; header names in lower case; `user` set means: already authenticated."""
+
+    method: str
+    path: str
+    query: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    user: User | None = None
+
+    @property
+    def user_agent(self) -> str:
+        """The client's name as it gives it."""
+        return self.headers.get("user-agent", "")
+
+    @property
+    def content_type(self) -> str:
+        """The body's media type without parameters, in lower case."""
+        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+@dataclass(slots=True)
+class Response:
+    """One HTTP response; `body` is an iterator of whole lines for a watch, bytes for everything else."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes | AsyncIterator[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class RequestInfo:
+    """What a path and method ask for; `resource` is empty for what is no resource (`/healthz`, `/apis`)."""
+
+    verb: str
+    path: str
+    group: str = ""
+    version: str = ""
+    namespace: str = ""
+    resource: str = ""
+    name: str = ""
+    subresource: str = ""
+
+    @property
+    def is_resource(self) -> bool:
+        """Whether a resource is meant, and so RBAC's resource rules apply."""
+        return bool(self.resource)
+
+
+def is_true(text: str | None) -> bool:
+    """A boolean of the query, as Go's conversion reads it: present and neither `false` nor `0`."""
+    return text is not None and text.lower() not in ("false", "0")
+
+
+def parse_path(method: str, path: str, query: Mapping[str, str]) -> RequestInfo:
+    """What `method` on `path` asks for."""
+    parts = [part for part in path.split("/") if part]
+    if len(parts) >= 3 and parts[0] == "api":
+        return _resource(method, path, query, "", parts[1], parts[2:])
+    if len(parts) >= 4 and parts[0] == "apis":
+        return _resource(method, path, query, parts[1], parts[2], parts[3:])
+    return RequestInfo(method.lower(), path)
+
+
+def _resource(
+    method: str, path: str, query: Mapping[str, str], group: str, version: str, rest: list[str]
+) -> RequestInfo:
+    deprecated_watch = rest[0] == "watch" and len(rest) > 1
+    if deprecated_watch:
+        rest = rest[1:]
+    namespace = ""
+    if rest[0] == "namespaces" and len(rest) > 1:
+        namespace = rest[1]
+        if len(rest) > 2 and rest[2] not in NAMESPACE_SUBRESOURCES:
+            rest = rest[2:]
+    name = rest[1] if len(rest) > 1 else ""
+    subresource = rest[2] if len(rest) > 2 else ""
+    watching = deprecated_watch or is_true(query.get("watch"))
+    return RequestInfo(_verb(method, name, watching), path, group, version, namespace, rest[0], name, subresource)
+
+
+def _verb(method: str, name: str, watching: bool) -> str:
+    if method in ("GET", "HEAD"):
+        return "watch" if watching else "get" if name else "list"
+    if method == "DELETE":
+        return "delete" if name else "deletecollection"
+    return VERBS.get(method, method.lower())

@@ -1,0 +1,88 @@
+"""Is what was decided right? A sample of decisions is made again by an evaluator that has cached nothing.
+
+Speed must not change an answer: the chosen node is feasible, its total is the best there is, and of equals it is
+the one the ring of hashes names. A difference is a bug and raises.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from policyengine.framework.evaluation import Evaluator
+from policyengine.scheduler.messages import Action, Bind, CyclesRequested, Message
+from policyengine.scheduler.state import SchedulerState
+
+
+class WrongDecision(AssertionError):
+    """A decision differs from a fresh evaluation of the same cluster."""
+
+
+class AuditedCore:
+    """A `SchedulerState`, as a runner sees it, of which every `every`-th binding is checked at once."""
+
+    def __init__(self, state: SchedulerState, every: int) -> None:
+        self.state = state
+        self._every = max(1, every)
+        self._bound = 0
+        self._due = 1
+        self.checks = 0
+        self.cpu_ns = 0
+        """CPU of this process that went into checks: no part of what is measured."""
+
+    def handle(self, message: Message, now: float) -> list[Action]:
+        """As `SchedulerState.handle`; a cycle that is due for a check runs by itself, so that nothing follows it."""
+        if not isinstance(message, CyclesRequested) or message.limit < 1:
+            return self.state.handle(message, now)
+        if self._bound + message.limit < self._due:
+            actions = self.state.handle(message, now)
+            self._bound += sum(isinstance(action, Bind) for action in actions)
+            return actions
+        actions = self.state.handle(CyclesRequested(1), now)
+        binds = [action for action in actions if isinstance(action, Bind)]
+        self._bound += len(binds)
+        if len(binds) == 1 and self._bound >= self._due:
+            self._due = self._bound + self._every
+            self._check(binds[0])
+        return actions
+
+    def _check(self, bind: Bind) -> None:
+        started = time.thread_time_ns()
+        check(self.state, bind)
+        self.checks += 1
+        self.cpu_ns += time.thread_time_ns() - started
+
+    def next_wakeup(self) -> float | None:
+        """As `SchedulerState.next_wakeup`."""
+        return self.state.next_wakeup()
+
+    @property
+    def ready(self) -> bool:
+        """As `SchedulerState.ready`."""
+        return self.state.ready
+
+    def may_bind(self, uid: str) -> bool:
+        """As `SchedulerState.may_bind`."""
+        return self.state.may_bind(uid)
+
+
+def check(state: SchedulerState, bind: Bind) -> None:
+    """Decide the pod of a `Bind` just given once more, as if it had not been placed. Raises `WrongDecision`."""
+    view = state.view
+    pod = view.pods[bind.uid]
+    profile = next(one for one in state.profiles if one.scheduler_name == pod.scheduler_name)
+    with view.hypothetically(remove=[bind.uid]) as snapshot:
+        fresh = Evaluator(profile)
+        judgement = fresh.judge(pod, snapshot)
+        row = snapshot.nodes.row_of[bind.node]
+        if row not in judgement.feasible:
+            raise WrongDecision(f"`{pod.key}` is on `{bind.node}`, where a fresh evaluation refuses it")
+        ranking = fresh.rank(pod, snapshot, judgement)
+        total = int(ranking.total[int(np.searchsorted(judgement.feasible, row))])
+        best = int(ranking.total.max())
+        if total != best:
+            raise WrongDecision(f"`{pod.key}` is on `{bind.node}` with {total} points; another node has {best}")
+        named = snapshot.nodes.names[ranking.best(pod.uid)]
+        if named != bind.node:
+            raise WrongDecision(f"`{pod.key}` is on `{bind.node}`; of the best nodes its hash names `{named}`")

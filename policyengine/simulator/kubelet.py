@@ -1,0 +1,294 @@
+"""A stand-in for all kubelets: bound pods start, run, end when their annotation says so, and go when deleted.
+
+It is a client like any other, over a `Transport`: on virtual time in memory, or against a real API server. Per pod:
+
+    bound, its node there -> Running and Ready, with an IP and a start time
+    annotation `policyengine.io/run-for: 30s` -> Succeeded that long after it started
+    deletionTimestamp -> gone once its grace is over (`stop_after` shortens that), by a DELETE with grace 0 and its UID
+
+It never writes about a pod it has not read, and never twice about the same state.
+"""
+
+import asyncio
+import contextlib
+import re
+from collections.abc import AsyncIterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from policyengine.clock import Clock
+from policyengine.kube.transport import ConnectionFailed, Transport
+
+RUN_FOR = "policyengine.io/run-for"
+FINISHED = ("Succeeded", "Failed")
+RETRY_SECONDS = 1.0
+_SPAN = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+HEADERS = {"User-Agent": "kubelet/v1.36.2 (stand-in)", "Accept": "application/json"}
+PATCH_HEADERS = {**HEADERS, "Content-Type": "application/strategic-merge-patch+json"}
+JSON_HEADERS = {**HEADERS, "Content-Type": "application/json"}
+Object = dict[str, Any]
+
+
+def parse_span(text: str) -> float | None:
+    """Seconds of a span such as `30s` or `1m30s`; None for nonsense."""
+    found = _SPAN.findall(text)
+    if not found or "".join(number + unit for number, unit in found) != text.strip():
+        return None
+    return sum(float(number) * _UNITS[unit] for number, unit in found)
+
+
+def stamp(seconds: float) -> str:
+    """Seconds since the epoch as the API writes times."""
+    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _seconds(text: str | None) -> float | None:
+    return datetime.fromisoformat(text).timestamp() if text else None
+
+
+class Kubelet:
+    """All nodes' kubelets.
+
+    `stop_after` bounds how long a deleted pod takes to end (None: its whole grace); `start_after` is how long a bound
+    pod takes to be Running, both in seconds.
+    """
+
+    def __init__(
+        self, transport: Transport, clock: Clock, *, stop_after: float | None = None, start_after: float = 0.0
+    ) -> None:
+        self._transport = transport
+        self._clock = clock
+        self._stop_after = stop_after
+        self._start_after = start_after
+        self._nodes: set[str] = set()
+        self._pods: dict[str, Object] = {}
+        self._work: dict[tuple[str, str], asyncio.Task[None]] = {}
+        self._addresses = 0
+
+    async def run(self) -> None:
+        """Serve until cancelled."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._follow_nodes())
+                group.create_task(self._follow_pods())
+        finally:
+            for task in self._work.values():
+                task.cancel()
+
+    # Following
+
+    async def _follow_nodes(self) -> None:
+        async for type_, node in self._follow("/api/v1/nodes", {}):
+            name = node["metadata"]["name"]
+            if type_ == "DELETED":
+                self._nodes.discard(name)
+                continue
+            if name not in self._nodes:
+                self._nodes.add(name)
+                for pod in list(self._pods.values()):
+                    if pod["spec"].get("nodeName") == name:
+                        self._look_at(pod)
+
+    async def _follow_pods(self) -> None:
+        async for type_, pod in self._follow("/api/v1/pods", {"fieldSelector": "spec.nodeName!="}):
+            uid = pod["metadata"]["uid"]
+            if type_ == "DELETED":
+                self._pods.pop(uid, None)
+                for what in ("start", "finish", "stop"):
+                    self._drop((uid, what))
+            else:
+                self._pods[uid] = pod
+                self._look_at(pod)
+
+    async def _follow(self, path: str, query: Mapping[str, str]) -> AsyncIterator[tuple[str, Object]]:
+        """Every object as it is and as it changes, for ever; a broken watch begins anew."""
+        while True:
+            try:
+                listed = await self._read("GET", path, query)
+                version = listed["metadata"]["resourceVersion"]
+                for item in listed.get("items") or []:
+                    yield "ADDED", item
+                async for event in self._watch(path, {**query, "resourceVersion": version}):
+                    yield event
+            except (ConnectionFailed, msgspec.DecodeError, _Refused):
+                await self._clock.sleep(RETRY_SECONDS)
+
+    async def _watch(self, path: str, query: Mapping[str, str]) -> AsyncIterator[tuple[str, Object]]:
+        asked = {**query, "watch": "1", "allowWatchBookmarks": "true"}
+        response = await self._transport.request("GET", path, query=asked, headers=HEADERS)
+        try:
+            if response.status != 200:
+                raise _Refused(response.status)
+            async for line in response.lines():
+                event = msgspec.json.decode(line)
+                if event["type"] == "ERROR":
+                    raise _Refused(410)
+                if event["type"] != "BOOKMARK":
+                    yield event["type"], event["object"]
+        finally:
+            await response.close()
+
+    # One pod
+
+    def _look_at(self, pod: Object) -> None:
+        """Begin what this pod's state asks for, once."""
+        meta, status = pod["metadata"], pod.get("status") or {}
+        if pod["spec"].get("nodeName") not in self._nodes:
+            return
+        if meta.get("deletionTimestamp"):
+            self._begin(pod, "stop", self._stop)
+            return
+        if status.get("phase") == "Pending":
+            self._begin(pod, "start", self._start)
+        elif (
+            status.get("phase") == "Running"
+            and parse_span((meta.get("annotations") or {}).get(RUN_FOR, "")) is not None
+        ):
+            self._begin(pod, "finish", self._finish)
+
+    def _begin(self, pod: Object, what: str, act: Any) -> None:
+        key = (pod["metadata"]["uid"], what)
+        if key not in self._work:
+            task = asyncio.ensure_future(self._guard(act, pod))
+            self._work[key] = task
+
+    def _drop(self, key: tuple[str, str]) -> None:
+        task = self._work.pop(key, None)
+        if task is not None and task is not asyncio.current_task():
+            task.cancel()
+
+    async def _guard(self, act: Any, pod: Object) -> None:
+        """Try again until it is done or the pod is gone; a pod that was replaced is somebody else's."""
+        while True:
+            try:
+                await act(pod)
+                return
+            except _Refused as refused:
+                if refused.status in (404, 409, 422):
+                    return
+            except ConnectionFailed:
+                pass
+            await self._clock.sleep(RETRY_SECONDS)
+
+    async def _start(self, pod: Object) -> None:
+        await self._clock.sleep(self._start_after)
+        self._addresses += 1
+        await self._write_status(pod, running_status(pod, self._address(), self._clock.now()))
+
+    def _address(self) -> str:
+        number = self._addresses
+        return f"10.{64 + (number >> 16 & 63)}.{number >> 8 & 255}.{number & 255}"
+
+    async def _finish(self, pod: Object) -> None:
+        length = parse_span(pod["metadata"]["annotations"][RUN_FOR]) or 0.0
+        started = _seconds(pod["status"].get("startTime")) or self._clock.now()
+        await self._clock.sleep(max(0.0, started + length - self._clock.now()))
+        await self._write_status(pod, succeeded_status(pod, self._clock.now()))
+
+    async def _stop(self, pod: Object) -> None:
+        meta = pod["metadata"]
+        left = (_seconds(meta["deletionTimestamp"]) or 0.0) - self._clock.now()
+        if self._stop_after is not None:
+            left = min(left, self._stop_after)
+        await self._clock.sleep(max(0.0, left))
+        body = {
+            "kind": "DeleteOptions",
+            "apiVersion": "v1",
+            "gracePeriodSeconds": 0,
+            "preconditions": {"uid": meta["uid"]},
+        }
+        path = f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}"
+        with contextlib.suppress(msgspec.DecodeError):
+            await self._read("DELETE", path, {}, msgspec.json.encode(body), JSON_HEADERS)
+
+    async def _write_status(self, pod: Object, status: Object) -> None:
+        meta = pod["metadata"]
+        path = f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}/status"
+        # The UID is a precondition: a pod deleted and made anew under this name is another pod.
+        body = msgspec.json.encode({"metadata": {"uid": meta["uid"]}, "status": status})
+        await self._read("PATCH", path, {}, body, PATCH_HEADERS)
+
+    async def _read(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str],
+        body: bytes | None = None,
+        headers: Mapping[str, str] = HEADERS,
+    ) -> Object:
+        response = await self._transport.request(method, path, query=query, body=body, headers=headers, timeout=30)
+        try:
+            raw = await response.read()
+        finally:
+            await response.close()
+        if response.status >= 300:
+            raise _Refused(response.status)
+        answer: Object = msgspec.json.decode(raw)
+        return answer
+
+
+class _Refused(Exception):
+    """The server answered with an error."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(f"status {status}")
+        self.status = status
+
+
+def _container_statuses(pod: Object, state: Object, ready: bool) -> list[Object]:
+    return [
+        {
+            "name": one["name"],
+            "image": one.get("image", ""),
+            "imageID": "",
+            "containerID": f"stand-in://{pod['metadata']['uid']}/{one['name']}",
+            "ready": ready,
+            "started": ready,
+            "restartCount": 0,
+            "state": state,
+        }
+        for one in pod["spec"]["containers"]
+    ]
+
+
+def _conditions(at: str, ready: str, reason: str = "") -> list[Object]:
+    rows = [
+        ("PodReadyToStartContainers", ready, ""),
+        ("Initialized", "True", reason),
+        ("Ready", ready, reason),
+        ("ContainersReady", ready, reason),
+    ]
+    return [
+        {"type": type_, "status": status, "lastTransitionTime": at, **({"reason": why} if why else {})}
+        for type_, status, why in rows
+    ]
+
+
+def running_status(pod: Object, address: str, now: float) -> Object:
+    """The status of a pod that runs and is ready."""
+    at = stamp(now)
+    return {
+        "phase": "Running",
+        "startTime": at,
+        "hostIP": "10.0.0.1",
+        "hostIPs": [{"ip": "10.0.0.1"}],
+        "podIP": address,
+        "podIPs": [{"ip": address}],
+        "conditions": _conditions(at, "True"),
+        "containerStatuses": _container_statuses(pod, {"running": {"startedAt": at}}, ready=True),
+    }
+
+
+def succeeded_status(pod: Object, now: float) -> Object:
+    """The status of a pod whose containers all ended well."""
+    at = stamp(now)
+    started = (pod.get("status") or {}).get("startTime") or at
+    ended = {"exitCode": 0, "reason": "Completed", "startedAt": started, "finishedAt": at}
+    return {
+        "phase": "Succeeded",
+        "conditions": _conditions(at, "False", "PodCompleted"),
+        "containerStatuses": _container_statuses(pod, {"terminated": ended}, ready=False),
+    }

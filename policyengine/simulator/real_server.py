@@ -1,0 +1,160 @@
+"""The real thing: etcd and kube-apiserver as child processes, from the folder `$KUBEBUILDER_ASSETS` names.
+
+Set up like the recorded one in `recorded/apiserver-1.36.json`: RBAC on; the admission plugins ServiceAccount and
+TaintNodesByCondition off, because no controller manager runs. Everything is on loopback, in a folder that goes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import shutil
+import socket
+import ssl
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+from policyengine.kube.aiohttp_transport import AiohttpTransport
+from policyengine.kube.transport import ConnectionFailed
+
+ASSETS = "KUBEBUILDER_ASSETS"
+START_SECONDS = 60.0
+_STOP_SECONDS = 10.0
+
+
+class ServerError(Exception):
+    """The server cannot be started; the message says what is missing."""
+
+
+def binaries() -> tuple[Path, Path]:
+    """etcd and kube-apiserver. Raises `ServerError`."""
+    folder = os.environ.get(ASSETS, "")
+    if not folder:
+        raise ServerError(f"--apiserver envtest needs ${ASSETS}: the folder that holds `etcd` and `kube-apiserver`")
+    found = Path(folder) / "etcd", Path(folder) / "kube-apiserver"
+    for path in found:
+        if not os.access(path, os.X_OK):
+            raise ServerError(f"`{path}` is not there or cannot be run; ${ASSETS} names its folder")
+    return found
+
+
+@asynccontextmanager
+async def real_server(port: int = 0) -> AsyncIterator[tuple[str, str]]:
+    """Start both, give (URL, administrator's token), end both. Raises `ServerError`."""
+    etcd, apiserver = binaries()
+    with tempfile.TemporaryDirectory(prefix="policyengine-") as folder:
+        place = Path(folder)
+        token = secrets.token_hex(16)
+        etcd_port, secure_port = _free_port(), port or _free_port()
+        await _make_keys(place)
+        (place / "tokens.csv").write_text(f'{token},admin,admin,"system:masters"\n')
+        async with (
+            _process(place / "etcd.log", etcd, *_etcd_flags(place, etcd_port)),
+            _process(place / "apiserver.log", apiserver, *_flags(place, etcd_port, secure_port)) as process,
+        ):
+            url = f"https://127.0.0.1:{secure_port}"
+            await _wait_ready(url, token, process, place / "apiserver.log")
+            yield url, token
+
+
+def _etcd_flags(place: Path, port: int) -> list[str]:
+    """No more than any build of etcd knows; one member never talks to a peer."""
+    client = f"http://127.0.0.1:{port}"
+    return [
+        f"--data-dir={place / 'etcd'}",
+        f"--listen-client-urls={client}",
+        f"--advertise-client-urls={client}",
+        "--listen-peer-urls=http://127.0.0.1:0",
+        "--unsafe-no-fsync",
+    ]
+
+
+def _flags(place: Path, etcd_port: int, secure_port: int) -> list[str]:
+    return [
+        f"--etcd-servers=http://127.0.0.1:{etcd_port}",
+        "--bind-address=127.0.0.1",
+        "--advertise-address=127.0.0.1",
+        f"--secure-port={secure_port}",
+        f"--cert-dir={place / 'certs'}",
+        f"--token-auth-file={place / 'tokens.csv'}",
+        "--authorization-mode=RBAC",
+        "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
+        "--service-account-issuer=https://kubernetes.default.svc",
+        f"--service-account-key-file={place / 'sa.key'}",
+        f"--service-account-signing-key-file={place / 'sa.key'}",
+        "--service-cluster-ip-range=10.96.0.0/16",
+    ]
+
+
+async def _make_keys(place: Path) -> None:
+    """kube-apiserver does not start without a key for service account tokens, though none is asked for here."""
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        raise ServerError("--apiserver envtest needs `openssl`, to make a key for service accounts")
+    process = await asyncio.create_subprocess_exec(
+        openssl, "genrsa", "-out", str(place / "sa.key"), "2048", stderr=asyncio.subprocess.DEVNULL
+    )
+    if await process.wait() != 0:
+        raise ServerError("`openssl genrsa` failed")
+
+
+@asynccontextmanager
+async def _process(log: Path, program: Path, *flags: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    """A child in a session of its own, so that Ctrl-C reaches us alone; ended in the order last started, first."""
+    with log.open("wb") as out:
+        process = await asyncio.create_subprocess_exec(
+            str(program), *flags, stdout=out, stderr=out, start_new_session=True
+        )
+    try:
+        yield process
+    finally:
+        with suppress(ProcessLookupError):
+            process.terminate()
+        try:
+            async with asyncio.timeout(_STOP_SECONDS):
+                await process.wait()
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+
+
+async def _wait_ready(url: str, token: str, process: asyncio.subprocess.Process, log: Path) -> None:
+    async def authorize(fresh: bool) -> dict[str, str]:
+        return {"Authorization": f"Bearer {token}"}
+
+    transport = AiohttpTransport(url, ssl_context=unverified(), authorize=authorize)
+    deadline = asyncio.get_running_loop().time() + START_SECONDS
+    try:
+        while asyncio.get_running_loop().time() < deadline and process.returncode is None:
+            with suppress(ConnectionFailed):
+                response = await transport.request("GET", "/readyz", timeout=5.0)
+                await response.read()
+                if response.status == 200:
+                    return
+            await asyncio.sleep(0.2)
+    finally:
+        await transport.close()
+    raise ServerError(f"kube-apiserver does not start: {_last_line(log)}")
+
+
+def _last_line(log: Path) -> str:
+    lines = log.read_text("utf-8", "replace").strip().splitlines()
+    return lines[-1] if lines else "it says nothing"
+
+
+def unverified() -> ssl.SSLContext:
+    """The server makes its own certificate; it is our child, on loopback."""
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

@@ -1,0 +1,140 @@
+"""A small world in one process: an API server, nodes, a stand-in kubelet and the scheduler.
+
+With the embedded server the scheduler and the kubelet reach it in memory, and everybody else over HTTP; with the
+real one (`envtest`) everything goes over HTTPS.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from random import Random
+from typing import Any, Literal
+
+from policyengine.clock import Clock, SystemClock
+from policyengine.framework.profile import Profile
+from policyengine.kube.aiohttp_transport import AiohttpTransport
+from policyengine.kube.client import Client
+from policyengine.kube.scheduling import Scheduler
+from policyengine.kube.transport import Transport
+from policyengine.plugins.registry import default_profile
+from policyengine.simulator.api_server.handler import ApiServer
+from policyengine.simulator.api_server.http import serve
+from policyengine.simulator.api_server.memory import MemoryTransport
+from policyengine.simulator.kubeconfig import kubeconfig
+from policyengine.simulator.kubelet import Kubelet
+from policyengine.simulator.real_server import real_server, unverified
+
+Kind = Literal["embedded", "envtest"]
+ZONES = ("a", "b", "c")
+NODE_SIZE: Mapping[str, str] = {"cpu": "4", "memory": "16Gi", "ephemeral-storage": "100Gi", "pods": "110"}
+
+
+class SandboxError(Exception):
+    """The API server refused what a sandbox begins with."""
+
+
+@dataclass(frozen=True)
+class World:
+    """An API server that runs: how to reach it from outside, and from here."""
+
+    url: str
+    kubeconfig: dict[str, object]
+    connect: Callable[[], Transport]
+
+
+@dataclass(frozen=True)
+class Sandbox:
+    """A world with nodes, whose pods are scheduled."""
+
+    world: World
+    scheduler: Scheduler
+    transport: Transport
+
+
+@asynccontextmanager
+async def world(kind: Kind, port: int = 0, clock: Clock | None = None) -> AsyncIterator[World]:
+    """An API server, for as long as the block runs. Raises `PortInUse`, `ServerError`."""
+    if kind == "envtest":
+        async with real_server(port) as (url, token):
+
+            async def authorize(fresh: bool) -> Mapping[str, str]:
+                return {"Authorization": f"Bearer {token}"}
+
+            def connect() -> Transport:
+                return AiohttpTransport(url, ssl_context=unverified(), authorize=authorize)
+
+            yield World(url, kubeconfig(url, token), connect)
+        return
+    api = ApiServer(clock or SystemClock())
+    site = await serve(api, port=port)
+    try:
+        yield World(site.url, kubeconfig(site.url), lambda: MemoryTransport(api))
+    finally:
+        await site.stop()
+
+
+@asynccontextmanager
+async def sandbox(
+    running: World, nodes: int, profiles: Sequence[Profile], clock: Clock | None = None
+) -> AsyncIterator[Sandbox]:
+    """Nodes, kubelet and scheduler in a world, for as long as the block runs; the scheduler ends cleanly.
+
+    `default-scheduler` is served by the in-tree plugins unless a policy takes it, because nobody else would.
+    """
+    clock = clock or SystemClock()
+    transport = running.connect()
+    for number in range(1, nodes + 1):
+        await create(transport, "/api/v1/nodes", node(f"node-{number}", ZONES[(number - 1) % len(ZONES)]))
+    default = default_profile()
+    if all(profile.scheduler_name != default.scheduler_name for profile in profiles):
+        profiles = [*profiles, default]
+    client = Client(running.connect())
+    scheduler = Scheduler(client, clock, Random(), profiles, host="sandbox")
+    stop = asyncio.Event()
+    kubelet = asyncio.create_task(Kubelet(transport, clock, stop_after=1.0).run())
+    work = asyncio.create_task(scheduler.run(stop))
+    work.add_done_callback(lambda task: None if task.cancelled() else task.exception())
+    try:
+        yield Sandbox(running, scheduler, transport)
+    finally:
+        stop.set()
+        await work
+        kubelet.cancel()
+        with suppress(asyncio.CancelledError):
+            await kubelet
+        await client.close()
+        await transport.close()
+
+
+async def create(transport: Transport, path: str, item: Mapping[str, Any]) -> dict[str, Any]:
+    """POST one object; gives it as the server made it. Raises `SandboxError`; one that exists is left as it is."""
+    headers = {"Content-Type": "application/json"}
+    response = await transport.request("POST", path, body=json.dumps(item).encode(), headers=headers, timeout=30.0)
+    answer = json.loads(await response.read())
+    await response.close()
+    if response.status >= 300 and response.status != 409:
+        raise SandboxError(f"{item.get('kind')} `{item['metadata'].get('name')}` was refused: {answer.get('message')}")
+    found: dict[str, Any] = answer
+    return found
+
+
+def node(name: str, zone: str, size: Mapping[str, str] = NODE_SIZE) -> dict[str, Any]:
+    """A ready node."""
+    labels = {
+        "kubernetes.io/hostname": name,
+        "kubernetes.io/os": "linux",
+        "kubernetes.io/arch": "amd64",
+        "topology.kubernetes.io/region": "sandbox",
+        "topology.kubernetes.io/zone": zone,
+    }
+    ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "the sandbox says so"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels},
+        "status": {"capacity": dict(size), "allocatable": dict(size), "conditions": [ready]},
+    }

@@ -1,0 +1,148 @@
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.simulator.api_server.server_bench import NODES, PODS, Bench, binding, node, pod
+
+MERGE = "application/merge-patch+json"
+
+
+async def filled(number: int, **more: Any) -> Bench:
+    bench = Bench(**more)
+    for at in range(number):
+        await bench.create(PODS, pod(f"p{at}", labels={"parity": str(at % 2)}))
+    return bench
+
+
+def names(body: Any) -> list[str]:
+    return [item["metadata"]["name"] for item in body["items"]]
+
+
+async def test_pages_show_the_state_of_the_first_page_whatever_happens_between() -> None:
+    bench = await filled(5)
+    first = (await bench.ask("GET", PODS, limit=2)).body
+    await bench.ask("DELETE", f"{PODS}/p3")
+    await bench.create(PODS, pod("p2b"))
+    second = (await bench.ask("GET", PODS, **{"limit": 2, "continue": first["metadata"]["continue"]})).body
+    third = (await bench.ask("GET", PODS, **{"limit": 2, "continue": second["metadata"]["continue"]})).body
+    assert names(first) + names(second) + names(third) == ["p0", "p1", "p2", "p3", "p4"]
+    assert first["metadata"]["remainingItemCount"] == 3
+    assert "continue" not in third["metadata"]
+    assert third["metadata"]["resourceVersion"] == first["metadata"]["resourceVersion"]
+
+
+async def test_a_continue_token_expires_with_the_window() -> None:
+    bench = await filled(5)
+    first = (await bench.ask("GET", PODS, limit=2)).body
+    await bench.ask("DELETE", f"{PODS}/p3")
+    bench.api.store.compact()
+    late = await bench.ask("GET", PODS, **{"limit": 2, "continue": first["metadata"]["continue"]})
+    assert (late.status, late.body["reason"]) == (410, "Expired")
+
+
+async def test_an_exact_version_shows_the_past() -> None:
+    bench = await filled(2)
+    version = bench.api.store.revision
+    await bench.ask("DELETE", f"{PODS}/p0")
+    past = await bench.ask("GET", PODS, resourceVersion=version, resourceVersionMatch="Exact")
+    assert names(past.body) == ["p0", "p1"]
+    assert names((await bench.ask("GET", PODS)).body) == ["p1"]
+
+
+async def test_a_watch_resumes_from_any_version_in_the_window_and_no_older() -> None:
+    bench = await filled(6, window=3)
+    newest = bench.api.store.revision
+    watch = await bench.watch(PODS, resourceVersion=newest - 3)
+    assert await watch.names(3) == [("ADDED", "p3"), ("ADDED", "p4"), ("ADDED", "p5")]
+    expired = await (await bench.watch(PODS, resourceVersion=newest - 4)).next()
+    assert expired["type"] == "ERROR"
+    assert (expired["object"]["code"], expired["object"]["reason"]) == (410, "Expired")
+
+
+async def test_a_watch_by_label_sees_objects_enter_and_leave_the_set() -> None:
+    bench = await filled(1)
+    watch = await bench.watch(PODS, labelSelector="parity=1", resourceVersion=bench.api.store.revision)
+    for parity in ("1", "0"):
+        body = {"metadata": {"labels": {"parity": parity}}}
+        await bench.ask("PATCH", f"{PODS}/p0", body, content=MERGE)
+    entered, left = await watch.next(), await watch.next()
+    assert (entered["type"], left["type"]) == ("ADDED", "DELETED")
+    assert left["object"]["metadata"]["labels"] == {"parity": "1"}
+    assert int(left["object"]["metadata"]["resourceVersion"]) == bench.api.store.revision
+
+
+async def test_a_watch_of_one_namespace_hears_nothing_of_others() -> None:
+    bench = Bench()
+    watch = await bench.watch("/api/v1/namespaces/kube-system/pods", resourceVersion=bench.api.store.revision)
+    await bench.create(PODS, pod("p"))
+    await bench.create("/api/v1/namespaces/kube-system/pods", pod("q"))
+    assert await watch.names(1) == [("ADDED", "q")]
+
+
+async def test_bookmarks_come_by_themselves_and_a_timed_watch_ends() -> None:
+    bench = Bench()
+    start = bench.api.store.revision
+    watch = await bench.watch(NODES, resourceVersion=start, allowWatchBookmarks="true", timeoutSeconds=90)
+    await bench.create(PODS, pod("p"))
+    await bench.clock.advance(61)
+    mark = await watch.next()
+    assert mark["type"] == "BOOKMARK"
+    assert mark["object"]["metadata"] == {"resourceVersion": str(bench.api.store.revision)}
+    await bench.clock.advance(60)
+    await watch.next()
+    assert await watch.ended()
+
+
+async def test_a_streaming_list_ends_its_state_with_a_marked_bookmark() -> None:
+    bench = await filled(2)
+    query = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true"}
+    watch = await bench.watch(PODS, **query)
+    assert await watch.names(2) == [("ADDED", "p0"), ("ADDED", "p1")]
+    end = await watch.next()
+    assert end["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
+
+
+async def test_pods_can_be_selected_by_node() -> None:
+    bench = await filled(3)
+    await bench.create(f"{PODS}/p1/binding", binding("p1", "n1"))
+    assert names((await bench.ask("GET", PODS, fieldSelector="spec.nodeName=n1")).body) == ["p1"]
+    assert names((await bench.ask("GET", PODS, fieldSelector="spec.nodeName!=n1")).body) == ["p0", "p2"]
+
+
+async def test_a_table_counts_containers_and_says_the_age() -> None:
+    bench = await filled(1)
+    await bench.clock.advance(125)
+    table = (await bench.ask("GET", PODS, accept="application/json;as=Table;v=v1;g=meta.k8s.io,application/json")).body
+    assert table["rows"][0]["cells"] == ["p0", "0/1", "Pending", "0", "2m5s", *["<none>"] * 4]
+
+
+steps = st.lists(st.tuples(st.sampled_from(["create", "label", "delete"]), st.integers(0, 3)), max_size=25)
+
+
+@settings(max_examples=30, deadline=None)
+@given(steps)
+async def test_a_watch_from_the_start_rebuilds_exactly_what_a_list_shows(plan: list[tuple[str, int]]) -> None:
+    bench = Bench()
+    watch = await bench.watch(NODES, resourceVersion=bench.api.store.revision)
+    for at, (verb, number) in enumerate(plan):
+        name = f"n{number}"
+        if verb == "create":
+            await bench.ask("POST", NODES, node(name))
+        elif verb == "delete":
+            await bench.ask("DELETE", f"{NODES}/{name}")
+        else:
+            await bench.ask("PATCH", f"{NODES}/{name}", {"metadata": {"labels": {"at": str(at)}}}, content=MERGE)
+    await bench.create(NODES, node("last"))
+    rebuilt: dict[str, Any] = {}
+    while True:
+        event = await watch.next()
+        name = event["object"]["metadata"]["name"]
+        if event["type"] == "DELETED":
+            del rebuilt[name]
+        else:
+            rebuilt[name] = event["object"]["metadata"]
+        if name == "last":
+            break
+    listed = (await bench.ask("GET", NODES)).body["items"]
+    assert rebuilt == {item["metadata"]["name"]: item["metadata"] for item in listed}

@@ -1,0 +1,186 @@
+import json
+from typing import Any
+
+import pytest
+
+from tests.simulator.api_server.server_bench import NODES, PODS, Bench, binding, node, pod
+
+MERGE = "application/merge-patch+json"
+STRATEGIC = "application/strategic-merge-patch+json"
+JSON_PATCH = "application/json-patch+json"
+APPLY = "application/apply-patch+yaml"
+MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+async def test_every_write_is_in_the_log_with_what_was_there_before() -> None:
+    bench = Bench()
+    await bench.create(NODES, node("n1"))
+    await bench.create(PODS, pod("p"))
+    await bench.ask("POST", f"{PODS}/p/binding", binding("p", "n1"), user_agent="scheduler/1")
+    await bench.ask("DELETE", f"{PODS}/p", {"gracePeriodSeconds": 0})
+    story = bench.api.log.story("Pod", "default/p")
+    seen = [(w.verb, w.subresource) for w in story]
+    assert seen == [("create", ""), ("bind", "binding"), ("delete", ""), ("delete", "")]
+    bind = story[1]
+    assert bind.user_agent == "scheduler/1"
+    assert bind.before is not None and bind.after is not None
+    assert "nodeName" not in bind.before["spec"] and bind.after["spec"]["nodeName"] == "n1"  # type: ignore[operator,index,call-overload]
+    versions = [w.resource_version for w in bench.api.log.writes]
+    assert versions == sorted(set(versions))
+
+
+async def test_a_refused_binding_writes_nothing() -> None:
+    bench = Bench()
+    await bench.create(PODS, pod("p"))
+    await bench.create(f"{PODS}/p/binding", binding("p", "n1"))
+    before = len(bench.api.log.writes)
+    again = await bench.ask("POST", f"{PODS}/p/binding", binding("p", "n2"))
+    assert (again.status, again.body["reason"]) == (409, "Conflict")
+    assert len(bench.api.log.writes) == before
+
+
+async def test_an_update_that_changes_nothing_keeps_the_resource_version() -> None:
+    bench = Bench()
+    made = await bench.create(MAPS, {"metadata": {"name": "m"}, "data": {"a": "b"}})
+    watch = await bench.watch(MAPS, resourceVersion=made["metadata"]["resourceVersion"])
+    same = await bench.ask("PUT", f"{MAPS}/m", made)
+    patched = await bench.ask("PATCH", f"{MAPS}/m", {"data": {"a": "b"}}, content=MERGE)
+    assert same.body["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
+    assert patched.body["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
+    await bench.create(MAPS, {"metadata": {"name": "n"}})
+    assert await watch.names(1) == [("ADDED", "n")]
+
+
+async def test_of_two_writers_from_one_version_the_second_is_refused() -> None:
+    bench = Bench()
+    made = await bench.create(MAPS, {"metadata": {"name": "m"}})
+    first = await bench.ask("PUT", f"{MAPS}/m", {**made, "data": {"a": "1"}})
+    second = await bench.ask("PUT", f"{MAPS}/m", {**made, "data": {"a": "2"}})
+    assert (first.status, second.status) == (200, 409)
+
+
+async def test_status_is_written_only_through_status() -> None:
+    bench = Bench()
+    await bench.create(PODS, pod("p"))
+    plain = await bench.ask("PATCH", f"{PODS}/p", {"status": {"phase": "Failed"}}, content=MERGE)
+    assert plain.body["status"]["phase"] == "Pending"
+    body = {"status": {"phase": "Failed"}, "spec": {"schedulerName": "other"}}
+    through = await bench.ask("PATCH", f"{PODS}/p/status", body, content=MERGE)
+    assert through.body["status"]["phase"] == "Failed"
+    assert through.body["spec"]["schedulerName"] == "default-scheduler"
+
+
+async def test_a_finalizer_holds_an_object_until_it_is_removed() -> None:
+    bench = Bench()
+    await bench.create(MAPS, {"metadata": {"name": "m", "finalizers": ["example.com/hold"]}})
+    held = await bench.ask("DELETE", f"{MAPS}/m")
+    assert held.body["metadata"]["deletionTimestamp"] == "2026-01-01T00:00:00Z"
+    assert (await bench.ask("GET", f"{MAPS}/m")).status == 200
+    await bench.ask("PATCH", f"{MAPS}/m", {"metadata": {"finalizers": None}}, content=MERGE)
+    assert (await bench.ask("GET", f"{MAPS}/m")).status == 404
+
+
+async def test_strategic_merge_merges_lists_by_key_and_obeys_directives() -> None:
+    bench = Bench()
+    await bench.create(PODS, pod("p"))
+
+    async def patch(conditions: Any, **more: Any) -> list[str]:
+        body = {"status": {"conditions": conditions, **more}}
+        answer = await bench.ask("PATCH", f"{PODS}/p/status", body, content=STRATEGIC)
+        assert answer.status == 200, answer.body
+        return [c["type"] for c in answer.body["status"].get("conditions", [])]
+
+    assert await patch([{"type": "A", "status": "True"}]) == ["A"]
+    assert await patch([{"type": "B", "status": "True"}]) == ["B", "A"]
+    order = {"$setElementOrder/conditions": [{"type": "A"}, {"type": "B"}]}
+    assert await patch([{"type": "A", "status": "False"}], **order) == ["A", "B"]
+    assert await patch([{"type": "B", "$patch": "delete"}]) == ["A"]
+    assert await patch([{"$patch": "replace"}, {"type": "C", "status": "True"}]) == ["C"]
+
+
+async def test_a_json_patch_that_does_not_fit_changes_nothing() -> None:
+    bench = Bench()
+    await bench.create(NODES, node("n1"))
+    patch = [
+        {"op": "add", "path": "/metadata/labels/x", "value": "y"},
+        {"op": "test", "path": "/metadata/name", "value": "z"},
+    ]
+    refused = await bench.ask("PATCH", f"{NODES}/n1", patch, content=JSON_PATCH)
+    assert refused.status == 422
+    assert (await bench.ask("GET", f"{NODES}/n1")).body["metadata"].get("annotations") is None
+
+
+async def test_apply_prunes_what_its_manager_gave_up_and_keeps_what_others_own() -> None:
+    bench = Bench()
+
+    async def apply(manager: str, data: dict[str, str], force: str = "false") -> Any:
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}, "data": data}
+        return await bench.ask(
+            "PATCH", f"{MAPS}/m", json.dumps(body).encode(), content=APPLY, fieldManager=manager, force=force
+        )
+
+    assert (await apply("one", {"a": "1", "b": "2"})).status == 201
+    assert (await apply("two", {"b": "2", "c": "3"})).body["data"] == {"a": "1", "b": "2", "c": "3"}
+    assert (await apply("one", {})).body["data"] == {"b": "2", "c": "3"}
+    conflict = await apply("one", {"c": "9"})
+    assert conflict.status == 409
+    assert conflict.body["message"] == 'Apply failed with 1 conflict: conflict with "two": .data.c'
+    forced = await apply("one", {"c": "9"}, force="true")
+    assert forced.body["data"] == {"b": "2", "c": "9"}
+    owners = {m["manager"]: m["fieldsV1"]["f:data"] for m in forced.body["metadata"]["managedFields"]}
+    assert owners == {"one": {"f:c": {}}, "two": {"f:b": {}}}
+
+
+async def test_a_second_face_shows_the_same_event_under_other_names() -> None:
+    bench = Bench()
+    regarding = {"kind": "Pod", "namespace": "default", "name": "p"}
+    body = {
+        "metadata": {"name": "e"},
+        "regarding": regarding,
+        "note": "hello",
+        "type": "Normal",
+        "reason": "Because",
+        "action": "Act",
+        "reportingController": "c",
+        "reportingInstance": "i",
+        "eventTime": "2026-01-01T00:00:00.000000Z",
+    }
+    await bench.create("/apis/events.k8s.io/v1/namespaces/default/events", body)
+    core = (await bench.ask("GET", "/api/v1/namespaces/default/events/e")).body
+    assert (core["message"], core["involvedObject"], core["reportingComponent"]) == ("hello", regarding, "c")
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "word"),
+    [
+        (b"", 400, "unexpected end of JSON input"),
+        (b"\xff\xfe", 400, "invalid character"),
+        (b"[1]", 400, "cannot unmarshal array"),
+        (b'{"kind":"Node","apiVersion":"v1"}', 400, "unknown conversion"),
+        (b'{"spec":{"containers":"x"}}', 400, "PodSpec.spec.containers of type []v1.Container"),
+        (b'{"metadata":{"name":"' + b"x" * 254 + b'"}}', 422, "must be no more than 253 characters"),
+        (b"x" * (3 * 1024 * 1024 + 1), 413, "Request entity too large"),
+        (b"[" * 100_000, 400, ""),
+    ],
+)
+async def test_bad_bodies_are_refused_in_the_real_servers_words(body: bytes, status: int, word: str) -> None:
+    answer = await Bench().ask("POST", PODS, body)
+    assert answer.status == status
+    assert word in answer.body["message"]
+
+
+async def test_unknown_fields_are_dropped_with_a_warning_or_refused() -> None:
+    bench = Bench()
+    made = await bench.ask("POST", PODS, {**pod("p"), "bogus": 1})
+    assert (made.status, made.headers["Warning"]) == (201, '299 - "unknown field \\"bogus\\""')
+    assert "bogus" not in made.body
+    strict = await bench.ask("POST", PODS, {**pod("q"), "bogus": 1}, fieldValidation="Strict")
+    assert strict.status == 400
+    assert strict.body["message"].endswith('strict decoding error: unknown field "bogus"')
+
+
+async def test_a_dry_run_answers_and_stores_nothing() -> None:
+    bench = Bench()
+    made = await bench.ask("POST", PODS, pod("p"), dryRun="All")
+    assert made.status == 201
+    assert (await bench.ask("GET", f"{PODS}/p")).status == 404
