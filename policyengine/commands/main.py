@@ -1,0 +1,104 @@
+"""`policyengine`: the group of commands, and the one place where a known error becomes one line and an exit code.
+
+A command's module is imported when it is asked for: help and completion stay fast. Exit codes of all commands:
+0 success, 1 a negative verdict, 2 usage or unusable input, 3 server unreachable.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from policyengine.version import __version__
+
+COMMANDS = {
+    "bench": "Measure decisions, events and memory on this machine.",
+    "demo": "Show a policy at work on a cluster in memory; ends by itself.",
+    "explain": "Where each waiting pod of a cluster dump would go, and why.",
+    "fmt": "Put policy files into the one style.",
+    "lint": "Find what is wrong in policy files.",
+    "run": "Schedule the pods of a cluster.",
+    "sandbox": "An API server, nodes and the scheduler in one process.",
+}
+"""Command -> its line in the help. The command `x` is the function `x` of the module `policyengine.commands.x`."""
+
+SUCCESS, NEGATIVE, UNUSABLE, UNREACHABLE = 0, 1, 2, 3
+
+EXIT_CODES = {
+    "policyengine.kube.config.ConfigError": UNUSABLE,
+    "policyengine.kube.access.AccessDenied": UNUSABLE,
+    "policyengine.kube.access.Unreachable": UNREACHABLE,
+    "policyengine.language.parse.SourceError": UNUSABLE,
+    "policyengine.simulator.api_server.http.PortInUse": UNUSABLE,
+    "policyengine.simulator.real_server.ServerError": UNUSABLE,
+    "policyengine.simulator.sandbox.SandboxError": UNUSABLE,
+}
+"""Errors whose message is meant for the user, by name, so that none of their modules is imported for it."""
+
+
+class LazyGroup(click.Group):
+    """A group that imports a command when it runs."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names, sorted."""
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command; None where there is none of the name."""
+        if cmd_name not in COMMANDS:
+            return None
+        command = getattr(importlib.import_module(f"policyengine.commands.{cmd_name}"), cmd_name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The table of commands, without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted(COMMANDS.items()))
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, "-V", "--version", prog_name="policyengine")
+def cli() -> None:
+    """A Kubernetes scheduler whose behaviour is a text file.
+
+    Exit codes: 0 success, 1 a negative verdict, 2 usage or unusable input, 3 server unreachable.
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit; never shows a traceback for what a user can put right."""
+    try:
+        code = cli.main(arguments, prog_name="policyengine", standalone_mode=False)
+    except click.exceptions.Exit as error:
+        code = error.exit_code
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code if error.exit_code != 1 else UNUSABLE
+    except (click.Abort, KeyboardInterrupt):
+        code = 130
+    except BrokenPipeError:
+        # The reader of our output went away; nothing more can be said to it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = SUCCESS
+    except Exception as error:
+        code = _known(error)
+        click.echo(f"error: {error}", err=True)
+    sys.exit(code if isinstance(code, int) else SUCCESS)
+
+
+def _known(error: Exception) -> int:
+    """The exit code of an error that is the user's to put right; any other is a bug and raised again."""
+    for kind in type(error).__mro__:
+        code = EXIT_CODES.get(f"{kind.__module__}.{kind.__qualname__}")
+        if code is not None:
+            return code
+    raise error
+
+
+if __name__ == "__main__":
+    main()

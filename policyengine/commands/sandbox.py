@@ -1,0 +1,90 @@
+"""`policyengine sandbox`: an API server, nodes, a stand-in kubelet and the scheduler in one process."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+if TYPE_CHECKING:
+    from policyengine.framework.profile import Profile
+
+
+@click.command()
+@click.option("--nodes", type=click.IntRange(0, 5000), default=3, show_default=True, help="4 cpu, 16Gi each.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port of the API server; default: any free one.")
+@click.option(
+    "--policy",
+    "paths",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    metavar="PATH",
+    help="A policy file, or a folder of them; may be repeated.",
+)
+@click.option(
+    "--kubeconfig-out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=Path("sandbox.kubeconfig"),
+    show_default=True,
+    metavar="FILE",
+)
+@click.option(
+    "--apiserver",
+    type=click.Choice(("embedded", "envtest")),
+    default="embedded",
+    show_default=True,
+    help="envtest: the real etcd and kube-apiserver in $KUBEBUILDER_ASSETS.",
+)
+@click.option("-v", "--verbose", is_flag=True, help="Say more about what happens.")
+def sandbox(
+    nodes: int,
+    port: int,
+    paths: tuple[Path, ...],
+    kubeconfig_out: Path,
+    apiserver: Literal["embedded", "envtest"],
+    verbose: bool,
+) -> None:
+    """Run a small cluster without machines, until Ctrl-C, and write a kubeconfig for your own kubectl.
+
+    Policies come from --policy and from ConfigMaps labelled policyengine.io/policy=true in kube-system. Pods without
+    a schedulerName are placed as kube-scheduler would.
+    """
+    from policyengine.commands.policies import load_profiles
+    from policyengine.commands.run import log_to_stderr
+
+    profiles = load_profiles(paths)
+    log_to_stderr(verbose)
+    asyncio.run(_serve(nodes, port, profiles, kubeconfig_out, apiserver))
+
+
+async def _serve(
+    nodes: int, port: int, profiles: list[Profile], out: Path, apiserver: Literal["embedded", "envtest"]
+) -> None:
+    from policyengine.commands.run import stop_on_signals
+    from policyengine.simulator import sandbox as simulator
+    from policyengine.simulator.kubeconfig import write_kubeconfig
+
+    stop = stop_on_signals()
+    async with simulator.world(apiserver, port) as world:
+        try:
+            write_kubeconfig(out, world.kubeconfig)
+        except OSError as error:
+            raise click.UsageError(f"cannot write `{out}`: {(error.strerror or str(error)).lower()}") from None
+        async with simulator.sandbox(world, nodes, profiles):
+            click.echo(_welcome(world.url, out, nodes, profiles))
+            await stop.wait()
+
+
+def _welcome(url: str, out: Path, nodes: int, profiles: list[Profile]) -> str:
+    names = ", ".join(f"{profile.scheduler_name} (policy {profile.name})" for profile in profiles)
+    return "\n".join(
+        (
+            f"API server  {url}",
+            f"nodes       {nodes}",
+            f"schedulers  {names or 'default-scheduler only; give --policy, or apply a ConfigMap'}",
+            f"try         kubectl --kubeconfig {out} get nodes",
+            "Ctrl-C ends it.",
+        )
+    )

@@ -1,0 +1,195 @@
+"""The calls a scheduler makes, one method a call; an answer that is no success raises `ApiError`.
+
+Bodies are bytes already: what a scheduler writes is small and of fixed form, so no object model is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from policyengine.kube.resources import CONFIG_MAPS, EVENTS_PATH, PODS, Resource
+from policyengine.kube.transport import Response, Transport
+
+REQUEST_TIMEOUT = 30.0
+"""Seconds for one call; an API server ends its own calls after a minute."""
+PAGE_SIZE = 500
+"""Objects of one page of a list, as client-go's pager asks for."""
+
+JSON = "application/json"
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
+
+
+class ApiError(Exception):
+    """The API server's refusal: an HTTP status and the fields of its Status object."""
+
+    def __init__(self, status: int, reason: str, message: str, retry_after: float = 0.0) -> None:
+        super().__init__(message)
+        self.status = status
+        self.reason = reason
+        self.message = message
+        self.retry_after = retry_after
+        """Seconds the server asks to wait; 0 where it asks for none."""
+
+
+class _Status(msgspec.Struct):
+    """meta/v1 Status, as far as it is read."""
+
+    reason: str = ""
+    message: str = ""
+    code: int = 0
+
+
+class _ListMeta(msgspec.Struct, rename={"resource_version": "resourceVersion", "continue_": "continue"}):
+    resource_version: str = ""
+    continue_: str = ""
+
+
+class Page(msgspec.Struct):
+    """One page of a list; the items are still JSON."""
+
+    metadata: _ListMeta
+    items: list[msgspec.Raw] | None = None
+
+
+_decode_status = msgspec.json.Decoder(_Status).decode
+_decode_page = msgspec.json.Decoder(Page).decode
+_encode = msgspec.json.Encoder().encode
+
+
+class Client:
+    """Calls to one API server. Every method raises `ApiError` for a refusal, `ConnectionFailed` for no answer."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    async def list_page(
+        self,
+        resource: Resource[Any],
+        namespace: str = "",
+        label_selector: str = "",
+        continue_: str = "",
+        limit: int = PAGE_SIZE,
+    ) -> Page:
+        """One page of a consistent list."""
+        query = _selectors(resource, label_selector) | {"limit": str(limit)}
+        if continue_:
+            query["continue"] = continue_
+        body = await self._call("GET", resource.path(namespace), query=query)
+        try:
+            return _decode_page(body)
+        except msgspec.MsgspecError as error:
+            raise ApiError(200, "Malformed", f"the list of {resource.plural} cannot be read: {error}") from error
+
+    async def watch(
+        self,
+        resource: Resource[Any],
+        version: str,
+        seconds: int,
+        namespace: str = "",
+        label_selector: str = "",
+    ) -> Response:
+        """Open a watch that the server ends after about `seconds`; the caller reads and closes the response."""
+        query = _selectors(resource, label_selector) | {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": version,
+            "timeoutSeconds": str(seconds),
+        }
+        response = await self._transport.request("GET", resource.path(namespace), query=query)
+        if response.status != 200:
+            raise await _error(response)
+        return response
+
+    async def read_pod(self, namespace: str, name: str) -> bytes:
+        """One pod, as JSON."""
+        return await self._call("GET", PODS.path(namespace, name))
+
+    async def bind(self, namespace: str, name: str, uid: str, node: str, annotations: Mapping[str, str]) -> None:
+        """Create the binding of a pod; the server refuses it where the UID is not the pod's."""
+        metadata: dict[str, object] = {"name": name, "namespace": namespace, "uid": uid}
+        if annotations:
+            metadata["annotations"] = dict(annotations)
+        body = {
+            "kind": "Binding",
+            "apiVersion": "v1",
+            "metadata": metadata,
+            "target": {"kind": "Node", "name": node},
+        }
+        await self._call("POST", PODS.path(namespace, name, "binding"), body=_encode(body))
+
+    async def patch_pod_status(self, namespace: str, name: str, status: Mapping[str, object]) -> None:
+        """Strategic-merge into a pod's status: conditions merge by type."""
+        body = _encode({"status": status})
+        await self._call("PATCH", PODS.path(namespace, name, "status"), body=body, content=STRATEGIC_MERGE_PATCH)
+
+    async def create_event(self, namespace: str, event: Mapping[str, object]) -> None:
+        """Create an Event (events.k8s.io/v1)."""
+        await self._call("POST", f"{EVENTS_PATH}/namespaces/{namespace}/events", body=_encode(event))
+
+    async def patch_event(self, namespace: str, name: str, patch: Mapping[str, object]) -> None:
+        """Merge into an Event, as a series grows."""
+        path = f"{EVENTS_PATH}/namespaces/{namespace}/events/{name}"
+        await self._call("PATCH", path, body=_encode(patch), content=MERGE_PATCH)
+
+    async def patch_config_map(self, namespace: str, name: str, patch: Mapping[str, object]) -> None:
+        """Merge into a ConfigMap."""
+        path = CONFIG_MAPS.path(namespace, name)
+        await self._call("PATCH", path, body=_encode(patch), content=MERGE_PATCH)
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._transport.close()
+
+    async def _call(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        content: str = JSON,
+    ) -> bytes:
+        headers = {"Content-Type": content} if body is not None else None
+        response = await self._transport.request(
+            method, path, query=query, body=body, headers=headers, timeout=REQUEST_TIMEOUT
+        )
+        if response.status >= 300:
+            raise await _error(response)
+        try:
+            return await response.read()
+        finally:
+            await response.close()
+
+
+def _selectors(resource: Resource[Any], label_selector: str) -> dict[str, str]:
+    query = {}
+    if label_selector:
+        query["labelSelector"] = label_selector
+    if resource.field_selector:
+        query["fieldSelector"] = resource.field_selector
+    return query
+
+
+async def _error(response: Response) -> ApiError:
+    """The refusal a response carries; a body that is no Status is quoted."""
+    try:
+        body = await response.read()
+    finally:
+        await response.close()
+    return error_of(response.status, body, response.headers.get("Retry-After", ""))
+
+
+def error_of(status: int, body: bytes, retry_after: str = "") -> ApiError:
+    """The refusal in a Status object's JSON; its own code, where it has one, comes before the HTTP status."""
+    seconds = float(retry_after) if retry_after.isdecimal() else 0.0
+    try:
+        answer = _decode_status(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        text = body[:200].decode("utf-8", "replace").strip()
+        return ApiError(status, "", text or f"HTTP status {status}", seconds)
+    code = answer.code or status
+    return ApiError(code, answer.reason, answer.message or f"HTTP status {code}", seconds)

@@ -1,0 +1,76 @@
+"""Pods that wait are seen to wait: the PodScheduled condition, patched as kube-scheduler patches it.
+
+A patch must not overtake a binding: the API server sets PodScheduled to True with the binding, and a late False
+would stay on a pod that runs. So a binding first settles what is on its way for its pod.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+from cachetools import LRUCache
+
+from policyengine.clock import Clock
+from policyengine.kube.client import ApiError, Client
+from policyengine.kube.events import second_time
+from policyengine.kube.outbox import Outbox
+from policyengine.scheduler.messages import PatchPodCondition
+
+_REMEMBERED = 65_536
+
+
+class ConditionWriter:
+    """Writes conditions, the latest a pod, and none that says what was said before."""
+
+    def __init__(
+        self,
+        client: Client,
+        clock: Clock,
+        random: Random,
+        *,
+        busy: Callable[[], bool] = lambda: False,
+        on_problem: Callable[[str], None] = lambda message: None,
+    ) -> None:
+        self._client = client
+        self._clock = clock
+        self._since: LRUCache[str, str] = LRUCache(_REMEMBERED)
+        """UID -> when its condition first became False: the transition time stays while the status does."""
+        self._said: LRUCache[str, PatchPodCondition] = LRUCache(_REMEMBERED)
+        self.outbox: Outbox[PatchPodCondition] = Outbox(
+            "condition", self._write, clock, random, workers=8, busy=busy, on_problem=on_problem
+        )
+
+    def write(self, condition: PatchPodCondition) -> None:
+        """Write the condition soon."""
+        if self._said.get(condition.uid) == condition:
+            return
+        self._said[condition.uid] = condition
+        self._since.setdefault(condition.uid, second_time(self._clock.now()))
+        self.outbox.put(condition.uid, condition)
+
+    async def settle(self, uid: str) -> None:
+        """Return once no patch of the pod is on its way, and let none follow: it is about to be bound."""
+        self._said.pop(uid, None)
+        await self.outbox.settle(uid)
+
+    async def _write(self, condition: PatchPodCondition) -> None:
+        entry: dict[str, Any] = {
+            "lastProbeTime": None,
+            "lastTransitionTime": self._since.get(condition.uid) or second_time(self._clock.now()),
+            "message": condition.message,
+            "reason": condition.reason,
+            "status": "False",
+            "type": "PodScheduled",
+        }
+        if condition.observed_generation:
+            entry["observedGeneration"] = condition.observed_generation
+        status: dict[str, object] = {"conditions": [entry]}
+        if condition.nominated_node_name is not None:
+            status["nominatedNodeName"] = condition.nominated_node_name or None
+        try:
+            await self._client.patch_pod_status(condition.namespace, condition.name, status)
+        except ApiError as error:
+            if error.status != 404:
+                raise

@@ -1,0 +1,138 @@
+"""Writes that may wait a little: events, conditions, the status of policies.
+
+What holds here:
+1. One item a key waits at a time, the latest; two items of one key are never under way together.
+2. While `run` runs nothing is lost: a write is tried until the server takes it or refuses it for good (4xx).
+3. It is bounded by whoever fills it, who asks `has_room` first.
+4. Every writer pauses together when the server is down or overloaded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from random import Random
+from typing import Generic, TypeVar
+
+from policyengine.clock import Clock
+from policyengine.kube.backoff import Backoff
+from policyengine.kube.client import ApiError
+from policyengine.kube.transport import ConnectionFailed
+
+V = TypeVar("V")
+
+_PATIENCE = 1.0
+_GLANCE = 0.02
+
+
+class Outbox(Generic[V]):
+    """Items by key, on their way to the server; `send` writes one."""
+
+    def __init__(
+        self,
+        what: str,
+        send: Callable[[V], Awaitable[None]],
+        clock: Clock,
+        random: Random,
+        *,
+        workers: int = 8,
+        limit: int = 10_000,
+        busy: Callable[[], bool] = lambda: False,
+        on_problem: Callable[[str], None] = lambda message: None,
+    ) -> None:
+        self._what = what
+        self._send = send
+        self._clock = clock
+        self._workers = workers
+        self._limit = limit
+        self._busy = busy
+        self._on_problem = on_problem
+        self._waiting: OrderedDict[str, tuple[float, V]] = OrderedDict()
+        self._under_way: dict[str, asyncio.Event] = {}
+        self._filled = asyncio.Event()
+        self._backoff = Backoff(clock, random)
+        self._resume_at = 0.0
+
+    @property
+    def backlog(self) -> int:
+        """Items not written yet."""
+        return len(self._waiting) + len(self._under_way)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether more should be put in."""
+        return len(self._waiting) < self._limit
+
+    def put(self, key: str, item: V) -> None:
+        """Write the item soon; it replaces one of its key that still waits."""
+        since = self._waiting[key][0] if key in self._waiting else self._clock.monotonic()
+        self._waiting[key] = (since, item)
+        self._filled.set()
+
+    async def settle(self, key: str) -> None:
+        """Drop what waits under the key, and return once nothing of it is under way."""
+        self._waiting.pop(key, None)
+        if key in self._under_way:
+            await self._under_way[key].wait()
+
+    async def run(self) -> None:
+        """Write items until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(self._workers):
+                group.create_task(self._work())
+
+    async def flush(self, seconds: float) -> int:
+        """Wait until everything is written, at most `seconds`; the number of items left over. `run` must run."""
+        deadline = self._clock.monotonic() + seconds
+        while self.backlog and self._clock.monotonic() < deadline:
+            await self._clock.sleep(_GLANCE)
+        return self.backlog
+
+    async def _work(self) -> None:
+        while True:
+            await self._give_way()
+            key = self._next()
+            if key is None:
+                self._filled.clear()
+                await self._filled.wait()
+                continue
+            since, item = self._waiting.pop(key)
+            done = self._under_way[key] = asyncio.Event()
+            try:
+                await self._write(key, since, item)
+            finally:
+                del self._under_way[key]
+                done.set()
+                if self._waiting:
+                    self._filled.set()
+
+    def _next(self) -> str | None:
+        """The oldest key that is not under way."""
+        return next((key for key in self._waiting if key not in self._under_way), None)
+
+    async def _give_way(self) -> None:
+        """Pause while the server is down, and let what is more urgent go first, but not for long.
+
+        Nothing is under way meanwhile, so that `settle` need not wait for a pause to end.
+        """
+        while (wait := self._resume_at - self._clock.monotonic()) > 0:
+            await self._clock.sleep(wait)
+        while self._busy() and self._waiting and self._clock.monotonic() - self._oldest() < _PATIENCE:
+            await self._clock.sleep(_GLANCE)
+
+    def _oldest(self) -> float:
+        return next(iter(self._waiting.values()))[0]
+
+    async def _write(self, key: str, since: float, item: V) -> None:
+        try:
+            await self._send(item)
+        except (ApiError, ConnectionFailed) as error:
+            if isinstance(error, ApiError) and error.status < 500 and error.status != 429:
+                self._on_problem(f"{self._what} of `{key}` was refused: {error}")
+                return
+            wait = self._backoff.delay(error.retry_after if isinstance(error, ApiError) else 0.0)
+            self._resume_at = max(self._resume_at, self._clock.monotonic() + wait)
+            if key not in self._waiting:
+                self._waiting[key] = (since, item)
+                self._waiting.move_to_end(key, last=False)

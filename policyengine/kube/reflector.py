@@ -1,0 +1,344 @@
+"""Follows one kind of object: forever > one session > one request, as generators inside each other.
+
+A session is a list and the watches that continue it; it ends where the server no longer knows the version we hold
+(410), and the next one finds by comparison what was missed. A request is one watch; when it ends, for whatever
+reason, the next one resumes from the last version seen.
+
+What holds here:
+1. An object's version only grows. What is not newer than what was seen of the object, its deletion included, is
+   dropped: duplicates, lines out of order and answers of a lagging server change nothing.
+2. An object that a list no longer has was deleted, whatever events said or missed.
+3. A line is applied whole or not at all: one that cannot be read ends the request.
+4. A silent connection ends after `stall_after` seconds; a server sends a bookmark about every minute.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from random import Random
+from typing import Generic, Protocol, cast
+
+import msgspec
+from cachetools import LRUCache
+
+from policyengine.clock import Clock
+from policyengine.cluster import objects
+from policyengine.kube.backoff import Backoff
+from policyengine.kube.client import ApiError, Client, Page, error_of
+from policyengine.kube.resources import Resource, T
+from policyengine.kube.transport import ConnectionFailed, Response
+
+STALL_AFTER = 150.0
+WATCH_SECONDS = (300, 600)
+"""Between these the server ends a watch, so that clients spread over servers anew; client-go's figures."""
+QUICK_WATCH = 1.0
+"""A watch that ends sooner without an event counts as a failure: resuming at once would be a hot loop."""
+REWIND_AFTER = 60.0
+"""Seconds for which only older lists must come before one is believed: the server was restored from a backup."""
+
+TOMBSTONES = 16_384
+"""Deletions remembered, against events that come after them out of order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observed(Generic[T]):
+    """An object was added or changed."""
+
+    object: T
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """An object is gone, or left what is selected."""
+
+    namespace: str
+    name: str
+    uid: str
+
+
+Change = Observed[T] | Deleted
+
+
+class WatchEvent(msgspec.Struct):
+    """One line of a watch; the object is decoded once its type is known."""
+
+    type: str
+    object: msgspec.Raw
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
+class _Identity(msgspec.Struct):
+    """What every object has."""
+
+    metadata: _Meta
+
+
+class _HasMetadata(Protocol):
+    """Every kind that is followed."""
+
+    @property
+    def metadata(self) -> objects.ObjectMeta: ...
+
+
+_decode_event = msgspec.json.Decoder(WatchEvent).decode
+_decode_identity = msgspec.json.Decoder(_Identity).decode
+
+
+class _Expired(Exception):
+    """The server no longer has the version we hold: list again."""
+
+
+class _Malformed(Exception):
+    """A line is not a watch event."""
+
+
+class Reflector(Generic[T]):
+    """The changes of one kind, in order, as `changes()` yields them to its one reader."""
+
+    def __init__(
+        self,
+        client: Client,
+        resource: Resource[T],
+        clock: Clock,
+        random: Random,
+        *,
+        namespace: str = "",
+        label_selector: str = "",
+        on_problem: Callable[[str], None] = lambda message: None,
+        stall_after: float = STALL_AFTER,
+    ) -> None:
+        self.synced = asyncio.Event()
+        """Set once the first list was yielded to its end."""
+        self.resource = resource
+        self._client = client
+        self._clock = clock
+        self._random = random
+        self._scope = (namespace, label_selector)
+        self._on_problem = on_problem
+        self._stall_after = stall_after
+        self._backoff = Backoff(clock, random)
+        self._relists = Backoff(clock, random, first=0.1)
+        """A list is the dearest request there is: a server that forgets fast is not listed in a hot loop."""
+        self._known: dict[str, tuple[str, int]] = {}
+        """namespace/name -> UID and version of what was yielded last."""
+        self._deleted: LRUCache[str, int] = LRUCache(TOMBSTONES)
+        """UID -> the version at which it was deleted, of those deleted lately."""
+        self._version = ""
+        self._fresh_at = clock.monotonic()
+
+    @property
+    def version(self) -> int:
+        """The newest resourceVersion seen."""
+        return _number(self._version)
+
+    def knows(self, namespace: str, name: str, uid: str) -> bool:
+        """Whether the object exists as far as the events seen tell."""
+        return self._known.get(_key(namespace, name), ("", 0))[0] == uid
+
+    async def changes(self) -> AsyncGenerator[Change[T], None]:
+        """Forever: one session after the other."""
+        while True:
+            try:
+                async with aclosing(self._session()) as session:
+                    async for change in session:
+                        yield change
+            except _Expired as error:
+                self._on_problem(f"the watch of {self.resource.plural} starts over: {error}")
+                await self._clock.sleep(self._relists.delay())
+            except (ApiError, ConnectionFailed, _Malformed) as error:
+                await self._pause(error, "list")
+
+    async def _session(self) -> AsyncGenerator[Change[T], None]:
+        """One list, then watches for as long as the server can continue from what was seen."""
+        async with aclosing(self._list()) as listed:
+            async for change in listed:
+                yield change
+        self.synced.set()
+        while True:
+            started, version = self._clock.monotonic(), self._version
+            try:
+                async with aclosing(self._request()) as request:
+                    async for change in request:
+                        yield change
+                quick = self._clock.monotonic() - started < QUICK_WATCH and self._version == version
+                if quick:
+                    await self._clock.sleep(self._backoff.delay())
+            except (ApiError, ConnectionFailed, _Malformed) as error:
+                if isinstance(error, ApiError) and error.status == 410:
+                    raise _Expired(error.message) from error
+                await self._pause(error, "watch")
+
+    async def _list(self) -> AsyncGenerator[Change[T], None]:
+        """Every page, compared with what is known; what no page had is deleted."""
+        missing, versions, continue_ = set(self._known), "", ""
+        while True:
+            page = await self._page(continue_)
+            if not versions:
+                versions = page.metadata.resource_version
+                self._refuse_older(versions)
+            for raw in page.items or ():
+                meta, decoded = self._decode(raw)
+                missing.discard(_key(meta.namespace, meta.name))
+                change = self._observe(meta, decoded)
+                if change is not None:
+                    yield change
+            continue_ = page.metadata.continue_
+            if not continue_:
+                break
+        for key in missing:
+            namespace, _, name = key.rpartition("/")
+            uid, _ = self._known.pop(key)
+            self._deleted[uid] = _number(versions)
+            yield Deleted(namespace, name, uid)
+        self._version = versions
+        self._fresh_at = self._clock.monotonic()
+        self._backoff.reset()
+
+    async def _page(self, continue_: str) -> Page:
+        """One page; a list whose continuation expired starts over."""
+        try:
+            return await self._client.list_page(self.resource, *self._scope, continue_=continue_)
+        except ApiError as error:
+            if error.status == 410 and continue_:
+                raise _Expired("the list took longer than the server keeps its versions") from error
+            raise
+
+    def _refuse_older(self, version: str) -> None:
+        """A list older than what was seen comes from a lagging server, unless nothing newer comes for long."""
+        if _number(version) >= self.version:
+            return
+        if self._clock.monotonic() - self._fresh_at < REWIND_AFTER:
+            raise ApiError(504, "Timeout", f"resourceVersion {version} is older than {self._version}, seen before")
+        self._known = {key: (uid, 0) for key, (uid, _) in self._known.items()}
+        self._deleted.clear()
+        self._version = ""
+
+    async def _request(self) -> AsyncGenerator[Change[T], None]:
+        """One watch, resumed from the last version seen."""
+        response = await self._open()
+        try:
+            async with aclosing(self._lines(response)) as lines:
+                async for line in lines:
+                    change = self._apply(line)
+                    if change is not None:
+                        yield change
+        finally:
+            await response.close()
+
+    async def _open(self) -> Response:
+        """Start a watch; headers come at once, so their absence is a stall as well."""
+        namespace, label_selector = self._scope
+        try:
+            async with asyncio.timeout(self._stall_after):
+                return await self._client.watch(
+                    self.resource, self._version, self._random.randint(*WATCH_SECONDS), namespace, label_selector
+                )
+        except TimeoutError:
+            raise ConnectionFailed(f"no answer for {self._stall_after:g} s", sent=True) from None
+
+    async def _lines(self, response: Response) -> AsyncGenerator[bytes, None]:
+        """The lines of a response, until it ends or falls silent."""
+        lines = aiter(response.lines())
+        while True:
+            try:
+                # The time-out covers this one await and never a yield: it would cancel the reader's own work.
+                async with asyncio.timeout(self._stall_after):
+                    line = await anext(lines, None)
+            except TimeoutError:
+                raise ConnectionFailed(f"silent for {self._stall_after:g} s", sent=True) from None
+            if line is None:
+                return
+            yield line
+
+    def _apply(self, line: bytes) -> Change[T] | None:
+        """What one line changes; None for bookmarks and for what is not news."""
+        if not line.strip():
+            return None
+        try:
+            event = _decode_event(line)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise _Malformed(f"a line is no watch event ({error})") from error
+        if event.type == "ERROR":
+            raise error_of(500, bytes(event.object))
+        if event.type in ("ADDED", "MODIFIED"):
+            meta, decoded = self._decode(event.object)
+            self._advance(meta.resource_version)
+            return self._observe(meta, decoded)
+        if event.type not in ("DELETED", "BOOKMARK"):
+            raise _Malformed(f"a watch event of type `{event.type}`")
+        identity = _identity(event.object)
+        self._advance(identity.resource_version)
+        return self._forget(identity) if event.type == "DELETED" else None
+
+    def _decode(self, raw: msgspec.Raw) -> tuple[_Meta | objects.ObjectMeta, T | None]:
+        """An object; one that cannot be read is reported and left as it was known."""
+        try:
+            decoded = objects.decode(self.resource.type, bytes(raw))
+        except objects.ObjectError as error:
+            identity = _identity(raw)
+            self._on_problem(f"ignored: {error}")
+            return identity, None
+        return cast(_HasMetadata, decoded).metadata, decoded
+
+    def _observe(self, meta: _Meta | objects.ObjectMeta, decoded: T | None) -> Change[T] | None:
+        """The object, if it is newer than what is known of it."""
+        key, version = _key(meta.namespace, meta.name), _number(meta.resource_version)
+        known = self._known.get(key, ("", 0))
+        seen = known[1] if known[0] == meta.uid else self._deleted.get(meta.uid, 0)
+        if decoded is None or 0 < version <= seen:
+            return None
+        if known[0] not in ("", meta.uid):
+            if 0 < version < known[1]:
+                return None
+            self._deleted[known[0]] = version
+        self._known[key] = (meta.uid, version)
+        return Observed(decoded)
+
+    def _forget(self, meta: _Meta) -> Deleted | None:
+        """The deletion of what is known; an older one, or that of an earlier object of the name, is no news."""
+        key, version = _key(meta.namespace, meta.name), _number(meta.resource_version)
+        uid, seen = self._known.get(key, ("", 0))
+        if version and version < seen and uid == meta.uid:
+            return None
+        self._deleted[meta.uid] = max(version, self._deleted.get(meta.uid, 0))
+        if key not in self._known or (meta.uid and uid != meta.uid):
+            return None
+        del self._known[key]
+        return Deleted(meta.namespace, meta.name, uid)
+
+    def _advance(self, version: str) -> None:
+        """Note the version of an event; a watch resumes from the newest."""
+        if version.isdecimal() and int(version) <= self.version:
+            return
+        self._version = version
+        self._fresh_at = self._clock.monotonic()
+
+    async def _pause(self, error: ApiError | ConnectionFailed | _Malformed, doing: str) -> None:
+        wait = self._backoff.delay(error.retry_after if isinstance(error, ApiError) else 0.0)
+        self._on_problem(f"cannot {doing} {self.resource.plural}: {error}; trying again in {wait:.1f} s")
+        await self._clock.sleep(wait)
+
+
+def _identity(raw: msgspec.Raw) -> _Meta:
+    try:
+        return _decode_identity(raw).metadata
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise _Malformed(f"an object without metadata ({error})") from error
+
+
+def _key(namespace: str, name: str) -> str:
+    return f"{namespace}/{name}"
+
+
+def _number(version: str) -> int:
+    """A resourceVersion as a number, which KEP-5504 lets clients compare; 0 for one that is none."""
+    return int(version) if version.isdecimal() else 0

@@ -1,0 +1,109 @@
+"""Which policy serves which scheduler name: files, and ConfigMaps over them. Pure: no server, no compiler.
+
+What holds here:
+1. A scheduler name is served by the oldest accepted ConfigMap that asks for it, else by a file, else by nobody.
+   Older is by creationTimestamp, then by namespace and name.
+2. A ConfigMap is accepted whole or not at all: one that asks for a name an older one serves is rejected.
+3. A ConfigMap whose new text is broken keeps serving what it served.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from policyengine.framework.profile import Profile
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a text was rejected, and where; 0 for a place that does not exist."""
+
+    message: str
+    line: int = 0
+    column: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A ConfigMap that asks to serve."""
+
+    namespace: str
+    name: str
+    created: str
+    """creationTimestamp, RFC 3339 in whole seconds: its order is that of the text."""
+    profiles: tuple[Profile, ...] = ()
+    """Those of its last text without errors."""
+    problem: Problem | None = None
+    """What is wrong with its newest text."""
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`."""
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What became of a candidate."""
+
+    accepted: bool
+    policy_hash: str
+    """Of what it serves now; empty where it serves nothing."""
+    problem: Problem | None = None
+
+
+class Rivals:
+    """Every policy there is, and who serves."""
+
+    def __init__(self, files: Iterable[Profile] = ()) -> None:
+        self._files = {profile.scheduler_name: profile for profile in files}
+        self._candidates: dict[str, Candidate] = {}
+
+    def get(self, key: str) -> Candidate | None:
+        """The candidate of a ConfigMap, by `namespace/name`."""
+        return self._candidates.get(key)
+
+    def put(self, candidate: Candidate) -> None:
+        """Take a candidate in, or its new version; one with a problem keeps its last good profiles."""
+        before = self._candidates.get(candidate.key)
+        if candidate.problem is not None and before is not None and before.created == candidate.created:
+            candidate = replace(candidate, profiles=before.profiles)
+        self._candidates[candidate.key] = candidate
+
+    def remove(self, key: str) -> None:
+        """The ConfigMap is gone."""
+        self._candidates.pop(key, None)
+
+    def decide(self) -> tuple[dict[str, Profile], dict[str, Standing]]:
+        """(scheduler name -> who serves it, `namespace/name` -> what became of it)."""
+        serving, holders = dict(self._files), dict[str, str]()
+        standings: dict[str, Standing] = {}
+        for candidate in sorted(self._candidates.values(), key=lambda one: (one.created, one.key)):
+            rival = next((p.scheduler_name for p in candidate.profiles if p.scheduler_name in holders), None)
+            if rival is not None:
+                message = f"scheduler `{rival}` is served by the older ConfigMap `{holders[rival]}`"
+                standings[candidate.key] = Standing(False, "", candidate.problem or Problem(message))
+                continue
+            for profile in candidate.profiles:
+                serving[profile.scheduler_name] = profile
+                holders[profile.scheduler_name] = candidate.key
+            standings[candidate.key] = Standing(
+                candidate.problem is None, combined_hash(candidate.profiles), candidate.problem
+            )
+        return serving, standings
+
+
+def combined_hash(profiles: Iterable[Profile]) -> str:
+    """The policy's hash; those of several policies joined by `+`."""
+    return "+".join(profile.policy_hash for profile in profiles)
+
+
+def changes(before: Mapping[str, Profile], after: Mapping[str, Profile]) -> tuple[list[Profile], list[str]]:
+    """(profiles that are new or replaced, scheduler names nobody serves any more), both by scheduler name."""
+    put = [
+        profile
+        for name, profile in sorted(after.items())
+        if name not in before or before[name].policy_hash != profile.policy_hash
+    ]
+    return put, sorted(before.keys() - after.keys())

@@ -1,0 +1,293 @@
+"""Drives the core against an API server: watches in, bindings, events and conditions out.
+
+The one loop below owns the core. It hands over what the watches brought, asks for a few cycles, sends what they
+decided, and gives the event loop a turn. Bindings never wait for each other nor for anything else; events and
+conditions go out behind them, and when those fall too far behind, cycles wait.
+
+At the end nothing new is decided; the outcome of every binding is awaited, then what is left to say is said.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any, Protocol
+
+from policyengine.clock import Clock
+from policyengine.cluster import objects
+from policyengine.kube.binder import Binder
+from policyengine.kube.client import ApiError, Client
+from policyengine.kube.conditions import ConditionWriter
+from policyengine.kube.events import EventRecorder
+from policyengine.kube.reflector import Change, Observed, Reflector
+from policyengine.kube.resources import NAMESPACES, NODES, PODS, SERVICES, Resource
+from policyengine.kube.steady_clock import SteadyClock
+from policyengine.kube.transport import ConnectionFailed
+from policyengine.scheduler.messages import (
+    Action,
+    Bind,
+    CacheSynced,
+    CyclesRequested,
+    Message,
+    NodeDeleted,
+    NodeObserved,
+    ObjectDeleted,
+    ObjectObserved,
+    PatchPodCondition,
+    PodDeleted,
+    PodObserved,
+    ReadPod,
+    ReadPodFailed,
+    RecordEvent,
+    Tick,
+)
+
+logger = logging.getLogger(__name__)
+
+OTHER_KINDS: tuple[Resource[Any], ...] = (NAMESPACES, SERVICES)
+"""Followed besides nodes and pods; each is read by some plugin or rule."""
+
+
+class Core(Protocol):
+    """What is driven: `scheduler.state.SchedulerState`, as far as the runner sees it."""
+
+    def handle(self, message: Message, now: float) -> list[Action]:
+        """Take one message in; say what to do."""
+
+    def next_wakeup(self) -> float | None:
+        """When the core wants a `Tick`, on the clock `handle` is given; None for never."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether a cycle would find a pod to place."""
+
+    def may_bind(self, uid: str) -> bool:
+        """Whether a `Bind` still stands, asked right before it is posted."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Sizes that bound memory and pace, and the patience of a shutdown in seconds."""
+
+    cycles: int = 8
+    """Cycles between two turns of the event loop."""
+    bindings: int = 512
+    """Bindings posted and not answered, above which no cycle runs."""
+    bind_workers: int = 64
+    inbox: int = 2048
+    """Messages not handled yet, above which watches wait."""
+    messages: int = 256
+    """Messages handled between two turns of the event loop."""
+    bindings_deadline: float = 10.0
+    flush_deadline: float = 5.0
+
+
+class Runner:
+    """One scheduler on one API server."""
+
+    def __init__(
+        self,
+        core: Core,
+        client: Client,
+        clock: Clock,
+        random: Random,
+        *,
+        host: str = "",
+        limits: Limits = Limits(),
+    ) -> None:
+        self._core = core
+        self._client = client
+        self._clock = clock
+        self._steady = SteadyClock(clock)
+        self._limits = limits
+        self._inbox: deque[Message] = deque()
+        self._wake = asyncio.Event()
+        self._room = asyncio.Event()
+        self._stopping = False
+        self._reads: set[asyncio.Task[None]] = set()
+        report: Callable[[str], None] = logger.warning
+        self._pods = Reflector(client, PODS, clock, random, on_problem=report)
+        self._nodes = Reflector(client, NODES, clock, random, on_problem=report)
+        self._others = [Reflector(client, kind, clock, random, on_problem=report) for kind in OTHER_KINDS]
+        self._binder = Binder(
+            client, self.put, settle=self._settle, may_bind=core.may_bind, workers=limits.bind_workers
+        )
+        busy = self._is_binding
+        self._events = EventRecorder(client, clock, random, host=host, busy=busy, on_problem=report)
+        self._conditions = ConditionWriter(client, clock, random, busy=busy, on_problem=report)
+        self.handled = 0
+        """Messages handled so far, cycles included."""
+
+    def put(self, message: Message) -> None:
+        """Hand a message to the core, behind those that wait already."""
+        self._inbox.append(message)
+        self._wake.set()
+
+    async def run(self, stop: asyncio.Event, ready: Sequence[asyncio.Event] = ()) -> None:
+        """Schedule until `stop` is set, then end cleanly.
+
+        Cycles begin once every list is in and every event of `ready` is set: the first reading of policies.
+        """
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(work) for work in self._background(ready)]
+            tasks.append(group.create_task(self._when_stopped(stop)))
+            await self._loop()
+            await self._finish()
+            for task in [*tasks, *self._reads]:
+                task.cancel()
+
+    def _background(self, ready: Sequence[asyncio.Event]) -> list[Any]:
+        return [
+            self._follow(self._nodes, _of_node),
+            self._follow(self._pods, _of_pod),
+            *(self._follow(other, _of_kind(other.resource.kind)) for other in self._others),
+            self._binder.run(),
+            self._events.outbox.run(),
+            self._conditions.outbox.run(),
+            self._announce(ready),
+        ]
+
+    async def _follow(self, reflector: Reflector[Any], message_of: Callable[[Change[Any]], Message]) -> None:
+        """Put one kind's changes into the inbox, no faster than the core takes them."""
+        async for change in reflector.changes():
+            self.put(message_of(change))
+            while len(self._inbox) > self._limits.inbox:
+                self._room.clear()
+                await self._room.wait()
+
+    async def _announce(self, ready: Sequence[asyncio.Event]) -> None:
+        lists = [self._nodes.synced, self._pods.synced, *(other.synced for other in self._others)]
+        for event in (*lists, *ready):
+            await event.wait()
+        self.put(CacheSynced())
+
+    async def _when_stopped(self, stop: asyncio.Event) -> None:
+        await stop.wait()
+        self._stopping = True
+        self._wake.set()
+
+    async def _loop(self) -> None:
+        while not self._stopping:
+            self._drain()
+            self._tick()
+            if self._may_cycle():
+                self._handle(CyclesRequested(self._limits.cycles))
+                await asyncio.sleep(0)
+            elif self._inbox:
+                await asyncio.sleep(0)
+            else:
+                await self._sleep()
+
+    def _may_cycle(self) -> bool:
+        return (
+            self._core.ready
+            and self._binder.outstanding < self._limits.bindings
+            and self._events.outbox.has_room
+            and self._conditions.outbox.has_room
+        )
+
+    def _drain(self) -> None:
+        for _ in range(min(len(self._inbox), self._limits.messages)):
+            self._handle(self._inbox.popleft())
+        if len(self._inbox) <= self._limits.inbox:
+            self._room.set()
+
+    def _tick(self) -> None:
+        wakeup = self._core.next_wakeup()
+        if wakeup is not None and wakeup <= self._steady.now():
+            self._handle(Tick())
+
+    async def _sleep(self) -> None:
+        """Until a message, the core's next wake-up, or the end; a full outbox is looked at again soon."""
+        wakeup = self._core.next_wakeup()
+        seconds = None if wakeup is None else max(0.0, wakeup - self._steady.now())
+        if self._core.ready:
+            seconds = 0.05 if seconds is None else min(seconds, 0.05)
+        self._wake.clear()
+        try:
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
+        except TimeoutError:
+            pass
+
+    def _handle(self, message: Message) -> None:
+        self.handled += 1
+        for action in self._core.handle(message, self._steady.now()):
+            self._do(action)
+
+    def _do(self, action: Action) -> None:
+        match action:
+            case Bind():
+                self._binder.post(action)
+            case RecordEvent():
+                self._events.record(action)
+            case PatchPodCondition():
+                self._conditions.write(action)
+            case ReadPod():
+                task = asyncio.ensure_future(self._read(action))
+                self._reads.add(task)
+                task.add_done_callback(self._reads.discard)
+
+    async def _read(self, read: ReadPod) -> None:
+        """Read a pod whose binding's outcome is open, and tell the core what is true of it."""
+        try:
+            pod = objects.decode(objects.Pod, await self._client.read_pod(read.namespace, read.name))
+        except ApiError as error:
+            gone = error.status == 404
+            self.put(PodDeleted(read.namespace, read.name, read.uid) if gone else ReadPodFailed(read.uid))
+        except (ConnectionFailed, objects.ObjectError):
+            self.put(ReadPodFailed(read.uid))
+        else:
+            self.put(self._truth(read, pod))
+
+    def _truth(self, read: ReadPod, pod: objects.Pod) -> Message:
+        """The pod as read, unless the watch told meanwhile that it is gone: an answer may be older than that."""
+        meta = pod.metadata
+        seen = self._pods.knows(meta.namespace, meta.name, meta.uid)
+        version = int(meta.resource_version) if meta.resource_version.isdecimal() else 0
+        if meta.uid != read.uid or (not seen and version <= self._pods.version):
+            return PodDeleted(read.namespace, read.name, read.uid)
+        return PodObserved(pod)
+
+    async def _settle(self, uid: str) -> None:
+        await self._conditions.settle(uid)
+
+    def _is_binding(self) -> bool:
+        return self._binder.outstanding > 0
+
+    async def _finish(self) -> None:
+        """No new cycles; the outcome of every binding, then every event and condition, each within its time."""
+        deadline = self._clock.monotonic() + self._limits.bindings_deadline
+        while self._binder.outstanding and self._clock.monotonic() < deadline:
+            self._drain()
+            await self._clock.sleep(0.01)
+        self._drain()
+        if self._binder.outstanding:
+            logger.warning("%d bindings were not answered before the end", self._binder.outstanding)
+        left = await self._events.outbox.flush(self._limits.flush_deadline)
+        left += await self._conditions.outbox.flush(1.0)
+        if left:
+            logger.warning("%d events and conditions were not written before the end", left)
+
+
+def _of_node(change: Change[objects.Node]) -> Message:
+    return NodeObserved(change.object) if isinstance(change, Observed) else NodeDeleted(change.name)
+
+
+def _of_pod(change: Change[objects.Pod]) -> Message:
+    if isinstance(change, Observed):
+        return PodObserved(change.object)
+    return PodDeleted(change.namespace, change.name, change.uid)
+
+
+def _of_kind(kind: str) -> Callable[[Change[Any]], Message]:
+    def message_of(change: Change[Any]) -> Message:
+        if isinstance(change, Observed):
+            return ObjectObserved(kind, change.object)
+        return ObjectDeleted(kind, change.namespace, change.name)
+
+    return message_of

@@ -1,0 +1,157 @@
+"""`policyengine explain`: what it prints, and what it says to input it cannot use."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from policyengine.commands.explain import explain
+from tests.builders import make_node, make_pod
+
+POLICY = """
+policy "roomy" {
+  filter "headroom" {
+    require node.free.memory - pod.requests.memory >= 1Gi else "too little memory left"
+  }
+}
+"""
+
+
+def cluster() -> dict[str, Any]:
+    big = make_node("big").allocatable(cpu="4", memory="8Gi", pods=110)
+    small = make_node("small").allocatable(cpu="1", memory="1Gi", pods=110)
+    spoiled = make_node("spoiled").allocatable(cpu="4", memory="8Gi", pods=110).taint("gpu")
+    return {
+        "nodes": [one.json() for one in (big, small, spoiled)],
+        "pods": [make_pod("runs").req(cpu="1").node("big").json()],
+        "pending": [
+            make_pod("fits").req(cpu="500m", memory="512Mi").json(),
+            make_pod("huge").req(cpu="64").json(),
+            make_pod("gone", "team-a").pvc("absent").json(),
+        ],
+    }
+
+
+def run(tmp_path: Path, *arguments: str, dump: Any = None) -> Result:
+    path = tmp_path / "cluster.json"
+    path.write_text(json.dumps(cluster() if dump is None else dump), encoding="utf-8")
+    return CliRunner().invoke(explain, ["--cluster", str(path), *arguments])
+
+
+def entries(result: Result) -> list[dict[str, Any]]:
+    assert result.exit_code == 0, result.output
+    answer = json.loads(result.output)
+    assert isinstance(answer, list)
+    return answer
+
+
+def test_json_has_verdicts_scores_totals_and_the_choice(tmp_path: Path) -> None:
+    fits, huge, gone = entries(run(tmp_path, "-o", "json"))
+    assert fits["pod"] == "default/fits"
+    assert fits["chosen"] == "big"
+    assert fits["rejected"]["spoiled"] == {
+        "plugin": "TaintToleration",
+        "code": "UnschedulableAndUnresolvable",
+        "reasons": ["node(s) had untolerated taint(s)"],
+    }
+    assert fits["total"] == {name: sum(shares.values()) for name, shares in fits["scores"].items()}
+    assert huge["chosen"] is None
+    assert huge["total"] == {}
+    assert huge["rejected"]["small"]["reasons"] == ["Insufficient cpu"]
+    assert gone["preFilter"]["plugin"] == "VolumeRestrictions"
+    assert gone["rejected"] == {}
+
+
+def test_a_kubectl_list_is_read_too(tmp_path: Path) -> None:
+    plain = cluster()
+    items = [*plain["nodes"], *plain["pods"], *plain["pending"]]
+    items.append({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "passed-over"}})
+    listed = {"kind": "List", "apiVersion": "v1", "items": items}
+    assert entries(run(tmp_path, "-o", "json", dump=listed)) == entries(run(tmp_path, "-o", "json"))
+
+
+def test_one_pod_can_be_picked(tmp_path: Path) -> None:
+    assert [one["pod"] for one in entries(run(tmp_path, "-o", "json", "--pod", "default/huge"))] == ["default/huge"]
+
+
+def test_the_table_shows_choice_shares_and_reasons_without_colour(tmp_path: Path) -> None:
+    result = run(tmp_path)
+    assert result.exit_code == 0
+    assert "\x1b" not in result.output
+    assert "default/fits  → big  2 of 3 nodes fit" in result.output
+    assert "NodeResourcesFit" in result.output
+    assert "default/huge  fits nowhere: all 3 nodes refuse it" in result.output
+    assert 'refused as a whole by VolumeRestrictions: persistentvolumeclaim "absent" not found' in result.output
+
+
+def test_a_policy_judges_in_place_of_the_defaults(tmp_path: Path) -> None:
+    policy = tmp_path / "roomy.policy"
+    policy.write_text(POLICY, encoding="utf-8")
+    fits, *_ = entries(run(tmp_path, "-o", "json", "--policy", str(policy), "--pod", "default/fits"))
+    assert fits["rejected"]["small"]["plugin"] == "headroom"
+    assert fits["chosen"] == "big"
+
+
+def test_a_cluster_in_which_nothing_waits_says_so(tmp_path: Path) -> None:
+    result = run(tmp_path, dump={"nodes": [], "pods": []})
+    assert (result.exit_code, result.output) == (0, "no pod waits\n")
+
+
+def test_a_cluster_without_nodes_has_no_choice(tmp_path: Path) -> None:
+    (only,) = entries(run(tmp_path, "-o", "json", dump={"pending": [make_pod("p").json()]}))
+    assert only == {"pod": "default/p", "rejected": {}, "scores": {}, "total": {}, "chosen": None}
+
+
+def test_a_malformed_quantity_refuses_its_pod_alone(tmp_path: Path) -> None:
+    pods = [make_pod("bad").req(cpu="1x").json(), make_pod("good").req(cpu="1").json()]
+    bad, good = entries(run(tmp_path, "-o", "json", dump={"nodes": cluster()["nodes"], "pending": pods}))
+    assert "`1x`" in bad["preFilter"]["reasons"][0]
+    assert good["chosen"] == "big"
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"{", "is not JSON: line 1, column 2"),
+        (b'{"nodes": "\xff"}', "is not UTF-8: byte 11 is `0xff`"),
+        (b"[1]", "a cluster is a JSON object"),
+        (b'{"vertices": []}', "none of `nodes`, `pods`, `pending` is there"),
+        (b'{"nodes": {}}', "`nodes` is not a list"),
+        (b'{"items": [7]}', "`items` holds something that is not an object"),
+        (b'{"items": [{}]}', "an item of the list has no `kind`"),
+        (b'{"nodes": [{"metadata": {"name": 3}}]}', "name"),
+        (b"[" * 100_000, "nested too deeply"),
+        (b"", "is not JSON"),
+    ],
+)
+def test_input_that_cannot_be_used_exits_2_with_one_message(tmp_path: Path, content: bytes, said: str) -> None:
+    path = tmp_path / "cluster.json"
+    path.write_bytes(content)
+    result = CliRunner().invoke(explain, ["--cluster", str(path)])
+    assert result.exit_code == 2
+    assert said in result.output
+    assert len(result.output.strip().splitlines()) == 1
+
+
+def test_a_missing_file_exits_2(tmp_path: Path) -> None:
+    result = CliRunner().invoke(explain, ["--cluster", str(tmp_path / "absent.json")])
+    assert result.exit_code == 2
+    assert "no such file or directory" in result.output
+
+
+def test_an_unknown_pod_exits_2(tmp_path: Path) -> None:
+    result = run(tmp_path, "--pod", "default/runs")
+    assert result.exit_code == 2
+    assert "no pod `default/runs` waits in" in result.output
+
+
+def test_a_broken_policy_exits_2_and_shows_the_line(tmp_path: Path) -> None:
+    policy = tmp_path / "broken.policy"
+    policy.write_text('policy "p" { filter "f" { require node.fre.memory > 0 } }', encoding="utf-8")
+    result = run(tmp_path, "--policy", str(policy))
+    assert result.exit_code == 2
+    assert "node.fre" in result.output

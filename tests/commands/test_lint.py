@@ -1,0 +1,167 @@
+"""`policyengine lint`: findings at their places, exit codes, manifests, and input that cannot be used."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from policyengine.commands.lint import lint
+
+GOOD = 'policy "t" {\n  filter "f" { require node.ready }\n}\n'
+BAD = 'policy "t" {\n  filter "f" { require node.redy }\n}\n'
+
+
+def run(*args: object) -> Result:
+    return CliRunner().invoke(lint, [str(arg) for arg in args])
+
+
+def findings(*args: object) -> list[dict[str, Any]]:
+    return json.loads(run("--format", "json", *args).stdout)
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_good_file_passes(tmp_path: Path) -> None:
+    result = run(write(tmp_path / "a.policy", GOOD))
+    assert result.exit_code == 0
+    assert result.stdout == ""
+    assert result.stderr == "1 policy file checked, 0 findings\n"
+
+
+def test_a_finding_shows_its_line_with_a_caret(tmp_path: Path) -> None:
+    result = run(write(tmp_path / "a.policy", BAD))
+    assert result.exit_code == 1
+    assert "a.policy:2:29" in result.stdout
+    assert "^^^^" in result.stdout
+    assert "\x1b" not in result.stdout
+
+
+def test_json_gives_every_field_of_the_contract(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.policy", BAD)
+    (found,) = findings(path)
+    assert {key: found[key] for key in ("severity", "file", "line", "column", "endLine", "endColumn")} == {
+        "severity": "error",
+        "file": str(path),
+        "line": 2,
+        "column": 29,
+        "endLine": 2,
+        "endColumn": 33,
+    }
+    assert found["code"].startswith("PE")
+    assert "`ready`" in found["message"]
+
+
+def test_nothing_found_is_an_empty_list(tmp_path: Path) -> None:
+    result = run("--format", "json", write(tmp_path / "a.policy", GOOD))
+    assert (result.exit_code, json.loads(result.stdout)) == (0, [])
+
+
+def test_a_syntax_error_is_a_finding(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.policy", 'policy "t" {\n  filter "f" { require (1 < }\n}\n')
+    assert run(path).exit_code == 1
+    assert [found["line"] for found in findings(path)] == [2]
+
+
+def test_a_folder_stands_for_its_policies_and_manifests(tmp_path: Path) -> None:
+    write(tmp_path / "a.policy", GOOD)
+    (tmp_path / "deep").mkdir()
+    write(tmp_path / "deep" / "b.policy", BAD)
+    write(tmp_path / "cm.yaml", manifest(BAD))
+    write(tmp_path / "deployment.yaml", "kind: Deployment\nmetadata: {name: x}\n")
+    assert [Path(found["file"]).name for found in findings(tmp_path)] == ["cm.yaml", "b.policy"]
+
+
+def manifest(text: str, key: str = "a.policy") -> str:
+    body = "".join(f"    {line}\n" if line else "\n" for line in text.split("\n")[:-1])
+    return f"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: policies\ndata:\n  note: hello\n  {key}: |\n{body}"
+
+
+def test_a_finding_in_a_manifest_stands_at_its_yaml_line(tmp_path: Path) -> None:
+    (found,) = findings(write(tmp_path / "cm.yaml", manifest(BAD)))
+    assert (found["line"], found["column"], found["endColumn"]) == (9, 33, 37)
+
+
+def test_empty_lines_and_deeper_indentation_do_not_move_it(tmp_path: Path) -> None:
+    text = manifest("\n\n" + BAD.replace("\n  filter", "\n\n      filter"))
+    (found,) = findings(write(tmp_path / "cm.yaml", text))
+    line = text.split("\n")[found["line"] - 1]
+    assert line[found["column"] - 1 : found["endColumn"] - 1] == "redy"
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "'policy \"t\" { let a = nope }'",
+        'policy "t" { let a = nope }',
+    ],
+)
+def test_a_policy_on_one_yaml_line_is_found_there(tmp_path: Path, written: str) -> None:
+    text = f"kind: ConfigMap\ndata:\n  a.policy: {written}\n"
+    if not written.startswith("'"):
+        text = text.replace(": policy", ": >-\n    policy")
+    (found,) = findings(write(tmp_path / "cm.yaml", text))
+    assert found["line"] == 3
+    if written.startswith("'"):
+        assert text.split("\n")[2][found["column"] - 1 : found["endColumn"] - 1] == "nope"
+
+
+def test_lists_and_several_documents_are_looked_into(tmp_path: Path) -> None:
+    one = manifest(BAD).replace("\n", "\n  ").rstrip()
+    path = write(tmp_path / "cm.yaml", f"kind: List\nitems:\n- {one}\n---\n{manifest(BAD)}")
+    assert len(findings(path)) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.policy", b"", "is empty"),
+        ("a.policy", b"policy \xff", "is not UTF-8"),
+        ("a.policy", b"//" + b"x" * (2 << 20), "larger than 1 MiB"),
+        ("a.yaml", b"kind: [", "is not YAML on line 1"),
+        ("a.yaml", b"kind: ConfigMap\n", "no ConfigMap with a `*.policy` key"),
+        ("a.yaml", b"kind: ConfigMap\ndata: {a: &x b, c.policy: *x}\n", "alias or anchor on line 2"),
+        ("a.yaml", b"kind: !!python/name:os.system x\n", "uses the YAML tag"),
+        ("a.yaml", b"[" * 100, "levels deep"),
+        ("a.yaml", b"kind: ConfigMap\ndata:\n  a.policy: ''\n", "is empty"),
+    ],
+)
+def test_input_that_cannot_be_used_is_said_and_ends_with_2(
+    tmp_path: Path, name: str, content: bytes, message: str
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    result = run(path)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert "Traceback" not in result.output
+
+
+def test_a_missing_file_and_an_empty_folder_end_with_2(tmp_path: Path) -> None:
+    assert run(tmp_path / "nowhere.policy").exit_code == 2
+    result = run(tmp_path)
+    assert result.exit_code == 2
+    assert "holds no `*.policy` file" in result.stderr
+
+
+def test_usable_files_are_checked_beside_unusable_ones(tmp_path: Path) -> None:
+    result = run(tmp_path / "nowhere.policy", write(tmp_path / "a.policy", BAD))
+    assert result.exit_code == 2
+    assert "a.policy:2:29" in result.stdout
+
+
+def test_no_path_is_wrong_usage() -> None:
+    assert run().exit_code == 2
+
+
+def test_a_code_is_explained() -> None:
+    result = run("--explain", "pe1001")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("PE1001: ")
+    assert run("--explain", "PE9999").exit_code == 2

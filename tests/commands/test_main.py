@@ -1,0 +1,49 @@
+import subprocess
+import sys
+
+import pytest
+
+from policyengine.commands import main
+from policyengine.version import __version__
+from tests.commands.process import ROOT, policyengine
+
+
+def test_help_lists_every_command_without_importing_what_costs_time() -> None:
+    code = (
+        "import sys; sys.argv = ['policyengine', '--help']\n"
+        "from policyengine.commands.main import main\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "heavy = {'numpy', 'aiohttp', 'kubernetes', 'lark', 'rich', 'msgspec'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False)
+    assert done.returncode == 0, done.stderr
+    for command in main.COMMANDS:
+        assert f"  {command} " in done.stdout
+
+
+@pytest.mark.parametrize("command", sorted(main.COMMANDS))
+def test_every_command_has_a_help_of_its_own(command: str) -> None:
+    ended = policyengine(command, "--help")
+    assert ended.code == 0
+    assert "Usage:" in ended.out
+
+
+def test_the_version_is_told() -> None:
+    assert __version__ in policyengine("--version").out
+
+
+@pytest.mark.parametrize("arguments", [["nonsense"], ["run", "--nonsense"], ["sandbox", "--nodes", "many"]])
+def test_wrong_usage_exits_with_2(arguments: list[str]) -> None:
+    ended = policyengine(*arguments)
+    assert ended.code == 2
+    assert ended.err
+
+
+def test_an_error_nobody_expected_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*arguments: object, **options: object) -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(main.cli, "main", fail)
+    with pytest.raises(RuntimeError):
+        main.main([])

@@ -1,0 +1,117 @@
+"""A cluster and a scheduler as processes, and the real kubectl to look at them."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+WAIT = "--timeout=60s"
+
+
+class Kubectl:
+    """The real kubectl against one kubeconfig."""
+
+    def __init__(self, kubeconfig: Path, namespace: str) -> None:
+        self.kubeconfig = kubeconfig
+        self.namespace = namespace
+
+    def __call__(self, *arguments: str, stdin: str | None = None, check: bool = True) -> str:
+        done = subprocess.run(
+            ["kubectl", f"--kubeconfig={self.kubeconfig}", f"--namespace={self.namespace}", *arguments],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=90,
+            check=False,
+        )
+        if check:
+            assert done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stderr}"
+        return done.stdout + ("" if check else done.stderr)
+
+    def apply(self, *items: dict[str, Any]) -> None:
+        """All of one namespace."""
+        namespace = items[0]["metadata"].get("namespace", self.namespace)
+        self("apply", "-n", namespace, "-f", "-", stdin="\n".join(json.dumps(item) for item in items))
+
+    def until(self, what: str, condition: str) -> None:
+        self("wait", what, f"--for={condition}", WAIT)
+
+    def node_of(self, pod: str) -> str:
+        return self("get", "pod", pod, "-o", "jsonpath={.spec.nodeName}")
+
+
+@contextmanager
+def process(*arguments: str, until: str) -> Iterator[subprocess.Popen[str]]:
+    """A child that is up once a line of its output has `until` in it; killed at the end if it still runs."""
+    child = subprocess.Popen(
+        [sys.executable, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd=HERE.parent.parent,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+    try:
+        assert child.stdout is not None
+        said = []
+        for line in child.stdout:
+            said.append(line)
+            if until in line:
+                break
+        else:
+            pytest.fail(f"{arguments} ended: {''.join(said)}")
+        yield child
+    finally:
+        child.terminate()
+        try:
+            child.communicate(timeout=30)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.communicate()
+
+
+@contextmanager
+def served(kind: str, folder: Path, nodes: int = 2) -> Iterator[Path]:
+    """A cluster without a scheduler; gives its kubeconfig."""
+    if shutil.which("kubectl") is None:
+        pytest.skip("kubectl is not on PATH")
+    if kind == "envtest" and not os.environ.get("KUBEBUILDER_ASSETS"):
+        pytest.skip("$KUBEBUILDER_ASSETS names no real API server")
+    kubeconfig = folder / f"{kind}.kubeconfig"
+    with process(str(HERE / "serve_world.py"), kind, str(kubeconfig), str(nodes), until="the world is up"):
+        yield kubeconfig
+
+
+@contextmanager
+def scheduler(kubeconfig: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """`policyengine run` on it."""
+    run = ("-m", "policyengine.commands.main", "run", f"--kubeconfig={kubeconfig}", *arguments)
+    with process(*run, until="scheduling on") as child:
+        yield child
+
+
+def pod(name: str, cpu: str = "100m", scheduler_name: str = "policy-scheduler", **labels: str) -> dict[str, Any]:
+    container = {"name": "main", "image": "pause", "resources": {"requests": {"cpu": cpu, "memory": "64Mi"}}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "labels": labels},
+        "spec": {"schedulerName": scheduler_name, "containers": [container]},
+    }
+
+
+def policy_map(name: str, text: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": "kube-system", "labels": {"policyengine.io/policy": "true"}},
+        "data": {"main.policy": text},
+    }

@@ -1,0 +1,162 @@
+"""The whole of it over real HTTP: an API server, `policyengine run`, and the real kubectl.
+
+Runs against the embedded server, and against the real one where `$KUBEBUILDER_ASSETS` names its binaries.
+"""
+
+import json
+import re
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.cluster import Kubectl, pod, policy_map, scheduler, served
+
+POLICY = str(Path(__file__).resolve().parent.parent.parent / "policies" / "riya.policy")
+PIN = """policy "pin" {{
+  scheduler "{scheduler}"
+  filter "pinned" {{ require node.name == "{node}" else "only {node} will do" }}
+}}
+"""
+BROKEN = """policy "pin" {
+  scheduler "pinned"
+  filter "x" { require nod.name == "" }
+}
+"""
+STATUS = r"jsonpath={.metadata.annotations.policyengine\.io/status}"
+
+_numbers = iter(range(1000))
+
+
+@pytest.fixture(scope="module", params=["embedded", "envtest"])
+def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    with served(request.param, tmp_path_factory.mktemp("cluster")) as kubeconfig:
+        yield kubeconfig
+
+
+@pytest.fixture
+def kubectl(cluster: Path) -> Iterator[Kubectl]:
+    """kubectl in a namespace of its own; its pods and the policies are gone at the end."""
+    namespace = f"test-{next(_numbers)}"
+    found = Kubectl(cluster, namespace)
+    found("create", "namespace", namespace)
+    yield found
+    found("delete", "pods", "--all", "--wait=false")
+    found("delete", "configmaps", "-n", "kube-system", "-l", "policyengine.io/policy=true")
+
+
+def status_of(kubectl: Kubectl, name: str, state: str) -> dict[str, Any]:
+    kubectl("wait", "-n", "kube-system", f"configmap/{name}", f"--for={STATUS}", "--timeout=60s")
+    for _ in range(100):
+        found: dict[str, Any] = json.loads(kubectl("get", "-n", "kube-system", "configmap", name, "-o", STATUS))
+        if found["state"] == state:
+            return found
+    raise AssertionError(f"{name} never became {state}: {found}")
+
+
+def test_a_pod_is_scheduled_by_a_policy_and_described_as_kube_scheduler_would(cluster: Path, kubectl: Kubectl) -> None:
+    with scheduler(cluster, f"--policy={POLICY}"):
+        kubectl.apply(pod("small"), pod("huge", cpu="64"))
+        kubectl.until("pod/small", "jsonpath={.status.phase}=Running")
+        kubectl.until("pod/huge", "condition=PodScheduled=false")
+        namespace, node = kubectl.namespace, kubectl.node_of("small")
+        described = kubectl("describe", "pod", "small")
+        assert re.search(
+            rf"Normal +Scheduled .*policy-scheduler +Successfully assigned {namespace}/small to {node}", described
+        )
+        refused = kubectl("describe", "pod", "huge")
+        assert re.search(r"Warning +FailedScheduling .*policy-scheduler +0/2 nodes are available: 2 Insuff", refused)
+        condition = json.loads(kubectl("get", "pod", "huge", "-o", "json"))["status"]["conditions"][0]
+        assert (condition["reason"], condition["status"]) == ("Unschedulable", "False")
+        assert condition["message"].startswith("0/2 nodes are available: 2 Insufficient cpu.")
+
+
+def test_a_group_waits_until_enough_members_exist(cluster: Path, kubectl: Kubectl) -> None:
+    with scheduler(cluster, f"--policy={POLICY}"):
+        kubectl.apply(pod("one", podGroup="crew", minAvailable="2"))
+        kubectl.until("pod/one", "condition=PodScheduled=false")
+        assert "gang pod-group: 1 of 2 members exist" in kubectl("describe", "pod", "one")
+        kubectl.apply(pod("two", podGroup="crew", minAvailable="2"))
+        kubectl.until("pod/one", "jsonpath={.status.phase}=Running")
+        kubectl.until("pod/two", "jsonpath={.status.phase}=Running")
+
+
+def test_an_uncordoned_node_takes_the_pod_that_waits(cluster: Path, kubectl: Kubectl) -> None:
+    kubectl("cordon", "node-1", "node-2")
+    try:
+        with scheduler(cluster, f"--policy={POLICY}"):
+            kubectl.apply(pod("late"))
+            kubectl.until("pod/late", "condition=PodScheduled=false")
+            assert "0/2 nodes are available: 2 node(s) were unschedulable." in kubectl("describe", "pod", "late")
+            kubectl("uncordon", "node-2")
+            kubectl.until("pod/late", "jsonpath={.spec.nodeName}=node-2")
+    finally:
+        kubectl("uncordon", "node-1", "node-2")
+
+
+def test_a_policy_is_replaced_by_kubectl_apply_and_a_broken_one_changes_nothing(
+    cluster: Path, kubectl: Kubectl
+) -> None:
+    with scheduler(cluster):
+        kubectl.apply(policy_map("pin", PIN.format(scheduler="pinned", node="node-1")))
+        accepted = status_of(kubectl, "pin", "accepted")
+        assert re.fullmatch(r"[0-9a-f]{64}", accepted["hash"])
+        kubectl.apply(pod("a", scheduler_name="pinned"))
+        kubectl.until("pod/a", "jsonpath={.spec.nodeName}=node-1")
+
+        kubectl.apply(policy_map("pin", BROKEN))
+        rejected = status_of(kubectl, "pin", "rejected")
+        assert rejected["line"] == 3
+        assert "`nod`" in rejected["message"]
+        assert rejected["hash"] == accepted["hash"]
+        assert rejected["dataHash"] != accepted["dataHash"]
+        kubectl.apply(pod("b", scheduler_name="pinned"))
+        kubectl.until("pod/b", "jsonpath={.spec.nodeName}=node-1")
+
+        kubectl.apply(policy_map("pin", PIN.format(scheduler="pinned", node="node-2")))
+        assert status_of(kubectl, "pin", "accepted")["hash"] != accepted["hash"]
+        kubectl.apply(pod("c", scheduler_name="pinned"))
+        kubectl.until("pod/c", "jsonpath={.spec.nodeName}=node-2")
+
+
+def test_of_two_policies_for_one_scheduler_the_older_serves(cluster: Path, kubectl: Kubectl) -> None:
+    with scheduler(cluster):
+        kubectl.apply(policy_map("aa", PIN.format(scheduler="rival", node="node-1")))
+        status_of(kubectl, "aa", "accepted")
+        kubectl.apply(policy_map("bb", PIN.format(scheduler="rival", node="node-2")))
+        rejected = status_of(kubectl, "bb", "rejected")
+        assert rejected["message"] == "scheduler `rival` is served by the older ConfigMap `kube-system/aa`"
+        kubectl("delete", "-n", "kube-system", "configmap", "aa")
+        status_of(kubectl, "bb", "accepted")
+        kubectl.apply(pod("p", scheduler_name="rival"))
+        kubectl.until("pod/p", "jsonpath={.spec.nodeName}=node-2")
+
+
+def test_sigterm_ends_cleanly_and_a_restart_goes_on(cluster: Path, kubectl: Kubectl) -> None:
+    with scheduler(cluster, f"--policy={POLICY}") as first:
+        kubectl.apply(pod("before"))
+        kubectl.until("pod/before", "jsonpath={.status.phase}=Running")
+        first.send_signal(signal.SIGTERM)
+        out, _ = first.communicate(timeout=30)
+        assert first.returncode == 0, out
+        assert "Traceback" not in out
+    kubectl.apply(pod("between"))
+    with scheduler(cluster, f"--policy={POLICY}"):
+        kubectl.until("pod/between", "jsonpath={.status.phase}=Running")
+
+
+def test_a_scheduler_goes_on_beside_a_node_without_allocatable_and_a_malformed_pod(
+    cluster: Path, kubectl: Kubectl
+) -> None:
+    kubectl.apply({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "bare"}})
+    try:
+        with scheduler(cluster, f"--policy={POLICY}"):
+            malformed = kubectl("apply", "-f", "-", stdin=json.dumps(pod("odd", cpu="lots")), check=False)
+            assert "quantities must match" in malformed or "invalid" in malformed.lower()
+            kubectl.apply(pod("fine"))
+            kubectl.until("pod/fine", "jsonpath={.status.phase}=Running")
+            assert kubectl.node_of("fine") in ("node-1", "node-2")
+    finally:
+        kubectl("delete", "node", "bare")

@@ -1,0 +1,146 @@
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+
+import pytest
+from aiohttp import web
+
+from policyengine.kube.aiohttp_transport import AiohttpTransport
+from policyengine.kube.transport import ConnectionFailed
+
+Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+
+
+@asynccontextmanager
+async def answering(handler: Handler) -> AsyncIterator[str]:
+    runner = web.ServerRunner(web.Server(handler))
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    try:
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
+    finally:
+        await runner.cleanup()
+
+
+async def lines_of(server: str, path: str = "/") -> list[bytes]:
+    transport = AiohttpTransport(server)
+    try:
+        response = await transport.request("GET", path)
+        return [line async for line in response.lines()]
+    finally:
+        await transport.close()
+
+
+async def test_a_refused_connection_was_never_sent() -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        server = f"http://127.0.0.1:{probe.getsockname()[1]}"
+    with pytest.raises(ConnectionFailed) as caught:
+        await lines_of(server)
+    assert caught.value.sent is False
+
+
+async def test_a_connection_cut_before_the_answer_may_have_been_sent() -> None:
+    async def cut(request: web.BaseRequest) -> web.StreamResponse:
+        assert request.transport is not None
+        request.transport.abort()
+        return web.Response()
+
+    async with answering(cut) as server:
+        transport = AiohttpTransport(server)
+        with pytest.raises(ConnectionFailed) as caught:
+            await transport.request("POST", "/x", body=b"{}")
+        await transport.close()
+    assert caught.value.sent is True
+
+
+async def test_an_answer_that_takes_too_long_leaves_the_outcome_open() -> None:
+    never = asyncio.Event()
+
+    async def silent(request: web.BaseRequest) -> web.StreamResponse:
+        await never.wait()
+        return web.Response()
+
+    async with answering(silent) as server:
+        transport = AiohttpTransport(server)
+        with pytest.raises(ConnectionFailed, match="no answer in time") as caught:
+            await transport.request("POST", "/x", body=b"{}", timeout=0.05)
+        await transport.close()
+        never.set()
+    assert caught.value.sent is True
+
+
+async def test_lines_come_whole_however_the_server_cuts_them() -> None:
+    async def streaming(request: web.BaseRequest) -> web.StreamResponse:
+        out = web.StreamResponse()
+        await out.prepare(request)
+        for part in (b"on", b"e\ntwo\nth", b"ree\n", b"unfinished"):
+            await out.write(part)
+        await out.write_eof()
+        return out
+
+    async with answering(streaming) as server:
+        assert await lines_of(server) == [b"one", b"two", b"three", b"unfinished"]
+
+
+async def test_a_stream_that_breaks_raises() -> None:
+    async def breaking(request: web.BaseRequest) -> web.StreamResponse:
+        out = web.StreamResponse()
+        await out.prepare(request)
+        await out.write(b"one\ntw")
+        assert request.transport is not None
+        request.transport.abort()
+        return out
+
+    async with answering(breaking) as server:
+        with pytest.raises(ConnectionFailed):
+            await lines_of(server)
+
+
+async def test_query_values_and_paths_are_encoded_once() -> None:
+    async def echo(request: web.BaseRequest) -> web.StreamResponse:
+        return web.Response(text=f"{request.rel_url.path} {request.rel_url.query['fieldSelector']}")
+
+    async with answering(echo) as server:
+        transport = AiohttpTransport(server)
+        query = {"fieldSelector": "status.phase!=Succeeded,a=b c&d%20"}
+        response = await transport.request("GET", "/api/v1/a b", query=query)
+        assert await response.read() == b"/api/v1/a b status.phase!=Succeeded,a=b c&d%20"
+        await transport.close()
+
+
+async def test_a_401_is_asked_again_once_with_fresh_credentials() -> None:
+    asked: list[bool] = []
+
+    async def authorize(fresh: bool) -> Mapping[str, str]:
+        asked.append(fresh)
+        return {"Authorization": "Bearer new" if fresh else "Bearer old"}
+
+    async def guarded(request: web.BaseRequest) -> web.StreamResponse:
+        return web.Response(status=200 if request.headers["Authorization"] == "Bearer new" else 401)
+
+    async with answering(guarded) as server:
+        transport = AiohttpTransport(server, authorize=authorize)
+        assert (await transport.request("GET", "/")).status == 200
+        await transport.close()
+    assert asked == [False, True]
+
+
+async def test_connections_are_kept_and_used_again() -> None:
+    peers = set()
+
+    async def note(request: web.BaseRequest) -> web.StreamResponse:
+        assert request.transport is not None
+        peers.add(request.transport.get_extra_info("peername"))
+        return web.Response(text="ok")
+
+    async with answering(note) as server:
+        transport = AiohttpTransport(server)
+        for _ in range(5):
+            response = await transport.request("GET", "/")
+            await response.read()
+            await response.close()
+        await transport.close()
+    assert len(peers) == 1
