@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from enum import Flag, auto
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from policyengine.cluster.snapshot import Snapshot
 
 MAX_NODE_SCORE = 100
+UNCONCERNED: Final = "(unconcerned)"
+"""The signature of a pod that the plugin has nothing to say about, whatever the cluster is: it is not even asked."""
 Scores = NDArray[np.int64]
 
 
@@ -72,7 +74,7 @@ class FilterPlugin(Plugin, Protocol):
         """Which parts of a row `filter` reads."""
 
     def signature(self, pod: PodInfo) -> Hashable:
-        """What this plugin reads of the pod."""
+        """What this plugin reads of the pod; `UNCONCERNED` where that makes it skip the pod in any cluster."""
 
     def pre_filter(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, State]:
         """Prepare for the pod. SKIP: every node passes. A rejection refuses the pod outright.
@@ -93,16 +95,37 @@ class ScorePlugin(Plugin, Protocol):
         """Which parts of a row `score` reads."""
 
     def signature(self, pod: PodInfo) -> Hashable:
-        """What this plugin reads of the pod."""
+        """What this plugin reads of the pod; `UNCONCERNED` where that makes it skip the pod in any cluster."""
 
     def pre_score(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, State]:
         """Prepare for the pod. SKIP: the plugin has no score for it. Depends on no feasible set."""
 
     def score(self, state: State, snapshot: Snapshot, rows: Rows) -> NDArray[np.generic]:
-        """The raw scores of `rows`, before normalisation: int64, or float64 where `normalize` wants it."""
+        """The raw scores of `rows`, before normalisation: int64, or float64 where `normalize` wants it. Several
+        values a row (`[rows, k]`) are for `normalize` to make one of."""
 
     def normalize(self, state: State, scores: NDArray[np.generic]) -> Scores:
         """Map the raw scores of all feasible nodes to 0..100, `int64[feasible]`. Must not write to `scores`."""
+
+
+@runtime_checkable
+class ScaledScorePlugin(ScorePlugin, Protocol):
+    """A score whose `normalize` splits in two: what it takes from the whole set, and what it does to each row.
+
+    `normalize(state, s)` equals `rescale(state, scale(state, s), s)`. With an equal scale a row's score depends on
+    its own raw score alone, so only rows whose raw score changed are rescaled.
+    """
+
+    @property
+    def pointwise(self) -> bool:
+        """Whether no scale is needed: then `scale` is never asked, and `rescale` gets None."""
+
+    def scale(self, state: State, scores: NDArray[np.generic]) -> Hashable:
+        """What normalising takes from the raw scores of all feasible nodes (their maximum, say). Never empty."""
+
+    def rescale(self, state: State, scale: Any, scores: NDArray[np.generic]) -> Scores:
+        """Map raw scores to 0..100 given the scale; also asked for rows that are not feasible (no matter what
+        it answers there, it must not fail). Must not write to `scores`."""
 
 
 @runtime_checkable
@@ -114,10 +137,34 @@ class FeasibleScorePlugin(ScorePlugin, Protocol):
 
 
 @runtime_checkable
-class TopologyPlugin(Plugin, Protocol):
-    """A filter or score whose row depends on pods elsewhere. Its state is maintained, not recounted."""
+class NarrowingPlugin(FilterPlugin, Protocol):
+    """A filter whose PreFilter may narrow the nodes to a few by name, before any filter is asked."""
 
-    def touched(self, state: State, snapshot: Snapshot, since: int) -> Rows | None:
-        """Bring `state` up to date with the snapshot and name the rows whose value may have changed since
-        journal position `since` (`snapshot.pod_journal`); None means all rows.
+    def narrow(self, state: State) -> frozenset[str] | None:
+        """The names of the only nodes that can pass; None when PreFilter leaves all of them."""
+
+
+@runtime_checkable
+class ObjectReader(Plugin, Protocol):
+    """A plugin that reads other kinds of objects (claims, volumes, services, namespaces).
+
+    A change to an object of these kinds makes all its columns be computed again.
+    """
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds, as in `snapshot.objects(kind)`."""
+
+
+@runtime_checkable
+class TopologyPlugin(Plugin, Protocol):
+    """A filter or score whose row depends on what is in other rows. Its state is maintained, not recounted."""
+
+    def touched(self, state: State, snapshot: Snapshot, changed: Rows) -> Rows | None:
+        """Bring `state` up to date, given the rows in which a node or its pods changed since it was prepared or
+        last brought up to date (rows may also have gone from the end of the table). Answer with the rows whose
+        value may differ now, `changed` included where it matters; None means all rows.
         """
+
+    def standing(self, state: State) -> Status:
+        """What `pre_filter` or `pre_score` would answer by the state as it is now; asked after `touched`."""

@@ -1,0 +1,297 @@
+"""Columns of verdicts and raw scores, kept per pod signature and patched where the cluster changed.
+
+Rules of this file:
+1. A column answers for the snapshot it was last asked with, exactly as a column computed afresh would.
+2. The arrays of a column are never written to once handed out; a patch makes a new array. So a `Judgement` keeps
+   its meaning while later cycles move on.
+3. Where a journal cannot say what changed, the column is computed again in full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from cachetools import LRUCache
+from numpy.typing import NDArray
+
+from policyengine.framework.plugin import (
+    FilterPlugin,
+    NarrowingPlugin,
+    ObjectReader,
+    Plugin,
+    Reads,
+    ScorePlugin,
+    TopologyPlugin,
+)
+from policyengine.framework.status import Refusal, Rows, State, Status
+
+if TYPE_CHECKING:
+    from policyengine.cluster.pod_info import PodInfo
+    from policyengine.cluster.snapshot import Snapshot
+
+Array = NDArray[Any]
+NO_ROWS: Rows = np.zeros(0, dtype=np.int64)
+
+Prepare = Callable[["PodInfo", "Snapshot"], tuple[Status, State]]
+Compute = Callable[[State, "Snapshot", Rows], tuple[Array, Sequence[Refusal]]]
+
+
+class Changes:
+    """What changed up to one snapshot, asked by journal position; each answer is worked out once."""
+
+    __slots__ = ("_merged", "_nodes", "_pods", "n", "node_position", "pod_position", "snapshot")
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self.n = snapshot.nodes.n
+        self.node_position = snapshot.node_journal.position
+        self.pod_position = snapshot.pod_journal.position
+        self._nodes: dict[int, Rows | None] = {}
+        self._pods: dict[int, Rows | None] = {}
+        self._merged: dict[tuple[int, int], Rows | None] = {}
+
+    def is_current(self, snapshot: Snapshot) -> bool:
+        """Whether nothing was noted in the journals since."""
+        return (
+            self.snapshot is snapshot
+            and self.n == snapshot.nodes.n
+            and self.node_position == snapshot.node_journal.position
+            and self.pod_position == snapshot.pod_journal.position
+        )
+
+    def nodes_since(self, position: int) -> Rows | None:
+        """Rows whose Node object changed since the position; None when unknown."""
+        if position == self.node_position:
+            return NO_ROWS
+        if position not in self._nodes:
+            self._nodes[position] = self._clip(self.snapshot.node_journal.since(position))
+        return self._nodes[position]
+
+    def pods_since(self, position: int) -> Rows | None:
+        """Rows whose pods changed since the position; None when unknown."""
+        if position == self.pod_position:
+            return NO_ROWS
+        if position not in self._pods:
+            self._pods[position] = self._clip(self.snapshot.pod_journal.since(position))
+        return self._pods[position]
+
+    def since(self, node_position: int, pod_position: int) -> Rows | None:
+        """Rows in which anything changed since the two positions; None when unknown."""
+        key = (node_position, pod_position)
+        if key not in self._merged:
+            self._merged[key] = _union(self.nodes_since(node_position), self.pods_since(pod_position))
+        return self._merged[key]
+
+    def _clip(self, rows: Rows | None) -> Rows | None:
+        if rows is None or len(rows) == 0 or rows[-1] < self.n:
+            return rows
+        return rows[rows < self.n]
+
+
+def _union(a: Rows | None, b: Rows | None) -> Rows | None:
+    if a is None or b is None:
+        return None
+    if len(a) == 0:
+        return b
+    if len(b) == 0:
+        return a
+    return np.union1d(a, b)
+
+
+@dataclass(slots=True, eq=False)
+class Column:
+    """One plugin's answer for one signature. `values` is aligned with the rows of the node table."""
+
+    plugin: str
+    status: Status
+    """SUCCESS: `values` count. SKIP: the plugin has nothing to say. Otherwise PreFilter's refusal."""
+    state: State
+    values: Array
+    """`int16[nodes]` of a filter (0 passes, else 1 + index into `refusals`), raw scores of a score."""
+    refusals: Sequence[Refusal]
+    version: int
+    """Another number for every change of `values`, never used twice in a cache."""
+    based_on: int
+    """The version of which this one differs in no row but `patched`; -1 when it is based on none."""
+    patched: Rows
+    unanimous: bool
+    """A filter's column that refuses no row."""
+    node_position: int
+    pod_position: int
+    objects: Hashable
+    settled: bool
+    """A skip or refusal that follows from the pod alone, and so stays what it is."""
+
+
+class ColumnCache:
+    """All columns of one plugin at one extension point, by signature."""
+
+    def __init__(
+        self, plugin: FilterPlugin | ScorePlugin, prepare: Prepare, compute: Compute, size: int, judges: bool
+    ) -> None:
+        """`judges`: the columns are verdicts, not scores."""
+        self.plugin = plugin
+        self._judges = judges
+        self.signature = plugin.signature
+        self._prepare = prepare
+        self._compute = compute
+        self._reads = plugin.reads
+        self._follows_pods = Reads.PODS in plugin.reads or isinstance(plugin, TopologyPlugin)
+        self._topology: TopologyPlugin | None = plugin if isinstance(plugin, TopologyPlugin) else None
+        self._kinds: tuple[str, ...] = _kinds(plugin)
+        self.narrowing: NarrowingPlugin | None = plugin if isinstance(plugin, NarrowingPlugin) else None
+        self._columns: LRUCache[Hashable, Column] = LRUCache(size)
+        self._versions = count()
+
+    def column(self, signature: Hashable, pod: PodInfo, changes: Changes) -> Column:
+        """The plugin's column for the pod, whose signature it is, at the snapshot of `changes`."""
+        try:
+            column: Column | None = self._columns[signature]
+        except KeyError:
+            column = None
+        if column is None or (self._kinds and column.objects != self._objects(changes.snapshot)):
+            column = self._columns[signature] = self._fresh(pod, changes)
+            return column
+        if column.settled or (
+            column.node_position == changes.node_position
+            and (column.pod_position == changes.pod_position or not self._follows_pods)
+        ):
+            return column
+        updated = self._updated(column, pod, changes)
+        if updated is not column:
+            self._columns[signature] = updated
+        return updated
+
+    def _objects(self, snapshot: Snapshot) -> Hashable:
+        return tuple(snapshot.version(kind) for kind in self._kinds)
+
+    def _fresh(self, pod: PodInfo, changes: Changes) -> Column:
+        snapshot = changes.snapshot
+        status, state = self._prepare(pod, snapshot)
+        values: Array = np.zeros(0, dtype=np.int16)
+        refusals: Sequence[Refusal] = ()
+        if status.is_success:
+            values, refusals = self._compute(state, snapshot, np.arange(changes.n))
+        return Column(
+            plugin=self.plugin.name,
+            status=self._signed(status),
+            state=state,
+            values=values,
+            refusals=refusals,
+            version=next(self._versions),
+            based_on=-1,
+            patched=NO_ROWS,
+            unanimous=self._judges and not values.any(),
+            node_position=changes.node_position,
+            pod_position=changes.pod_position,
+            objects=self._objects(snapshot),
+            settled=not status.is_success and (self._topology is None or state is None),
+        )
+
+    def _signed(self, status: Status) -> Status:
+        return status if status.is_success or status.is_skip else status.by(self.plugin.name)
+
+    def _updated(self, column: Column, pod: PodInfo, changes: Changes) -> Column:
+        if self._topology is not None:
+            return self._updated_topology(self._topology, column, pod, changes)
+        return self._patched(column, pod, changes, self._changed_rows(column, changes))
+
+    def _changed_rows(self, column: Column, changes: Changes) -> Rows | None:
+        if self._reads is Reads.NODE:
+            return changes.nodes_since(column.node_position)
+        if self._reads is Reads.NOTHING:
+            return NO_ROWS
+        # What stands in a row changes with the node that takes the row, so PODS alone is asked of both.
+        return changes.since(column.node_position, column.pod_position)
+
+    def _updated_topology(self, topology: TopologyPlugin, column: Column, pod: PodInfo, changes: Changes) -> Column:
+        changed = changes.since(column.node_position, column.pod_position)
+        if changed is None:
+            return self._fresh(pod, changes)
+        rows = topology.touched(column.state, changes.snapshot, changed)
+        standing = topology.standing(column.state)
+        if standing.code is not column.status.code:
+            return self._fresh(pod, changes)
+        if not standing.is_success:
+            column.status = self._signed(standing)
+            return self._moved(column, changes)
+        if rows is None:
+            return self._recomputed(column, changes)
+        return self._patched(column, pod, changes, rows)
+
+    def _patched(self, column: Column, pod: PodInfo, changes: Changes, rows: Rows | None) -> Column:
+        if rows is None:
+            return self._fresh(pod, changes)
+        n, had = changes.n, len(column.values)
+        if len(rows) == 0 and had == n:
+            return self._moved(column, changes)
+        if had < n:
+            rows = np.union1d(rows, np.arange(had, n))
+        if 2 * len(rows) > n:
+            return self._recomputed(column, changes)
+        answer, refusals = self._compute(column.state, changes.snapshot, rows)
+        if had == n and answer.dtype == column.values.dtype:
+            values = column.values.copy()
+        else:
+            values = np.empty((n, *answer.shape[1:]), dtype=np.result_type(column.values, answer))
+            values[: min(had, n)] = column.values[:n]
+        values[rows] = answer
+        # A patch that refuses no row may come without the table that the other rows point into.
+        table = refusals if len(refusals) >= len(column.refusals) else column.refusals
+        return self._replaced(column, changes, values, table, rows)
+
+    def _recomputed(self, column: Column, changes: Changes) -> Column:
+        values, refusals = self._compute(column.state, changes.snapshot, np.arange(changes.n))
+        return self._replaced(column, changes, values, refusals, None)
+
+    def _replaced(
+        self, column: Column, changes: Changes, values: Array, refusals: Sequence[Refusal], rows: Rows | None
+    ) -> Column:
+        return Column(
+            plugin=column.plugin,
+            status=column.status,
+            state=column.state,
+            values=values,
+            refusals=refusals,
+            version=next(self._versions),
+            based_on=-1 if rows is None or len(values) != len(column.values) else column.version,
+            patched=NO_ROWS if rows is None else rows,
+            unanimous=self._judges and not values.any(),
+            node_position=changes.node_position,
+            pod_position=changes.pod_position,
+            objects=column.objects,
+            settled=False,
+        )
+
+    @staticmethod
+    def _moved(column: Column, changes: Changes) -> Column:
+        column.node_position = changes.node_position
+        column.pod_position = changes.pod_position
+        return column
+
+
+def _kinds(plugin: Plugin) -> tuple[str, ...]:
+    return plugin.kinds if isinstance(plugin, ObjectReader) else ()
+
+
+def filter_columns(plugin: FilterPlugin, size: int) -> ColumnCache:
+    """The verdict columns of a filter, at most `size` signatures of them."""
+
+    def compute(state: State, snapshot: Snapshot, rows: Rows) -> tuple[Array, Sequence[Refusal]]:
+        verdicts = plugin.filter(state, snapshot, rows)
+        return verdicts.refused, verdicts.refusals
+
+    return ColumnCache(plugin, plugin.pre_filter, compute, size, judges=True)
+
+
+def score_columns(plugin: ScorePlugin, size: int) -> ColumnCache:
+    """The raw score columns of a score, at most `size` signatures of them."""
+
+    def compute(state: State, snapshot: Snapshot, rows: Rows) -> tuple[Array, Sequence[Refusal]]:
+        return plugin.score(state, snapshot, rows), ()
+
+    return ColumnCache(plugin, plugin.pre_score, compute, size, judges=False)

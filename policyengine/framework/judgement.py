@@ -1,0 +1,138 @@
+"""Which nodes may hold a pod, and why the others may not: the outcome of PreFilter and Filter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyengine.framework.fit_error import fit_error_message
+from policyengine.framework.status import Code, Refusal, Rows, Status
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Verdict:
+    """One filter's refusals: `refused` is `int16[nodes]`, 0 where it lets pass, else 1 + index into `refusals`."""
+
+    plugin: str
+    refused: NDArray[np.int16]
+    refusals: Sequence[Refusal]
+
+
+class Judgement:
+    """The verdict over all nodes of one snapshot. The first refusing filter, in the profile's order, counts."""
+
+    __slots__ = ("_first", "_names", "_narrowing", "_verdicts", "feasible", "pre_filter")
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        feasible: Rows,
+        verdicts: tuple[Verdict, ...],
+        pre_filter: Status | None,
+        narrowing: tuple[str, ...] = (),
+    ) -> None:
+        """`narrowing`: the plugins whose PreFilter left only some nodes."""
+        self._names = names
+        self._verdicts = verdicts
+        self._narrowing = narrowing
+        self._first: NDArray[np.int16] | None = None
+        self.feasible = feasible
+        """Rows that passed, ascending."""
+        self.pre_filter = pre_filter
+        """The refusal of the pod as a whole, or None."""
+
+    def refusal(self, row: int) -> Status:
+        """Why the node in `row` is refused, signed by the plugin; SUCCESS where it is feasible."""
+        if self.pre_filter is not None:
+            return self.pre_filter
+        for verdict in self._verdicts:
+            index = verdict.refused[row]
+            if index:
+                refusal = verdict.refusals[index - 1]
+                return Status(refusal.code, refusal.reasons_at(row), verdict.plugin)
+        return Status(Code.SUCCESS)
+
+    def by_plugin(self) -> dict[str, Rows]:
+        """The rows each plugin was the first to refuse, in the order asked; PreFilter's refusal counts for all."""
+        if self.pre_filter is not None:
+            return {self.pre_filter.plugin: np.arange(len(self._names))}
+        found: dict[str, Rows] = {}
+        for verdict, rows in self._first_refusals():
+            earlier = found.get(verdict.plugin)
+            found[verdict.plugin] = rows if earlier is None else np.union1d(earlier, rows)
+        return found
+
+    def counts(self) -> list[tuple[str, int]]:
+        """(reason, number of nodes), most frequent first. A reason that differs from node to node is counted as
+        one, quoting the node whose name comes first."""
+        if self.pre_filter is not None:
+            return [(reason, len(self._names)) for reason in self.pre_filter.reasons]
+        totals: dict[str, int] = {}
+        for verdict, rows in self._first_refusals():
+            for _, count, reasons in self._reasons(verdict, rows):
+                for reason in reasons:
+                    totals[reason] = totals.get(reason, 0) + count
+        return sorted(totals.items(), key=lambda item: (-item[1], item[0]))
+
+    def rows_with(self, code: Code) -> Rows:
+        """The rows refused with `code`; what preemption may try is `rows_with(Code.UNSCHEDULABLE)`."""
+        if self.pre_filter is not None:
+            return np.arange(len(self._names) if self.pre_filter.code is code else 0)
+        found = [np.zeros(0, dtype=np.int64)]
+        for verdict, rows in self._first_refusals():
+            has_code = np.array([False, *(refusal.code is code for refusal in verdict.refusals)])
+            found.append(rows[has_code[verdict.refused[rows]]])
+        return np.sort(np.concatenate(found))
+
+    @property
+    def plugins(self) -> frozenset[str]:
+        """The plugins that refused the pod or a node: whose events may cure it."""
+        if self.pre_filter is not None:
+            return frozenset(name for name in (self.pre_filter.plugin, *self._narrowing) if name)
+        return frozenset(self.by_plugin()).union(self._narrowing)
+
+    @property
+    def pending_plugins(self) -> frozenset[str]:
+        """Those among `plugins` that said Pending: their events need no backoff."""
+        if self.pre_filter is not None:
+            return self.plugins if self.pre_filter.code is Code.PENDING else frozenset()
+        return frozenset(
+            verdict.plugin
+            for verdict, rows in self._first_refusals()
+            for index, _, _ in self._reasons(verdict, rows)
+            if verdict.refusals[index].code is Code.PENDING
+        )
+
+    def message(self, post_filter: str = "") -> str:
+        """The FailedScheduling text, as kube-scheduler words it."""
+        refused = "" if self.pre_filter is None else self.pre_filter.message
+        return fit_error_message(len(self._names), self.counts(), refused, post_filter)
+
+    def _first_refusals(self) -> Iterator[tuple[Verdict, Rows]]:
+        """(filter, the rows it was the first to refuse), none of them empty."""
+        if self._first is None:
+            first = np.zeros(len(self._names), dtype=np.int16)
+            for number in range(len(self._verdicts), 0, -1):
+                first[self._verdicts[number - 1].refused != 0] = number
+            self._first = first
+        for number, verdict in enumerate(self._verdicts, start=1):
+            rows = np.flatnonzero(self._first == number)
+            if len(rows):
+                yield verdict, rows
+
+    def _reasons(self, verdict: Verdict, rows: Rows) -> Iterator[tuple[int, int, tuple[str, ...]]]:
+        """(index of the refusal, number of rows, its reasons) of the filter over `rows`."""
+        numbers = verdict.refused[rows]
+        for index, count in enumerate(np.bincount(numbers)[1:].tolist()):
+            if count == 0:
+                continue
+            refusal = verdict.refusals[index]
+            if refusal.render is None:
+                yield index, count, refusal.reasons
+            else:
+                row = min(rows[numbers == index + 1].tolist(), key=self._names.__getitem__)
+                quoted = tuple(f"{reason} ({self._names[row]})" for reason in refusal.reasons_at(row))
+                yield index, count, quoted

@@ -1,0 +1,87 @@
+"""One plugin's normalised scores for a decision, rescaling only what changed since the last one like it.
+
+Rule: the scores handed out equal `normalize(raw scores of the feasible rows)`, whatever was kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING
+
+from cachetools import LRUCache
+
+from policyengine.framework.cached_column import Changes, Column, score_columns
+from policyengine.framework.plugin import FeasibleScorePlugin, ScaledScorePlugin, ScorePlugin, Scores
+from policyengine.framework.ranking import Share
+from policyengine.framework.status import Rows
+
+if TYPE_CHECKING:
+    from policyengine.cluster.pod_info import PodInfo
+
+
+@dataclass(slots=True, eq=False)
+class _Normal:
+    """The share that followed from one raw column, seen from one feasible set, at one scale."""
+
+    column: Column
+    feasible: Rows
+    scale: Hashable
+    share: Share
+
+
+class Scorer:
+    """A score plugin with its weight and its columns."""
+
+    def __init__(self, plugin: ScorePlugin, weight: int, size: int) -> None:
+        self.plugin = plugin
+        self.weight = weight
+        self.signature = plugin.signature
+        self._per_feasible_set = plugin if isinstance(plugin, FeasibleScorePlugin) else None
+        self._scaled = plugin if isinstance(plugin, ScaledScorePlugin) else None
+        self._columns = score_columns(plugin, size)
+        self._normal: LRUCache[Hashable, _Normal] = LRUCache(size)
+        self._numbers = count(1)
+
+    def share(self, signature: Hashable, pod: PodInfo, changes: Changes, feasible: Rows) -> Share | None:
+        """The normalised scores of the feasible rows, never none of them; None when the plugin is skipped."""
+        if self._per_feasible_set is not None:
+            return self._computed(self._per_feasible_set, pod, changes, feasible)
+        column = self._columns.column(signature, pod, changes)
+        if not column.status.is_success:
+            return None
+        if self._scaled is not None:
+            return self._rescaled(self._scaled, signature, column, feasible)
+        raw = column.values if len(feasible) == changes.n else column.values[feasible]
+        return Share(self.plugin.name, self.weight, self.plugin.normalize(column.state, raw), False)
+
+    def _computed(self, plugin: FeasibleScorePlugin, pod: PodInfo, changes: Changes, feasible: Rows) -> Share | None:
+        status, state = plugin.pre_score_feasible(pod, changes.snapshot, feasible)
+        if not status.is_success:
+            return None
+        raw = plugin.score(state, changes.snapshot, feasible)
+        return Share(plugin.name, self.weight, plugin.normalize(state, raw), False)
+
+    def _rescaled(self, plugin: ScaledScorePlugin, signature: Hashable, column: Column, feasible: Rows) -> Share:
+        known = self._normal.get(signature)
+        if known is not None and known.column is column and (known.feasible is feasible or plugin.pointwise):
+            return known.share
+        raw, scale = column.values, None
+        if not plugin.pointwise:
+            scale = plugin.scale(column.state, raw if len(feasible) == len(raw) else raw[feasible])
+        if known is None or known.scale != scale:
+            share = self._share(plugin.rescale(column.state, scale, raw))
+        elif known.column is column:
+            share = known.share
+        elif column.based_on == known.column.version:
+            scores = known.share.scores.copy()
+            scores[column.patched] = plugin.rescale(column.state, scale, raw[column.patched])
+            share = self._share(scores, known.share.number, column.patched)
+        else:
+            share = self._share(plugin.rescale(column.state, scale, raw))
+        self._normal[signature] = _Normal(column, feasible, scale, share)
+        return share
+
+    def _share(self, scores: Scores, based_on: int = 0, patched: Rows | None = None) -> Share:
+        return Share(self.plugin.name, self.weight, scores, True, next(self._numbers), based_on, patched)

@@ -1,0 +1,102 @@
+"""A profile: the plugins and rules that decide for one scheduler name, in the order in which they are asked.
+
+Immutable. The compiler makes one from a policy, `plugins.registry.default_profile` makes kube-scheduler's own;
+the core, `explain`, the simulator and the extender all run whatever profile they are given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
+
+from policyengine.framework.events import ClusterEventWithHint
+from policyengine.framework.plugin import FilterPlugin, Plugin, PreEnqueuePlugin, ScorePlugin
+
+if TYPE_CHECKING:
+    from policyengine.cluster.pod_info import PodInfo
+
+QueueKey = Callable[["PodInfo", float], tuple[Any, ...]]
+"""(pod, time in epoch seconds at which it entered the queue) -> a key; the smallest is popped first."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSettings:
+    """The queue's times, in seconds; kube-scheduler's defaults."""
+
+    initial_backoff: float = 1.0
+    max_backoff: float = 10.0
+    """0 switches backoff off."""
+    flush_after: float = 300.0
+
+
+class GangRule(Protocol):
+    """Which pods belong together, how many of them it takes, and how long a part may wait for the rest."""
+
+    @property
+    def name(self) -> str:
+        """The rule's name, as it appears in refusals."""
+
+    def key(self, pod: PodInfo) -> str | None:
+        """The gang the pod is a member of; None when it is a member of none."""
+
+    def minimum(self, pod: PodInfo) -> int:
+        """How many members this pod asks for; the largest value among the members counts."""
+
+    def timeout(self, pod: PodInfo) -> float:
+        """Seconds a partial reservation may last; the shortest value among the members counts."""
+
+
+def by_priority(pod: PodInfo, queued_at: float) -> tuple[Any, ...]:
+    """kube-scheduler's order (PrioritySort), made total: priority descending, longest queued first, UID."""
+    return (-pod.priority, queued_at, pod.uid)
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Everything that decides about the pods of one scheduler name."""
+
+    name: str
+    """The policy's name."""
+    scheduler_name: str
+    policy_hash: str
+    """SHA-256 of the canonical policy text with imports and parameters, in hex."""
+    share: int = 1
+    """Turns taken at serving the queues, relative to the other profiles."""
+    pre_enqueue: tuple[PreEnqueuePlugin, ...] = ()
+    filters: tuple[FilterPlugin, ...] = ()
+    scores: tuple[tuple[ScorePlugin, int], ...] = ()
+    """(plugin, weight); the weighted scores add up to a node's total."""
+    post_filters: tuple[Plugin, ...] = ()
+    reserve: tuple[Plugin, ...] = ()
+    permit: tuple[Plugin, ...] = ()
+    pre_bind: tuple[Plugin, ...] = ()
+    bind: tuple[Plugin, ...] = ()
+    post_bind: tuple[Plugin, ...] = ()
+    gangs: tuple[GangRule, ...] = ()
+    """The first whose `key` is not None applies to a pod."""
+    queue_key: QueueKey = by_priority
+    queue: QueueSettings = field(default_factory=QueueSettings)
+
+    def plugins(self) -> Iterator[Plugin]:
+        """Every plugin of the profile; one that serves several extension points comes several times."""
+        yield from self.pre_enqueue
+        yield from self.filters
+        yield from (plugin for plugin, _ in self.scores)
+        for group in (self.post_filters, self.reserve, self.permit, self.pre_bind, self.bind, self.post_bind):
+            yield from group
+
+    def events_of(self, plugin_name: str) -> Sequence[ClusterEventWithHint]:
+        """The changes that can turn a rejection by the plugin; empty for a name the profile does not know."""
+        return self._events.get(plugin_name, ())
+
+    @cached_property
+    def _events(self) -> dict[str, tuple[ClusterEventWithHint, ...]]:
+        events: dict[str, tuple[ClusterEventWithHint, ...]] = {}
+        seen: set[int] = set()
+        for plugin in self.plugins():
+            if id(plugin) not in seen:
+                seen.add(id(plugin))
+                events[plugin.name] = events.get(plugin.name, ()) + tuple(plugin.events_to_register())
+        return events

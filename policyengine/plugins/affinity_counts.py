@@ -1,0 +1,137 @@
+"""How pods that stand somewhere bear on one incoming pod, per topology domain, maintained row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyengine.cluster.pod_info import PodInfo
+from policyengine.framework.status import Rows
+from policyengine.plugins.affinity_term import Term, Terms
+from policyengine.plugins.domain_counts import DomainCounts
+from policyengine.plugins.pod_index import PodIndex, PodKind
+
+if TYPE_CHECKING:
+    from policyengine.cluster.columns import NodeTable
+    from policyengine.cluster.snapshot import Snapshot
+
+Effect = tuple[tuple[str, int, int], ...]
+"""(topology key, number of matches, weight): what one standing pod of a kind does to its domains."""
+EffectOf = Callable[[PodKind], Effect]
+
+_NO_LABELS: Final[Mapping[str, str]] = {}
+_MEMO: Final = 4096
+
+
+class Incoming:
+    """The pod to be placed, as terms of others see it, and the namespaces as its own terms see them."""
+
+    __slots__ = ("_labels", "_namespace", "_namespace_labels", "_namespaces", "terms")
+
+    def __init__(self, pod: PodInfo, terms: Terms, snapshot: Snapshot) -> None:
+        self.terms = terms
+        self._namespace = pod.namespace
+        self._labels = pod.labels
+        self._namespaces = snapshot.namespaces
+        self._namespace_labels = _labels_of(snapshot, pod.namespace) or _NO_LABELS
+
+    def is_meant_by(self, term: Term) -> bool:
+        """Whether a standing pod's term means this pod. An unknown namespace counts as one without labels."""
+        return term.matches(self._namespace, self._namespace_labels, self._labels)
+
+    def means(self, term: Term, kind: PodKind) -> bool:
+        """Whether one of its own terms means pods of the kind. A namespace selector finds only known namespaces."""
+        if kind.namespace in term.namespaces or term.namespace_selector.empty:
+            return term.selector.matches(kind.labels)
+        namespace = self._namespaces.get(kind.namespace)
+        if namespace is None:
+            return False
+        return term.matches(kind.namespace, namespace.metadata.labels, kind.labels)
+
+    def means_all(self, terms: Iterable[Term], kind: PodKind) -> bool:
+        """Whether all of the terms mean the kind."""
+        return all(self.means(term, kind) for term in terms)
+
+    def means_itself(self, terms: Iterable[Term]) -> bool:
+        """Whether all of its own terms mean the pod itself, as kube-scheduler asks for the first of a series."""
+        return all(self._means_itself(term) for term in terms)
+
+    def _means_itself(self, term: Term) -> bool:
+        known = self._namespace in self._namespaces or term.namespace_selector.empty
+        if self._namespace not in term.namespaces and not known:
+            return False
+        return self.is_meant_by(term)
+
+
+def _labels_of(snapshot: Snapshot, namespace: str) -> Mapping[str, str] | None:
+    found = snapshot.namespaces.get(namespace)
+    return None if found is None else found.metadata.labels
+
+
+class AffinityCounts:
+    """Per topology key the sums of the effects of standing pods. Keys come as pods with terms on them do."""
+
+    __slots__ = ("_all_kinds", "_effect_of", "_known", "by_key")
+
+    def __init__(self, effect_of: EffectOf, keys: Iterable[str], all_kinds: bool) -> None:
+        """`all_kinds`: whether pods without affinity of their own have an effect too."""
+        self.by_key: dict[str, DomainCounts] = {key: DomainCounts(key) for key in keys}
+        """`sums` of weights; `members` counts the nodes with at least one match."""
+        self._effect_of = effect_of
+        self._all_kinds = all_kinds
+        self._known: dict[PodKind, Effect] = {}
+
+    def update(self, nodes: NodeTable, index: PodIndex, rows: Rows) -> bool:
+        """Count `rows` as they are now; whether a sum or a number of matches changed anywhere."""
+        changed = False
+        if not self.by_key and not index.with_affinity:
+            return False
+        for key in self._new_keys(index, rows, nodes.n):
+            self.by_key[key] = DomainCounts(key)
+            changed |= self._update_key(key, nodes, index, np.arange(nodes.n))
+        for key in self.by_key:
+            changed |= self._update_key(key, nodes, index, rows)
+        return changed
+
+    def _update_key(self, key: str, nodes: NodeTable, index: PodIndex, rows: Rows) -> bool:
+        among = None if self._all_kinds else index.with_affinity.values()
+        matches = index.weights(lambda kind: self._part(kind, key, 1), rows, among)
+        weights = index.weights(lambda kind: self._part(kind, key, 2), rows, among)
+        counts = self.by_key[key]
+        before = counts.sums.copy(), counts.members.copy()
+        counts.update(nodes, rows, weights, matches > 0)
+        after = counts.sums, counts.members
+        return not all(np.array_equal(old, new) for old, new in zip(before, after, strict=True))
+
+    def _new_keys(self, index: PodIndex, rows: Rows, n: int) -> set[str]:
+        """Topology keys of effects on these rows that were not met before."""
+        if not index.with_affinity:
+            return set()
+        if len(rows) == n:
+            kinds = set(index.with_affinity.values())
+        else:
+            kinds = {kind for row in rows.tolist() for kind, _ in index.on_row(row) if kind.terms.any}
+        return {key for kind in kinds for key, _, _ in self._effect(kind)} - self.by_key.keys()
+
+    def _part(self, kind: PodKind, key: str, place: int) -> int:
+        return sum(int(effect[place]) for effect in self._effect(kind) if effect[0] == key)
+
+    def _effect(self, kind: PodKind) -> Effect:
+        known = self._known.get(kind)
+        if known is None:
+            if len(self._known) >= _MEMO:
+                self._known.clear()
+            known = self._known[kind] = self._effect_of(kind)
+        return known
+
+    @property
+    def any_match(self) -> bool:
+        """Whether anything matched on any node that has the topology key."""
+        return any(bool(counts.members.any()) for counts in self.by_key.values())
+
+    def tables(self) -> dict[str, NDArray[np.bool_]]:
+        """Per key, which domains hold a match: `bool[values + 1]`, the last entry, False, for nodes without it."""
+        return {key: np.append(counts.members > 0, False) for key, counts in self.by_key.items()}

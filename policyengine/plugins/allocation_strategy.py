@@ -1,0 +1,233 @@
+"""How full nodes should be: the scoring strategies of NodeResourcesFit.
+
+Per resource of weight w, over the nodes' allocatable a and what would be requested r with the pod on it:
+LeastAllocated 100·(a - r)/a, MostAllocated 100·min(r, a)/a, RequestedToCapacityRatio a broken line over 100·r/a.
+All in integers; resources a node does not offer are left out of its weighted mean.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyengine.framework.plugin import MAX_NODE_SCORE, Scores
+from policyengine.framework.rows import at
+from policyengine.framework.status import Rows
+from policyengine.plugins.resource_amounts import (
+    DEFAULT_RESOURCES,
+    RESOURCES_SCHEMA,
+    Amounts,
+    WeightedResource,
+    allocated,
+    counts,
+    percent,
+    read_resources,
+)
+
+if TYPE_CHECKING:
+    from policyengine.cluster.columns import NodeTable
+
+FEW: Final = 8
+"""Up to so many rows are scored one by one: calling numpy costs more than the arithmetic."""
+MAX_SHAPE_SCORE: Final = 10
+"""Scores of a shape run from 0 to 10."""
+
+SHAPE_SCHEMA: Final[Mapping[str, object]] = {
+    "type": "array",
+    "minItems": 1,
+    "items": {
+        "type": "object",
+        "properties": {
+            "utilization": {"type": "integer", "minimum": 0, "maximum": 100},
+            "score": {"type": "integer", "minimum": 0, "maximum": MAX_SHAPE_SCORE},
+        },
+        "additionalProperties": False,
+    },
+}
+
+STRATEGY_SCHEMA: Final[Mapping[str, object]] = {
+    "type": "object",
+    "properties": {
+        "type": {"enum": ["LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"]},
+        "resources": RESOURCES_SCHEMA,
+        "requestedToCapacityRatio": {
+            "type": "object",
+            "properties": {"shape": SHAPE_SCHEMA},
+            "required": ["shape"],
+            "additionalProperties": False,
+        },
+    },
+    "additionalProperties": False,
+}
+
+
+class AllocationStrategy(ABC):
+    """A weighted mean over resources."""
+
+    def __init__(self, resources: Sequence[WeightedResource]) -> None:
+        self.resources = tuple(resources)
+
+    def score(self, nodes: NodeTable, requests: Sequence[int], rows: Rows) -> Scores:
+        """`int64[rows]`, 0..100. `requests` is aligned with `resources`."""
+        asked = [
+            (resource, request)
+            for resource, request in zip(self.resources, requests, strict=True)
+            if counts(resource.name, request)
+        ]
+        capacities = [at(nodes.allocatable(resource.name), rows) for resource, _ in asked]
+        requested = [
+            allocated(nodes, resource.name, rows, with_defaults=True) + np.int64(request) for resource, request in asked
+        ]
+        weights = [resource.weight for resource, _ in asked]
+        if not asked:
+            return np.zeros(len(rows), dtype=np.int64)
+        if len(rows) <= FEW:
+            columns = zip(*(column.tolist() for column in (*requested, *capacities)), strict=True)
+            half = len(asked)
+            each = [self._node_score(row[:half], row[half:], weights) for row in columns]
+            return np.array(each, dtype=np.int64)
+        return self._column_score(requested, capacities, weights)
+
+    def _column_score(
+        self, requested: Sequence[Amounts], capacities: Sequence[Amounts], weights: Sequence[int]
+    ) -> Scores:
+        total: Amounts | None = None
+        shares: Amounts | int = 0
+        for taken, capacity, weight in zip(requested, capacities, weights, strict=True):
+            share: Amounts | int = weight
+            if len(capacity) and capacity.min() > 0:
+                points = self._points(taken, capacity)
+            else:
+                offered = capacity > 0
+                points = np.where(offered, self._points(taken, np.maximum(capacity, 1)), 0)
+                share = offered * np.int64(weight)
+            if self.zero_counts_not:
+                share = (points > 0) * np.int64(1) * share
+            mine = points if weight == 1 else points * weight
+            total = mine if total is None else total + mine
+            shares = shares + share
+        assert total is not None
+        return self._mean(total, shares)
+
+    def _node_score(self, requested: Sequence[int], capacities: Sequence[int], weights: Sequence[int]) -> int:
+        """The same for one node, in Python's integers: for a patch of few rows the faster way."""
+        total = shares = 0
+        for taken, capacity, weight in zip(requested, capacities, weights, strict=True):
+            if capacity > 0:
+                points = self._node_points(taken, capacity)
+                if points > 0 or not self.zero_counts_not:
+                    total += points * weight
+                    shares += weight
+        return self._node_mean(total, shares) if shares else 0
+
+    zero_counts_not = False
+    """Whether a resource that scores 0 is left out of the mean."""
+
+    @abstractmethod
+    def _points(self, requested: Amounts, capacity: Amounts) -> Amounts:
+        """0..100 for one resource; `capacity` is above 0."""
+
+    @abstractmethod
+    def _node_points(self, requested: int, capacity: int) -> int:
+        """The same for one node."""
+
+    def _mean(self, total: Amounts, weights: Amounts | int) -> Scores:
+        if isinstance(weights, int):
+            return total // weights
+        return total // np.maximum(weights, 1)
+
+    def _node_mean(self, total: int, weights: int) -> int:
+        return total // weights
+
+
+class LeastAllocated(AllocationStrategy):
+    """Spread out: the emptier the better."""
+
+    def _points(self, requested: Amounts, capacity: Amounts) -> Amounts:
+        return percent(np.maximum(capacity - requested, 0), capacity)
+
+    def _node_points(self, requested: int, capacity: int) -> int:
+        return max(capacity - requested, 0) * MAX_NODE_SCORE // capacity
+
+
+class MostAllocated(AllocationStrategy):
+    """Pack: the fuller the better."""
+
+    def _points(self, requested: Amounts, capacity: Amounts) -> Amounts:
+        return percent(np.minimum(requested, capacity), capacity)
+
+    def _node_points(self, requested: int, capacity: int) -> int:
+        return min(requested, capacity) * MAX_NODE_SCORE // capacity
+
+
+class RequestedToCapacityRatio(AllocationStrategy):
+    """A broken line over the utilisation in percent. Resources that score 0 do not count in the mean."""
+
+    zero_counts_not = True
+
+    def __init__(self, resources: Sequence[WeightedResource], shape: Sequence[tuple[int, int]]) -> None:
+        """`shape`: (utilization 0..100, score 0..10), utilisations ascending."""
+        super().__init__(resources)
+        scaled = [(at_, score * (MAX_NODE_SCORE // MAX_SHAPE_SCORE)) for at_, score in shape]
+        self._line = [_on_line(scaled, utilization) for utilization in range(MAX_NODE_SCORE + 1)]
+        self._line_column: NDArray[np.int64] = np.array(self._line, dtype=np.int64)
+
+    def _points(self, requested: Amounts, capacity: Amounts) -> Amounts:
+        return self._line_column[percent(np.minimum(requested, capacity), capacity)]
+
+    def _node_points(self, requested: int, capacity: int) -> int:
+        return self._line[min(requested, capacity) * MAX_NODE_SCORE // capacity]
+
+    def _mean(self, total: Amounts, weights: Amounts | int) -> Scores:
+        # Go rounds half away from zero; in integers, for what is never negative:
+        safe = np.maximum(weights, 1)
+        mean: Scores = (2 * total + safe) // (2 * safe)
+        return mean
+
+    def _node_mean(self, total: int, weights: int) -> int:
+        return (2 * total + weights) // (2 * weights)
+
+
+def _on_line(points: Sequence[tuple[int, int]], utilization: int) -> int:
+    """The line's value, divided towards zero as Go does."""
+    for index, (end, score) in enumerate(points):
+        if utilization <= end:
+            if index == 0:
+                return score
+            start, before = points[index - 1]
+            rise = (score - before) * (utilization - start)
+            step = abs(rise) // (end - start)
+            return before + (step if rise >= 0 else -step)
+    return points[-1][1]
+
+
+def read_strategy(scoring: Mapping[str, Any] | None, short: str | None) -> AllocationStrategy:
+    """The strategy of NodeResourcesFitArgs (`scoringStrategy`), or the one named by `short`; LeastAllocated over
+    cpu and memory by default. ValueError when malformed."""
+    scoring = scoring or {}
+    if scoring and short is not None and scoring.get("type", short) != short:
+        raise ValueError("NodeResourcesFit: `strategy` and `scoringStrategy.type` differ; write one of them")
+    kind = scoring.get("type") or short or "LeastAllocated"
+    resources = read_resources(scoring.get("resources")) if scoring else DEFAULT_RESOURCES
+    if kind == "LeastAllocated":
+        return LeastAllocated(resources)
+    if kind == "MostAllocated":
+        return MostAllocated(resources)
+    if kind == "RequestedToCapacityRatio":
+        return RequestedToCapacityRatio(resources, _read_shape(scoring))
+    raise ValueError(f"NodeResourcesFit: `{kind}` is not a scoring strategy")
+
+
+def _read_shape(scoring: Mapping[str, Any]) -> list[tuple[int, int]]:
+    ratio = scoring.get("requestedToCapacityRatio") or {}
+    shape = [(int(point.get("utilization", 0)), int(point.get("score", 0))) for point in ratio.get("shape") or ()]
+    if not shape:
+        raise ValueError("NodeResourcesFit: RequestedToCapacityRatio needs `requestedToCapacityRatio.shape`")
+    if any(after[0] <= before[0] for before, after in pairwise(shape)):
+        raise ValueError("NodeResourcesFit: utilizations of a shape must ascend")
+    return shape

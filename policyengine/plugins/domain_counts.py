@@ -1,0 +1,69 @@
+"""Sums over topology domains, maintained row by row: what spreading and inter-pod affinity count with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyengine.framework.status import Rows
+
+if TYPE_CHECKING:
+    from policyengine.cluster.columns import NodeTable
+
+Int64 = NDArray[np.int64]
+T = TypeVar("T", bound=np.generic)
+
+
+class DomainCounts:
+    """For each value of a topology key: how many counted nodes have it, and the sum of their weights.
+
+    `sums` and `members` are `int64[values]`, indexed by the ids of `nodes.label_values(key)`. A row without the
+    label, or not eligible, counts nowhere. `update` is exact: what a row was counted as is remembered.
+    """
+
+    __slots__ = ("_eligible", "_ids", "_weights", "key", "members", "sums")
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        self.sums: Int64 = np.zeros(0, dtype=np.int64)
+        self.members: Int64 = np.zeros(0, dtype=np.int64)
+        self._ids: NDArray[np.int32] = np.zeros(0, dtype=np.int32)
+        self._weights: Int64 = np.zeros(0, dtype=np.int64)
+        self._eligible: NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
+
+    def update(self, nodes: NodeTable, rows: Rows, weights: Int64, eligible: NDArray[np.bool_]) -> None:
+        """Count `rows` as they are now; rows that have gone from the end of the table are counted out.
+
+        `weights` and `eligible` are aligned with `rows`, which must hold every row that is new.
+        """
+        before, now = len(self._ids), nodes.n
+        known = rows[rows < before]
+        self._count(known if now >= before else np.union1d(known, np.arange(now, before)), -1)
+        if now != before:
+            self._ids = _resized(self._ids, now)
+            self._weights = _resized(self._weights, now)
+            self._eligible = _resized(self._eligible, now)
+        values = len(nodes.label_values(self.key))
+        if values > len(self.sums):
+            self.sums = _resized(self.sums, values)
+            self.members = _resized(self.members, values)
+        ids = nodes.label_ids(self.key)[rows]
+        self._ids[rows] = ids
+        self._weights[rows] = weights
+        self._eligible[rows] = eligible & (ids >= 0)
+        self._count(rows, 1)
+
+    def _count(self, rows: Rows, sign: int) -> None:
+        counted = rows[self._eligible[rows]]
+        ids = self._ids[counted]
+        np.add.at(self.sums, ids, self._weights[counted] * sign)
+        np.add.at(self.members, ids, sign)
+
+
+def _resized(column: NDArray[T], size: int) -> NDArray[T]:
+    larger = np.zeros(size, dtype=column.dtype)
+    kept = min(size, len(column))
+    larger[:kept] = column[:kept]
+    return larger

@@ -1,0 +1,108 @@
+"""ImageLocality: nodes that have the pod's images already.
+
+Σ size · (nodes having the image / all nodes), each term truncated; clamped to [23 MiB, 1000 MiB · containers] and
+mapped linearly to 0..100. Init containers and image volumes count; volumes do not raise the upper bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyengine.cluster.pod_info import PodInfo
+from policyengine.framework.events import ClusterEventWithHint
+from policyengine.framework.plugin import MAX_NODE_SCORE, Reads, Scores
+from policyengine.framework.status import SUCCESS, Rows, State, Status
+
+if TYPE_CHECKING:
+    from policyengine.cluster.snapshot import Snapshot
+
+NAME: Final = "ImageLocality"
+_MIB: Final = 1024 * 1024
+MIN_THRESHOLD: Final = 23 * _MIB
+MAX_CONTAINER_THRESHOLD: Final = 1000 * _MIB
+
+
+class _Wanted:
+    """The pod's images, and how many nodes have each: all rows change with that share."""
+
+    __slots__ = ("containers", "images", "spread")
+
+    def __init__(self, images: tuple[str, ...], containers: int) -> None:
+        self.images = images
+        self.containers = containers
+        self.spread: tuple[int, tuple[int, ...]] = (0, ())
+
+    def look(self, snapshot: Snapshot) -> bool:
+        """Count again; whether anything is different now."""
+        nodes = snapshot.nodes
+        counts = tuple(nodes.image_node_count(image) for image in self.images)
+        spread = (nodes.n if any(counts) else 0, counts)
+        changed = spread != self.spread
+        self.spread = spread
+        return changed
+
+
+class ImageLocality:
+    """Reads the pod's images, and those of all nodes."""
+
+    name = NAME
+    reads = Reads.NODE
+    pointwise = True
+
+    def signature(self, pod: PodInfo) -> Hashable:
+        """The images, and the number of containers."""
+        return pod.shape.images, _containers(pod)
+
+    def pre_score(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, State]:
+        """Never skipped."""
+        wanted = _Wanted(pod.shape.images, _containers(pod))
+        wanted.look(snapshot)
+        return SUCCESS, wanted
+
+    def touched(self, state: State, snapshot: Snapshot, changed: Rows) -> Rows | None:
+        """All rows where the share of nodes having an image changed, else those whose node changed."""
+        wanted: _Wanted = state
+        if wanted.look(snapshot):
+            return None
+        return changed if any(wanted.spread[1]) else changed[:0]
+
+    def standing(self, state: State) -> Status:
+        """Never skipped."""
+        return SUCCESS
+
+    def score(self, state: State, snapshot: Snapshot, rows: Rows) -> NDArray[np.generic]:
+        """0..100."""
+        wanted: _Wanted = state
+        nodes, counts = wanted.spread
+        total = np.zeros(len(rows), dtype=np.int64)
+        for image, count in zip(wanted.images, counts, strict=True):
+            if count:
+                sizes = snapshot.nodes.image_sizes(image)[rows]
+                total += (sizes * (count / nodes)).astype(np.int64)
+        highest = MAX_CONTAINER_THRESHOLD * wanted.containers
+        sums = np.clip(total, MIN_THRESHOLD, max(highest, MIN_THRESHOLD + 1))
+        return MAX_NODE_SCORE * (sums - MIN_THRESHOLD) // max(highest - MIN_THRESHOLD, 1)
+
+    def scale(self, state: State, scores: NDArray[np.generic]) -> Hashable:
+        """Nothing: the score stands by itself."""
+        return None
+
+    def rescale(self, state: State, scale: Any, scores: NDArray[np.generic]) -> Scores:
+        """As it is."""
+        return scores.astype(np.int64, copy=False)
+
+    def normalize(self, state: State, scores: NDArray[np.generic]) -> Scores:
+        """As it is."""
+        return scores.astype(np.int64, copy=False)
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        """It never rejects."""
+        return ()
+
+
+def _containers(pod: PodInfo) -> int:
+    return len(pod.shape.spec.containers) + len(pod.shape.spec.init_containers)

@@ -1,0 +1,223 @@
+"""InterPodAffinity: near to some pods, away from others, within a topology domain; and what they say of the pod.
+
+Filter: all required affinity terms (the first pod of a series that means itself is let in), required anti-affinity,
+then the required anti-affinity of standing pods.
+Score: Σ ± weights of preferred terms, those of standing pods too, their required affinity counting
+`hardPodAffinityWeight`; 100·(s - min)/(max - min).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyengine.cluster.pod_info import PodInfo
+from policyengine.framework.events import ClusterEventWithHint
+from policyengine.framework.plugin import MAX_NODE_SCORE, Reads, Scores
+from policyengine.framework.rows import at
+from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
+from policyengine.plugins.affinity_counts import AffinityCounts, Effect, Incoming
+from policyengine.plugins.affinity_hints import affinity_events
+from policyengine.plugins.affinity_term import terms_of
+from policyengine.plugins.pod_index import PodKind, pod_index
+
+if TYPE_CHECKING:
+    from policyengine.cluster.columns import NodeTable
+    from policyengine.cluster.snapshot import Snapshot
+
+NAME: Final = "InterPodAffinity"
+_AFFINITY, _ANTI_AFFINITY, _EXISTING = 1, 2, 3
+_REFUSALS: Final = (
+    Refusal(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, ("node(s) didn't match pod affinity rules",)),
+    Refusal(Code.UNSCHEDULABLE, ("node(s) didn't match pod anti-affinity rules",)),
+    Refusal(Code.UNSCHEDULABLE, ("node(s) didn't satisfy existing pods anti-affinity rules",)),
+)
+
+ARGUMENTS: Final[Mapping[str, object]] = {
+    "type": "object",
+    "properties": {
+        "hardPodAffinityWeight": {"type": "integer", "minimum": 0, "maximum": 100},
+        "ignorePreferredTermsOfExistingPods": {"type": "boolean"},
+    },
+    "additionalProperties": False,
+}
+
+_Tables = dict[str, NDArray[np.bool_]]
+
+
+class _FilterState:
+    """Three counts, and which domains they make forbidden or wanted."""
+
+    __slots__ = ("_counts", "anti_affinity", "existing", "first_of_series", "incoming", "near")
+
+    def __init__(self, incoming: Incoming) -> None:
+        self.incoming = incoming
+        terms = incoming.terms
+
+        def near(kind: PodKind) -> Effect:
+            meant = bool(terms.affinity) and incoming.means_all(terms.affinity, kind)
+            return tuple((term.key, 1, 1) for term in terms.affinity) if meant else ()
+
+        def away(kind: PodKind) -> Effect:
+            return tuple((term.key, 1, 1) for term in terms.anti_affinity if incoming.means(term, kind))
+
+        def existing(kind: PodKind) -> Effect:
+            return tuple((term.key, 1, 1) for term in kind.terms.anti_affinity if incoming.is_meant_by(term))
+
+        self._counts = (
+            AffinityCounts(near, {term.key for term in terms.affinity}, all_kinds=True),
+            AffinityCounts(away, {term.key for term in terms.anti_affinity}, all_kinds=True),
+            AffinityCounts(existing, (), all_kinds=False),
+        )
+        self.near: _Tables = {}
+        self.anti_affinity: _Tables = {}
+        self.existing: _Tables = {}
+        self.first_of_series = False
+
+    def update(self, nodes: NodeTable, rows: Rows) -> bool:
+        """Count `rows` as they are now; whether a domain's verdict changed."""
+        index = pod_index(nodes)
+        if self.silent and not index.with_affinity:
+            return False
+        changed = False
+        for counts in self._counts:
+            changed |= counts.update(nodes, index, rows)
+        if not changed:
+            return False
+        before = (self.near, self.anti_affinity, self.existing, self.first_of_series)
+        self.judge()
+        after = (self.near, self.anti_affinity, self.existing, self.first_of_series)
+        return before[3] != after[3] or not all(map(_same, before[:3], after[:3]))
+
+    @property
+    def silent(self) -> bool:
+        """Whether the pod has no terms and none of a standing pod was ever met that means it."""
+        return not any(counts.by_key for counts in self._counts)
+
+    def judge(self) -> None:
+        """Judge the domains by the counts."""
+        near, away, existing = self._counts
+        self.near, self.anti_affinity, self.existing = near.tables(), away.tables(), existing.tables()
+        terms = self.incoming.terms.affinity
+        self.first_of_series = bool(terms) and not near.any_match and self.incoming.means_itself(terms)
+
+
+class _ScoreState:
+    """The summed preferences."""
+
+    __slots__ = ("counts",)
+
+    def __init__(self, incoming: Incoming, hard_weight: int) -> None:
+        own = incoming.terms.preferred
+
+        def effect(kind: PodKind) -> Effect:
+            mine = [(one.term.key, 1, one.weight) for one in own if incoming.means(one.term, kind)]
+            theirs = [(one.term.key, 1, one.weight) for one in kind.terms.preferred if incoming.is_meant_by(one.term)]
+            required = kind.terms.affinity if hard_weight else ()
+            hard = [(term.key, 1, hard_weight) for term in required if incoming.is_meant_by(term)]
+            return (*mine, *theirs, *hard)
+
+        self.counts = AffinityCounts(effect, {one.term.key for one in own}, all_kinds=bool(own))
+
+
+class InterPodAffinity:
+    """Reads terms, labels and namespace of the pod, and labels, namespaces and terms of standing pods."""
+
+    name = NAME
+    reads = Reads.NODE | Reads.PODS
+    kinds = ("Namespace",)
+    pointwise = False
+
+    def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
+        """InterPodAffinityArgs."""
+        arguments = arguments or {}
+        self._hard_weight = int(arguments.get("hardPodAffinityWeight", 1))
+        self._own_terms_only = bool(arguments.get("ignorePreferredTermsOfExistingPods", False))
+
+    def signature(self, pod: PodInfo) -> Hashable:
+        """Namespace, labels and terms."""
+        return pod.namespace, tuple(pod.labels.items()), terms_of(pod)
+
+    def pre_filter(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, State]:
+        """Counts what stands. A malformed selector refuses the pod."""
+        terms = terms_of(pod)
+        if terms.problem is not None:
+            return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (terms.problem,)), None
+        state = _FilterState(Incoming(pod, terms, snapshot))
+        state.update(snapshot.nodes, np.arange(snapshot.nodes.n))
+        state.judge()
+        return SUCCESS, state
+
+    def filter(self, state: State, snapshot: Snapshot, rows: Rows) -> Verdicts:
+        """Affinity first, then anti-affinity, then what standing pods refuse."""
+        affinity: _FilterState = state
+        nodes = snapshot.nodes
+        refused = np.zeros(len(rows), dtype=np.int16)
+        for number, tables in ((_EXISTING, affinity.existing), (_ANTI_AFFINITY, affinity.anti_affinity)):
+            for key, table in tables.items():
+                refused[table[at(nodes.label_ids(key), rows)]] = number
+        for term in affinity.incoming.terms.affinity:
+            ids = at(nodes.label_ids(term.key), rows)
+            met = ids >= 0 if affinity.first_of_series else affinity.near[term.key][ids]
+            refused[~met] = _AFFINITY
+        return Verdicts(refused, _REFUSALS)
+
+    def pre_score(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, State]:
+        """Skipped where no term of either side matches."""
+        terms = terms_of(pod)
+        if terms.problem is not None or (self._own_terms_only and not terms.preferred):
+            return SKIP, None
+        state = _ScoreState(Incoming(pod, terms, snapshot), self._hard_weight)
+        state.counts.update(snapshot.nodes, pod_index(snapshot.nodes), np.arange(snapshot.nodes.n))
+        return self.standing(state), state
+
+    def score(self, state: State, snapshot: Snapshot, rows: Rows) -> NDArray[np.generic]:
+        """The sums of the node's domains."""
+        preferences: _ScoreState = state
+        total = np.zeros(len(rows), dtype=np.int64)
+        for key, counts in preferences.counts.by_key.items():
+            total += np.append(counts.sums, 0)[at(snapshot.nodes.label_ids(key), rows)]
+        return total
+
+    def scale(self, state: State, scores: NDArray[np.generic]) -> Hashable:
+        """The smallest and the largest sum."""
+        raw: NDArray[np.int64] = scores.astype(np.int64, copy=False)
+        return int(raw.min()), int(raw.max())
+
+    def rescale(self, state: State, scale: Any, scores: NDArray[np.generic]) -> Scores:
+        """Linear between the two, truncated; 0 for all where they are equal."""
+        least, most = scale
+        raw: NDArray[np.int64] = scores.astype(np.int64, copy=False)
+        if most == least:
+            return np.zeros(len(raw), dtype=np.int64)
+        share: Scores = (MAX_NODE_SCORE * ((raw - least) / float(most - least))).astype(np.int64)
+        return share
+
+    def normalize(self, state: State, scores: NDArray[np.generic]) -> Scores:
+        """Linear between the smallest and the largest."""
+        return self.rescale(state, self.scale(state, scores), scores)
+
+    def touched(self, state: State, snapshot: Snapshot, changed: Rows) -> Rows | None:
+        """All rows where a domain's verdict, or for scores a domain's sum, changed."""
+        if isinstance(state, _FilterState):
+            if state.update(snapshot.nodes, changed):
+                return None
+            return changed[:0] if state.silent else changed
+        preferences: _ScoreState = state
+        moved = preferences.counts.update(snapshot.nodes, pod_index(snapshot.nodes), changed)
+        return None if moved else changed
+
+    def standing(self, state: State) -> Status:
+        """Scores are skipped as long as nothing matches."""
+        return SKIP if isinstance(state, _ScoreState) and not state.counts.any_match else SUCCESS
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        """Pods that come, go or change labels; nodes that change domains."""
+        return affinity_events()
+
+
+def _same(before: _Tables, after: _Tables) -> bool:
+    return before.keys() == after.keys() and all(np.array_equal(table, after[key]) for key, table in before.items())

@@ -1,0 +1,107 @@
+"""`key operator values` over labels: the requirement that node and pod selectors are made of.
+
+Source: apimachinery's labels.Requirement: which requirements are valid, and when one matches.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
+_NAME: Final = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9]", re.ASCII)
+_SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
+_MAX_INT64: Final = 2**63 - 1
+
+
+class Selecting(Protocol):
+    """A requirement as the API writes it, for nodes or for pods."""
+
+    @property
+    def key(self) -> str:
+        """The label's key."""
+
+    @property
+    def operator(self) -> str:
+        """In, NotIn, Exists, DoesNotExist; for nodes Gt and Lt too."""
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """What the operator compares with."""
+
+
+def integer(text: str) -> int | None:
+    """A decimal int64 as Go's strconv.ParseInt reads it; None when it is none."""
+    if not _INTEGER.fullmatch(text):
+        return None
+    number = int(text)
+    return number if -_MAX_INT64 - 1 <= number <= _MAX_INT64 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """A valid requirement."""
+
+    key: str
+    operator: str
+    values: frozenset[str]
+    bound: int = 0
+    """What Gt and Lt compare with."""
+
+    def holds(self, value: str | None) -> bool:
+        """Whether a label with this value, None when absent, meets the requirement."""
+        match self.operator:
+            case "In":
+                return value is not None and value in self.values
+            case "NotIn":
+                return value is None or value not in self.values
+            case "Exists":
+                return value is not None
+            case "DoesNotExist":
+                return value is None
+        number = None if value is None else integer(value)
+        if number is None:
+            return False
+        return number > self.bound if self.operator == "Gt" else number < self.bound
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Whether the labels meet the requirement."""
+        return self.holds(labels.get(self.key))
+
+
+def requirement(source: Selecting, comparing: bool) -> Requirement | str:
+    """The requirement, or what is wrong with it. `comparing`: whether Gt and Lt are known here."""
+    problem = _problem(source.key, source.operator, source.values, comparing)
+    if problem is not None:
+        return problem
+    bound = integer(source.values[0]) if source.operator in ("Gt", "Lt") else 0
+    return Requirement(source.key, source.operator, frozenset(source.values), bound or 0)
+
+
+def _problem(key: str, operator: str, values: Sequence[str], comparing: bool) -> str | None:
+    if not _is_qualified_name(key):
+        return f"`{key}` is not a label key"
+    if operator in ("In", "NotIn"):
+        if not values:
+            return f"`{key}`: `{operator}` needs at least one value"
+    elif operator in ("Exists", "DoesNotExist"):
+        if values:
+            return f"`{key}`: `{operator}` takes no values"
+    elif operator in ("Gt", "Lt") and comparing:
+        if len(values) != 1 or integer(values[0]) is None:
+            return f"`{key}`: `{operator}` needs exactly one integer"
+    else:
+        return f"`{key}`: `{operator}` is not an operator"
+    for value in values:
+        if value and not _NAME.fullmatch(value):
+            return f"`{key}`: `{value}` is not a label value"
+    return None
+
+
+def _is_qualified_name(key: str) -> bool:
+    prefix, slash, name = key.rpartition("/")
+    if slash and not (len(prefix) <= 253 and _SUBDOMAIN.fullmatch(prefix)):
+        return False
+    return _NAME.fullmatch(name) is not None

@@ -1,0 +1,44 @@
+"""NodeName: a pod whose spec names a node goes there or nowhere."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from policyengine.cluster.pod_info import PodInfo
+from policyengine.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, Resource
+from policyengine.framework.plugin import UNCONCERNED, Reads
+from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
+
+if TYPE_CHECKING:
+    from policyengine.cluster.snapshot import Snapshot
+
+NAME: Final = "NodeName"
+_REFUSALS: Final = (Refusal(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, ("node(s) didn't match the requested node name",)),)
+
+
+class NodeName:
+    """Reads `spec.nodeName` of the pod, and the names of the nodes."""
+
+    name = NAME
+    reads = Reads.NODE
+
+    def signature(self, pod: PodInfo) -> Hashable:
+        """The name asked for; empty for nearly every pod."""
+        return pod.node_name or UNCONCERNED
+
+    def pre_filter(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, State]:
+        """Skipped where no node is named."""
+        wanted = pod.node_name
+        return (SUCCESS, wanted) if wanted else (SKIP, None)
+
+    def filter(self, state: State, snapshot: Snapshot, rows: Rows) -> Verdicts:
+        """Every other node is refused."""
+        wanted: str = state
+        return Verdicts((rows != snapshot.nodes.row_of.get(wanted, -1)).astype(np.int16), _REFUSALS)
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        """A new node may bear the name."""
+        return (ClusterEventWithHint(ClusterEvent(Resource.NODE, ActionType.ADD)),)

@@ -1,0 +1,71 @@
+"""NodePorts: host ports that are taken on a node."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from policyengine.cluster.pod_info import ANY_IP, HostPort, PodInfo
+from policyengine.framework.events import (
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    QueueingHint,
+    Resource,
+)
+from policyengine.framework.plugin import UNCONCERNED, Reads
+from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
+
+if TYPE_CHECKING:
+    from policyengine.cluster.snapshot import Snapshot
+
+NAME: Final = "NodePorts"
+_REFUSALS: Final = (Refusal(Code.UNSCHEDULABLE, ("node(s) didn't have free ports for the requested pod ports",)),)
+
+
+class NodePorts:
+    """Reads the pod's host ports, and those of the pods on each node; 0.0.0.0 collides with every address."""
+
+    name = NAME
+    reads = Reads.PODS
+
+    def signature(self, pod: PodInfo) -> Hashable:
+        """The host ports."""
+        return pod.shape.host_ports or UNCONCERNED
+
+    def pre_filter(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, State]:
+        """Skipped for a pod without host ports."""
+        ports = pod.shape.host_ports
+        return (SUCCESS, ports) if ports else (SKIP, None)
+
+    def filter(self, state: State, snapshot: Snapshot, rows: Rows) -> Verdicts:
+        """Nodes where one of the ports is taken are refused."""
+        ports: tuple[HostPort, ...] = state
+        taken = np.zeros(snapshot.nodes.n, dtype=np.int16)
+        for ip, protocol, port in ports:
+            taken[snapshot.nodes.port_conflicts(ip, protocol, port)] = 1
+        return Verdicts(taken[rows], _REFUSALS)
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        """A pod with such a port gone, or a new node."""
+        return (
+            ClusterEventWithHint(ClusterEvent(Resource.POD, ActionType.DELETE), _port_freed),
+            ClusterEventWithHint(ClusterEvent(Resource.NODE, ActionType.ADD)),
+        )
+
+
+def _port_freed(pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
+    if old is None or not (old.node_name or old.nominated_node_name):
+        return QueueingHint.SKIP
+    freed = _collide(pod.shape.host_ports, old.shape.host_ports)
+    return QueueingHint.QUEUE if freed else QueueingHint.SKIP
+
+
+def _collide(wanted: Iterable[HostPort], taken: Iterable[HostPort]) -> bool:
+    return any(
+        (protocol, port) == (other_protocol, other_port) and (ip == other_ip or ANY_IP in (ip, other_ip))
+        for ip, protocol, port in wanted
+        for other_ip, other_protocol, other_port in taken
+    )

@@ -1,0 +1,175 @@
+"""NodeResourcesBalancedAllocation: a pod should even out how much of each resource of a node is used.
+
+B = trunc(100·(1 - std of the used fractions)); score 50 + (50 + B with the pod - B without it)/2. For two
+resources std is half the difference. Fractions above 1 count as 1; resources the node does not offer are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from math import sqrt
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyengine.cluster.pod_info import PodInfo, PodShape
+from policyengine.framework.events import ClusterEventWithHint
+from policyengine.framework.plugin import MAX_NODE_SCORE, UNCONCERNED, Reads, Scores
+from policyengine.framework.rows import at
+from policyengine.framework.status import SKIP, SUCCESS, Rows, State, Status
+from policyengine.plugins.per_shape import PerShape
+from policyengine.plugins.resource_amounts import (
+    RESOURCES_SCHEMA,
+    Amounts,
+    allocated,
+    counts,
+    read_resources,
+    scored_requests,
+)
+
+if TYPE_CHECKING:
+    from policyengine.cluster.snapshot import Snapshot
+
+NAME: Final = "NodeResourcesBalancedAllocation"
+_HALF: Final = MAX_NODE_SCORE // 2
+FEW: Final = 8
+"""Up to so many rows are scored one by one."""
+
+ARGUMENTS: Final[Mapping[str, object]] = {
+    "type": "object",
+    "properties": {"resources": RESOURCES_SCHEMA},
+    "additionalProperties": False,
+}
+
+Fractions = NDArray[np.float64]
+
+
+class NodeResourcesBalancedAllocation:
+    """Reads what the pod asks for, and allocatable and requested of the nodes, without defaults."""
+
+    name = NAME
+    reads = Reads.NODE | Reads.PODS
+    pointwise = True
+
+    def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
+        """NodeResourcesBalancedAllocationArgs: `resources`; their weights do not matter."""
+        self._resources = read_resources((arguments or {}).get("resources"))
+        self._requests = PerShape(self._requests_of)
+
+    def signature(self, pod: PodInfo) -> Hashable:
+        """What is asked for of the resources that count."""
+        requests = self._requests(pod)
+        return requests if any(requests) else UNCONCERNED
+
+    def pre_score(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, State]:
+        """Skipped for a pod that asks for none of the resources."""
+        requests = self._requests(pod)
+        return (SUCCESS, requests) if any(requests) else (SKIP, None)
+
+    def score(self, state: State, snapshot: Snapshot, rows: Rows) -> NDArray[np.generic]:
+        """50..100: above 75 where the pod evens the node out."""
+        requests: tuple[int, ...] = state
+        capacities: list[Amounts] = []
+        taken: list[Amounts] = []
+        asked: list[int] = []
+        for resource, request in zip(self._resources, requests, strict=True):
+            if counts(resource.name, request):
+                taken.append(allocated(snapshot.nodes, resource.name, rows, with_defaults=False))
+                capacities.append(at(snapshot.nodes.allocatable(resource.name), rows))
+                asked.append(request)
+        if len(rows) <= FEW:
+            return _score_each(taken, capacities, asked)
+        offers = [capacity.astype(np.float64) for capacity in capacities]
+        before = [amounts.astype(np.float64) for amounts in taken]
+        after = [
+            (amounts + np.int64(request)).astype(np.float64) if request else floats
+            for amounts, floats, request in zip(taken, before, asked, strict=True)
+        ]
+        gain = _balance(after, offers) - _balance(before, offers)
+        return _HALF + ((_HALF + gain) >> 1)
+
+    def scale(self, state: State, scores: NDArray[np.generic]) -> Hashable:
+        """Nothing: the score stands by itself."""
+        return None
+
+    def rescale(self, state: State, scale: Any, scores: NDArray[np.generic]) -> Scores:
+        """As it is."""
+        return scores.astype(np.int64, copy=False)
+
+    def normalize(self, state: State, scores: NDArray[np.generic]) -> Scores:
+        """As it is."""
+        return scores.astype(np.int64, copy=False)
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        """It never rejects."""
+        return ()
+
+    def _requests_of(self, shape: PodShape) -> tuple[int, ...]:
+        return scored_requests(shape, self._resources, with_defaults=False)
+
+
+def _balance(used: Sequence[Fractions], capacities: Sequence[Fractions]) -> Amounts:
+    """B: `int64[rows]`, 0..100. Operations and their order are kube-scheduler's, to the last bit."""
+    if len(capacities) == 2 and all(capacity.all() for capacity in capacities):
+        first, second = (np.minimum(a / c, 1.0) for a, c in zip(used, capacities, strict=True))
+        return _points(np.abs((first - second) / 2))
+    fractions = [
+        np.minimum(np.divide(a, c, out=np.zeros(len(c)), where=c != 0), 1.0)
+        for a, c in zip(used, capacities, strict=True)
+    ]
+    offered = [capacity != 0 for capacity in capacities]
+    return _points(_deviation(fractions, offered))
+
+
+def _score_each(taken: Sequence[Amounts], capacities: Sequence[Amounts], asked: Sequence[int]) -> Scores:
+    """The score of each of few rows, one by one: calling numpy costs more than the arithmetic."""
+    half = len(asked)
+    scores = []
+    for row in zip(*(column.tolist() for column in (*taken, *capacities)), strict=True):
+        used, offers = row[:half], row[half:]
+        after = [amount + request for amount, request in zip(used, asked, strict=True)]
+        gain = _balance_of_node(after, offers) - _balance_of_node(used, offers)
+        scores.append(_HALF + (_HALF + gain) // 2)
+    return np.array(scores, dtype=np.int64)
+
+
+def _balance_of_node(used: Sequence[int], capacities: Sequence[int]) -> int:
+    """B of one node."""
+    fractions = [min(float(a) / float(c), 1.0) for a, c in zip(used, capacities, strict=True) if c]
+    deviation = 0.0
+    if len(fractions) == 2:
+        deviation = abs((fractions[0] - fractions[1]) / 2)
+    elif len(fractions) > 2:
+        mean = 0.0
+        for fraction in fractions:  # in this order, not as `sum`, which compensates from Python 3.12 on
+            mean += fraction
+        mean /= len(fractions)
+        squares = 0.0
+        for fraction in fractions:
+            squares += (fraction - mean) * (fraction - mean)
+        deviation = sqrt(squares / len(fractions))
+    return int((1 - deviation) * MAX_NODE_SCORE)
+
+
+def _deviation(fractions: Sequence[Fractions], offered: Sequence[NDArray[np.bool_]]) -> Fractions:
+    """The population standard deviation over the resources each node offers; 0 for fewer than two."""
+    rows = len(fractions[0])
+    number = np.zeros(rows, dtype=np.int64)
+    mean = np.zeros(rows)
+    low, high = np.full(rows, 2.0), np.full(rows, -1.0)
+    for fraction, has in zip(fractions, offered, strict=True):
+        number += has
+        mean += fraction  # 0 where the node does not offer the resource
+        low = np.where(has, np.minimum(low, fraction), low)
+        high = np.where(has, np.maximum(high, fraction), high)
+    mean /= np.maximum(number, 1)
+    squares = np.zeros(rows)
+    for fraction, has in zip(fractions, offered, strict=True):
+        squares += np.where(has, (fraction - mean) * (fraction - mean), 0.0)
+    many = np.sqrt(squares / np.maximum(number, 1))
+    return np.where(number > 2, many, np.where(number == 2, (high - low) / 2, 0.0))
+
+
+def _points(deviation: Fractions) -> Amounts:
+    return ((1 - deviation) * MAX_NODE_SCORE).astype(np.int64)

@@ -1,0 +1,210 @@
+"""NodeResourcesFit: does what the pod asks for fit into what is left, and how full should nodes be?
+
+Filter: pod count, cpu, memory, ephemeral-storage, then extended and other scalar resources. A request beyond the
+node's allocatable itself cannot be cured by evictions: UnschedulableAndUnresolvable.
+Score: see `allocation_strategy`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyengine.cluster.objects import Node
+from policyengine.cluster.pod_info import PodInfo, PodShape
+from policyengine.cluster.requests import CPU, EPHEMERAL_STORAGE, MEMORY
+from policyengine.framework.events import (
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    QueueingHint,
+    Resource,
+)
+from policyengine.framework.plugin import Reads, Scores
+from policyengine.framework.rows import at
+from policyengine.framework.status import SUCCESS, Code, Refusal, Rows, State, Status, Verdicts, passed
+from policyengine.plugins.allocation_strategy import STRATEGY_SCHEMA, read_strategy
+from policyengine.plugins.per_shape import PerShape
+from policyengine.plugins.resource_amounts import PODS, node_allocatable, scored_requests
+
+if TYPE_CHECKING:
+    from policyengine.cluster.snapshot import Snapshot
+
+NAME: Final = "NodeResourcesFit"
+_BASIC: Final = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE})
+_NATIVE_DOMAIN: Final = "kubernetes.io/"
+_MAX_TABLE: Final = 1 << 12
+_WIDEST: Final = 60
+
+ARGUMENTS: Final[Mapping[str, object]] = {
+    "type": "object",
+    "properties": {
+        "strategy": {"enum": ["LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"]},
+        "scoringStrategy": STRATEGY_SCHEMA,
+        "ignoredResources": {"type": "array", "items": {"type": "string"}},
+        "ignoredResourceGroups": {"type": "array", "items": {"type": "string", "pattern": "^[^/]+$"}},
+    },
+    "additionalProperties": False,
+}
+
+Demand = tuple[tuple[str, int], ...]
+"""(resource, amount above 0) in the order of the reasons."""
+
+
+class _Fit:
+    """The demand, and the combinations of reasons met so far."""
+
+    __slots__ = ("_numbers", "demand", "refusals")
+
+    def __init__(self, demand: Demand) -> None:
+        self.demand = demand
+        self.refusals: list[Refusal] = []
+        self._numbers: dict[int, int] = {}
+
+    def number(self, bits: int) -> int:
+        """1 + index of the refusal for a combination: bit 0 unresolvable, bit 1 pods, then the demand's."""
+        known = self._numbers.get(bits)
+        if known is None:
+            names = ["Too many pods", *(f"Insufficient {resource}" for resource, _ in self.demand)]
+            reasons = tuple(name for index, name in enumerate(names) if bits >> (index + 1) & 1)
+            code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if bits & 1 else Code.UNSCHEDULABLE
+            self.refusals.append(Refusal(code, reasons))
+            known = self._numbers[bits] = len(self.refusals)
+        return known
+
+
+class NodeResourcesFit:
+    """Reads what the pod asks for, and allocatable and requested of the nodes."""
+
+    name = NAME
+    reads = Reads.NODE | Reads.PODS
+    pointwise = True
+
+    def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
+        """NodeResourcesFitArgs, or `strategy` alone for one with default resources. ValueError when malformed."""
+        arguments = arguments or {}
+        self._ignored = frozenset(arguments.get("ignoredResources") or ())
+        self._ignored_groups = frozenset(arguments.get("ignoredResourceGroups") or ())
+        self._strategy = read_strategy(arguments.get("scoringStrategy"), arguments.get("strategy"))
+        self._demand = PerShape(self._demand_of)
+        self._scored = PerShape(self._scored_of)
+
+    def signature(self, pod: PodInfo) -> Hashable:
+        """What is asked for, as filtered and as scored."""
+        return self._demand(pod), self._scored(pod)
+
+    def pre_filter(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, State]:
+        """Never skipped: every pod counts as one."""
+        return SUCCESS, _Fit(self._demand(pod))
+
+    def filter(self, state: State, snapshot: Snapshot, rows: Rows) -> Verdicts:
+        """All that is short on a node is named."""
+        fit: _Fit = state
+        nodes = snapshot.nodes
+        bits: NDArray[Any] | None = None
+        full = at(nodes.pod_count, rows) >= at(nodes.allowed_pods, rows)
+        if full.any():
+            bits = _bit(full, 1, fit)
+        for place, (resource, amount) in enumerate(fit.demand, start=2):
+            allocatable = at(nodes.allocatable(resource), rows)
+            short = amount > allocatable - at(nodes.requested(resource), rows)
+            if short.any():
+                mine = _bit(short, place, fit) | (short & (amount > allocatable))
+                bits = mine if bits is None else bits | mine
+        if bits is None:
+            return passed(len(rows))
+        return Verdicts(_numbered(bits, fit), fit.refusals)
+
+    def pre_score(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, State]:
+        """Never skipped."""
+        return SUCCESS, self._scored(pod)
+
+    def score(self, state: State, snapshot: Snapshot, rows: Rows) -> NDArray[np.generic]:
+        """The strategy's score, 0..100."""
+        requests: tuple[int, ...] = state
+        return self._strategy.score(snapshot.nodes, requests, rows)
+
+    def scale(self, state: State, scores: NDArray[np.generic]) -> Hashable:
+        """Nothing: the score stands by itself."""
+        return None
+
+    def rescale(self, state: State, scale: Any, scores: NDArray[np.generic]) -> Scores:
+        """As it is."""
+        return scores.astype(np.int64, copy=False)
+
+    def normalize(self, state: State, scores: NDArray[np.generic]) -> Scores:
+        """As it is."""
+        return scores.astype(np.int64, copy=False)
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        """Pods that go or shrink, nodes that come or grow."""
+        pods = ClusterEvent(Resource.POD, ActionType.DELETE | ActionType.UPDATE_POD_SCALE_DOWN)
+        nodes = ClusterEvent(Resource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE)
+        return (ClusterEventWithHint(pods, self._freed), ClusterEventWithHint(nodes, self._grown))
+
+    def _demand_of(self, shape: PodShape) -> Demand:
+        requests = shape.requests
+        basic = [(name, amount) for name, amount in requests.items() if name in _BASIC and amount > 0]
+        scalars = [(name, amount) for name, amount in sorted(requests.scalars.items()) if amount > 0]
+        return (*basic, *((name, amount) for name, amount in scalars if not self._is_ignored(name)))
+
+    def _scored_of(self, shape: PodShape) -> tuple[int, ...]:
+        return scored_requests(shape, self._strategy.resources, with_defaults=True)
+
+    def _is_ignored(self, resource: str) -> bool:
+        group, slash, _ = resource.partition("/")
+        if not slash or _NATIVE_DOMAIN in resource:
+            return False  # only extended resources can be ignored
+        return resource in self._ignored or group in self._ignored_groups
+
+    def _freed(self, pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
+        if new is None:
+            held = old is not None and (old.node_name or old.nominated_node_name)
+            return QueueingHint.QUEUE if held else QueueingHint.SKIP
+        if new.uid == pod.uid:
+            return QueueingHint.QUEUE
+        if not new.node_name or old is None:
+            return QueueingHint.SKIP
+        before, after = old.shape.requests, new.shape.requests
+        shrunk = any(amount and before.get(name) > after.get(name) for name, amount in pod.shape.amounts)
+        return QueueingHint.QUEUE if shrunk else QueueingHint.SKIP
+
+    def _grown(self, pod: PodInfo, old: Node | None, new: Node | None) -> QueueingHint:
+        if new is None:
+            return QueueingHint.SKIP
+        now = node_allocatable(new)
+        demand = self._demand(pod)
+        if now.get(PODS, 0) < 1 or any(amount > now.get(name, 0) for name, amount in demand):
+            return QueueingHint.SKIP
+        if old is None:
+            return QueueingHint.QUEUE
+        before = node_allocatable(old)
+        wanted = (PODS, *(name for name, _ in demand))
+        grown = any(now.get(name, 0) > before.get(name, 0) for name in wanted)
+        return QueueingHint.QUEUE if grown else QueueingHint.SKIP
+
+
+def _bit(mask: NDArray[np.bool_], place: int, fit: _Fit) -> NDArray[Any]:
+    """The bit at `place` where the mask holds; in Python's integers for demands that outgrow 64 bits."""
+    if len(fit.demand) > _WIDEST:
+        return mask.astype(object) * (1 << place)
+    return mask * np.int64(1 << place)
+
+
+def _numbered(bits: NDArray[Any], fit: _Fit) -> NDArray[np.int16]:
+    """The number of each row's combination of reasons; 0 where there is none."""
+    size = 1 << (len(fit.demand) + 2)
+    if size <= _MAX_TABLE:
+        present = np.flatnonzero(np.bincount(bits, minlength=size))
+        table = np.zeros(size, dtype=np.int16)
+        for combination in present.tolist():
+            table[combination] = fit.number(combination) if combination else 0
+        numbered: NDArray[np.int16] = table[bits]
+        return numbered
+    combinations, which = np.unique(bits, return_inverse=True)
+    numbers = [fit.number(combination) if combination else 0 for combination in combinations.tolist()]
+    picked: NDArray[np.int16] = np.array(numbers, dtype=np.int16)[which]
+    return picked

@@ -1,0 +1,132 @@
+"""Which kinds of pods stand on which rows: what counting plugins ask instead of looking at every pod.
+
+A *kind* is all a plugin may ask about a standing pod: namespace, labels, whether it is terminating, and its pod
+(anti-)affinity. Pods made from one template are of one kind, so a selector is matched once a kind, not once a pod.
+One index a node table, shared by all plugins; it follows the pod journal and reads a row again when it changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyengine.cluster.pod_info import PodInfo
+from policyengine.framework.status import Rows
+from policyengine.plugins.affinity_term import pod_affinity, terms_of
+
+if TYPE_CHECKING:
+    from policyengine.cluster.columns import NodeTable
+
+Weigh = Callable[["PodKind"], int]
+"""What one standing pod of a kind counts for."""
+
+
+class PodKind:
+    """What pods of one kind have in common, and how many of them stand on each row."""
+
+    __slots__ = ("deleting", "labels", "namespace", "rows", "terms")
+
+    def __init__(self, pod: PodInfo) -> None:
+        self.namespace = pod.namespace
+        self.labels: Mapping[str, str] = pod.labels
+        self.deleting = pod.deleting
+        self.terms = terms_of(pod)
+        """Its own affinity and anti-affinity terms; none of them where one is malformed."""
+        self.rows: dict[int, int] = {}
+
+
+_Key = tuple[str, int, bool, int]
+
+
+class PodIndex:
+    """All kinds of pods on the nodes of one table."""
+
+    def __init__(self) -> None:
+        self.kinds: dict[_Key, PodKind] = {}
+        self.with_affinity: dict[_Key, PodKind] = {}
+        """The kinds with pod (anti-)affinity of their own."""
+        self._on_row: list[dict[_Key, int]] = []
+        self._position = -1
+
+    def follow(self, nodes: NodeTable) -> None:
+        """Bring the index up to date with the table."""
+        journal = nodes.pod_journal
+        if self._position == journal.position:
+            return
+        changed = journal.since(self._position) if self._position >= 0 else None
+        self._position = journal.position
+        if changed is None:
+            self.kinds.clear()
+            self.with_affinity.clear()
+            self._on_row = []
+            changed = np.arange(nodes.n)
+        while len(self._on_row) > nodes.n:
+            self._replace(len(self._on_row) - 1, {})
+            self._on_row.pop()
+        for row in changed.tolist():
+            self._read(nodes, row)
+
+    def on_row(self, row: int) -> Iterable[tuple[PodKind, int]]:
+        """(kind, number of its pods) on the row."""
+        kinds = self.kinds
+        return [(kinds[key], count) for key, count in self._on_row[row].items()]
+
+    def weights(self, weigh: Weigh, rows: Rows, among: Iterable[PodKind] | None = None) -> NDArray[np.int64]:
+        """The sum over the pods on each row of what they count for: `int64[rows]`. `among` leaves out kinds that
+        are known to count for nothing."""
+        kinds = self.kinds.values() if among is None else among
+        if len(rows) == len(self._on_row):
+            total = np.zeros(len(rows), dtype=np.int64)
+            for kind in kinds:
+                weight = weigh(kind)
+                if weight:
+                    where = np.fromiter(kind.rows.keys(), dtype=np.int64, count=len(kind.rows))
+                    counts = np.fromiter(kind.rows.values(), dtype=np.int64, count=len(kind.rows))
+                    total[where] += counts * weight
+            return total
+        sums = [sum(weigh(kind) * count for kind, count in self.on_row(row)) for row in rows.tolist()]
+        return np.array(sums, dtype=np.int64)
+
+    def _read(self, nodes: NodeTable, row: int) -> None:
+        present: dict[_Key, int] = {}
+        for pod in nodes.pods_on(row).values():
+            affinity = pod_affinity(pod)
+            # The kind keeps labels and affinity alive, so their identities stay theirs.
+            key = (pod.namespace, id(pod.labels), pod.deleting, id(affinity))
+            if key not in self.kinds:
+                kind = self.kinds[key] = PodKind(pod)
+                if affinity is not None:
+                    self.with_affinity[key] = kind
+            present[key] = present.get(key, 0) + 1
+        if row >= len(self._on_row):
+            self._on_row.extend({} for _ in range(row + 1 - len(self._on_row)))
+        self._replace(row, present)
+
+    def _replace(self, row: int, present: dict[_Key, int]) -> None:
+        before = self._on_row[row]
+        for key in before:
+            if key not in present:
+                kind = self.kinds[key]
+                del kind.rows[row]
+                if not kind.rows:
+                    del self.kinds[key]
+                    self.with_affinity.pop(key, None)
+        for key, count in present.items():
+            self.kinds[key].rows[row] = count
+        self._on_row[row] = present
+
+
+_indices: WeakKeyDictionary[NodeTable, PodIndex] = WeakKeyDictionary()
+
+
+def pod_index(nodes: NodeTable) -> PodIndex:
+    """The table's index, up to date."""
+    index = _indices.get(nodes)
+    if index is None:
+        index = _indices[nodes] = PodIndex()
+    index.follow(nodes)
+    return index

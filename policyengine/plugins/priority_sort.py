@@ -1,0 +1,20 @@
+"""PrioritySort: who is scheduled next. Higher priority first, then whoever entered the queue first."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from policyengine.cluster.pod_info import PodInfo
+from policyengine.framework.profile import by_priority
+
+NAME: Final = "PrioritySort"
+
+
+class PrioritySort:
+    """The queue order of the default profile, as a key."""
+
+    name = NAME
+
+    def queue_key(self, pod: PodInfo, queued_at: float) -> tuple[Any, ...]:
+        """The smallest key goes first. The UID makes the order total."""
+        return by_priority(pod, queued_at)

@@ -1,0 +1,104 @@
+"""Node resources as the resource plugins score them, and exact integer division of columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyengine.cluster.objects import Node
+from policyengine.cluster.pod_info import PodShape
+from policyengine.cluster.requests import CPU, MEMORY, Reading, is_scalar
+from policyengine.framework.rows import at
+from policyengine.framework.status import Rows
+
+if TYPE_CHECKING:
+    from policyengine.cluster.columns import NodeTable
+
+Amounts = NDArray[np.int64]
+PODS: Final = "pods"
+EXACT: Final = 2**53
+"""Below it every integer is a float64, and the floor of a correctly rounded quotient of two such integers is the
+floor of the exact one: were x/y just below an integer k, the gap is at least 1/y > k/2**53, more than half a unit
+in the last place, so rounding cannot reach k."""
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedResource:
+    """A resource that counts in a score, and how much."""
+
+    name: str
+    weight: int
+
+
+DEFAULT_RESOURCES: Final = (WeightedResource(CPU, 1), WeightedResource(MEMORY, 1))
+
+RESOURCES_SCHEMA: Final[Mapping[str, object]] = {
+    "type": "array",
+    "minItems": 1,
+    "items": {
+        "type": "object",
+        "properties": {
+            "name": {"type": "string", "minLength": 1},
+            "weight": {"type": "integer", "minimum": 1, "maximum": 100},
+        },
+        "required": ["name"],
+        "additionalProperties": False,
+    },
+}
+
+
+def read_resources(entries: Iterable[Mapping[str, Any]] | None) -> tuple[WeightedResource, ...]:
+    """The `resources` argument; cpu and memory alike where it is absent. A weight left out is 1."""
+    if entries is None:
+        return DEFAULT_RESOURCES
+    return tuple(WeightedResource(str(entry["name"]), int(entry.get("weight") or 1)) for entry in entries)
+
+
+def scored_requests(shape: PodShape, resources: Sequence[WeightedResource], with_defaults: bool) -> tuple[int, ...]:
+    """What the pod asks of each resource; with defaults, a container that asks for no cpu or memory counts."""
+    return tuple(_scored_request(shape, resource.name, with_defaults) for resource in resources)
+
+
+def _scored_request(shape: PodShape, resource: str, with_defaults: bool) -> int:
+    if with_defaults and resource == CPU:
+        return shape.nonzero_cpu
+    if with_defaults and resource == MEMORY:
+        return shape.nonzero_memory
+    return shape.requests.get(resource)
+
+
+def counts(resource: str, request: int) -> bool:
+    """Whether the resource is scored at all: scalar ones only for pods that ask for them."""
+    return request != 0 or not is_scalar(resource)
+
+
+def allocated(nodes: NodeTable, resource: str, rows: Rows, with_defaults: bool) -> Amounts:
+    """What is taken on each node: `int64[rows]`."""
+    if with_defaults and resource == CPU:
+        return at(nodes.nonzero_requested_cpu, rows)
+    if with_defaults and resource == MEMORY:
+        return at(nodes.nonzero_requested_memory, rows)
+    return at(nodes.requested(resource), rows)
+
+
+def percent(part: Amounts, whole: Amounts) -> Amounts:
+    """100·part/whole, rounded down, for 0 <= part <= whole and whole > 0: `int64[rows]`.
+
+    Beyond 2**53/100 the division is done in int64, which is exact too, and slower.
+    """
+    if len(whole) == 0 or int(whole.max()) < EXACT // 100:
+        scaled = part * np.float64(100.0)
+        np.divide(scaled, whole, out=scaled)
+        return scaled.astype(np.int64)
+    return part * 100 // whole
+
+
+def node_allocatable(node: Node) -> dict[str, int]:
+    """What a Node object says it offers, in the scheduler's units; what is malformed counts as absent."""
+    reading = Reading()
+    amounts = reading.amounts(node.status.allocatable or {}, "allocatable")
+    return {name: reading.whole(name, amount, "allocatable") for name, amount in amounts.items()}

@@ -1,0 +1,99 @@
+"""How a pod's spread constraints see the cluster: matching pods per topology domain, maintained row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyengine.cluster.pod_info import PodInfo
+from policyengine.framework.status import Rows
+from policyengine.plugins.domain_counts import DomainCounts, Int64
+from policyengine.plugins.node_selector import required_selectors
+from policyengine.plugins.pod_index import PodKind, pod_index
+from policyengine.plugins.pod_selector import PodSelector
+from policyengine.plugins.spread_constraint import Constraint
+from policyengine.plugins.tolerations import HARD, TaintTable
+
+if TYPE_CHECKING:
+    from policyengine.cluster.columns import NodeTable
+
+_MEMO = 4096
+
+
+class KindMatch:
+    """Whether standing pods of a kind count for a constraint; remembered a kind."""
+
+    __slots__ = ("_known", "_namespace", "_selector")
+
+    def __init__(self, namespace: str, selector: PodSelector) -> None:
+        self._namespace = namespace
+        self._selector = selector
+        self._known: dict[PodKind, int] = {}
+
+    def __call__(self, kind: PodKind) -> int:
+        """1 where it counts. Terminating pods do not; a selector that restricts nothing counts none."""
+        known = self._known.get(kind)
+        if known is None:
+            if len(self._known) >= _MEMO:
+                self._known.clear()
+            known = self._known[kind] = self._matches(kind)
+        return known
+
+    def _matches(self, kind: PodKind) -> int:
+        selector = self._selector
+        counts = not kind.deleting and kind.namespace == self._namespace and not selector.empty
+        return int(counts and selector.matches(kind.labels))
+
+
+class SpreadCounts:
+    """Per constraint the sums over its domains, of the nodes that its inclusion policies admit."""
+
+    def __init__(self, pod: PodInfo, constraints: Sequence[Constraint], every_key: bool) -> None:
+        """`every_key`: only nodes that have the topology keys of all constraints are counted."""
+        self.constraints = tuple(constraints)
+        self.counts = [DomainCounts(constraint.key) for constraint in constraints]
+        self.on_row: list[Int64] = [np.zeros(0, dtype=np.int64) for _ in constraints]
+        """Per constraint the matching pods on each row, whatever the policies say: `int64[nodes]`."""
+        self._every_key = every_key
+        self._matches = [KindMatch(pod.namespace, constraint.selector) for constraint in constraints]
+        self._required = required_selectors(pod.shape.spec)
+        self._taints = TaintTable(pod.shape.spec.tolerations, HARD)
+
+    def update(self, nodes: NodeTable, rows: Rows) -> bool:
+        """Count `rows` as they are now; whether a sum, or the set of domains, is different from before."""
+        index = pod_index(nodes)
+        labelled = np.ones(len(rows), dtype=np.bool_)
+        if self._every_key:
+            for constraint in self.constraints:
+                labelled &= nodes.label_ids(constraint.key)[rows] >= 0
+        changed = False
+        for place, constraint in enumerate(self.constraints):
+            counts = self.counts[place]
+            weights = index.weights(self._matches[place], rows)
+            self._note(place, nodes.n, rows, weights)
+            before = counts.sums.copy(), counts.members.copy()
+            counts.update(nodes, rows, weights, labelled & self._admitted(constraint, nodes, rows))
+            after = counts.sums, counts.members
+            changed |= not all(np.array_equal(old, new) for old, new in zip(before, after, strict=True))
+        return changed
+
+    def _admitted(self, constraint: Constraint, nodes: NodeTable, rows: Rows) -> NDArray[np.bool_]:
+        """nodeAffinityPolicy and nodeTaintsPolicy (KEP-3094)."""
+        admitted: NDArray[np.bool_] = np.ones(len(rows), dtype=np.bool_)
+        if constraint.honors_affinity:
+            for selector in self._required:
+                admitted &= selector.mask(nodes, rows)
+        if constraint.honors_taints:
+            admitted &= self._taints.counts(nodes.taint_sets)[nodes.taint_ids[rows]] == 0
+        return admitted
+
+    def _note(self, place: int, n: int, rows: Rows, weights: Int64) -> None:
+        column = self.on_row[place]
+        if len(column) != n:
+            resized = np.zeros(n, dtype=np.int64)
+            resized[: min(n, len(column))] = column[:n]
+            column = self.on_row[place] = resized
+        column[rows] = weights

@@ -1,0 +1,76 @@
+"""What a profile says about every pending pod of a cluster: the JSON of `policyengine explain`. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.snapshot import Snapshot
+from policyengine.framework.evaluation import Evaluator, Judgement, Ranking
+from policyengine.framework.profile import Profile
+from policyengine.framework.status import Status
+from policyengine.scheduler.cluster_file import load_cluster
+
+
+def explain(
+    cluster: Mapping[str, Any], profile: Profile | Sequence[Profile], pod: str | None = None
+) -> list[dict[str, Any]]:
+    """Judge each pending pod, alone, against the cluster as it stands; none is placed.
+
+    `cluster`: see `cluster_file`. Of several profiles the one that serves the pod's scheduler name judges it, the
+    first where none does. `pod` (`namespace/name`) picks one pod; KeyError where it does not wait.
+    Answer: per pod `{pod, preFilter?, rejected: {node: {plugin, code, reasons}}, scores: {node: {plugin: weighted
+    score}}, total: {node: score}, chosen}`; `chosen` is None where no node fits.
+    """
+    loaded = load_cluster(cluster)
+    picked = [info for info in loaded.pending if pod is None or info.key == pod]
+    if pod is not None and not picked:
+        raise KeyError(pod)
+    profiles = [profile] if isinstance(profile, Profile) else list(profile)
+    evaluators = {one.scheduler_name: Evaluator(one) for one in profiles}
+    default = evaluators[profiles[0].scheduler_name]
+    snapshot = loaded.view.snapshot()
+    return [explain_pod(evaluators.get(info.scheduler_name, default), info, snapshot) for info in picked]
+
+
+def explain_pod(evaluator: Evaluator, pod: PodInfo, snapshot: Snapshot) -> dict[str, Any]:
+    """One pod's entry."""
+    judgement = evaluator.judge(pod, snapshot)
+    ranking = evaluator.rank(pod, snapshot, judgement)
+    names = snapshot.nodes.names
+    entry: dict[str, Any] = {"pod": pod.key}
+    if judgement.pre_filter is not None:
+        entry["preFilter"] = _status(judgement.pre_filter)
+    entry["rejected"] = _rejected(judgement, snapshot)
+    entry["scores"] = _scores(ranking, names)
+    entry["total"] = {
+        names[row]: total for row, total in zip(ranking.rows.tolist(), ranking.total.tolist(), strict=True)
+    }
+    entry["chosen"] = names[ranking.best(pod.uid)] if len(ranking.rows) else None
+    return entry
+
+
+def _status(status: Status) -> dict[str, Any]:
+    return {"plugin": status.plugin, "code": status.code.wire_name, "reasons": list(status.reasons)}
+
+
+def _rejected(judgement: Judgement, snapshot: Snapshot) -> dict[str, Any]:
+    """{node: refusal}, by node name; empty where PreFilter refused the pod as a whole."""
+    if judgement.pre_filter is not None:
+        return {}
+    feasible = set(judgement.feasible.tolist())
+    table = snapshot.nodes
+    return {
+        name: _status(judgement.refusal(table.row_of[name]))
+        for name in sorted(table.names)
+        if table.row_of[name] not in feasible
+    }
+
+
+def _scores(ranking: Ranking, names: list[str]) -> dict[str, dict[str, int]]:
+    shares = {plugin: scores.tolist() for plugin, scores in ranking.per_plugin.items()}
+    return {
+        names[row]: {plugin: scores[place] for plugin, scores in shares.items()}
+        for place, row in enumerate(ranking.rows.tolist())
+    }

@@ -1,0 +1,147 @@
+"""The evaluator: order, narrowing, ties, skipped plugins, events."""
+
+from __future__ import annotations
+
+import itertools
+
+from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.view import ClusterView
+from policyengine.framework.evaluation import Evaluator
+from policyengine.framework.profile import Profile
+from policyengine.framework.status import Code
+from policyengine.plugins.registry import build, default_profile, in_tree_profile
+from tests.builders import NodeBuilder, PodBuilder, make_node, make_pod
+
+
+def view_of(*nodes: NodeBuilder) -> ClusterView:
+    view = ClusterView()
+    for node in nodes:
+        view.add_or_update_node(node.build())
+    return view
+
+
+def pending(view: ClusterView, pod: PodBuilder) -> PodInfo:
+    change = view.add_or_update_pod(pod.build())
+    assert change.new is not None
+    return change.new
+
+
+def roomy(name: str) -> NodeBuilder:
+    return make_node(name).allocatable(cpu="4", memory="8Gi", pods=110)
+
+
+def daemon(*names: str) -> PodBuilder:
+    return make_pod("daemon").node_affinity(("metadata.name", "In", list(names)), fields=True)
+
+
+def test_the_tied_node_next_on_the_ring_is_chosen_whatever_the_order_of_rows() -> None:
+    chosen = set()
+    for order in itertools.permutations("abcd"):
+        view = view_of(*(roomy(name) for name in order))
+        pod = pending(view, make_pod("p"))
+        snapshot = view.snapshot()
+        evaluator = Evaluator(default_profile())
+        ranking = evaluator.rank(pod, snapshot, evaluator.judge(pod, snapshot))
+        assert len(set(ranking.total.tolist())) == 1
+        chosen.add(snapshot.nodes.names[ranking.best(pod.uid)])
+    assert len(chosen) == 1
+
+
+def test_different_pods_start_at_different_places_of_the_ring() -> None:
+    view = view_of(*(roomy(f"n{number}") for number in range(20)))
+    pod = pending(view, make_pod("p"))
+    evaluator = Evaluator(default_profile())
+    ranking = evaluator.rank(pod, view.snapshot(), evaluator.judge(pod, view.snapshot()))
+    assert len({ranking.best(f"uid-{number}") for number in range(40)}) > 8
+
+
+def test_a_pod_for_one_node_leaves_the_others_in_kube_schedulers_words() -> None:
+    view = view_of(roomy("a"), roomy("b").unschedulable(), roomy("c"))
+    pod = pending(view, daemon("b"))
+    judgement = Evaluator(default_profile()).judge(pod, view.snapshot())
+    assert len(judgement.feasible) == 0
+    assert judgement.message() == (
+        "0/3 nodes are available: 1 node(s) were unschedulable, 2 node(s) didn't satisfy plugin(s) [NodeAffinity]."
+    )
+    assert judgement.plugins == {"NodeAffinity", "NodeUnschedulable"}
+
+
+def test_a_pod_for_one_node_goes_there() -> None:
+    view = view_of(roomy("a"), roomy("b"))
+    pod = pending(view, daemon("b"))
+    judgement = Evaluator(default_profile()).judge(pod, view.snapshot())
+    assert [view.nodes.names[row] for row in judgement.feasible] == ["b"]
+
+
+def test_terms_that_name_different_nodes_at_once_refuse_the_pod() -> None:
+    view = view_of(roomy("a"), roomy("b"))
+    names = (("metadata.name", "In", ["a"]), ("metadata.name", "In", ["b"]))
+    pod = pending(view, make_pod("p").node_affinity(*names, fields=True))
+    judgement = Evaluator(default_profile()).judge(pod, view.snapshot())
+    assert judgement.pre_filter is not None
+    assert judgement.pre_filter.reasons == ("pod affinity terms conflict",)
+
+
+def test_a_malformed_pod_is_refused_and_others_go_on() -> None:
+    view = view_of(roomy("a"))
+    bad = pending(view, make_pod("bad").req(cpu="lots"))
+    good = pending(view, make_pod("good").req(cpu="1"))
+    evaluator = Evaluator(default_profile())
+    refused = evaluator.judge(bad, view.snapshot()).pre_filter
+    assert refused is not None
+    assert refused.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+    assert "`lots`" in refused.message
+    assert len(evaluator.judge(good, view.snapshot()).feasible) == 1
+
+
+def test_a_plugin_with_nothing_to_say_has_no_share() -> None:
+    view = view_of(roomy("a"))
+    pod = pending(view, make_pod("p"))
+    evaluator = Evaluator(default_profile())
+    ranking = evaluator.rank(pod, view.snapshot(), evaluator.judge(pod, view.snapshot()))
+    assert list(ranking.per_plugin) == ["TaintToleration", "NodeResourcesFit", "ImageLocality"]
+
+
+def test_without_plugins_every_node_fits_and_scores_nothing() -> None:
+    view = view_of(roomy("a"), roomy("b"))
+    pod = pending(view, make_pod("p").req(cpu="99"))
+    evaluator = Evaluator(Profile("none", "s", ""))
+    ranking = evaluator.rank(pod, view.snapshot(), evaluator.judge(pod, view.snapshot()))
+    assert ranking.rows.tolist() == [0, 1]
+    assert ranking.total.tolist() == [0, 0]
+    assert ranking.per_plugin == {}
+
+
+def test_an_evaluator_taken_to_another_cluster_forgets_the_first() -> None:
+    evaluator = Evaluator(default_profile())
+    for view, fits in ((view_of(roomy("a")), 1), (view_of(roomy("a").taint("gpu"), roomy("b").taint("x")), 0)):
+        pod = pending(view, make_pod("p"))
+        assert len(evaluator.judge(pod, view.snapshot()).feasible) == fits
+
+
+def test_an_earlier_judgement_keeps_its_meaning() -> None:
+    view = view_of(*(roomy(f"n{number}") for number in range(9)))
+    evaluator = Evaluator(default_profile())
+    pod, other = pending(view, make_pod("p").req(cpu="3")), pending(view, make_pod("q").req(cpu="3"))
+    before = evaluator.judge(pod, view.snapshot())
+    view.assume(other.uid, "n4")
+    after = evaluator.judge(pod, view.snapshot())
+    row = view.nodes.row_of["n4"]
+    assert before.refusal(row).is_success
+    assert after.refusal(row).reasons == ("Insufficient cpu",)
+
+
+def test_events_are_found_by_the_plugins_name() -> None:
+    profile = default_profile()
+    assert profile.events_of("NodeName")
+    assert profile.events_of("ImageLocality") == ()
+    assert profile.events_of("no such plugin") == ()
+
+
+def test_weights_multiply_the_scores() -> None:
+    view = view_of(roomy("a"))
+    pod = pending(view, make_pod("p"))
+    plugins = {"NodeResourcesFit": (build("NodeResourcesFit"), 7)}
+    evaluator = Evaluator(in_tree_profile("w", "s", "", plugins))
+    ranking = evaluator.rank(pod, view.snapshot(), evaluator.judge(pod, view.snapshot()))
+    assert ranking.total.tolist() == [7 * 97]

@@ -1,0 +1,102 @@
+"""Scoring strategies: one by one as in columns, and both as their definition says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from policyengine.cluster.view import ClusterView
+from policyengine.plugins.allocation_strategy import FEW, AllocationStrategy, read_strategy
+from policyengine.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
+from policyengine.plugins.registry import ArgumentError, build
+from policyengine.plugins.resource_amounts import percent
+from tests.builders import make_node, make_pod
+
+SHAPE = [{"utilization": 0, "score": 10}, {"utilization": 35, "score": 3}, {"utilization": 100, "score": 7}]
+RATIO = {"type": "RequestedToCapacityRatio", "requestedToCapacityRatio": {"shape": SHAPE}}
+RESOURCES = [{"name": "cpu", "weight": 3}, {"name": "memory"}, {"name": "vendor.example/gpu", "weight": 5}]
+STRATEGIES = [
+    read_strategy({"type": kind, "resources": RESOURCES} | (RATIO if "Ratio" in kind else {}), None)
+    for kind in ("LeastAllocated", "MostAllocated", "RequestedToCapacityRatio")
+]
+
+amounts = st.integers(0, 2**44)
+
+
+def table(rows: list[tuple[int, int, int, int]]) -> ClusterView:
+    """Nodes of these (cpu, memory, gpu, used): what is used is as much of each."""
+    view = ClusterView()
+    for number, (cpu, memory, gpu, used) in enumerate(rows):
+        offer = {"cpu": f"{cpu}m", "memory": str(memory), "vendor.example/gpu": str(gpu), "pods": "9"}
+        view.add_or_update_node(make_node(f"n{number}").allocatable(offer).build())
+        asked = {"cpu": f"{used}m", "memory": str(used), "vendor.example/gpu": str(used % 7)}
+        view.add_or_update_pod(make_pod(f"p{number}").req(asked).node(f"n{number}").build())
+    return view
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    rows=st.lists(st.tuples(amounts, amounts, st.integers(0, 9), st.integers(0, 2**40)), min_size=FEW + 1, max_size=14),
+    requests=st.tuples(st.integers(0, 2**43), st.integers(0, 2**43), st.integers(0, 3)),
+)
+def test_few_rows_score_as_the_whole_column_does(
+    rows: list[tuple[int, int, int, int]], requests: tuple[int, int, int]
+) -> None:
+    view = table(rows)
+    balanced = NodeResourcesBalancedAllocation({"resources": RESOURCES})
+    for strategy in STRATEGIES:
+        whole = strategy.score(view.nodes, requests, np.arange(len(rows)))
+        each = [strategy.score(view.nodes, requests, np.array([row]))[0] for row in range(len(rows))]
+        assert whole.tolist() == each
+        assert 0 <= whole.min() <= whole.max() <= 100
+    whole = balanced.score(requests, view.snapshot(), np.arange(len(rows)))
+    each = [balanced.score(requests, view.snapshot(), np.array([row]))[0] for row in range(len(rows))]
+    assert whole.tolist() == each
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 2**62), st.integers(1, 2**62)), min_size=1, max_size=20))
+def test_percent_is_the_exact_floor_at_every_size(pairs: list[tuple[int, int]]) -> None:
+    small = [(part % (whole % 2**46 + 1), whole % 2**46 + 1) for part, whole in pairs]
+    large = [(part % (2**56), 2**56 + whole % 1000) for part, whole in pairs]
+    for chosen in (small, large):
+        part, whole = (np.array(column, dtype=np.int64) for column in zip(*chosen, strict=True))
+        assert percent(part, whole).tolist() == [p * 100 // w for p, w in chosen]
+
+
+def score(strategy: AllocationStrategy, cpu: str, wanted: int) -> int:
+    view = ClusterView()
+    view.add_or_update_node(make_node("n").allocatable(cpu=cpu, memory="0", pods=1).build())
+    return int(strategy.score(view.nodes, (wanted, 0), np.array([0]))[0])
+
+
+def test_the_strategies_score_as_documented() -> None:
+    assert score(read_strategy(None, None), "4", 1000) == 75
+    assert score(read_strategy(None, "MostAllocated"), "4", 1000) == 25
+    assert score(read_strategy(None, "MostAllocated"), "4", 9000) == 100
+    assert score(read_strategy(None, None), "4", 9000) == 0
+    assert score(read_strategy(RATIO, None), "4", 0) == 100
+    assert score(read_strategy(RATIO, None), "4", 1400) == 30
+    assert score(read_strategy(RATIO, None), "4", 4000) == 70
+    # between 0 (100) and 35 (30): 100 - 70·10/35 = 80, towards zero
+    assert score(read_strategy(RATIO, None), "4", 400) == 80
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"strategy": "Fullest"}, "`strategy`"),
+        ({"scoringStrategy": {"type": "RequestedToCapacityRatio"}}, "shape"),
+        ({"scoringStrategy": {"resources": [{"name": "cpu", "weight": 0}]}}, "`scoringStrategy.resources.0.weight`"),
+        ({"scoringStrategy": RATIO | {"requestedToCapacityRatio": {"shape": [SHAPE[1], SHAPE[0]]}}}, "ascend"),
+        ({"ignoredResourceGroups": ["a/b"]}, "`ignoredResourceGroups.0`"),
+        ({"strategy": "MostAllocated", "scoringStrategy": {"type": "LeastAllocated"}}, "differ"),
+        ({"nope": 1}, "nope"),
+    ],
+)
+def test_arguments_that_do_not_fit_say_where(arguments: dict[str, object], said: str) -> None:
+    with pytest.raises(ArgumentError, match="NodeResourcesFit") as caught:
+        build("NodeResourcesFit", arguments)
+    assert said in str(caught.value)
