@@ -91,6 +91,8 @@ class BindFailure(Enum):
     """403, 422 and other lasting answers: back off and tell the user."""
     OVERLOADED = "Overloaded"
     """429, 500, 503: nothing happened, try again after a while."""
+    WITHDRAWN = "Withdrawn"
+    """The runner asked `SchedulerState.may_bind` right before posting, was told no, and posted nothing."""
 
 
 @dataclass(frozen=True, slots=True)

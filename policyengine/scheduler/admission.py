@@ -1,0 +1,54 @@
+"""May a pod enter the queue? PreEnqueue plugins first, then the gangs.
+
+Rules:
+1. A pod whose spec cannot be read (`shape.problem`) stays outside until it changes.
+2. PreEnqueue plugins are asked in the profile's order; the first that does not say Success gates the pod. A
+   plugin that fails gates it too, and says how.
+3. A member of an incomplete gang is held.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from policyengine.framework.profile import Profile
+from policyengine.scheduler.gang import GangTable
+from policyengine.scheduler.queued_pod import Place
+
+if TYPE_CHECKING:
+    from policyengine.cluster.pod_info import PodInfo
+
+
+class Denial(NamedTuple):
+    """Why a pod may not enter, and where it waits."""
+
+    place: Place
+    """GATED or HELD."""
+    plugin: str
+    """The PreEnqueue plugin; empty where no plugin's event can help."""
+    message: str
+
+
+class Admission:
+    """The gate of one profile's queue."""
+
+    __slots__ = ("_pre_enqueue", "gangs")
+
+    def __init__(self, profile: Profile) -> None:
+        self._pre_enqueue = profile.pre_enqueue
+        self.gangs = GangTable(profile.gangs)
+
+    def denial(self, pod: PodInfo) -> Denial | None:
+        """Why the pod may not enter; None when it may."""
+        problem = pod.shape.problem
+        if problem is not None:
+            return Denial(Place.GATED, "", problem)
+        for plugin in self._pre_enqueue:
+            try:
+                status = plugin.pre_enqueue(pod)
+            except Exception as failure:
+                return Denial(Place.GATED, plugin.name, f'running PreEnqueue plugin "{plugin.name}": {failure}')
+            if not status.is_success:
+                return Denial(Place.GATED, plugin.name, status.message)
+        held = self.gangs.hold_message(pod.uid)
+        return Denial(Place.HELD, "", held) if held else None

@@ -1,0 +1,134 @@
+"""Decisions under way to the API server: pods with a reservation whose binding's outcome is not known yet.
+
+    POSTED ──succeeded──> (bound)          POSTED ──failed──> (forgotten, back to the queue)
+       ^  \\
+       │   unknown, or a conflict after an unknown outcome
+       │    \\
+       └──── READING ──seen on a node──> (bound)      ──deleted──> (gone)
+
+Rules:
+1. A decision keeps the node, the policy hash and the time it was made with, whatever is loaded meanwhile.
+2. While an outcome is unknown the reservation stays: an old request may still land. The pod is read until that
+   tells; seen unassigned, the same binding is posted again, which either succeeds or conflicts with itself.
+3. A decision whose node changed so that the pod would be refused there is withdrawn: a runner that asks
+   `SchedulerState.may_bind` right before it posts will not post it. One that was posted already stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import Enum
+
+from policyengine.scheduler.messages import Bind
+from policyengine.scheduler.reservation import Reservation
+
+READ_AGAIN = 1.0
+READ_AGAIN_AT_MOST = 10.0
+"""Seconds between two reads of one pod: doubling, from the first value to the second."""
+
+
+class Phase(Enum):
+    """What is awaited of a decision."""
+
+    POSTED = "posted"
+    READING = "reading"
+
+
+class Decision:
+    """One pod's way to its node."""
+
+    __slots__ = ("bind", "held", "phase", "read_at", "reads", "unknown_at", "unsure", "withdrawn")
+
+    def __init__(self, held: Reservation, bind: Bind) -> None:
+        self.held = held
+        self.bind = bind
+        self.phase = Phase.POSTED
+        self.unsure = False
+        """Whether an earlier request for this binding may still land."""
+        self.unknown_at = 0.0
+        """When the last such request was given up, in seconds."""
+        self.withdrawn = ""
+        """Why the decision no longer holds; empty while it does."""
+        self.reads = 0
+        self.read_at: float | None = None
+        """When the pod is to be read next; None while an answer is awaited, or nothing is to be read."""
+
+    def read_later(self, now: float) -> None:
+        """Plan the next read, later each time."""
+        wait = min(READ_AGAIN_AT_MOST, READ_AGAIN * 2.0 ** min(self.reads, 8))
+        self.phase = Phase.READING
+        self.reads += 1
+        self.read_at = now + wait
+
+
+class Bindings:
+    """The decisions under way, by pod and by node."""
+
+    __slots__ = ("_by_node", "_by_uid", "_reading")
+
+    def __init__(self) -> None:
+        self._by_uid: dict[str, Decision] = {}
+        self._by_node: dict[str, dict[str, Decision]] = {}
+        self._reading: dict[str, Decision] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_uid)
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._by_uid
+
+    def __iter__(self) -> Iterator[Decision]:
+        return iter(self._by_uid.values())
+
+    def get(self, uid: str) -> Decision | None:
+        """The decision about the pod, if its outcome is awaited."""
+        return self._by_uid.get(uid)
+
+    def add(self, decision: Decision) -> None:
+        """A binding is being posted."""
+        bind = decision.bind
+        assert bind.uid not in self._by_uid, f"a binding of `{bind.namespace}/{bind.name}` is under way already"
+        self._by_uid[bind.uid] = decision
+        self._by_node.setdefault(bind.node, {})[bind.uid] = decision
+
+    def pop(self, uid: str) -> Decision | None:
+        """The outcome is known, or does not matter any more; None when no binding of the pod is under way."""
+        decision = self._by_uid.pop(uid, None)
+        if decision is None:
+            return None
+        self._reading.pop(uid, None)
+        on_node = self._by_node[decision.bind.node]
+        del on_node[uid]
+        if not on_node:
+            del self._by_node[decision.bind.node]
+        return decision
+
+    def on(self, node: str) -> list[Decision]:
+        """The decisions for this node."""
+        return list(self._by_node.get(node, {}).values())
+
+    def read_later(self, decision: Decision, now: float) -> None:
+        """The outcome is unknown: look after a while."""
+        decision.read_later(now)
+        self._reading[decision.bind.uid] = decision
+
+    def read_now(self, decision: Decision) -> None:
+        """The outcome is unknown: an answer to a read is awaited."""
+        decision.phase = Phase.READING
+        decision.read_at = None
+        self._reading[decision.bind.uid] = decision
+
+    def post_again(self, decision: Decision) -> None:
+        """The pod was seen unassigned: the same binding is being posted again."""
+        decision.phase = Phase.POSTED
+        decision.read_at = None
+        self._reading.pop(decision.bind.uid, None)
+
+    def due(self, now: float) -> list[Decision]:
+        """The decisions whose pod is to be read now."""
+        return [one for one in self._reading.values() if one.read_at is not None and one.read_at <= now]
+
+    def next_due(self) -> float | None:
+        """When a pod is to be read next, in seconds; None when none is."""
+        times = (one.read_at for one in self._reading.values() if one.read_at is not None)
+        return min(times, default=None)

@@ -1,0 +1,103 @@
+"""The tables of the scheduler, and the few things that every handler does with them.
+
+Invariants (asserted by `SchedulerState.validate`):
+1. A pending pod of a served scheduler name, not being deleted, is in its lane's queue, or reserved: then it waits
+   at Permit, or a binding of it is under way, or the server has confirmed the binding and the watch has not yet.
+2. A pod with a reservation is assumed in the view, on the node of the reservation, for as long as that lasts.
+3. Whatever frees room (a deletion, a reservation given up) is announced to every queue.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import TYPE_CHECKING, Any
+
+from policyengine.cluster.view import ClusterView
+from policyengine.framework.events import ClusterEvent
+from policyengine.scheduler import notices
+from policyengine.scheduler.bindings import Bindings
+from policyengine.scheduler.lanes import Lane, Lanes
+from policyengine.scheduler.messages import Action
+from policyengine.scheduler.permits import Permits
+from policyengine.scheduler.queued_pod import NO_PLUGINS, Place, QueuedPod
+from policyengine.scheduler.reservation import Reservation
+from policyengine.scheduler.story import Story
+
+if TYPE_CHECKING:
+    from policyengine.cluster.pod_info import PodInfo
+
+
+class Core:
+    """Everything the scheduler knows. `now` and `actions` belong to the message being handled."""
+
+    __slots__ = ("actions", "bindings", "confirmed", "is_synced", "lanes", "now", "permits", "story", "view")
+
+    def __init__(self) -> None:
+        self.view = ClusterView()
+        self.lanes = Lanes()
+        self.bindings = Bindings()
+        self.permits = Permits()
+        self.confirmed: set[str] = set()
+        """Pods that the server said are bound and the watch has not shown there yet."""
+        self.story = Story()
+        self.is_synced = False
+        self.now = 0.0
+        self.actions: list[Action] = []
+
+    def lane_of(self, pod: PodInfo) -> Lane | None:
+        """The lane that the pod belongs to, served or not."""
+        return self.lanes.get(pod.scheduler_name)
+
+    def announce(self, event: ClusterEvent, old: Any, new: Any, but: str = "") -> None:
+        """Something happened that refused pods may have waited for; the pod `but` did not."""
+        for lane in self.lanes:
+            lane.queue.move(event, old, new, self.now, but)
+        if len(self.permits):
+            self.permits.note(event)
+
+    def unreserve(self, held: Reservation) -> None:
+        """Have the plugins give back what they reserved; the node's room is the caller's concern."""
+        for plugin in reversed(held.serving.reserve):
+            plugin.unreserve(held.queued.pod, held.node)
+
+    def release(self, held: Reservation, reason: str) -> None:
+        """Give up a reservation. The pod itself is the caller's to queue or to drop."""
+        pod = held.queued.pod
+        self.unreserve(held)
+        placed = copy(pod)
+        self.story.tell(pod.uid, self.now, "released", held.node, reason)
+        for event in self.view.forget(pod.uid):
+            self.announce(event, placed, None, but=pod.uid)
+
+    def fail(
+        self,
+        lane: Lane,
+        queued: QueuedPod,
+        reason: str,
+        message: str,
+        plugins: frozenset[str] = NO_PLUGINS,
+        pending: frozenset[str] = NO_PLUGINS,
+    ) -> None:
+        """An attempt failed: the pod goes back to its queue, its owner is told."""
+        what = "refused" if reason == notices.UNSCHEDULABLE else "failed"
+        by = (plugins,) if what == "refused" else ()
+        self.story.tell(queued.uid, self.now, what, *by, lane.serving.policy_hash, message)
+        lane.queue.failed(queued, self.now, plugins, pending)
+        self.actions += notices.failed(queued, reason, message, queued.pod.scheduler_name)
+
+    def tell_waiting(self) -> None:
+        """Tell the owners of pods that came to be kept outside a queue, and still are. Before the first lists are
+        in nobody is told: the missing members of a gang may just not have been listed yet.
+        """
+        if not self.is_synced:
+            return
+        for lane in self.lanes:
+            for queued, denial, again in lane.queue.take_notices():
+                if queued.place is not denial.place or queued.gate_message != denial.message:
+                    continue
+                if denial.place is Place.GATED and queued.pod.shape.spec.scheduling_gates:
+                    continue  # the API server has set the condition SchedulingGated
+                name = queued.pod.scheduler_name
+                self.actions += notices.failed(
+                    queued, notices.UNSCHEDULABLE, denial.message, name, with_event=not again
+                )

@@ -1,0 +1,189 @@
+"""Who belongs to which gang, and whether enough members exist for the gang to be scheduled.
+
+Rules:
+1. The first gang rule whose key is not None applies to a pod; rule and key together name the gang.
+2. Members are the pods of the profile's scheduler name that are pending, reserved or bound: not finished, and
+   not on their way out before they were bound.
+3. Of differing values the largest minimum and the shortest timeout count. A minimum under 1 counts as 1.
+4. A gang with fewer members than its minimum is incomplete: those of its members that are still queued are
+   held before the queue. Members that are reserved or bound stay where they are.
+5. A rule that fails on a pod holds that pod and says why; it is asked again when the pod or the policy changes.
+
+This file only counts. Who is held lies with `queue`; that members are placed together or not at all lies with the
+cycle.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from policyengine.framework.profile import GangRule
+
+if TYPE_CHECKING:
+    from policyengine.cluster.pod_info import PodInfo
+
+
+_Value = TypeVar("_Value", int, float)
+
+
+class Membership(NamedTuple):
+    """What one pod says about its gang."""
+
+    rule: str
+    key: str
+    minimum: int
+    timeout: float
+    """Seconds."""
+
+
+class Gang:
+    """The pods of one gang."""
+
+    __slots__ = ("_minimums", "_timeouts", "is_complete", "key", "members", "rule")
+
+    def __init__(self, rule: str, key: str) -> None:
+        self.rule = rule
+        self.key = key
+        self.members: dict[str, Membership] = {}
+        """By pod UID, in the order in which they came."""
+        self.is_complete = False
+        self._minimums: Counter[int] = Counter()
+        self._timeouts: Counter[float] = Counter()
+
+    @property
+    def minimum(self) -> int:
+        """How many members it takes."""
+        return max(self._minimums, default=1)
+
+    @property
+    def timeout(self) -> float:
+        """Seconds that a partial reservation may last."""
+        return min(self._timeouts, default=0.0)
+
+    @property
+    def message(self) -> str:
+        """How far the gang is, for its members' conditions and events."""
+        return f"gang {self.rule}: {len(self.members)} of {self.minimum} members exist"
+
+    def add(self, uid: str, member: Membership) -> bool:
+        """Count a member; whether the gang became complete or incomplete by it."""
+        self.members[uid] = member
+        self._minimums[member.minimum] += 1
+        self._timeouts[member.timeout] += 1
+        return self._flipped()
+
+    def remove(self, uid: str) -> bool:
+        """Count a member no more; whether the gang became complete or incomplete by it."""
+        member = self.members.pop(uid)
+        _take_one(self._minimums, member.minimum)
+        _take_one(self._timeouts, member.timeout)
+        return self._flipped()
+
+    def _flipped(self) -> bool:
+        before = self.is_complete
+        self.is_complete = len(self.members) >= self.minimum
+        return before is not self.is_complete
+
+
+class GangTable:
+    """The gangs of one profile. Methods that change it answer with the gangs whose completeness changed."""
+
+    __slots__ = ("_gang_of", "_gangs", "_problems", "_rules", "recounted")
+
+    def __init__(self, rules: tuple[GangRule, ...]) -> None:
+        self._rules = rules
+        self._gangs: dict[tuple[str, str], Gang] = {}
+        self._gang_of: dict[str, Gang] = {}
+        self._problems: dict[str, str] = {}
+        self.recounted: dict[tuple[str, str], Gang] = {}
+        """Incomplete gangs whose message changed; whoever tells the members empties it."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the profile has no gang rule, so that nobody is ever held."""
+        return not self._rules
+
+    def gang_of(self, uid: str) -> Gang | None:
+        """The gang the pod is a member of."""
+        return self._gang_of.get(uid)
+
+    def gangs(self) -> list[Gang]:
+        """Every gang with at least one member."""
+        return list(self._gangs.values())
+
+    def hold_message(self, uid: str) -> str:
+        """Why the pod may not enter the queue; empty when it may."""
+        gang = self._gang_of.get(uid)
+        if gang is not None:
+            return "" if gang.is_complete else gang.message
+        return self._problems.get(uid, "") if self._problems else ""
+
+    def observe(self, pod: PodInfo) -> list[Gang]:
+        """A member came or changed; its gang may be another one than before."""
+        if not self._rules:
+            return []
+        try:
+            membership = self._membership(pod)
+        except Exception as problem:
+            changed = self.forget(pod.uid)
+            self._problems[pod.uid] = f"gang: {problem}"
+            return changed
+        gang = self._gang_of.get(pod.uid)
+        if gang is not None and membership == gang.members[pod.uid]:
+            return []
+        changed = self.forget(pod.uid)
+        if membership is not None:
+            joined = self._join(pod.uid, membership)
+            # Leaving and coming back with other values is one change, or none.
+            changed = [gang for gang in changed if gang is not joined] + ([joined] if joined else [])
+        return changed
+
+    def forget(self, uid: str) -> list[Gang]:
+        """The pod is no member any more: deleted, finished, or of another gang."""
+        self._problems.pop(uid, None)
+        gang = self._gang_of.pop(uid, None)
+        if gang is None:
+            return []
+        flipped = gang.remove(uid)
+        self._recount(gang)
+        if not gang.members:
+            del self._gangs[gang.rule, gang.key]
+        return [gang] if flipped else []
+
+    def validate(self) -> None:
+        """Assert that every gang counts exactly its members."""
+        for gang in self._gangs.values():
+            assert gang.members, f"gang {gang.rule} {gang.key} has no members"
+            assert gang.is_complete == (len(gang.members) >= gang.minimum), f"gang {gang.key}: {gang.message}"
+            assert gang.minimum == max(member.minimum for member in gang.members.values())
+            assert gang.timeout == min(member.timeout for member in gang.members.values())
+        assert sum(len(gang.members) for gang in self._gangs.values()) == len(self._gang_of)
+
+    def _membership(self, pod: PodInfo) -> Membership | None:
+        for rule in self._rules:
+            key = rule.key(pod)
+            if key is not None:
+                return Membership(rule.name, key, max(1, rule.minimum(pod)), rule.timeout(pod))
+        return None
+
+    def _join(self, uid: str, member: Membership) -> Gang | None:
+        gang = self._gangs.get((member.rule, member.key))
+        if gang is None:
+            gang = self._gangs[member.rule, member.key] = Gang(member.rule, member.key)
+        self._gang_of[uid] = gang
+        flipped = gang.add(uid, member)
+        self._recount(gang)
+        return gang if flipped else None
+
+    def _recount(self, gang: Gang) -> None:
+        if gang.is_complete or not gang.members:
+            self.recounted.pop((gang.rule, gang.key), None)
+        else:
+            self.recounted[gang.rule, gang.key] = gang
+
+
+def _take_one(counter: Counter[_Value], value: _Value) -> None:
+    counter[value] -= 1
+    if not counter[value]:
+        del counter[value]

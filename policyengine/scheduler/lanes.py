@@ -1,0 +1,106 @@
+"""One lane a scheduler name: its policy, its evaluator, its queue; and whose turn it is.
+
+Rules:
+1. A lane whose policy was removed keeps its queue and is not served; its pods wait until another policy comes.
+2. Among lanes with active pods turns go by `share`: of any `n · Σ share` consecutive turns in which the same lanes
+   had work, a lane got `n · share`, evenly spread (smooth weighted round robin).
+3. Only where no lane has an active pod may one take a pod out of backoff before its time, by the same turns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from policyengine.framework.evaluation import Evaluator
+from policyengine.framework.profile import Profile
+from policyengine.framework.reservation import PermitPlugin, ReservePlugin
+from policyengine.scheduler.queue import SchedulingQueue
+from policyengine.scheduler.story import Story
+
+
+class Serving:
+    """One profile at work. A decision keeps the one it was made by, whatever is loaded meanwhile."""
+
+    __slots__ = ("evaluator", "permit", "policy_hash", "profile", "reserve")
+
+    def __init__(self, profile: Profile) -> None:
+        """TypeError for a plugin without its extension point's methods."""
+        self.profile = profile
+        self.policy_hash = profile.policy_hash
+        self.evaluator = Evaluator(profile)
+        self.reserve = [_as_reserve(plugin) for plugin in profile.reserve]
+        self.permit = [_as_permit(plugin) for plugin in profile.permit]
+
+
+class Lane:
+    """What serves the pods of one scheduler name."""
+
+    __slots__ = ("credit", "is_served", "queue", "serving")
+
+    def __init__(self, profile: Profile, story: Story, now: float) -> None:
+        self.serving = Serving(profile)
+        self.queue = SchedulingQueue(profile, story, now)
+        self.is_served = True
+        self.credit = 0
+
+    @property
+    def scheduler_name(self) -> str:
+        """The name by which pods ask for this lane."""
+        return self.serving.profile.scheduler_name
+
+
+class Lanes:
+    """The lanes, by scheduler name."""
+
+    __slots__ = ("_by_name",)
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, Lane] = {}
+
+    def __iter__(self) -> Iterator[Lane]:
+        return iter(self._by_name.values())
+
+    def get(self, scheduler_name: str) -> Lane | None:
+        """The lane of the pods with this scheduler name, served or not; None when no policy ever came for them."""
+        return self._by_name.get(scheduler_name)
+
+    def add(self, lane: Lane) -> None:
+        """A policy came for a new scheduler name."""
+        self._by_name[lane.scheduler_name] = lane
+
+    def has_work(self) -> bool:
+        """Whether a cycle would find a pod to try."""
+        return any(
+            lane.is_served and (lane.queue.has_active or lane.queue.has_early) for lane in self._by_name.values()
+        )
+
+    def next_turn(self) -> Lane | None:
+        """The lane that may try a pod now; None when no lane has one."""
+        lanes = [lane for lane in self._by_name.values() if lane.is_served and lane.queue.has_active]
+        if not lanes:
+            lanes = [lane for lane in self._by_name.values() if lane.is_served and lane.queue.has_early]
+            if not lanes:
+                return None
+        return lanes[0] if len(lanes) == 1 else _by_share(lanes)
+
+
+def _by_share(lanes: list[Lane]) -> Lane:
+    total = 0
+    for lane in lanes:
+        lane.credit += lane.serving.profile.share
+        total += lane.serving.profile.share
+    chosen = max(lanes, key=lambda lane: lane.credit)
+    chosen.credit -= total
+    return chosen
+
+
+def _as_reserve(plugin: object) -> ReservePlugin:
+    if not isinstance(plugin, ReservePlugin):
+        raise TypeError(f"`{plugin!r}` is no Reserve plugin")
+    return plugin
+
+
+def _as_permit(plugin: object) -> PermitPlugin:
+    if not isinstance(plugin, PermitPlugin):
+        raise TypeError(f"`{plugin!r}` is no Permit plugin")
+    return plugin

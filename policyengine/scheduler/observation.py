@@ -1,0 +1,168 @@
+"""What the watches bring: nodes, pods and other objects come, change and go.
+
+A pod is brought to its place by what it is now, not by what kind of event told of it: lists, relists, duplicates
+and coalesced updates all come to the same. Duplicates and older versions change nothing (`ClusterView` knows).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from policyengine.cluster.object_store import ClusterObject
+from policyengine.cluster.pod_info import PodState
+from policyengine.framework.events import ActionType, ClusterEvent
+from policyengine.scheduler.core import Core
+from policyengine.scheduler.messages import (
+    NodeDeleted,
+    NodeObserved,
+    ObjectDeleted,
+    ObjectObserved,
+    PodDeleted,
+    PodObserved,
+)
+from policyengine.scheduler.outcome import settle
+from policyengine.scheduler.recheck import recheck
+
+if TYPE_CHECKING:
+    from policyengine.cluster.pod_info import PodInfo
+    from policyengine.cluster.view import PodChange
+
+
+def node_observed(core: Core, message: NodeObserved) -> None:
+    """A node was added or changed."""
+    name = message.node.metadata.name
+    old = _node(core, name)
+    for event in core.view.add_or_update_node(message.node):
+        core.announce(event, old, message.node)
+    # Also without an event: a node that became worse wakes nobody, but decisions for it may not hold any more.
+    recheck(core, name)
+
+
+def node_deleted(core: Core, message: NodeDeleted) -> None:
+    """A node is gone."""
+    old = _node(core, message.name)
+    for event in core.view.remove_node(message.name):
+        core.announce(event, old, None)
+    recheck(core, message.name)
+
+
+def object_observed(core: Core, message: ObjectObserved) -> None:
+    """An object of another kind was added or changed."""
+    new = cast(ClusterObject, message.object)
+    old = core.view.objects(message.kind).get(new.metadata.key)
+    for event in core.view.set_object(message.kind, new):
+        core.announce(event, old, new)
+
+
+def object_deleted(core: Core, message: ObjectDeleted) -> None:
+    """An object of another kind is gone."""
+    key = f"{message.namespace}/{message.name}" if message.namespace else message.name
+    old = core.view.objects(message.kind).get(key)
+    for event in core.view.remove_object(message.kind, key):
+        core.announce(event, old, None)
+
+
+def pod_observed(core: Core, message: PodObserved) -> None:
+    """A pod was added or changed, or read because a binding's outcome is unknown."""
+    change = core.view.add_or_update_pod(message.pod)
+    _apply(core, change)
+    uid = message.pod.metadata.uid
+    decision = core.bindings.get(uid)
+    if decision is not None:
+        settle(core, decision, core.view.pods.get(uid))
+
+
+def pod_deleted(core: Core, message: PodDeleted) -> None:
+    """A pod is gone."""
+    namesake = None if message.uid else core.view.find_pod(message.namespace, message.name)
+    _apply(core, core.view.remove_pod(message.uid if namesake is None else namesake.uid))
+
+
+def _apply(core: Core, change: PodChange) -> None:
+    old, new = change.old, change.new
+    if old is new:
+        return
+    if old is not None and (new is None or old.uid != new.uid):
+        _gone(core, old)
+    if new is not None:
+        before = old if old is not None and old.uid == new.uid else None
+        own = [event for event in change.events if not event.action & (ActionType.ADD | ActionType.DELETE)]
+        _arrange(core, before, new, own)
+    for event in change.events:
+        is_delete = bool(event.action & ActionType.DELETE)
+        is_add = bool(event.action & ActionType.ADD)
+        core.announce(event, None if is_add else old, None if is_delete else new, but=new.uid if new else "")
+
+
+def _arrange(core: Core, old: PodInfo | None, new: PodInfo, own: list[ClusterEvent]) -> None:
+    """Bring a pod that exists to its place."""
+    if new.state is PodState.BOUND:
+        _placed(core, old, new)
+    lane = core.lane_of(new)
+    if lane is None:
+        return
+    if new.state is PodState.BOUND:
+        lane.queue.observe_member(new, core.now)
+    elif new.deleting:
+        lane.queue.forget_member(new.uid, core.now)
+        _leaving(core, new)
+    else:
+        lane.queue.observe_member(new, core.now)
+        decision = core.bindings.get(new.uid)
+        if decision is not None:
+            decision.held.queued.pod = new
+            decision.held.queued.said = None
+        elif old is None:
+            lane.queue.add(new, core.now)
+        elif new.uid not in core.confirmed:
+            lane.queue.update(old, new, own, core.now)
+
+
+def _placed(core: Core, old: PodInfo | None, new: PodInfo) -> None:
+    """The pod is seen on a node: by our binding, by somebody else's, or after a restart."""
+    core.confirmed.discard(new.uid)
+    lane = core.lane_of(new)
+    if lane is not None and new.uid in lane.queue:
+        waiting = core.permits.pop(new.uid)
+        if waiting is not None:
+            core.unreserve(waiting.held)
+        lane.queue.remove(new.uid)
+        core.story.tell(new.uid, core.now, "observed", new.node_name)
+    was_here = old is not None and old.node_name == new.node_name
+    if not was_here:
+        # Somebody else took room here: decisions under way for this node may not hold any more.
+        recheck(core, new.node_name)
+
+
+def _leaving(core: Core, pod: PodInfo) -> None:
+    """The pod is being deleted before it was bound: no binding can succeed any more, so its room is free."""
+    lane = core.lane_of(pod)
+    waiting = core.permits.pop(pod.uid)
+    decision = core.bindings.pop(pod.uid)
+    held = waiting.held if waiting is not None else decision.held if decision is not None else None
+    if held is not None:
+        held.queued.pod = pod
+        core.release(held, "the pod is being deleted")
+    if lane is not None and lane.queue.remove(pod.uid) is not None:
+        core.story.tell(pod.uid, core.now, "gone", "being deleted")
+
+
+def _gone(core: Core, pod: PodInfo) -> None:
+    """The pod was deleted or has finished; the view has freed its room already."""
+    core.confirmed.discard(pod.uid)
+    waiting = core.permits.pop(pod.uid)
+    decision = core.bindings.pop(pod.uid)
+    if waiting is not None:
+        core.unreserve(waiting.held)
+    if decision is not None:
+        core.unreserve(decision.held)
+    lane = core.lane_of(pod)
+    if lane is not None:
+        lane.queue.remove(pod.uid)
+        lane.queue.forget_member(pod.uid, core.now)
+        core.story.tell(pod.uid, core.now, "gone", "finished" if pod.finished else "deleted")
+
+
+def _node(core: Core, name: str) -> object | None:
+    row = core.view.nodes.row_of.get(name)
+    return None if row is None else core.view.nodes.objects[row]

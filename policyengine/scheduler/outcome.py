@@ -1,0 +1,169 @@
+"""What became of a binding (faults.md, 8 to 13).
+
+| outcome | the reservation | the pod |
+|---|---|---|
+| succeeded | stays until the watch shows the pod there | `Scheduled` is recorded |
+| conflict | given up, and the pod read: whatever is true is adopted | error backoff, until then |
+| conflict after an unknown outcome | stays: the conflict may be with ourselves | read, with backoff |
+| not found | given up | dropped |
+| refused (403, 422, …) | given up | error backoff; event and condition SchedulerError |
+| overloaded (429, 5xx) | given up | error backoff, at least Retry-After; nobody is told, the server is busy |
+| withdrawn by `may_bind` | given up | its old turn again |
+| unknown | stays | read, with backoff, until it is seen somewhere or the binding posted again succeeds |
+| unknown, and withdrawn since | stays until no request can land any more | read; its old turn again after that |
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+from policyengine.cluster.pod_info import PodState
+from policyengine.scheduler import notices
+from policyengine.scheduler.bindings import Decision, Phase
+from policyengine.scheduler.core import Core
+from policyengine.scheduler.messages import (
+    BindFailed,
+    BindFailure,
+    BindSucceeded,
+    BindUnknown,
+    ReadPod,
+    ReadPodFailed,
+)
+from policyengine.scheduler.recheck import give_up
+
+if TYPE_CHECKING:
+    from policyengine.cluster.pod_info import PodInfo
+
+LANDS_WITHIN = 60.0
+"""Seconds after which a request whose answer was lost can land no more (kube-apiserver's --request-timeout)."""
+RETRY_AFTER_SPREAD = 0.5
+"""Retry-After is stretched by up to this share of itself, by pod, so that not all come back at once."""
+
+
+def bind_succeeded(core: Core, message: BindSucceeded) -> None:
+    """The binding was created."""
+    decision = core.bindings.pop(message.uid)
+    if decision is None:
+        return
+    pod = core.view.pods.get(message.uid)
+    if pod is not None and pod.state is PodState.ASSUMED:
+        core.confirmed.add(message.uid)
+    _bound(core, decision)
+
+
+def bind_failed(core: Core, message: BindFailed) -> None:
+    """The binding was refused; nothing was changed on the server."""
+    decision = core.bindings.get(message.uid)
+    if decision is None:
+        return
+    pod = core.view.pods.get(message.uid)
+    if pod is not None and pod.state is PodState.BOUND:
+        # The watch was faster, and somebody else too.
+        core.bindings.pop(message.uid)
+        core.unreserve(decision.held)
+        return
+    if message.failure is BindFailure.CONFLICT and decision.unsure:
+        core.bindings.read_later(decision, core.now)
+        core.story.tell(message.uid, core.now, "unknown", decision.bind.node, message.message)
+        return
+    core.bindings.pop(message.uid)
+    _give_back(core, decision, message)
+
+
+def bind_unknown(core: Core, message: BindUnknown) -> None:
+    """The request's outcome is unknown."""
+    decision = core.bindings.get(message.uid)
+    if decision is None:
+        return
+    decision.unsure = True
+    decision.unknown_at = core.now
+    core.story.tell(message.uid, core.now, "unknown", decision.bind.node, message.message)
+    _read(core, decision)
+
+
+def read_pod_failed(core: Core, message: ReadPodFailed) -> None:
+    """A read was not answered either."""
+    decision = core.bindings.get(message.uid)
+    if decision is not None and decision.phase is Phase.READING:
+        core.bindings.read_later(decision, core.now)
+
+
+def read_due(core: Core) -> None:
+    """Read the pods whose time to be read has come."""
+    for decision in core.bindings.due(core.now):
+        _read(core, decision)
+
+
+def settle(core: Core, decision: Decision, pod: PodInfo | None) -> None:
+    """A pod with a binding under way was seen; `pod` is what it is now, None when it is gone."""
+    if pod is None:
+        return
+    bind = decision.bind
+    if pod.state is PodState.BOUND:
+        if pod.node_name != bind.node:
+            core.bindings.pop(bind.uid)
+            core.unreserve(decision.held)
+            core.story.tell(bind.uid, core.now, "observed", pod.node_name)
+        elif decision.phase is Phase.READING:
+            core.bindings.pop(bind.uid)
+            _bound(core, decision)
+    elif decision.phase is Phase.READING and decision.read_at is None:
+        if not decision.withdrawn:
+            core.bindings.post_again(decision)
+            core.actions.append(bind)
+        elif core.now - decision.unknown_at < LANDS_WITHIN:
+            core.bindings.read_later(decision, core.now)
+        else:
+            core.bindings.pop(bind.uid)
+            give_up(core, decision.held, decision.withdrawn)
+
+
+def _bound(core: Core, decision: Decision) -> None:
+    queued, bind = decision.held.queued, decision.bind
+    core.story.tell(bind.uid, core.now, "bound", bind.node, bind.policy_hash)
+    core.actions.append(notices.scheduled(queued, bind.node, queued.pod.scheduler_name))
+
+
+def _read(core: Core, decision: Decision) -> None:
+    bind = decision.bind
+    core.bindings.read_now(decision)
+    core.actions.append(ReadPod(bind.uid, bind.namespace, bind.name))
+
+
+def _give_back(core: Core, decision: Decision, message: BindFailed) -> None:
+    """The reservation ends; the pod goes where the failure says."""
+    held, bind = decision.held, decision.bind
+    lane, queued = held.lane, held.queued
+    if message.failure is BindFailure.WITHDRAWN:
+        give_up(core, held, decision.withdrawn or message.message)
+        return
+    core.release(held, message.message)
+    if message.failure is BindFailure.NOT_FOUND:
+        _drop(core, decision)
+    elif message.failure is BindFailure.REFUSED:
+        text = f'running Bind plugin "DefaultBinder": {message.message}'
+        core.fail(lane, queued, notices.SCHEDULER_ERROR, text)
+    else:
+        not_before = 0.0
+        if message.retry_after > 0:
+            not_before = core.now + message.retry_after * (1 + RETRY_AFTER_SPREAD * _fraction(bind.uid))
+        core.story.tell(bind.uid, core.now, "failed", bind.policy_hash, message.message)
+        lane.queue.failed(queued, core.now, not_before=not_before)
+        if message.failure is BindFailure.CONFLICT:
+            core.actions.append(ReadPod(bind.uid, bind.namespace, bind.name))
+
+
+def _drop(core: Core, decision: Decision) -> None:
+    """The server does not know the pod: whatever else the watch has to say of it will come."""
+    uid = decision.bind.uid
+    change = core.view.remove_pod(uid)
+    decision.held.lane.queue.forget_member(uid, core.now)
+    core.story.tell(uid, core.now, "gone", "not found when it was to be bound")
+    for event in change.events:
+        core.announce(event, change.old, None)
+
+
+def _fraction(uid: str) -> float:
+    """A number in [0, 1) that differs from pod to pod and is the same in every run."""
+    return int.from_bytes(blake2b(uid.encode(), digest_size=4).digest()) / 2**32

@@ -1,0 +1,159 @@
+"""Where the pods of one queue are, and the moves between these places.
+
+Invariant: between two calls every pod is in exactly one of gated, held, active, backoff, unschedulable and in
+flight; `QueuedPod.place` says which, and only this file writes it. A move takes a pod that has been detached and
+leaves it in one place. `validate` asserts it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from policyengine.framework.profile import Profile
+from policyengine.scheduler.admission import Admission, Denial
+from policyengine.scheduler.backoff import BackoffQueue
+from policyengine.scheduler.in_flight import InFlight
+from policyengine.scheduler.pod_heap import Key, PodHeap
+from policyengine.scheduler.queued_pod import Place, QueuedPod
+from policyengine.scheduler.story import Story
+from policyengine.scheduler.wakeups import WakeUps
+
+
+class Notice(NamedTuple):
+    """A pod that is kept outside the queue, and what its owner is to be told."""
+
+    pod: QueuedPod
+    denial: Denial
+    again: bool
+    """Whether only the wording changed since it was told."""
+
+
+class Places:
+    """The places of one queue. `now` is in seconds."""
+
+    def __init__(self, profile: Profile, story: Story) -> None:
+        self.profile = profile
+        self.story = story
+        self.pods: dict[str, QueuedPod] = {}
+        self.admission = Admission(profile)
+        self.active = PodHeap()
+        self.backoff = BackoffQueue(profile.queue)
+        self.unschedulable = PodHeap()
+        """By `queued_at`: the flush takes the oldest first."""
+        self.wake_ups = WakeUps(profile)
+        """Unschedulable pods by all their refusers, gated ones by the plugin that gates them."""
+        self.in_flight = InFlight()
+        self.notices: list[Notice] = []
+
+    def replace_profile(self, profile: Profile) -> None:
+        """Judge, order and wake by this profile from now on. No pod may be in a place but in flight."""
+        self.profile = profile
+        self.admission = Admission(profile)
+        self.backoff.settings = profile.queue
+        self.wake_ups.replace_profile(profile)
+
+    def order(self, queued: QueuedPod) -> Key:
+        """The pod's key in the active queue. One whose key cannot be computed comes last, in order of arrival."""
+        try:
+            return (False, self.profile.queue_key(queued.pod, queued.queued_at))
+        except Exception:
+            return (True, (queued.queued_at, queued.uid))
+
+    def rekey(self, queued: QueuedPod) -> None:
+        """An active or backing-off pod changed: give it its new turn."""
+        if queued.place is Place.ACTIVE:
+            self.active.push(queued, self.order(queued))
+        else:
+            self.backoff.push(queued, self.order(queued))
+
+    def to_active(self, queued: QueuedPod, event: str, now: float, plugin: str = "") -> None:
+        """Let the pod be tried, if Admission lets it in."""
+        if self._is_admitted(queued, now):
+            self.activate(queued, event, now, plugin)
+
+    def activate(self, queued: QueuedPod, event: str, now: float, plugin: str = "") -> None:
+        """Let a pod be tried that Admission has let in before."""
+        self.active.push(queued, self.order(queued))
+        queued.place = Place.ACTIVE
+        self.story.tell(queued.uid, now, "woken" if queued.attempts else "queued", "active", event, plugin)
+
+    def to_backoff(self, queued: QueuedPod, event: str, now: float, plugin: str = "") -> None:
+        """Let the pod wait for the end of its backoff, if Admission lets it in."""
+        if self._is_admitted(queued, now):
+            self.backoff.push(queued, self.order(queued))
+            queued.place = Place.BACKOFF
+            self.story.tell(queued.uid, now, "woken", "backoff", event, plugin)
+
+    def to_unschedulable(self, queued: QueuedPod) -> None:
+        """Let the pod wait for an event that one of its refusers registered."""
+        queued.place = Place.UNSCHEDULABLE
+        self.unschedulable.push(queued, (queued.queued_at,))
+        self.wake_ups.add(queued, queued.unschedulable_plugins)
+
+    def to_flight(self, queued: QueuedPod) -> None:
+        """The pod's attempt begins."""
+        queued.place = Place.IN_FLIGHT
+        self.in_flight.start(queued)
+
+    def keep_out(self, queued: QueuedPod, denial: Denial, now: float) -> None:
+        """Let the pod wait outside, and have its owner told if the reason is news."""
+        queued.place = denial.place
+        if denial.plugin:
+            self.wake_ups.add(queued, frozenset({denial.plugin}))
+        if denial.message != queued.gate_message:
+            queued.gate_message = denial.message
+            self.notices.append(Notice(queued, denial, again=False))
+            by = (denial.plugin,) if denial.place is Place.GATED else ()
+            self.story.tell(queued.uid, now, denial.place.value, *by, denial.message)
+
+    def detach(self, queued: QueuedPod) -> None:
+        """Take the pod out of its place."""
+        place = queued.place
+        if place is Place.ACTIVE:
+            self.active.discard(queued.uid)
+        elif place is Place.BACKOFF:
+            self.backoff.discard(queued.uid)
+        elif place is Place.IN_FLIGHT:
+            self.in_flight.done(queued.uid)
+        else:
+            if place is Place.UNSCHEDULABLE:
+                self.unschedulable.discard(queued.uid)
+            self.wake_ups.remove(queued)
+        queued.place = Place.NOWHERE
+
+    def counts(self) -> dict[str, int]:
+        """How many pods are in each place, by the place's name."""
+        found = {place.value: 0 for place in Place if place is not Place.NOWHERE}
+        for queued in self.pods.values():
+            found[queued.place.value] += 1
+        return found
+
+    def validate(self) -> None:
+        """Assert the invariant above, and that no place knows a pod which the queue does not."""
+        found: dict[str, Place] = {}
+        for place, queued in self._everywhere():
+            assert queued.uid not in found, f"{queued!r} is also {found[queued.uid].value}"
+            assert queued.place is place, f"{queued!r} lies in {place.value}"
+            assert self.pods.get(queued.uid) is queued, f"{queued!r} is not of this queue"
+            found[queued.uid] = place
+        outside = (Place.GATED, Place.HELD)
+        for queued in self.pods.values():
+            assert queued.uid in found or queued.place in outside, f"{queued!r} is not where it says"
+            wakes = queued.place in (Place.UNSCHEDULABLE, Place.GATED)
+            assert wakes or not queued.buckets, f"{queued!r} is in the wake-up index"
+        self.admission.gangs.validate()
+
+    def _everywhere(self) -> Iterator[tuple[Place, QueuedPod]]:
+        yield from ((Place.ACTIVE, queued) for queued in self.active)
+        yield from ((Place.BACKOFF, queued) for queued in self.backoff)
+        yield from ((Place.UNSCHEDULABLE, queued) for queued in self.unschedulable)
+        yield from ((Place.IN_FLIGHT, queued) for queued in self.in_flight)
+
+    def _is_admitted(self, queued: QueuedPod, now: float) -> bool:
+        denial = self.admission.denial(queued.pod)
+        if denial is None:
+            queued.gate_message = ""
+            return True
+        self.keep_out(queued, denial, now)
+        return False

@@ -1,0 +1,45 @@
+"""Policies come, change and go between two cycles; no pod is lost over it.
+
+- A new one takes over the pods that wait for its scheduler name already.
+- A changed one re-keys its queue and wakes only the pods whose refusing rule changed or vanished. Decisions under
+  way keep the policy they were made by.
+- Where one is removed its pods wait, in their places, for another.
+"""
+
+from __future__ import annotations
+
+from policyengine.cluster.pod_info import PodState
+from policyengine.scheduler.core import Core
+from policyengine.scheduler.lanes import Lane, Serving
+from policyengine.scheduler.messages import ProfileRemoved, ProfileReplaced
+
+
+def profile_replaced(core: Core, message: ProfileReplaced) -> None:
+    """A policy was loaded or replaced."""
+    profile = message.profile
+    lane = core.lanes.get(profile.scheduler_name)
+    pods = [pod for pod in core.view.pods.values() if pod.scheduler_name == profile.scheduler_name]
+    # A pod on its way out before it was bound is no member of anything.
+    members = [pod for pod in pods if pod.state is PodState.BOUND or not pod.deleting]
+    if lane is not None:
+        lane.serving = Serving(profile)
+        lane.is_served = True
+        lane.queue.replace_profile(profile, members, core.now)
+        return
+    lane = Lane(profile, core.story, core.now)
+    core.lanes.add(lane)
+    for pod in members:
+        lane.queue.observe_member(pod, core.now)
+    for pod in members:
+        if pod.state is PodState.PENDING:
+            lane.queue.add(pod, core.now)
+
+
+def profile_removed(core: Core, message: ProfileRemoved) -> None:
+    """No policy serves the scheduler name any more."""
+    lane = core.lanes.get(message.scheduler_name)
+    if lane is None or not lane.is_served:
+        return
+    lane.is_served = False
+    for queued in lane.queue:
+        core.story.tell(queued.uid, core.now, "unserved", message.scheduler_name)

@@ -1,0 +1,61 @@
+"""Does a decision under way still hold, now that its node changed? (faults.md, 15 and 18)
+
+A node that was cordoned, tainted, shrunk or deleted, or on which somebody else placed a pod, is asked again about
+the pods on their way to it, newest first, each without itself and without those already withdrawn.
+- At Permit nothing was sent: the reservation is given up and the pod takes its old turn again.
+- A binding may be on the wire: it is withdrawn, which a runner that asks `may_bind` respects. If the server binds
+  the pod all the same, it stands there as it would with kube-scheduler, and is accounted.
+"""
+
+from __future__ import annotations
+
+from policyengine.framework.status import Status
+from policyengine.scheduler.core import Core
+from policyengine.scheduler.reservation import Reservation
+
+NODE_GONE = "node is gone"
+
+
+def recheck(core: Core, node: str) -> None:
+    """Ask again about every pod on its way to the node."""
+    decisions = core.bindings.on(node)
+    if decisions:
+        withdrawn = [one.bind.uid for one in decisions if one.withdrawn]
+        for decision in reversed(decisions):
+            if not decision.withdrawn:
+                decision.withdrawn = refusal_now(core, decision.held, withdrawn)
+                if decision.withdrawn:
+                    withdrawn.append(decision.bind.uid)
+    for waiting in core.permits:
+        if waiting.held.node == node and (reason := refusal_now(core, waiting.held, [])):
+            core.permits.pop(waiting.held.queued.uid)
+            give_up(core, waiting.held, reason)
+
+
+def give_up(core: Core, held: Reservation, reason: str) -> None:
+    """A decision that holds no more, and whose binding was not posted: the pod takes its old turn again."""
+    core.release(held, reason)
+    lane, queued = held.lane, held.queued
+    lane.queue.remove(queued.uid)
+    lane.queue.restore(queued, core.now, "DecisionWithdrawn")
+
+
+def refusal_now(core: Core, held: Reservation, without: list[str]) -> str:
+    """Why the pod would be refused on its node if it were judged now; empty when it would not be, or when that
+    cannot be told. `without`: pods to leave out besides itself.
+    """
+    row = core.view.nodes.row_of.get(held.node)
+    if row is None:
+        return NODE_GONE
+    pod = held.queued.pod
+    try:
+        with core.view.hypothetically(remove=[pod.uid, *without]):
+            judgement = held.serving.evaluator.judge(pod, core.view.snapshot())
+            status = judgement.refusal(row)
+    except Exception:
+        return ""  # a filter that fails says nothing against the decision it has let pass
+    return "" if status.is_success else _worded(status)
+
+
+def _worded(status: Status) -> str:
+    return status.message or status.plugin or "refused"

@@ -1,0 +1,23 @@
+"""A node's room taken for a pod that is not bound yet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from policyengine.scheduler.lanes import Lane, Serving
+from policyengine.scheduler.queued_pod import QueuedPod
+
+
+@dataclass(slots=True, eq=False)
+class Reservation:
+    """What one decision holds until it is bound or undone.
+
+    `serving` is the policy that decided; a policy loaded meanwhile has no part in it.
+    """
+
+    queued: QueuedPod
+    lane: Lane
+    node: str
+    serving: Serving
+    since: float
+    """When the decision was made, in seconds."""

@@ -1,0 +1,205 @@
+"""The pure core: a message and the time in, actions out.
+
+No clock, socket, thread or randomness: a log of (message, now) pairs reproduces every decision. `now` is in
+seconds since the epoch and must not go back; a runner derives it from a monotonic clock.
+
+    state = SchedulerState([profile])
+    actions = state.handle(PodObserved(pod), now)
+
+Cycles run only when asked for (`CyclesRequested`) and only after `CacheSynced`. `next_wakeup` says when the next
+`Tick` is due, `ready` whether a cycle would find a pod to try. What each message does stands in the file named
+in the table below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from policyengine.cluster.pod_info import PodState
+from policyengine.cluster.view import ClusterView
+from policyengine.framework.profile import Profile
+from policyengine.scheduler import messages, observation, outcome, policies
+from policyengine.scheduler.bindings import Phase
+from policyengine.scheduler.core import Core
+from policyengine.scheduler.cycle import ask_permit, run_cycle, time_out
+from policyengine.scheduler.messages import Action, Message
+from policyengine.scheduler.story import StoryLine
+
+
+class SchedulerState:
+    """The scheduler, as a value that changes by messages."""
+
+    def __init__(self, profiles: Iterable[Profile] = ()) -> None:
+        """`profiles` serve from the start, as if a `ProfileReplaced` had come for each."""
+        self._core = Core()
+        for profile in profiles:
+            policies.profile_replaced(self._core, messages.ProfileReplaced(profile))
+
+    def handle(self, message: Message, now: float) -> list[Action]:
+        """Take one message in; say what to do, in this order."""
+        core = self._core
+        actions: list[Action] = []
+        core.now, core.actions = now, actions
+        _HANDLERS[type(message)](core, message)
+        core.tell_waiting()
+        return actions
+
+    @property
+    def ready(self) -> bool:
+        """Whether a cycle would find a pod to try."""
+        return self._core.is_synced and self._core.lanes.has_work()
+
+    def next_wakeup(self, now: float = 0.0) -> float | None:
+        """When the next `Tick` is due, on the clock `handle` is given, but not before `now`; None for never."""
+        core = self._core
+        times = [lane.queue.next_wakeup() for lane in core.lanes if lane.is_served]
+        times += [core.bindings.next_due(), core.permits.next_due()]
+        due = min((time for time in times if time is not None), default=None)
+        return None if due is None else max(due, now)
+
+    def may_bind(self, uid: str) -> bool:
+        """Whether a `Bind` of this pod still stands. A runner that is about to post it and is told no answers with
+        `BindFailed(uid, BindFailure.WITHDRAWN, …)`.
+        """
+        decision = self._core.bindings.get(uid)
+        return decision is not None and decision.phase is Phase.POSTED and not decision.withdrawn
+
+    @property
+    def view(self) -> ClusterView:
+        """The cluster as known; to read from."""
+        return self._core.view
+
+    @property
+    def profiles(self) -> list[Profile]:
+        """The profiles that serve."""
+        return [lane.serving.profile for lane in self._core.lanes if lane.is_served]
+
+    def pending_counts(self, scheduler_name: str) -> dict[str, int]:
+        """How many pods are in each place of one queue: gated, held, active, backoff, unschedulable, in flight."""
+        lane = self._core.lanes.get(scheduler_name)
+        return {} if lane is None else lane.queue.counts()
+
+    @property
+    def bindings_under_way(self) -> int:
+        """How many bindings have no known outcome yet."""
+        return len(self._core.bindings)
+
+    def place(self, uid: str) -> str:
+        """Where the pod is: a place of its queue, `waiting at permit`, `binding`, `bound`, `unserved`, or `unknown`."""
+        core = self._core
+        if uid in core.permits:
+            return "waiting at permit"
+        if uid in core.bindings or uid in core.confirmed:
+            return "binding"
+        pod = core.view.pods.get(uid)
+        if pod is None:
+            return "unknown"
+        if pod.state is PodState.BOUND:
+            return "bound"
+        lane = core.lane_of(pod)
+        queued = None if lane is None else lane.queue.get(uid)
+        if lane is None or not lane.is_served or queued is None:
+            return "being deleted" if pod.deleting else "unserved"
+        return queued.place.value
+
+    def story(self, uid: str) -> list[StoryLine]:
+        """What happened to the pod, oldest line first."""
+        return self._core.story.of(uid)
+
+    def queue_position(self, uid: str) -> int | None:
+        """How many active pods of its queue come before the pod; None when it is not active. O(n)."""
+        return next((at for lane in self._core.lanes if (at := lane.queue.position(uid)) is not None), None)
+
+    def validate(self) -> None:
+        """Assert the invariants of `core` and all below; AssertionError names the first that does not hold."""
+        core = self._core
+        core.view.validate()
+        for lane in core.lanes:
+            lane.queue.validate()
+        for pod in core.view.pods.values():
+            lane_ = core.lane_of(pod)
+            here = [name for name, found in self._whereabouts(pod.uid) if found]
+            if pod.state is PodState.BOUND:
+                here = [name for name in here if name != "binding"]  # the watch may be faster than the answer
+                assert not here, f"{pod!r} is bound and {here}"
+            elif pod.state is PodState.ASSUMED:
+                expected = (["binding"], ["confirmed"], ["queue", "permit"])
+                assert here in expected, f"{pod!r} is reserved and {here or 'nowhere'}"
+            elif lane_ is not None and not pod.deleting:
+                assert here == ["queue"], f"{pod!r} is pending and {here or 'nowhere'}"
+            else:
+                assert not here, f"{pod!r} is not ours to place and {here}"
+        self._validate_reservations()
+
+    def _whereabouts(self, uid: str) -> list[tuple[str, bool]]:
+        core = self._core
+        return [
+            ("queue", any(uid in lane.queue for lane in core.lanes)),
+            ("permit", uid in core.permits),
+            ("binding", uid in core.bindings),
+            ("confirmed", uid in core.confirmed),
+        ]
+
+    def _validate_reservations(self) -> None:
+        core = self._core
+        for lane in core.lanes:
+            for queued in lane.queue:
+                assert core.view.pods.get(queued.uid) is queued.pod, f"{queued!r} is not what the view knows"
+        for decision in core.bindings:
+            pod = core.view.pods.get(decision.bind.uid)
+            assert pod is not None, f"a binding of `{decision.bind.name}` is under way and the pod is gone"
+            assert pod.node_name == decision.bind.node, f"{pod!r} is being bound to {decision.bind.node}"
+
+
+def _cache_synced(core: Core, message: messages.CacheSynced) -> None:
+    core.is_synced = True
+
+
+def _tick(core: Core, message: messages.Tick) -> None:
+    """Time passed: backoffs, flushes, permits and reads that are due."""
+    for lane in core.lanes:
+        if lane.is_served:
+            lane.queue.advance(core.now)
+    if len(core.permits):
+        for waiting in core.permits.due(core.now):
+            core.permits.pop(waiting.held.queued.uid)
+            if waiting.deadline <= core.now:
+                time_out(core, waiting)
+            else:
+                ask_permit(core, waiting.held)
+    if len(core.bindings):
+        outcome.read_due(core)
+
+
+def _cycles_requested(core: Core, message: messages.CyclesRequested) -> None:
+    _tick(core, messages.Tick())
+    if not core.is_synced:
+        return
+    for _ in range(message.limit):
+        lane = core.lanes.next_turn()
+        if lane is None:
+            return
+        queued = lane.queue.pop(core.now)
+        if queued is not None:
+            run_cycle(core, lane, queued)
+
+
+_HANDLERS: dict[type, Callable[[Core, Any], None]] = {
+    messages.NodeObserved: observation.node_observed,
+    messages.NodeDeleted: observation.node_deleted,
+    messages.PodObserved: observation.pod_observed,
+    messages.PodDeleted: observation.pod_deleted,
+    messages.ObjectObserved: observation.object_observed,
+    messages.ObjectDeleted: observation.object_deleted,
+    messages.CacheSynced: _cache_synced,
+    messages.ProfileReplaced: policies.profile_replaced,
+    messages.ProfileRemoved: policies.profile_removed,
+    messages.BindSucceeded: outcome.bind_succeeded,
+    messages.BindFailed: outcome.bind_failed,
+    messages.BindUnknown: outcome.bind_unknown,
+    messages.ReadPodFailed: outcome.read_pod_failed,
+    messages.Tick: _tick,
+    messages.CyclesRequested: _cycles_requested,
+}
+"""Message -> the function that handles it."""

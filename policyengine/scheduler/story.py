@@ -1,0 +1,85 @@
+"""What happened to each pod, for `explain --live` and for people who ask why a pod still waits.
+
+Bounded twice: the last `LINES` lines of a pod, and the `PODS` pods that came last. A line is kept as
+the values it was told with and is worded only when somebody reads it. A pod's story outlives the pod until others
+push it out.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import Any
+
+LINES = 32
+PODS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class StoryLine:
+    """One thing that happened to a pod."""
+
+    at: float
+    """Seconds, on the clock `handle` is given."""
+    what: str
+    """`queued`, `attempted`, `refused`, `failed`, `woken`, `held`, `gated`, `reserved`, `bound`, `released`, …"""
+    details: dict[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        said = ", ".join(f"{key} {_worded(value)}" for key, value in self.details.items() if value not in ("", ()))
+        return f"{self.what}: {said}" if said else self.what
+
+
+_Told = tuple[float, str, tuple[Any, ...]]
+
+_DETAILS: dict[str, tuple[str, ...]] = {
+    "queued": ("place", "event"),
+    "woken": ("place", "event", "asked by"),
+    "attempted": ("attempt", "policy hash"),
+    "refused": ("by", "policy hash", "message"),
+    "failed": ("policy hash", "message"),
+    "gated": ("by", "message"),
+    "held": ("message",),
+    "reserved": ("node", "policy hash"),
+    "waiting": ("by", "seconds"),
+    "bound": ("node", "policy hash"),
+    "released": ("node", "reason"),
+    "unknown": ("node", "message"),
+    "observed": ("node",),
+    "gone": ("reason",),
+    "unserved": ("scheduler name",),
+}
+"""What the values of a line mean, for each kind of line."""
+
+
+class Story:
+    """The histories of the pods that came last."""
+
+    __slots__ = ("_by_pod", "_lines", "_pods")
+
+    def __init__(self, pods: int = PODS, lines: int = LINES) -> None:
+        self._by_pod: OrderedDict[str, list[_Told]] = OrderedDict()
+        self._pods = pods
+        self._lines = lines
+
+    def tell(self, uid: str, at: float, what: str, *values: Any) -> None:
+        """Add a line; `values` are the details of `what`, in order, as `_DETAILS` names them."""
+        told = self._by_pod.get(uid)
+        if told is None:
+            told = self._by_pod[uid] = []
+            if len(self._by_pod) > self._pods:
+                self._by_pod.popitem(last=False)
+        elif len(told) >= self._lines:
+            del told[0]
+        told.append((at, what, values))
+
+    def of(self, uid: str) -> list[StoryLine]:
+        """The pod's history, oldest line first; empty when nothing is known of it."""
+        return [
+            StoryLine(at, what, dict(zip(_DETAILS.get(what, ()), values, strict=False)))
+            for at, what, values in self._by_pod.get(uid, ())
+        ]
+
+
+def _worded(value: Any) -> str:
+    return ", ".join(sorted(value)) if isinstance(value, frozenset) else str(value)

@@ -1,0 +1,211 @@
+"""faults.md, 8 to 13: what becomes of a binding."""
+
+import pytest
+
+from policyengine.scheduler.messages import (
+    Bind,
+    BindFailed,
+    BindFailure,
+    BindSucceeded,
+    BindUnknown,
+    PodDeleted,
+    ReadPod,
+    ReadPodFailed,
+)
+from tests.scheduler.driver import Driver, binds, conditions, node, notes, pod, reads
+
+MESSAGE = "the server said no"
+
+
+@pytest.fixture
+def driver():
+    """One pod, being bound to the only node, which it fills."""
+    driver = Driver()
+    driver.see(node("n1", cpu="1"), pod("p", cpu="1"))
+    assert binds(driver.cycle()) == {"p": "n1"}
+    return driver
+
+
+def reserved(driver):
+    """Millicores taken on the node."""
+    return int(driver.state.view.nodes.requested("cpu")[0])
+
+
+def test_refused_tells_the_user_and_backs_off(driver):
+    actions = driver.send(BindFailed("p", BindFailure.REFUSED, MESSAGE))
+    text = f'running Bind plugin "DefaultBinder": {MESSAGE}'
+    assert notes(actions) == [("FailedScheduling", text)]
+    assert conditions(actions) == [("SchedulerError", text)]
+    assert (driver.places("p"), reserved(driver)) == (["backoff"], 0)
+    assert driver.cycle() == []
+    waits = []
+    for _ in range(5):
+        before = driver.now
+        driver.until_wakeup()
+        waits.append(driver.now - before)
+        assert binds(driver.cycle()) == {"p": "n1"}
+        again = driver.send(BindFailed("p", BindFailure.REFUSED, MESSAGE))
+        assert (len(notes(again)), conditions(again)) == (1, [])
+    assert waits == [2.0, 3.0, 5.0, 9.0, 11.0]
+
+
+def test_conflict_forgets_and_adopts_what_is_read(driver):
+    actions = driver.send(BindFailed("p", BindFailure.CONFLICT, MESSAGE))
+    assert actions == [ReadPod("p", "default", "p")]
+    assert (driver.places("p"), reserved(driver)) == (["backoff"], 0)
+    driver.see(node("n2"), pod("p", cpu="1").node("n2"))
+    assert driver.places("p") == ["bound"]
+    assert driver.cycle() == []
+
+
+def test_conflict_after_the_watch_was_faster_changes_nothing(driver):
+    driver.see(pod("p", cpu="1").node("n1"))
+    assert driver.send(BindFailed("p", BindFailure.CONFLICT, MESSAGE)) == []
+    assert (driver.places("p"), reserved(driver)) == (["bound"], 1000)
+
+
+def test_not_found_drops_the_pod_and_its_room(driver):
+    assert driver.send(BindFailed("p", BindFailure.NOT_FOUND, MESSAGE)) == []
+    assert (driver.places("p"), reserved(driver)) == (["unknown"], 0)
+
+
+@pytest.mark.parametrize(("retry_after", "earliest", "latest"), [(0.0, 2.0, 2.0), (30.0, 30.0, 46.0)])
+def test_overloaded_waits_as_long_as_the_server_asked(driver, retry_after, earliest, latest):
+    assert driver.send(BindFailed("p", BindFailure.OVERLOADED, MESSAGE, retry_after)) == []
+    assert (driver.places("p"), reserved(driver)) == (["backoff"], 0)
+    before = driver.now
+    driver.until_wakeup()
+    assert earliest <= driver.now - before <= latest
+    assert binds(driver.cycle()) == {"p": "n1"}
+
+
+def test_pods_told_to_come_back_do_not_come_back_at_once():
+    driver = Driver()
+    names = [f"p{number}" for number in range(20)]
+    driver.see(node("n1", cpu="100", pods="100"), *[pod(name) for name in names])
+    driver.cycle()
+    for name in names:
+        driver.send(BindFailed(name, BindFailure.OVERLOADED, MESSAGE, 60.0))
+    arrivals = []
+    while driver.state.next_wakeup() is not None and driver.places(*names) != ["binding"] * 20:
+        driver.until_wakeup()
+        arrivals.append(len(binds(driver.cycle())))
+    assert sum(arrivals) == 20
+    assert max(arrivals) < 10
+
+
+def test_the_room_of_a_failed_binding_wakes_others(driver):
+    driver.see(pod("q", cpu="1"))
+    driver.cycle()
+    assert driver.places("q") == ["unschedulable"]
+    driver.now += 10.0
+    driver.send(BindFailed("p", BindFailure.REFUSED, MESSAGE))
+    assert driver.places("q") == ["active"]
+    assert binds(driver.cycle()) == {"q": "n1"}
+
+
+def test_unknown_keeps_the_reservation_and_reads_the_pod(driver):
+    assert driver.send(BindUnknown("p", "timed out")) == [ReadPod("p", "default", "p")]
+    assert (driver.places("p"), reserved(driver)) == (["binding"], 1000)
+    driver.see(pod("q", cpu="1"))
+    assert binds(driver.cycle()) == {}
+
+
+def test_unknown_and_then_seen_on_its_node_is_a_success(driver):
+    driver.send(BindUnknown("p", "timed out"))
+    actions = driver.see(pod("p", cpu="1").node("n1"))
+    assert notes(actions) == [("Scheduled", "Successfully assigned default/p to n1")]
+    assert driver.places("p") == ["bound"]
+
+
+def test_unknown_and_then_seen_elsewhere_is_adopted(driver):
+    driver.send(BindUnknown("p", "timed out"))
+    assert driver.see(node("n2"), pod("p", cpu="1").node("n2")) == []
+    assert (driver.places("p"), reserved(driver)) == (["bound"], 0)
+
+
+def test_unknown_and_then_seen_unassigned_posts_the_same_binding_again(driver):
+    driver.send(BindUnknown("p", "timed out"))
+    (again,) = driver.see(pod("p", cpu="1").label("seen", "unassigned"))
+    assert isinstance(again, Bind)
+    assert (again.uid, again.node) == ("p", "n1")
+    assert notes(driver.send(BindSucceeded("p"))) == [("Scheduled", "Successfully assigned default/p to n1")]
+
+
+def test_a_conflict_with_ourselves_keeps_the_reservation_until_it_is_seen(driver):
+    driver.send(BindUnknown("p", "timed out"))
+    driver.see(pod("p", cpu="1").label("seen", "unassigned"))
+    assert driver.send(BindFailed("p", BindFailure.CONFLICT, MESSAGE)) == []
+    assert (driver.places("p"), reserved(driver)) == (["binding"], 1000)
+    assert reads(driver.until_wakeup()) == ["p"]
+    driver.see(pod("p", cpu="1").node("n1"))
+    assert (driver.places("p"), reserved(driver)) == (["bound"], 1000)
+
+
+def test_a_duplicate_is_an_answer_to_a_read_too(driver):
+    driver.send(BindUnknown("p", "timed out"))
+    (again,) = driver.send(driver.log[2][1])
+    assert isinstance(again, Bind)
+
+
+def test_a_read_that_fails_is_repeated_with_backoff_until_it_is_answered(driver):
+    driver.send(BindUnknown("p", "timed out"))
+    waits = []
+    for _ in range(6):
+        assert driver.send(ReadPodFailed("p")) == []
+        assert reserved(driver) == 1000
+        before = driver.now
+        assert reads(driver.until_wakeup()) == ["p"]
+        waits.append(driver.now - before)
+    assert waits == [1.0, 2.0, 4.0, 8.0, 10.0, 10.0]
+    driver.send(PodDeleted("default", "p", "p"))
+    assert (driver.places("p"), reserved(driver)) == (["unknown"], 0)
+    assert driver.state.next_wakeup() is None
+
+
+def test_deleted_while_being_bound_releases_the_room(driver):
+    driver.send(PodDeleted("default", "p", "p"))
+    assert reserved(driver) == 0
+    assert driver.send(BindFailed("p", BindFailure.NOT_FOUND, MESSAGE)) == []
+    assert driver.send(BindSucceeded("p")) == []
+
+
+def test_being_deleted_while_being_bound_releases_the_room(driver):
+    driver.see(pod("q", cpu="1"))
+    driver.cycle()
+    driver.now += 10.0
+    driver.see(pod("p", cpu="1").deleting())
+    assert (driver.places("p"), reserved(driver)) == (["being deleted"], 0)
+    assert driver.send(BindFailed("p", BindFailure.CONFLICT, MESSAGE)) == []
+    assert binds(driver.cycle()) == {"q": "n1"}
+
+
+def test_a_pod_recreated_under_its_name_while_being_bound_is_another_pod(driver):
+    driver.see(pod("p", cpu="1").uid("p2").created("2026-01-02T00:00:00Z"))
+    assert driver.places("p", "p2") == ["unknown", "active"]
+    assert driver.send(BindFailed("p", BindFailure.CONFLICT, MESSAGE)) == []
+    assert binds(driver.cycle()) == {"p2": "n1"}
+
+
+def test_labels_changed_while_being_bound_change_nothing(driver):
+    assert driver.see(pod("p", cpu="1").label("a", "b")) == []
+    assert notes(driver.send(BindSucceeded("p"))) == [("Scheduled", "Successfully assigned default/p to n1")]
+    assert driver.told("p") == ["queued", "attempted", "reserved", "bound"]
+
+
+def test_outcomes_of_nobody_are_ignored():
+    driver = Driver()
+    for message in (
+        BindSucceeded("x"),
+        BindUnknown("x", MESSAGE),
+        ReadPodFailed("x"),
+        *(BindFailed("x", failure, MESSAGE) for failure in BindFailure),
+    ):
+        assert driver.send(message) == []
+
+
+def test_an_older_word_of_a_pod_the_server_has_bound_does_not_queue_it_again(driver):
+    driver.send(BindSucceeded("p"))
+    assert driver.see(pod("p", cpu="1").label("older", "word")) == []
+    assert (driver.places("p"), reserved(driver)) == (["binding"], 1000)
+    assert driver.cycle() == []

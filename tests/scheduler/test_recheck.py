@@ -1,0 +1,84 @@
+"""faults.md, 15 and 18: the node changes between the decision and its binding's outcome."""
+
+import pytest
+
+from policyengine.scheduler.messages import BindFailed, BindFailure, BindSucceeded, BindUnknown, NodeDeleted
+from tests.scheduler.driver import Driver, binds, node, notes, pod, reads
+
+
+@pytest.fixture
+def driver():
+    driver = Driver()
+    driver.see(node("n1", cpu="2"), pod("p", cpu="2"))
+    assert binds(driver.cycle()) == {"p": "n1"}
+    assert driver.state.may_bind("p")
+    return driver
+
+
+WORSE = {
+    "cordoned": lambda: node("n1", cpu="2").unschedulable(),
+    "tainted": lambda: node("n1", cpu="2").taint("broken"),
+    "shrunk": lambda: node("n1", cpu="1"),
+}
+
+
+@pytest.mark.parametrize("change", WORSE)
+def test_a_decision_for_a_node_that_became_worse_is_withdrawn(driver, change):
+    driver.see(WORSE[change]())
+    assert not driver.state.may_bind("p")
+    driver.see(node("n2", cpu="2"))
+    assert driver.send(BindFailed("p", BindFailure.WITHDRAWN, "not posted")) == []
+    assert driver.places("p") == ["active"]
+    assert binds(driver.cycle()) == {"p": "n2"}
+
+
+def test_a_decision_for_a_node_that_is_gone_is_withdrawn(driver):
+    driver.send(NodeDeleted("n1"))
+    assert not driver.state.may_bind("p")
+    driver.send(BindFailed("p", BindFailure.WITHDRAWN, "not posted"))
+    assert notes(driver.cycle()) == [("FailedScheduling", "no nodes available to schedule pods")]
+
+
+def test_a_binding_that_was_posted_before_it_was_withdrawn_stands(driver):
+    driver.see(WORSE["cordoned"]())
+    assert notes(driver.send(BindSucceeded("p"))) == [("Scheduled", "Successfully assigned default/p to n1")]
+    driver.see(pod("p", cpu="2").node("n1"))
+    assert driver.places("p") == ["bound"]
+
+
+@pytest.mark.parametrize("change", ["label", "condition"])
+def test_a_change_that_does_not_matter_withdraws_nothing(driver, change):
+    better = {"label": node("n1", cpu="2").label("a", "b"), "condition": node("n1", cpu="2").ready()}[change]
+    driver.see(better)
+    assert driver.state.may_bind("p")
+
+
+def test_a_pod_somebody_else_bound_there_withdraws_the_decision_it_leaves_no_room_for(driver):
+    driver.see(pod("foreign", cpu="1").scheduler("someone-else").node("n1"))
+    assert not driver.state.may_bind("p")
+
+
+def test_only_as_many_decisions_are_withdrawn_as_have_no_room_the_newest_first():
+    driver = Driver()
+    driver.see(node("n1", cpu="4"), *[pod(name, cpu="1") for name in "abcd"])
+    assert len(binds(driver.cycle())) == 4
+    driver.see(pod("foreign", cpu="1").node("n1"))
+    assert [driver.state.may_bind(name) for name in "abcd"] == [True, True, True, False]
+
+
+def test_a_withdrawn_decision_of_unknown_outcome_keeps_its_room_until_no_request_can_land(driver):
+    driver.send(BindUnknown("p", "timed out"))
+    driver.see(WORSE["tainted"]())
+    start = driver.now
+    while driver.places("p") == ["binding"]:
+        assert int(driver.state.view.nodes.requested("cpu")[0]) == 2000
+        assert binds(driver.see(pod("p", cpu="2").label("seen", "unassigned"))) == {}
+        if driver.places("p") == ["binding"]:
+            assert reads(driver.until_wakeup()) == ["p"]
+    assert 60.0 <= driver.now - start <= 71.0
+    assert driver.places("p") == ["active"]
+    assert int(driver.state.view.nodes.requested("cpu")[0]) == 0
+
+
+def test_nobody_may_bind_what_was_not_decided():
+    assert not Driver().state.may_bind("x")

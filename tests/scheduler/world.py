@@ -1,0 +1,236 @@
+"""A naive cluster around the core: an API server that is a few dicts, watches that lag, bindings that go wrong.
+
+It shares no code with the scheduler beyond the messages, and counts everything anew each time.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, TypeVar
+
+from policyengine.scheduler.messages import (
+    Action,
+    Bind,
+    BindFailed,
+    BindFailure,
+    BindSucceeded,
+    BindUnknown,
+    Message,
+    NodeDeleted,
+    NodeObserved,
+    PodDeleted,
+    PodObserved,
+    ReadPod,
+    ReadPodFailed,
+)
+from tests.builders import NodeBuilder, PodBuilder, make_node, make_pod
+from tests.scheduler.driver import Driver
+
+OURS = "default-scheduler"
+B = TypeVar("B", PodBuilder, NodeBuilder)
+
+
+class World:
+    """`server` is the truth, `driver` what the scheduler makes of what it is shown of it."""
+
+    def __init__(self, driver: Driver) -> None:
+        self.driver = driver
+        self.nodes: dict[str, dict[str, Any]] = {}
+        self.pods: dict[str, dict[str, Any]] = {}
+        self.watch: deque[Message] = deque()
+        self.posted: deque[Bind] = deque()
+        self.late: list[Bind] = []
+        """Requests whose answer was lost and which the server has not carried out yet."""
+        self.reads: deque[ReadPod] = deque()
+        self.bound_by_us: list[str] = []
+        self.actions: list[Action] = []
+        self._count = 0
+        self._version = 0
+
+    # ---- what users and controllers do
+
+    def set_node(self, name: str, cpu: int, cordoned: bool) -> None:
+        self.nodes[name] = {"cpu": cpu, "cordoned": cordoned}
+        builder = make_node(name).capacity(cpu=f"{cpu}", memory="64Gi", pods="110").unschedulable(cordoned)
+        self.watch.append(NodeObserved(self._next_version(builder).build()))
+
+    def delete_node(self, name: str) -> None:
+        if self.nodes.pop(name, None) is not None:
+            self.watch.append(NodeDeleted(name))
+
+    def create_pod(self, cpu: int, gang: str = "", gated: bool = False, scheduler: str = OURS) -> None:
+        self._count += 1
+        uid = f"p{self._count}"
+        labels = {"gang": gang, "min": "2"} if gang else {}
+        fields = {"cpu": cpu, "labels": labels, "gated": gated, "scheduler": scheduler}
+        self.pods[uid] = fields | {"node": "", "deleting": False}
+        self._show(uid)
+
+    def delete_pod(self, number: int, gracefully: bool) -> None:
+        uid = self._pick(number)
+        if uid is None:
+            return
+        if gracefully:
+            self.pods[uid]["deleting"] = True
+            self._show(uid)
+        else:
+            del self.pods[uid]
+            self.watch.append(PodDeleted("default", uid, uid))
+
+    def finish_pod(self, number: int) -> None:
+        uid = self._pick(number)
+        if uid is not None and self.pods[uid]["node"]:
+            finished = self._next_version(self._builder(uid)).phase("Succeeded")
+            self.watch.append(PodObserved(finished.build()))
+            del self.pods[uid]
+
+    def touch_pod(self, number: int, ungate: bool) -> None:
+        uid = self._pick(number)
+        if uid is not None:
+            self.pods[uid]["labels"] = {**self.pods[uid]["labels"], "touched": str(number)}
+            self.pods[uid]["gated"] = self.pods[uid]["gated"] and not ungate
+            self._show(uid)
+
+    def bind_by_hand(self, number: int, node: str) -> None:
+        uid = self._pick(number)
+        if uid is not None and not self.pods[uid]["node"]:
+            self.pods[uid]["node"] = node
+            self._show(uid)
+
+    # ---- what the machinery does
+
+    def deliver(self, count: int) -> None:
+        for _ in range(min(count, len(self.watch))):
+            self.send(self.watch.popleft())
+
+    def cycle(self, count: int) -> None:
+        self._take(self.driver.cycle(count))
+
+    def wait(self, seconds: float) -> None:
+        self._take(self.driver.wait(seconds))
+
+    def send(self, message: Message) -> None:
+        self._take(self.driver.send(message))
+
+    def answer_bind(self, how: str) -> None:
+        """The oldest binding that was posted reaches the server, or does not."""
+        if not self.posted:
+            return
+        bind = self.posted.popleft()
+        if not self.driver.state.may_bind(bind.uid) and how == "asks":
+            self.send(BindFailed(bind.uid, BindFailure.WITHDRAWN, "not posted"))
+        elif how in ("refused", "overloaded"):
+            failure = BindFailure.REFUSED if how == "refused" else BindFailure.OVERLOADED
+            self.send(BindFailed(bind.uid, failure, how, 3.0 if how == "overloaded" else 0.0))
+        elif how == "lost and landed":
+            self._carry_out(bind)
+            self.send(BindUnknown(bind.uid, "timed out"))
+        elif how == "lost":
+            self.send(BindUnknown(bind.uid, "timed out"))
+        elif how == "lost and late":
+            self.late.append(bind)
+            self.send(BindUnknown(bind.uid, "timed out"))
+        else:
+            self.send(self._carry_out(bind))
+
+    def land_late(self) -> None:
+        for bind in self.late:
+            self._carry_out(bind)
+        self.late.clear()
+
+    def answer_read(self, fails: bool) -> None:
+        if not self.reads:
+            return
+        read = self.reads.popleft()
+        if fails:
+            self.send(ReadPodFailed(read.uid))
+        elif read.uid not in self.pods:
+            self.send(PodDeleted(read.namespace, read.name, read.uid))
+        else:
+            # As new as the server; what the watch still has to show of the pod comes after it, and is older.
+            self.send(PodObserved(self._builder(read.uid).version(self.pods[read.uid]["version"]).build()))
+
+    def settle(self) -> None:
+        """Everything in the pipes arrives, nothing fails any more, and time passes until nothing moves."""
+        self.land_late()
+        for _ in range(60):
+            while self.watch or self.posted or self.reads:
+                self.deliver(100)
+                self.answer_bind("succeeds")
+                self.answer_read(fails=False)
+            self.cycle(100)
+            if not (self.watch or self.posted or self.reads):
+                self.wait(31.0)
+
+    # ---- the naive recount
+
+    def free(self, node: str) -> int:
+        return self.nodes[node]["cpu"] - sum(pod["cpu"] for pod in self.pods.values() if pod["node"] == node)
+
+    def overcommitted(self) -> list[str]:
+        return [name for name in self.nodes if self.free(name) < 0]
+
+    def waiting(self) -> dict[str, dict[str, Any]]:
+        """Pods of ours that are not bound and not on their way out."""
+        return {
+            uid: pod
+            for uid, pod in self.pods.items()
+            if pod["scheduler"] == OURS and not pod["node"] and not pod["deleting"]
+        }
+
+    def fits_somewhere(self, pod: dict[str, Any]) -> bool:
+        return any(self.free(name) >= pod["cpu"] for name, node in self.nodes.items() if not node["cordoned"])
+
+    def gang_size(self, gang: str) -> int:
+        alive = (pod for pod in self.pods.values() if not pod["deleting"] or pod["node"])
+        return sum(pod["labels"].get("gang") == gang and pod["scheduler"] == OURS for pod in alive)
+
+    # ---- details
+
+    def _carry_out(self, bind: Bind) -> BindSucceeded | BindFailed:
+        pod = self.pods.get(bind.uid)
+        if pod is None:
+            return BindFailed(bind.uid, BindFailure.NOT_FOUND, "not found")
+        if pod["node"] or pod["deleting"] or pod["gated"]:
+            return BindFailed(bind.uid, BindFailure.CONFLICT, "assigned, deleting or gated")
+        pod["node"] = bind.node
+        self.bound_by_us.append(bind.uid)
+        self._show(bind.uid)
+        return BindSucceeded(bind.uid)
+
+    def _take(self, actions: list[Action]) -> None:
+        self.actions += actions
+        self.posted.extend(action for action in actions if isinstance(action, Bind))
+        self.reads.extend(action for action in actions if isinstance(action, ReadPod))
+
+    def _pick(self, number: int) -> str | None:
+        return sorted(self.pods)[number % len(self.pods)] if self.pods else None
+
+    def _show(self, uid: str) -> None:
+        builder = self._next_version(self._builder(uid))
+        self.pods[uid]["version"] = self._version
+        self.watch.append(PodObserved(builder.build()))
+
+    def _next_version(self, builder: B) -> B:
+        self._version += 1
+        return builder.version(self._version)
+
+    def _builder(self, uid: str) -> PodBuilder:
+        pod = self.pods[uid]
+        builder = make_pod(uid).req(cpu=str(pod["cpu"])).labels(pod["labels"]).scheduler(pod["scheduler"])
+        if pod["node"]:
+            builder.node(pod["node"])
+        if pod["gated"]:
+            builder.gate("wait")
+        if pod["deleting"]:
+            builder.deleting()
+        return builder
+
+
+def replayed(driver: Driver, other: Driver) -> list[Action]:
+    """The actions of another scheduler that is shown what this one was shown."""
+    found: list[Action] = []
+    for now, message in driver.log:
+        other.now = now
+        found += other.send(message)
+    return found
