@@ -1,0 +1,79 @@
+"""A checked policy's plugins: its base, changed by `use` and `disable`, in kube-scheduler's order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from policyengine.framework.plugin import FilterPlugin, Plugin, PreEnqueuePlugin, ScorePlugin
+from policyengine.language import ir
+from policyengine.language.check import PluginFacts
+from policyengine.plugins.registry import IN_TREE, PluginEntry, build
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """One plugin of a policy. `weight` None: it gives no score here."""
+
+    entry: PluginEntry
+    weight: int | None
+    arguments: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Assembly:
+    """The plugins of a policy, built."""
+
+    pre_enqueue: tuple[PreEnqueuePlugin, ...]
+    filters: tuple[FilterPlugin, ...]
+    scores: tuple[tuple[ScorePlugin, int], ...]
+
+
+def plugin_facts() -> dict[str, PluginFacts]:
+    """What the checker is told of the plugins."""
+    return {
+        name: PluginFacts(entry.arguments, entry.filters, entry.scores, entry.default_weight)
+        for name, entry in IN_TREE.items()
+    }
+
+
+def assemble(policy: ir.Policy, params: Mapping[str, object]) -> Assembly:
+    """The built plugins of a policy.
+
+    Raises:
+        ArgumentError: arguments that the plugin refuses.
+    """
+    chosen = _base(policy)
+    for use in policy.uses:
+        chosen[use.name] = _used(use, params)
+    for name in policy.disabled:
+        chosen.pop(name, None)
+    built: list[tuple[Chosen, Plugin]] = [
+        (chosen[name], build(name, chosen[name].arguments)) for name in IN_TREE if name in chosen
+    ]
+    return Assembly(
+        tuple(plugin for _, plugin in built if isinstance(plugin, PreEnqueuePlugin)),
+        tuple(plugin for one, plugin in built if one.entry.filters and isinstance(plugin, FilterPlugin)),
+        tuple((plugin, one.weight) for one, plugin in built if one.weight and isinstance(plugin, ScorePlugin)),
+    )
+
+
+def _base(policy: ir.Policy) -> dict[str, Chosen]:
+    if policy.base == "none":
+        return {}
+    if policy.base == "filters":
+        return {name: Chosen(entry, None, {}) for name, entry in IN_TREE.items() if entry.filters or not entry.scores}
+    return {name: Chosen(entry, entry.default_weight, {}) for name, entry in IN_TREE.items()}
+
+
+def _used(use: ir.PluginUse, params: Mapping[str, object]) -> Chosen:
+    entry = IN_TREE[use.name]
+    weight = entry.default_weight if use.weight is None else weight_of(use.weight, params)
+    return Chosen(entry, weight if entry.scores else None, use.arguments)
+
+
+def weight_of(weight: int | ir.ParamRef, params: Mapping[str, object]) -> int:
+    """A weight: the literal, or the value of the param it names."""
+    value: Any = params[weight.name] if isinstance(weight, ir.ParamRef) else weight
+    return int(value)

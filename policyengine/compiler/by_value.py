@@ -1,0 +1,87 @@
+"""Expressions without a column kernel: worked out once a distinct combination of the values they read.
+
+Parts that take no comprehension variable from inside become holes: columns evaluated first, whose values then
+stand in for them. A rule over `node.taints` is so asked once a list of taints the cluster has, not once a node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyengine.compiler.column import Column, Failed, attempt, column_of, single
+from policyengine.compiler.frame import Decision, Frame, Scalar, Scope, Vector
+from policyengine.compiler.scalar import lower_scalar, optional
+from policyengine.compiler.walk import free_locals
+from policyengine.language import ir
+from policyengine.language.ir_walk import children
+from policyengine.language.types import Kind
+
+_NOBODY: Any = None
+
+
+def lower_by_value(expr: ir.Expr, scope: Scope, lower: Callable[[ir.Expr], Vector]) -> Vector:
+    """The closure of an expression whose parts are lowered by `lower` and met by value."""
+    holes = list(_holes(expr))
+    names = [f"${place}" for place in range(len(holes))]
+    inner = scope.with_holes({id(hole): name for hole, name in zip(holes, names, strict=True)})
+    scalar = lower_scalar(expr, inner)
+    vectors = [lower(hole) for hole in holes]
+    optionals = [hole.type.kind is Kind.OPTIONAL for hole in holes]
+    type_ = expr.type
+
+    def vector(frame: Frame) -> Column:
+        columns = [vector(frame) for vector in vectors]
+        first, places = _distinct(columns, frame.count)
+        table = [_evaluated(scalar, names, optionals, columns, int(row)) for row in first]
+        if places is None:
+            return single(table[0], type_)
+        return column_of(table, type_).take(places)
+
+    return vector
+
+
+def _holes(expr: ir.Expr) -> Iterator[ir.Expr]:
+    for part in children(expr):
+        if isinstance(part, ir.Const | ir.ParamRef):
+            continue
+        if isinstance(part, ir.Local) or free_locals(part):
+            yield from _holes(part)
+        else:
+            yield part
+
+
+def _evaluated(
+    scalar: Scalar, names: Sequence[str], optionals: Sequence[bool], columns: Sequence[Column], row: int
+) -> Any:
+    decision = Decision(_NOBODY)
+    for name, is_optional, column in zip(names, optionals, columns, strict=True):
+        value = column.at(row)
+        decision.locals[name] = optional(value) if is_optional and not isinstance(value, Failed) else value
+    return attempt(scalar, decision)
+
+
+def _distinct(columns: Sequence[Column], rows: int) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    """Rows that stand for all others, and the place among them of each row; (a row, None): all rows are alike."""
+    keys = [key for column in columns for key in _keys(column)]
+    if not keys:
+        return np.zeros(1, np.int64), None
+    if rows == 0:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    combined = keys[0]
+    for key in keys[1:]:
+        _, left = np.unique(combined, return_inverse=True)
+        _, right = np.unique(key, return_inverse=True)
+        combined = left.astype(np.int64) * (int(right.max()) + 1) + right
+    _, first, places = np.unique(combined, return_index=True, return_inverse=True)
+    return first, places
+
+
+def _keys(column: Column) -> Iterator[NDArray[Any]]:
+    """Arrays that together tell the values of a column's rows apart; doubles by their bits."""
+    for array in (column.values, column.faults, column.present):
+        if array is not None and array.ndim:
+            yield array.view(np.int64) if array.dtype == np.float64 else array

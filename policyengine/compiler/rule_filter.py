@@ -1,0 +1,223 @@
+"""`filter "name" [when e] { require … }` as a filter plugin.
+
+Rules of this file:
+1. The first failing require in the order written is the one reported, whatever order evaluation took.
+2. A require that reads no node is settled in `pre_filter` and refuses the pod as a whole.
+3. A condition without a value refuses, and says why, unless `on error` chooses otherwise; so does a `when`
+   without a value: it counts as true.
+4. The texts of refusals are written when they are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from policyengine.compiler.column import Column, Failed, Fault, attempt
+from policyengine.compiler.frame import Decision, Frame, Scalar, Scope, Vector
+from policyengine.compiler.hoists import Hoists
+from policyengine.compiler.lower import lower
+from policyengine.compiler.lower_logic import chosen
+from policyengine.compiler.rule_events import events_of
+from policyengine.compiler.scalar import lower_scalar
+from policyengine.compiler.signature import Decisions, Signature
+from policyengine.compiler.texts import Text, erred, unmet
+from policyengine.compiler.walk import expressions_of
+from policyengine.framework.events import ClusterEventWithHint
+from policyengine.framework.plugin import Reads
+from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, Status, Verdicts
+from policyengine.language import ir
+from policyengine.language.types import Reach
+
+if TYPE_CHECKING:
+    from policyengine.cluster.node_table import NodeTable
+    from policyengine.cluster.pod_info import PodInfo
+    from policyengine.cluster.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRequire:
+    """A require that is asked of every node."""
+
+    condition: Vector
+    on_error: Vector | None
+    text: Text | None
+    source: str
+    code: Code
+
+    def column(self, frame: Frame) -> Column:
+        """The condition's bools and faults, `on error` put in."""
+        column = self.condition(frame)
+        if self.on_error is None or column.faults is None:
+            return column
+        met = Column(column.values, None)
+        return chosen(Column(column.faults == 0), met, self.on_error(frame))
+
+
+@dataclass(frozen=True, slots=True)
+class PodRequire:
+    """A require that reads no node."""
+
+    condition: Scalar
+    on_error: Scalar | None
+    text: Text | None
+    source: str
+    code: Code
+
+    def refusal(self, rule: str, decision: Decision) -> Status | None:
+        """The refusal of the pod, None where the condition holds."""
+        met = attempt(self.condition, decision)
+        if isinstance(met, Failed) and self.on_error is not None:
+            met = attempt(self.on_error, decision)
+        if met is True:
+            return None
+        if isinstance(met, Failed):
+            reason = erred(rule, self.source, met.detail or met.fault.text)
+        else:
+            # A text that reads the node has nothing to say about the pod as a whole.
+            text = self.text
+            reason = unmet(rule, self.source) if text is None or text.differs else text.of(decision)
+        return Status(self.code, (reason,), rule)
+
+
+@dataclass(slots=True)
+class FilterState:
+    """What `pre_filter` prepared: the hoisted values, and the ways of refusing, two a require (false, failed)."""
+
+    hoisted: tuple[Column, ...]
+    refusals: list[Refusal] = field(default_factory=list)
+
+
+class RuleFilter:
+    """A filter rule of a policy."""
+
+    def __init__(self, rule: ir.Filter, scope: Scope, source: str, decisions: Decisions) -> None:
+        self._name = rule.name
+        self._hoists = Hoists()
+        self._when = None if rule.when is None else lower_scalar(rule.when, scope)
+        asked = [one for one in rule.requires if one.reads_node]
+        self._of_nodes = tuple(self._node_require(one, scope, source) for one in asked)
+        self._of_pod = tuple(self._pod_require(one, scope, source) for one in rule.requires if not one.reads_node)
+        self._signature = Signature(rule.when, tuple(_expressions(rule.requires)), scope, decisions)
+        self._reads = reads_of([one.condition for one in asked] + [one.on_error for one in asked if one.on_error])
+        when = () if rule.when is None else (rule.when,)
+        self._events = events_of((*when, *_conditions(rule.requires)), scope, bool(asked))
+
+    def _node_require(self, require: ir.Require, scope: Scope, source: str) -> NodeRequire:
+        return NodeRequire(
+            lower(require.condition, scope, self._hoists),
+            None if require.on_error is None else lower(require.on_error, scope, self._hoists),
+            None if require.otherwise is None else Text(require.otherwise, scope, self._hoists),
+            source[require.condition.span.start : require.condition.span.end],
+            _code(require),
+        )
+
+    def _pod_require(self, require: ir.Require, scope: Scope, source: str) -> PodRequire:
+        return PodRequire(
+            lower_scalar(require.condition, scope),
+            None if require.on_error is None else lower_scalar(require.on_error, scope),
+            None if require.otherwise is None else Text(require.otherwise, scope, Hoists()),
+            source[require.condition.span.start : require.condition.span.end],
+            _code(require),
+        )
+
+    @property
+    def name(self) -> str:
+        """The rule's name."""
+        return self._name
+
+    @property
+    def reads(self) -> Reads:
+        """Derived from what the requires read."""
+        return self._reads
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        """Derived from the schema fields the rule reads."""
+        return self._events
+
+    def signature(self, pod: PodInfo) -> Hashable:
+        """The values of the pod-only subexpressions, texts included."""
+        return self._signature.of(pod)
+
+    def pre_filter(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, FilterState | None]:
+        """SKIP where `when` is false or no require is left for nodes; refuses where a require without node fails."""
+        decision = Decision(pod, snapshot)
+        if self._when is not None and attempt(self._when, decision) is False:
+            return SKIP, None
+        for require in self._of_pod:
+            refusal = require.refusal(self._name, decision)
+            if refusal is not None:
+                return refusal, None
+        if not self._of_nodes:
+            return SKIP, None
+        return SUCCESS, self._state(decision, snapshot.nodes)
+
+    def _state(self, decision: Decision, nodes: NodeTable) -> FilterState:
+        state = FilterState(self._hoists.columns(decision))
+        for require in self._of_nodes:
+            state.refusals.append(self._unmet(require, state, decision, nodes))
+            state.refusals.append(self._erred(require, state, nodes))
+        return state
+
+    def _unmet(self, require: NodeRequire, state: FilterState, decision: Decision, nodes: NodeTable) -> Refusal:
+        text = require.text
+        if text is None:
+            return Refusal(require.code, (unmet(self._name, require.source),))
+        if not text.differs:
+            return Refusal(require.code, (text.of(decision),))
+        return Refusal(require.code, render=lambda row: (text.at(nodes, state.hoisted, row),))
+
+    def _erred(self, require: NodeRequire, state: FilterState, nodes: NodeTable) -> Refusal:
+        def render(row: int) -> tuple[str, ...]:
+            with np.errstate(all="ignore"):
+                value = require.column(Frame(nodes, np.array([row]), state.hoisted)).at(0)
+            fault = value.fault if isinstance(value, Failed) else Fault.FAILED
+            return (erred(self._name, require.source, fault.text),)
+
+        return Refusal(require.code, render=render)
+
+    def filter(self, state: FilterState, snapshot: Snapshot, rows: Rows) -> Verdicts:
+        """Judge the rows; whole columns where all of them are asked for."""
+        frame = Frame(snapshot.nodes, None if len(rows) == snapshot.nodes.n else rows, state.hoisted)
+        refused = np.zeros(frame.count, dtype=np.int16)
+        with np.errstate(all="ignore"):
+            # Written from the last require to the first: the first that fails is what remains.
+            for place in range(len(self._of_nodes) - 1, -1, -1):
+                column = self._of_nodes[place].column(frame)
+                np.putmask(refused, np.logical_not(column.values, out=_room(column, frame)), np.int16(2 * place + 1))
+                if column.faults is not None:
+                    failed = np.broadcast_to(column.faults != 0, refused.shape)
+                    np.putmask(refused, failed, np.int16(2 * place + 2))
+        return Verdicts(refused, state.refusals)
+
+
+def _room(column: Column, frame: Frame) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    return np.empty(frame.count, dtype=np.bool_)
+
+
+def _code(require: ir.Require) -> Code:
+    return Code.UNSCHEDULABLE if require.evictable else Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+
+
+def _conditions(requires: Sequence[ir.Require]) -> Iterator[ir.Expr]:
+    for require in requires:
+        yield require.condition
+        if require.on_error is not None:
+            yield require.on_error
+
+
+def _expressions(requires: Sequence[ir.Require]) -> Iterator[ir.Expr]:
+    yield from _conditions(requires)
+    for require in requires:
+        yield from expressions_of(require.otherwise)
+
+
+def reads_of(expressions: Sequence[ir.Expr]) -> Reads:
+    """Which parts of a row expressions read, from their reach."""
+    reach = max((expr.reach for expr in expressions), default=Reach.CONSTANT)
+    if reach is Reach.NODE_CHANGING:
+        return Reads.NODE | Reads.PODS
+    return Reads.NODE if reach is Reach.NODE_FIXED else Reads.NOTHING

@@ -1,0 +1,76 @@
+"""The texts of refusals: a rule's `else` with its expressions filled in, or the condition as it was written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from policyengine.compiler.column import Column, Failed, attempt
+from policyengine.compiler.frame import Decision, Frame, Scalar, Scope, Vector
+from policyengine.compiler.hoists import Hoists
+from policyengine.compiler.lower import lower
+from policyengine.compiler.scalar import lower_scalar
+from policyengine.compiler.walk import expressions_of
+from policyengine.language import ir
+from policyengine.language.types import Shape, Type
+from policyengine.language.values import display
+
+if TYPE_CHECKING:
+    from policyengine.cluster.node_table import NodeTable
+
+
+class Text:
+    """A template, lowered. `differs`: whether it reads from node to node."""
+
+    def __init__(self, template: ir.Template, scope: Scope, hoists: Hoists) -> None:
+        self.differs = any(part.shape is not Shape.SCALAR for part in expressions_of(template))
+        self._pieces: tuple[str | tuple[Scalar | None, Vector, Type], ...] = tuple(
+            part if isinstance(part, str) else _piece(part, scope, hoists) for part in template.parts
+        )
+
+    def of(self, decision: Decision) -> str:
+        """The text of a template that reads no node."""
+        shown = []
+        for piece in self._pieces:
+            if isinstance(piece, str):
+                shown.append(piece)
+            else:
+                scalar, _, type_ = piece
+                shown.append("" if scalar is None else _shown(attempt(scalar, decision), type_))
+        return "".join(shown)
+
+    def at(self, nodes: NodeTable, hoisted: tuple[Column, ...], row: int) -> str:
+        """The text for one row."""
+        frame = Frame(nodes, np.array([row]), hoisted)
+        shown = []
+        for piece in self._pieces:
+            if isinstance(piece, str):
+                shown.append(piece)
+            else:
+                with np.errstate(all="ignore"):
+                    shown.append(_shown(piece[1](frame).at(0), piece[2]))
+        return "".join(shown)
+
+
+def _piece(part: ir.Expr, scope: Scope, hoists: Hoists) -> tuple[Scalar | None, Vector, Type]:
+    scalar = lower_scalar(part, scope) if part.shape is Shape.SCALAR else None
+    return scalar, lower(part, scope, hoists), part.type
+
+
+def _shown(value: object, type_: Type) -> str:
+    return f"({value.fault.text})" if isinstance(value, Failed) else display(value, type_)
+
+
+def unmet(rule: str, condition: str) -> str:
+    """What a refusal says where the rule's author wrote nothing: the condition as it was written."""
+    return f"{rule}: `{_one_line(condition)}` is false"
+
+
+def erred(rule: str, condition: str, why: str) -> str:
+    """What a refusal says where the condition has no value."""
+    return f"{rule}: `{_one_line(condition)}` has no value: {why}"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

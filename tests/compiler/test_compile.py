@@ -1,0 +1,165 @@
+"""Text to profiles: bases, plugins, params, hashes, and findings of every phase."""
+
+from __future__ import annotations
+
+import pytest
+
+from policyengine.compiler.compile import PolicyError, compile_policy, compile_text
+from policyengine.plugins.registry import IN_TREE, default_profile
+
+
+def names(text: str) -> tuple[list[str], dict[str, int]]:
+    profile = compile_policy(f'policy "t" {{ {text} }}')
+    return [plugin.name for plugin in profile.filters], {plugin.name: weight for plugin, weight in profile.scores}
+
+
+FILTERS = [plugin.name for plugin in default_profile().filters]
+SCORES = {plugin.name: weight for plugin, weight in default_profile().scores}
+
+
+def test_the_base_is_kube_schedulers_own_profile() -> None:
+    assert names("") == (FILTERS, SCORES)
+    assert names("base kubernetes") == (FILTERS, SCORES)
+
+
+def test_a_base_of_filters_has_no_score() -> None:
+    assert names("base filters") == (FILTERS, {})
+
+
+def test_an_empty_base_is_empty() -> None:
+    assert names("base none") == ([], {})
+    assert compile_policy('policy "t" { base none }').pre_enqueue == ()
+
+
+def test_rules_follow_the_plugins_in_the_order_written() -> None:
+    found, _ = names('filter "b" { require true } filter "a" { require node.ready }')
+    assert found == [*FILTERS, "b", "a"]
+
+
+def test_use_sets_the_weight_and_disable_takes_out() -> None:
+    found, scores = names("use TaintToleration weight 7 disable ImageLocality disable NodeName")
+    assert scores == {
+        name: 7 if name == "TaintToleration" else weight for name, weight in SCORES.items() if name != "ImageLocality"
+    }
+    assert found == [name for name in FILTERS if name != "NodeName"]
+
+
+def test_use_adds_to_an_empty_base() -> None:
+    assert names("base none use NodeResourcesFit") == (["NodeResourcesFit"], {"NodeResourcesFit": 1})
+
+
+def test_use_gives_a_base_of_filters_a_score() -> None:
+    assert names("base filters use TaintToleration")[1] == {
+        "TaintToleration": IN_TREE["TaintToleration"].default_weight
+    }
+
+
+def test_settings_reach_the_profile() -> None:
+    profile = compile_policy(
+        'policy "t" { scheduler "mine" share 3 queue { order by pod.priority backoff 2s .. 20s flush 1min } }'
+    )
+    assert (profile.name, profile.scheduler_name, profile.share) == ("t", "mine", 3)
+    assert (profile.queue.initial_backoff, profile.queue.max_backoff, profile.queue.flush_after) == (2.0, 20.0, 60.0)
+
+
+PARAM = 'policy "t" { param least: memory = 2Gi range [1Gi, 4Gi] filter "f" { require node.free.memory >= least } }'
+
+
+def test_the_hash_follows_text_and_params_but_not_layout() -> None:
+    plain = compile_policy(PARAM).policy_hash
+    assert plain == compile_policy(PARAM.replace("{ param", "{\n\n  param")).policy_hash
+    assert plain != compile_policy(PARAM.replace(">=", ">")).policy_hash
+    assert plain != compile_policy(PARAM, {"least": "3Gi"}).policy_hash
+    assert plain == compile_policy(PARAM, {"least": "2048Mi"}).policy_hash
+    assert len(plain) == 64
+
+
+@pytest.mark.parametrize(
+    ("type_", "default", "given", "shown"),
+    [
+        ("cpu", "1", "250m", "250m"),
+        ("cpu", "1", 2, "2"),
+        ("memory", "1Gi", "2Gi", "2Gi"),
+        ("duration", "1s", "5min", "300s"),
+        ("int", "1", "7", "7"),
+        ("double", "1.0", 2.5, "2.5"),
+        ("bool", "false", "true", "true"),
+        ("bool", "false", "false", "false"),
+        ("string", '"a"', "b", "b"),
+    ],
+)
+def test_params_are_set_from_plain_values_or_text(type_: str, default: str, given: object, shown: str) -> None:
+    text = f'policy "t" {{ param x: {type_} = {default} filter "f" {{ require pod.priority > 100 else "{{x}}" }} }}'
+    from policyengine.cluster.view import ClusterView
+    from policyengine.framework.evaluation import Evaluator
+    from tests.builders import make_pod
+
+    status = Evaluator(compile_policy(text, {"x": given})).judge(make_pod().info(), ClusterView().snapshot()).pre_filter
+    assert status is not None
+    assert status.reasons == (shown,)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"least": "8Gi"}, "outside the range"),
+        ({"least": "much"}, "`much` is not a value of type `memory`"),
+        ({"least": True}, "`True` is not a value of type `memory`"),
+        ({"leest": "2Gi"}, "`leest` is no parameter of the policy; it has `least`"),
+    ],
+)
+def test_a_param_that_cannot_be_so_is_a_finding(given: dict[str, object], message: str) -> None:
+    result = compile_text(PARAM, params=given)
+    assert result.profiles == []
+    assert [finding.code for finding in result.diagnostics] == ["PE2901"]
+    assert message in result.diagnostics[0].message
+
+
+def test_independent_mistakes_are_all_found_in_one_run() -> None:
+    text = 'policy "t" {\n let a = 1 + "x"\n filter "f" { require node.fre.cpu > 1 }\n score "s" weight 1 = = 2\n}'
+    result = compile_text(text, "t.policy")
+    assert result.failed
+    assert {result.source.line_column(finding.span.start)[0] for finding in result.diagnostics} == {2, 3, 4}
+
+
+def test_one_broken_policy_keeps_its_file_from_being_loaded() -> None:
+    result = compile_text('policy "a" { scheduler "a" } policy "b" { scheduler "b" let x = y }')
+    assert result.failed
+    assert result.profiles == []
+
+
+def test_a_file_may_hold_several_policies() -> None:
+    result = compile_text('policy "a" { scheduler "a" } policy "b" { scheduler "b" }')
+    assert [profile.name for profile in result.profiles] == ["a", "b"]
+    assert result.profiles[0].policy_hash != result.profiles[1].policy_hash
+
+
+def test_the_python_interface_raises_one_error_with_everything_in_it() -> None:
+    with pytest.raises(PolicyError, match=r"(?s)-->.*\^") as raised:
+        compile_policy('policy "t" { let a = b }')
+    assert raised.value.diagnostics
+    with pytest.raises(PolicyError, match="2 policies"):
+        compile_policy('policy "a" { scheduler "a" } policy "b" { scheduler "b" }')
+    with pytest.raises(PolicyError, match="holds no `policy`"):
+        compile_policy("// nothing")
+
+
+def test_plugins_refuse_arguments_that_do_not_fit() -> None:
+    result = compile_text('policy "t" { use NodeResourcesFit { strategy: "NoSuch" } }')
+    assert result.failed
+
+
+@pytest.mark.parametrize(
+    "member",
+    [
+        'filter "f" { require pod.queuedAt < timestamp("2026-01-01T00:00:00Z") }',
+        'let since = pod.queuedAt score "s" weight 1 when since < pod.createdAt = 1',
+        'filter "f" { require node.ready else "since {pod.queuedAt}" }',
+    ],
+)
+def test_what_has_no_value_in_its_place_is_found_before_the_policy_is_loaded(member: str) -> None:
+    assert [finding.code for finding in compile_text(f'policy "t" {{ {member} }}').diagnostics] == ["PE2903"]
+
+
+def test_a_queue_key_may_read_when_the_pod_was_queued() -> None:
+    assert not compile_text('policy "t" { queue { order by pod.queuedAt desc } }').diagnostics
