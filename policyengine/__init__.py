@@ -7,14 +7,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from policyengine.compiler.compile import PolicyError, compile_policy
+    from policyengine.catalogue import PolicyError, compile_policy
     from policyengine.language.evaluate import EvaluationError, evaluate
     from policyengine.version import __version__
 
 _HOMES = {
     "EvaluationError": "policyengine.language.evaluate",
-    "PolicyError": "policyengine.compiler.compile",
-    "compile_policy": "policyengine.compiler.compile",
+    "PolicyError": "policyengine.catalogue",
+    "compile_policy": "policyengine.catalogue",
     "evaluate": "policyengine.language.evaluate",
     "__version__": "policyengine.version",
 }

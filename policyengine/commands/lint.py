@@ -77,7 +77,7 @@ def _lint(paths: Sequence[str], output: str, fail_level: str) -> int:
 
 
 def _findings(text: PolicyText) -> list[Diagnostic]:
-    from policyengine.compiler.compile import checked
+    from policyengine.catalogue import checked
 
     return [text.placed(finding) for finding in checked(text.source)[1]]
 
@@ -113,7 +113,7 @@ def _plural(count: int, what: str) -> str:
 def _explain(code: str) -> None:
     from policyengine.language.diagnostics import CODES
 
-    import_module("policyengine.compiler.compile")  # whoever reports a code registers its page
+    import_module("policyengine.catalogue")  # whoever reports a code registers its page
     entry = CODES.get(code.upper())
     if entry is None:
         raise UnknownCodeError(f"no finding has the code `{code}`; codes look like `PE1001`")

@@ -24,7 +24,7 @@ def load_profiles(paths: Sequence[Path]) -> list[Profile]:
 
     Raises `SourceError` for a file that is no text at all.
     """
-    from policyengine.compiler.compile import compile_text
+    from policyengine.catalogue import compile_text
     from policyengine.language.diagnostics import Severity, render
     from policyengine.language.parse import read_source
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from policyengine.framework.plugin import FilterPlugin, Plugin, PreEnqueuePlugin, ScorePlugin
+from policyengine.framework.plugin_entry import PluginEntry
 from policyengine.language import ir
 from policyengine.language.check import PluginFacts
-from policyengine.plugins.registry import IN_TREE, PluginEntry, build
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,27 +30,31 @@ class Assembly:
     scores: tuple[tuple[ScorePlugin, int], ...]
 
 
-def plugin_facts() -> dict[str, PluginFacts]:
+Catalogue = Mapping[str, PluginEntry]
+"""The plugins there are, by name, in the order in which they are asked."""
+
+
+def plugin_facts(catalogue: Catalogue) -> dict[str, PluginFacts]:
     """What the checker is told of the plugins."""
     return {
         name: PluginFacts(entry.arguments, entry.filters, entry.scores, entry.default_weight)
-        for name, entry in IN_TREE.items()
+        for name, entry in catalogue.items()
     }
 
 
-def assemble(policy: ir.Policy, params: Mapping[str, object]) -> Assembly:
+def assemble(policy: ir.Policy, params: Mapping[str, object], catalogue: Catalogue) -> Assembly:
     """The built plugins of a policy.
 
     Raises:
         ArgumentError: arguments that the plugin refuses.
     """
-    chosen = _base(policy)
+    chosen = _base(policy, catalogue)
     for use in policy.uses:
-        chosen[use.name] = _used(use, params)
+        chosen[use.name] = _used(use, params, catalogue)
     for name in policy.disabled:
         chosen.pop(name, None)
     built: list[tuple[Chosen, Plugin]] = [
-        (chosen[name], build(name, chosen[name].arguments)) for name in IN_TREE if name in chosen
+        (chosen[name], entry.build(chosen[name].arguments)) for name, entry in catalogue.items() if name in chosen
     ]
     return Assembly(
         tuple(plugin for _, plugin in built if isinstance(plugin, PreEnqueuePlugin)),
@@ -59,16 +63,16 @@ def assemble(policy: ir.Policy, params: Mapping[str, object]) -> Assembly:
     )
 
 
-def _base(policy: ir.Policy) -> dict[str, Chosen]:
+def _base(policy: ir.Policy, catalogue: Catalogue) -> dict[str, Chosen]:
     if policy.base == "none":
         return {}
     if policy.base == "filters":
-        return {name: Chosen(entry, None, {}) for name, entry in IN_TREE.items() if entry.filters or not entry.scores}
-    return {name: Chosen(entry, entry.default_weight, {}) for name, entry in IN_TREE.items()}
+        return {name: Chosen(entry, None, {}) for name, entry in catalogue.items() if entry.filters or not entry.scores}
+    return {name: Chosen(entry, entry.default_weight, {}) for name, entry in catalogue.items()}
 
 
-def _used(use: ir.PluginUse, params: Mapping[str, object]) -> Chosen:
-    entry = IN_TREE[use.name]
+def _used(use: ir.PluginUse, params: Mapping[str, object], catalogue: Catalogue) -> Chosen:
+    entry = catalogue[use.name]
     weight = entry.default_weight if use.weight is None else weight_of(use.weight, params)
     return Chosen(entry, weight if entry.scores else None, use.arguments)
 

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 
-from policyengine.compiler.assemble import assemble, plugin_facts, weight_of
+from policyengine.compiler.assemble import Catalogue, assemble, plugin_facts, weight_of
 from policyengine.compiler.frame import Scope
 from policyengine.compiler.params import ParamError, param_values
 from policyengine.compiler.queue_key import queue_key
@@ -26,13 +26,13 @@ from policyengine.compiler.rule_gang import RuleGang
 from policyengine.compiler.rule_score import RuleScore
 from policyengine.compiler.signature import Decisions
 from policyengine.compiler.unbound import unbound
+from policyengine.framework.plugin_entry import ArgumentError
 from policyengine.framework.profile import Profile, QueueSettings
 from policyengine.language import ir
 from policyengine.language.check import check
 from policyengine.language.diagnostics import Diagnostic, Severity, Source, has_errors, in_order, register, render
 from policyengine.language.format import format_source
 from policyengine.language.parse import parse_file
-from policyengine.plugins.registry import ArgumentError
 
 WRONG_PARAM = "PE2901"
 WRONG_ARGUMENTS = "PE2902"
@@ -73,30 +73,33 @@ class PolicyError(ValueError):
         self.diagnostics = diagnostics
 
 
-def checked(source: Source) -> tuple[list[ir.Policy], list[Diagnostic]]:
+def checked(source: Source, catalogue: Catalogue) -> tuple[list[ir.Policy], list[Diagnostic]]:
     """The policies of a file without errors, and the findings of parse and check in order of place."""
     tree, broken = parse_file(source)
-    policies, wrong = check(tree, source, plugin_facts())
+    policies, wrong = check(tree, source, plugin_facts(catalogue))
     unknown = [finding for policy in policies for finding in unbound(policy, source.file)]
     return policies, in_order([*broken, *wrong, *unknown])
 
 
-def compile_text(text: str, file: str = "<policy>", params: Mapping[str, object] | None = None) -> CompileResult:
+def compile_text(
+    text: str, catalogue: Catalogue, file: str = "<policy>", params: Mapping[str, object] | None = None
+) -> CompileResult:
     """Compile the policies of a file.
 
     Arguments:
         text: the file's text.
+        catalogue: the plugins there are.
         file: its name, for messages.
         params: values from outside by the params' names.
     """
     source = Source(file, text)
-    policies, findings = checked(source)
+    policies, findings = checked(source, catalogue)
     if has_errors(findings):
         return CompileResult(source, [], findings)
     canonical, _ = format_source(source)
     profiles: list[Profile] = []
     for policy in policies:
-        built = _compiled(policy, source, canonical, params or {})
+        built = _compiled(policy, source, canonical, params or {}, catalogue)
         if isinstance(built, Diagnostic):
             findings.append(built)
         else:
@@ -104,13 +107,13 @@ def compile_text(text: str, file: str = "<policy>", params: Mapping[str, object]
     return CompileResult(source, [] if has_errors(findings) else profiles, in_order(findings))
 
 
-def compile_policy(text: str, params: Mapping[str, object] | None = None) -> Profile:
+def compile_policy(text: str, catalogue: Catalogue, params: Mapping[str, object] | None = None) -> Profile:
     """Compile the one policy of a text.
 
     Raises:
         PolicyError: it has errors, or does not hold exactly one policy.
     """
-    result = compile_text(text, params=params)
+    result = compile_text(text, catalogue, params=params)
     if result.failed:
         raise PolicyError(render(result.diagnostics, result.source), tuple(result.diagnostics))
     if len(result.profiles) != 1:
@@ -118,10 +121,12 @@ def compile_policy(text: str, params: Mapping[str, object] | None = None) -> Pro
     return result.profiles[0]
 
 
-def _compiled(policy: ir.Policy, source: Source, canonical: str, given: Mapping[str, object]) -> Profile | Diagnostic:
+def _compiled(
+    policy: ir.Policy, source: Source, canonical: str, given: Mapping[str, object], catalogue: Catalogue
+) -> Profile | Diagnostic:
     try:
         params = param_values(policy.params, given)
-        return _profile(policy, source.text, policy_hash(canonical, policy.name, params), params)
+        return _profile(policy, source.text, policy_hash(canonical, policy.name, params), params, catalogue)
     except ParamError as error:
         return Diagnostic(WRONG_PARAM, Severity.ERROR, str(error), source.file, policy.span)
     except ArgumentError as error:
@@ -134,11 +139,11 @@ def policy_hash(canonical: str, name: str, params: Mapping[str, object]) -> str:
     return sha256(json.dumps([canonical, name, values], ensure_ascii=False).encode()).hexdigest()
 
 
-def _profile(policy: ir.Policy, text: str, digest: str, params: Mapping[str, object]) -> Profile:
+def _profile(policy: ir.Policy, text: str, digest: str, params: Mapping[str, object], catalogue: Catalogue) -> Profile:
     lets = {let.name: let for let in policy.lets}
     scope = Scope(lets, params, {"name": policy.name, "hash": digest})
     decisions = Decisions()
-    base = assemble(policy, params)
+    base = assemble(policy, params, catalogue)
     rules = tuple(RuleFilter(rule, scope, text, decisions) for rule in policy.filters)
     scores = tuple((RuleScore(rule, scope, decisions), weight_of(rule.weight, params)) for rule in policy.scores)
     queue = policy.queue

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 
-from policyengine.compiler.compile import compile_text
+from policyengine.catalogue import compile_text
 from policyengine.kube.reload import Compiled
 from policyengine.kube.rivals import Problem
 from policyengine.language.diagnostics import Severity

@@ -6,15 +6,12 @@ the first refusal counts, scores are listed in it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any, Final
 
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import best_match
-
 from policyengine.framework.plugin import FilterPlugin, Plugin, PreEnqueuePlugin, ScorePlugin
+from policyengine.framework.plugin_entry import Arguments, PluginEntry
 from policyengine.framework.profile import Profile
 from policyengine.plugins import (
     image_locality,
@@ -34,32 +31,6 @@ from policyengine.plugins import (
     volume_restrictions,
     volume_zone,
 )
-
-Arguments = Mapping[str, Any]
-NO_ARGUMENTS: Final[Mapping[str, object]] = {"type": "object", "additionalProperties": False}
-
-
-class ArgumentError(ValueError):
-    """The arguments of a `use` do not fit the plugin; the message names the plugin and the argument."""
-
-
-@dataclass(frozen=True, slots=True)
-class PluginEntry:
-    """What is known of a plugin before it is built."""
-
-    name: str
-    factory: Callable[[Arguments], Any]
-    arguments: Mapping[str, object] = field(default_factory=lambda: NO_ARGUMENTS)
-    """JSON schema of its arguments, named as in KubeSchedulerConfiguration."""
-    default_weight: int | None = None
-    """The weight of its score in the default profile; None for one that does not score."""
-    filters: bool = False
-    order: int = 0
-
-    @property
-    def scores(self) -> bool:
-        """Whether it scores."""
-        return self.default_weight is not None
 
 
 def _entries() -> dict[str, PluginEntry]:
@@ -125,18 +96,8 @@ IN_TREE: Final[Mapping[str, PluginEntry]] = _entries()
 
 
 def build(name: str, arguments: Arguments | None = None) -> Any:
-    """The plugin with these arguments. KeyError for an unknown name, `ArgumentError` for arguments that do not
-    fit."""
-    entry = IN_TREE[name]
-    given = dict(arguments or {})
-    wrong = best_match(Draft202012Validator(dict(entry.arguments)).iter_errors(given))
-    if wrong is not None:
-        where = ".".join(str(part) for part in wrong.absolute_path)
-        raise ArgumentError(f"`{name}`: {f'`{where}`: ' if where else ''}{wrong.message}")
-    try:
-        return entry.factory(given)
-    except ValueError as error:
-        raise ArgumentError(f"`{name}`: {error}") from error
+    """The plugin with these arguments. KeyError for an unknown name, `ArgumentError` for arguments that do not fit."""
+    return IN_TREE[name].build(arguments)
 
 
 def in_tree_profile(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from policyengine.compiler.compile import PolicyError, compile_policy, compile_text
+from policyengine.catalogue import PolicyError, compile_policy, compile_text
 from policyengine.plugins.registry import IN_TREE, default_profile
 
 

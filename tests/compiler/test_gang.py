@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from policyengine.compiler.compile import compile_policy
+from policyengine.catalogue import compile_policy
 from policyengine.framework.profile import GangRule
 from tests.builders import make_pod
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policyengine.compiler.compile import compile_policy
+from policyengine.catalogue import compile_policy
 from tests.builders import PodBuilder, make_pod
 
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from policyengine.catalogue import compile_policy
 from policyengine.cluster.events import ActionType, Resource
 from policyengine.cluster.snapshot import Snapshot
 from policyengine.cluster.view import ClusterView
-from policyengine.compiler.compile import compile_policy
 from policyengine.compiler.rule_filter import RuleFilter
 from policyengine.compiler.rule_score import RuleScore
 from policyengine.framework.evaluation import Evaluator

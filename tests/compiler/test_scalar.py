@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
+from policyengine.catalogue import compile_policy
 from policyengine.cluster.view import ClusterView
 from policyengine.compiler.bindings import NODE_COLUMNS, scalar_binding
 from policyengine.compiler.column import Failed, attempt, column_of, plain, single
-from policyengine.compiler.compile import compile_policy
 from policyengine.compiler.frame import Decision, Frame, Scope
 from policyengine.compiler.object_fields import _BY_OBJECT
 from policyengine.compiler.scalar import lower_scalar, optional

@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policyengine.cluster.view import ClusterView
+from policyengine.framework.plugin_entry import ArgumentError
 from policyengine.plugins.allocation_strategy import FEW, AllocationStrategy, read_strategy
 from policyengine.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
-from policyengine.plugins.registry import ArgumentError, build
+from policyengine.plugins.registry import build
 from policyengine.plugins.resource_amounts import percent
 from tests.builders import make_node, make_pod
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from policyengine.catalogue import checked, compile_text
 from policyengine.cluster import objects
 from policyengine.cluster.pod_info import PodInfo, PodState
 from policyengine.cluster.view import ClusterView
-from policyengine.compiler.compile import checked, compile_text
 from policyengine.framework.evaluation import Evaluator
 from policyengine.framework.judgement import Judgement
 from policyengine.framework.profile import Profile
