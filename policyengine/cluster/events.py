@@ -30,6 +30,8 @@ class Resource(Enum):
     DEVICE_CLASS = "DeviceClass"
     SERVICE = "Service"
     POD_GROUP = "PodGroup"
+    TIME = "Time"
+    """Not kube-scheduler's: a minute passed, for rules that read `now` or `cluster`."""
     WILDCARD = "*"
 
 
@@ -106,6 +108,8 @@ UNSCHEDULED_POD_ADD = ClusterEvent(Resource.UNSCHEDULED_POD, ActionType.ADD, "Un
 UNSCHEDULED_POD_DELETE = ClusterEvent(Resource.UNSCHEDULED_POD, ActionType.DELETE, "UnscheduledPodDelete")
 WILDCARD = ClusterEvent(Resource.WILDCARD, ActionType.ALL, "Wildcard")
 """Registered by a plugin that cannot tell what would cure its rejection."""
+MINUTE_PASSED = ClusterEvent(Resource.TIME, ActionType.UPDATE_OTHER, "MinutePassed")
+"""A minute began; matches only the registrations of rules whose verdict changes with time."""
 FLUSH = ClusterEvent(Resource.WILDCARD, ActionType.ALL, "UnschedulableTimeout")
 """The periodic look at pods that waited too long; matches every registration's pod."""
 POLICY_REPLACED = ClusterEvent(Resource.WILDCARD, ActionType.ALL, "PolicyReplaced")

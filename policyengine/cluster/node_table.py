@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from copy import copy
 
 import msgspec
 
@@ -138,6 +139,22 @@ class NodeTable(NodeColumns):
     def restore_order(self, row: int, order: Mapping[str, PodInfo]) -> None:
         """Bring the pods of a row into the order they had in `order`, which holds the same pods."""
         self._pods[row] = {uid: self._pods[row][uid] for uid in order}
+
+    def with_own_sums(self) -> NodeTable:
+        """This table with `requested` and `pod_count` of its own, to ask what would be if pods were elsewhere.
+
+        Everything else is shared; nothing else may be asked of it where it depends on who stands on a row.
+        """
+        table = copy(self)
+        table._requested = {name: column.copy() for name, column in self._requested.items()}
+        table._pod_count = self._pod_count.copy()
+        return table
+
+    def shift_sums(self, rows: Rows, amounts: Mapping[str, Int64], pods: Int64) -> None:
+        """Add to the sums of `rows`; for a table from `with_own_sums` alone."""
+        for name, amount in amounts.items():
+            self._requested[name][rows] += amount
+        self._pod_count[rows] += pods
 
     def _new_row(self, node: Node) -> int:
         row = self.n

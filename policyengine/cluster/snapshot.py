@@ -37,6 +37,17 @@ class Snapshot:
             raise AssertionError(f"snapshot of generation {self.generation} read at generation {now}")
 
     @property
+    def now(self) -> int:
+        """When the decision began, in whole seconds since the epoch."""
+        return int(self._view.now)
+
+    def with_table(self, nodes: NodeTable) -> Snapshot:
+        """The same, with another table of the same nodes (`NodeTable.with_own_sums`)."""
+        other = Snapshot(self._view)
+        other.nodes = nodes
+        return other
+
+    @property
     def node_journal(self) -> Journal:
         """Rows whose Node object changed."""
         return self.nodes.node_journal

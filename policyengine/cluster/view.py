@@ -58,6 +58,8 @@ class ClusterView:
         self.pods: dict[str, PodInfo] = {}
         """UID -> pod: pending, assumed and bound."""
         self.generation = 0
+        self.now = 0.0
+        """When the decision began, in seconds since the epoch; set by whoever asks for it."""
         self.pending_count = 0
         """Pods neither assumed nor bound."""
         self.orphans: dict[str, dict[str, PodInfo]] = {}

@@ -59,10 +59,7 @@ _SCALARS: dict[Path, Scalar] = {
 
 
 def _now(decision: Decision) -> int:
-    seconds = getattr(decision.snapshot, "now", None)
-    if seconds is None:
-        raise EvaluationError("the time is not known here")
-    return int(seconds) * 10**9
+    return int(_snapshot(decision).now) * 10**9
 
 
 def _snapshot(decision: Decision) -> Any:

@@ -30,10 +30,11 @@ _EVENTS: dict[str, tuple[Resource, ActionType]] = {
     "pod.scaleDown": (Resource.UNSCHEDULED_POD, ActionType.UPDATE_POD_SCALE_DOWN),
     "pod.toleration": (Resource.UNSCHEDULED_POD, ActionType.UPDATE_POD_TOLERATION),
     "pod.other": (Resource.UNSCHEDULED_POD, ActionType.UPDATE_OTHER),
+    "time": (Resource.TIME, ActionType.UPDATE_OTHER),
     "podGroup.add": (Resource.POD_GROUP, ActionType.ADD),
     "podGroup.update": (Resource.POD_GROUP, ActionType.UPDATE),
 }
-"""The schema's changes as events. `time` and `node.image` are none: the periodic flush asks again."""
+"""The schema's changes as events. `node.image` is none: the periodic flush asks again."""
 
 _OWN = frozenset(change for change in _EVENTS if change.startswith("pod."))
 

@@ -1,14 +1,12 @@
-"""Fields of the schema that a rule's place cannot give a value: found before a policy is loaded, not at run time.
+"""`pod.queuedAt` where it has no value: only the queue's keys know when a pod was queued.
 
-When a pod was queued is known to the queue's keys alone. The time of a decision is the snapshot's to tell; as long
-as it does not, a rule that reads `now` would have no value anywhere.
+Found before a policy is loaded, not at run time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from policyengine.cluster.snapshot import Snapshot
 from policyengine.compiler.walk import expressions_of
 from policyengine.language import ir
 from policyengine.language.diagnostics import Diagnostic, Severity, register
@@ -19,24 +17,21 @@ register(
     {
         NOT_BOUND: (
             "a field that has no value here",
-            "`pod.queuedAt` has a value in the queue's `order by` only; `now` only where the time of a decision is\n"
-            "known.",
+            "`pod.queuedAt` has a value in the queue's `order by` only.",
         ),
     }
 )
-QUEUED_AT, NOW = ("pod", "queuedAt"), ("now",)
-_WITHOUT_TIME = frozenset() if hasattr(Snapshot, "now") else frozenset((NOW,))
+QUEUED_AT = ("pod", "queuedAt")
 
 
 def unbound(policy: ir.Policy, file: str) -> list[Diagnostic]:
     """A finding for each use of such a field, through lets too."""
     values = {let.name: let.value for let in policy.lets}
-    unknown = _WITHOUT_TIME | {QUEUED_AT}
     return [
         Diagnostic(NOT_BOUND, Severity.ERROR, f"`{'.'.join(field.path)}` has no value here", file, expr.span)
         for expr in _rules(policy)
         for field in fields(expr, values.get)
-        if field.path in unknown
+        if field.path == QUEUED_AT
     ]
 
 

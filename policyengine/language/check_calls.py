@@ -64,7 +64,10 @@ def check_call(checks: Checks, node: syntax.Call, context: Context, expected: Ty
         right = f"x.{name}(…)" if function.style is Style.METHOD else f"{name}(…)"
         return _checked_all(checks, args, context, UNKNOWN_FUNCTION, f"`{name}` is written `{right}`", node)
     if all(overload.dynamic for overload in function.overloads):
-        message = f"a policy has no `.{name}()`; write `.orValue(…)`"
+        if name == "value":
+            message = f"a policy has no `.{name}()`; write `.orValue(…)`"
+        else:
+            message = f"a policy has no `{name}()`: it is for device selectors; write quantities as `2Gi`"
         return _checked_all(checks, args, context, NOT_IN_POLICIES, message, node)
     result = resolve(checks, function, args, node.span, context, expected)
     return _literals_checked(checks, function, result) if function.literals else result

@@ -118,6 +118,8 @@ class DynamicLowering:
                 args = args[:1]
         elif isinstance(target, syntax.Name) and target.name == "optional" and not self._is_bound("optional"):
             name, target = f"optional.{name}", None
+        elif isinstance(target, syntax.Name) and target.name == "cel" and name == "bind" and not self._is_bound("cel"):
+            return self._bind(expr)
         elif name in _FOLDS and args and isinstance(args[0], syntax.Name):
             return self._comprehension(expr, target)
         elif name in ("optMap", "optFlatMap"):
@@ -164,6 +166,26 @@ class DynamicLowering:
             if name in allowed and len(args) in sizes and len(set(named)) == count:
                 return count
         raise EvaluationError(f"`{name}` takes a new name and an expression: `.{name}(x, …)`")
+
+    def _bind(self, expr: syntax.Call) -> ir.Expr:
+        """`cel.bind(x, value, body)`: the body over a list of the one value, and of that the one item."""
+        if len(expr.args) != 3 or not isinstance(expr.args[0], syntax.Name):
+            raise EvaluationError("`cel.bind` takes a new name, its value and an expression")
+        variable, value = expr.args[0].name, self.lower(expr.args[1])
+        self._locals.append(variable)
+        body = self.lower(expr.args[2])
+        self._locals.pop()
+        one = ir.ListExpr(type=DYN, span=expr.span, items=((value, False),))
+        mapped = ir.Comprehension(
+            type=DYN,
+            span=expr.span,
+            fold=ir.Fold.MAP,
+            source=one,
+            variables=(variable,),
+            condition=None,
+            body=body,
+        )
+        return ir.Index(type=DYN, span=expr.span, operand=mapped, key=ir.Const(type=DYN, span=expr.span, value=0))
 
     def _opt_map(self, expr: syntax.Call, target: syntax.Expr) -> ir.Expr:
         if len(expr.args) != 2 or not isinstance(expr.args[0], syntax.Name):

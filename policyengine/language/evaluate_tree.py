@@ -252,7 +252,10 @@ def _find(operand: object, key: object) -> Optional:
     if isinstance(operand, Mapping):
         if not is_key(key):
             raise EvaluationError(f"{_name(key)} is no key of a map")
-        return Optional(operand[to_key(key)]) if to_key(key) in operand else NONE
+        try:
+            return Optional(operand[to_key(key)])
+        except KeyError:
+            return NONE
     if isinstance(operand, list | tuple):
         if isinstance(key, bool) or not isinstance(key, int | float) or key != key or key % 1:
             raise EvaluationError("the index of a list is an int")

@@ -196,9 +196,9 @@ OBJECTS: Mapping[str, ObjectInfo] = {
             *(
                 Attribute(name=name, type=INT, doc=doc, reach=Reach.CLUSTER, changes=changes)
                 for name, doc, changes in (
-                    ("nodeCount", "how many nodes there are", ("node.add", "node.delete")),
-                    ("podCount", "how many pods there are, pending, reserved or bound", _AGGREGATES[2:]),
-                    ("pendingCount", "how many pods wait", ("unscheduledPod.add", "unscheduledPod.delete")),
+                    ("nodeCount", "how many nodes there are", ("node.add", "node.delete", "time")),
+                    ("podCount", "how many pods there are, pending, reserved or bound", (*_AGGREGATES[2:], "time")),
+                    ("pendingCount", "how many pods wait", ("unscheduledPod.add", "unscheduledPod.delete", "time")),
                 )
             ),
         ),

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator
 from math import floor
 from typing import TYPE_CHECKING, Any
 
-from policyengine.framework.events import FLUSH, POLICY_REPLACED, ActionType, ClusterEvent, Resource
+from policyengine.framework.events import FLUSH, MINUTE_PASSED, POLICY_REPLACED, ActionType, ClusterEvent, Resource
 from policyengine.framework.profile import Profile
 from policyengine.scheduler.admission import Denial
 from policyengine.scheduler.gang import Gang
@@ -50,6 +50,7 @@ class SchedulingQueue:
     def __init__(self, profile: Profile, story: Story | None = None, now: float = 0.0) -> None:
         self._places = Places(profile, story if story is not None else Story())
         self._next_look = _next_look_after(now)
+        self._next_minute = _next_minute_after(now)
         self._next_recount: float | None = None
 
     @property
@@ -229,6 +230,9 @@ class SchedulingQueue:
         if self._next_recount is not None and now >= self._next_recount:
             self._next_recount = None
             self._tell_gangs()
+        if now >= self._next_minute:
+            self._next_minute = _next_minute_after(now)
+            self.move(MINUTE_PASSED, None, None, now)
 
     def next_wakeup(self) -> float | None:
         """When `advance` has something to do next, in seconds; None when time changes nothing."""
@@ -236,7 +240,8 @@ class SchedulingQueue:
         flush = None
         if oldest is not None:
             flush = max(_next_look_after(oldest[0] + self.profile.queue.flush_after), self._next_look)
-        times = (self._places.backoff.next_expiry(), flush, self._next_recount)
+        minute = self._next_minute if self.asks_for(MINUTE_PASSED) else None
+        times = (self._places.backoff.next_expiry(), flush, self._next_recount, minute)
         return min((time for time in times if time is not None), default=None)
 
     # ---- gangs
@@ -358,6 +363,10 @@ class SchedulingQueue:
                     denial = Denial(Place.HELD, "", gang.message)
                     self._places.notices.append(Notice(queued, denial, again=True))
         recounted.clear()
+
+
+def _next_minute_after(time: float) -> float:
+    return 60.0 * (time // 60.0 + 1.0)
 
 
 def _next_look_after(time: float) -> float:

@@ -40,7 +40,8 @@ class SchedulerState:
         """Take one message in; say what to do, in this order."""
         core = self._core
         actions: list[Action] = []
-        core.now, core.actions = now, actions
+        core.now = core.view.now = now
+        core.actions = actions
         _HANDLERS[type(message)](core, message)
         core.tell_waiting()
         return actions

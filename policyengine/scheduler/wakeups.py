@@ -95,14 +95,14 @@ class WakeUps:
     def is_of_interest(self, event: ClusterEvent) -> bool:
         """Whether a plugin that has refused a pod waiting here asked for the event."""
         interested = self._registrations.interested(event)
-        return any(plugin in interested or plugin == _ANYBODY for plugin in self._buckets)
+        return any(plugin in interested or _is_any(plugin, event) for plugin in self._buckets)
 
     def woken_by(self, event: ClusterEvent, old: Any, new: Any) -> list[tuple[QueuedPod, Strategy, str]]:
         """The pods the event may help, how they are to move, and the plugin that asked for it."""
         interested = self._registrations.interested(event)
         woken: dict[str, tuple[QueuedPod, Strategy, str]] = {}
         for plugin, buckets in self._buckets.items():
-            hints = (None,) if plugin == _ANYBODY else interested.get(plugin)
+            hints = (None,) if _is_any(plugin, event) else interested.get(plugin)
             if hints is None:
                 continue
             for pod in _asked(buckets, hints, old, new):
@@ -148,6 +148,11 @@ class WakeUps:
             # A plugin that cannot say what it reads gets a bucket of its own for each pod.
             return pod.uid
         return found
+
+
+def _is_any(plugin: str, event: ClusterEvent) -> bool:
+    """Whether pods that nobody in particular refused move by the event; by the passing of time they do not."""
+    return plugin == _ANYBODY and event.resource is not Resource.TIME
 
 
 def _asked(buckets: dict[Hashable, dict[str, QueuedPod]], hints: Hints, old: Any, new: Any) -> Iterator[QueuedPod]:

@@ -11,6 +11,7 @@ from policyengine.language.functions import (
     arithmetic,
     comparison,
     conversions,
+    kubernetes,
     moments,
     numeric,
     optionals,
@@ -19,7 +20,7 @@ from policyengine.language.functions import (
 )
 from policyengine.language.functions.table import Function, Overload, Style
 
-_FAMILIES = (arithmetic, comparison, conversions, moments, numeric, optionals, randomness, text)
+_FAMILIES = (arithmetic, comparison, conversions, kubernetes, moments, numeric, optionals, randomness, text)
 
 FUNCTIONS: Mapping[str, Function] = {row.name: row for family in _FAMILIES for row in family.FUNCTIONS}
 """Name -> function. Operators are named as in CEL: `_+_`, `-_`, `!_`, `@in`."""

@@ -1,0 +1,202 @@
+"""Kubernetes' own CEL libraries, as far as device selectors need them: exact quantities and semantic versions.
+
+Source: apiserver's pkg/cel/library (quantity, semver), v1.36. A policy has quantities with dimensions instead
+(`2Gi`, `toQuantity`), so every overload here is dynamic.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+from policyengine import quantity
+from policyengine.language.functions.table import Function, Implementation, Overload, Style, T, V, function
+from policyengine.language.types import BOOL, DOUBLE, INT, STRING, Type
+from policyengine.language.values import INT64_MAX, INT64_MIN, EvaluationError, kind_of, shortened
+
+_NANO = 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class ExactQuantity:
+    """A `resource.Quantity`, without dimension."""
+
+    nanos: int
+    """Billionths: the finest grain a quantity has."""
+
+
+_CORE = r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)"
+_IDENTIFIER = r"(?:0|[1-9]\d*|\d*[A-Za-z-][0-9A-Za-z-]*)"
+_VERSION = re.compile(
+    rf"{_CORE}(?:-({_IDENTIFIER}(?:\.{_IDENTIFIER})*))?(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?", re.ASCII
+)
+_LONGEST = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Semver:
+    """A semantic version (semver.org 2.0.0). Equal where neither precedes the other: build metadata does not count."""
+
+    numbers: tuple[int, int, int]
+    pre_release: tuple[tuple[int, int, str], ...]
+    """Identifiers by precedence: numbers (0, n, "") before words (1, 0, word); none for a release."""
+
+    @property
+    def precedence(self) -> tuple[object, ...]:
+        """Versions are ordered as these are."""
+        return (*self.numbers, not self.pre_release, self.pre_release)
+
+
+@lru_cache(maxsize=4096)
+def to_quantity(text: str) -> ExactQuantity:
+    """`quantity('10Gi')`.
+
+    Raises:
+        EvaluationError: the text is no quantity.
+    """
+    try:
+        return ExactQuantity(quantity.nanos(text))
+    except quantity.QuantityError as error:
+        raise EvaluationError(str(error)) from None
+
+
+@lru_cache(maxsize=4096)
+def to_semver(text: str, normalize: bool = False) -> Semver:
+    """`semver('1.2.3-rc.1')`; normalised, `v1.02` counts as `1.2.0`.
+
+    Raises:
+        EvaluationError: the text is no such version.
+    """
+    match = _VERSION.fullmatch(_normalized(text) if normalize else text) if len(text) <= _LONGEST else None
+    if match is None:
+        raise EvaluationError(f"`{shortened(text)}` is not a semantic version; write it as `1.2.3`")
+    words = match[4].split(".") if match[4] else []
+    pre_release = tuple((0, int(word), "") if word.isdecimal() else (1, 0, word) for word in words)
+    return Semver((int(match[1]), int(match[2]), int(match[3])), pre_release)
+
+
+def _normalized(text: str) -> str:
+    parts = text.removeprefix("v").split(".", 2)
+    for place, part in enumerate(parts):
+        if len(part) > 1:
+            rest = part.lstrip("0")
+            parts[place] = rest if rest[:1].isdecimal() else f"0{rest}"
+    if len(parts) < 3 and not parts[-1].isdecimal():
+        return text
+    return ".".join((*parts, "0", "0")[:3])
+
+
+def _compare(a: object, b: object) -> int:
+    if isinstance(a, ExactQuantity) and isinstance(b, ExactQuantity):
+        return (a.nanos > b.nanos) - (a.nanos < b.nanos)
+    if isinstance(a, Semver) and isinstance(b, Semver):
+        return (a.precedence > b.precedence) - (a.precedence < b.precedence)
+    raise EvaluationError(f"two quantities or two versions are compared, not {_named(a)} and {_named(b)}")
+
+
+def _quantity(value: object) -> ExactQuantity:
+    if isinstance(value, ExactQuantity):
+        return value
+    raise EvaluationError(f"a quantity is wanted, this is {_named(value)}")
+
+
+def _semver(value: object) -> Semver:
+    if isinstance(value, Semver):
+        return value
+    raise EvaluationError(f"a version is wanted, this is {_named(value)}")
+
+
+def _named(value: object) -> str:
+    if isinstance(value, ExactQuantity | Semver):
+        return "a quantity" if isinstance(value, ExactQuantity) else "a version"
+    return f"{kind_of(value).value}"
+
+
+def _added(a: object, b: object, sign: int) -> ExactQuantity:
+    if isinstance(b, int) and not isinstance(b, bool):
+        return ExactQuantity(_quantity(a).nanos + sign * int(b) * _NANO)
+    return ExactQuantity(_quantity(a).nanos + sign * _quantity(b).nanos)
+
+
+def _is_integer(value: object) -> bool:
+    whole, rest = divmod(_quantity(value).nanos, _NANO)
+    return rest == 0 and INT64_MIN <= whole <= INT64_MAX
+
+
+def _as_integer(value: object) -> int:
+    if not _is_integer(value):
+        raise EvaluationError("cannot convert value to integer")
+    return _quantity(value).nanos // _NANO
+
+
+def _as_float(value: object) -> float:
+    try:
+        return float(Fraction(_quantity(value).nanos, _NANO))
+    except OverflowError:
+        return float("inf") if _quantity(value).nanos > 0 else float("-inf")
+
+
+def _sign(value: object) -> int:
+    nanos = _quantity(value).nanos
+    return (nanos > 0) - (nanos < 0)
+
+
+def _is(convert: Implementation, *arguments: object) -> bool:
+    try:
+        convert(*arguments)
+    except EvaluationError:
+        return False
+    return True
+
+
+def _dynamic(parameters: tuple[Type, ...], result: Type, implementation: Implementation) -> Overload:
+    return Overload(parameters, result, implementation, dynamic=True)
+
+
+FUNCTIONS: tuple[Function, ...] = (
+    function("quantity", Style.GLOBAL, "a Kubernetes quantity", _dynamic((STRING,), T, to_quantity)),
+    function(
+        "isQuantity",
+        Style.GLOBAL,
+        "whether the text is a quantity",
+        _dynamic((STRING,), BOOL, lambda text: _is(to_quantity, text)),
+    ),
+    function(
+        "semver",
+        Style.GLOBAL,
+        "a semantic version",
+        _dynamic((STRING,), T, to_semver),
+        _dynamic((STRING, BOOL), T, to_semver),
+    ),
+    function(
+        "isSemver",
+        Style.GLOBAL,
+        "whether the text is a semantic version",
+        _dynamic((STRING,), BOOL, lambda text: _is(to_semver, text)),
+        _dynamic((STRING, BOOL), BOOL, lambda text, normalize: _is(to_semver, text, normalize)),
+    ),
+    function("compareTo", Style.METHOD, "-1, 0 or 1: before, as, after the other", _dynamic((T, V), INT, _compare)),
+    function(
+        "isGreaterThan",
+        Style.METHOD,
+        "whether it is after the other",
+        _dynamic((T, V), BOOL, lambda a, b: _compare(a, b) > 0),
+    ),
+    function(
+        "isLessThan",
+        Style.METHOD,
+        "whether it is before the other",
+        _dynamic((T, V), BOOL, lambda a, b: _compare(a, b) < 0),
+    ),
+    function("add", Style.METHOD, "the sum", _dynamic((T, V), T, lambda a, b: _added(a, b, 1))),
+    function("sub", Style.METHOD, "the difference", _dynamic((T, V), T, lambda a, b: _added(a, b, -1))),
+    function("sign", Style.BOTH, "-1, 0 or 1", _dynamic((T,), INT, _sign)),
+    function("isInteger", Style.METHOD, "whether `asInteger` has an answer", _dynamic((T,), BOOL, _is_integer)),
+    function("asInteger", Style.METHOD, "the quantity as an int", _dynamic((T,), INT, _as_integer)),
+    function("asApproximateFloat", Style.METHOD, "the quantity as a double", _dynamic((T,), DOUBLE, _as_float)),
+    function("major", Style.METHOD, "the first number", _dynamic((T,), INT, lambda v: _semver(v).numbers[0])),
+    function("minor", Style.METHOD, "the second number", _dynamic((T,), INT, lambda v: _semver(v).numbers[1])),
+    function("patch", Style.METHOD, "the third number", _dynamic((T,), INT, lambda v: _semver(v).numbers[2])),
+)
