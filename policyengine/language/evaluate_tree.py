@@ -61,6 +61,9 @@ class NoNames:
     param = let
 
 
+_DEFAULTING = frozenset(("or", "orValue"))
+
+
 class TreeEvaluator:
     """Evaluates trees in one environment."""
 
@@ -119,7 +122,11 @@ class TreeEvaluator:
     # --- calls ----------------------------------------------------------------------------------------
 
     def _call(self, expr: ir.Call, variables: Locals) -> object:
-        values = [self.value(arg, variables) for arg in expr.args]
+        first = [self.value(arg, variables) for arg in expr.args[:1]]
+        if expr.function in _DEFAULTING and isinstance(first[0], Optional) and first[0].present:
+            # As in cel-go, a default that is not needed is not evaluated, so it cannot err.
+            return first[0] if expr.function == "or" else first[0].content
+        values = first + [self.value(arg, variables) for arg in expr.args[1:]]
         return apply(expr.function, values, [arg.type for arg in expr.args], expr.type)
 
     # --- bools ----------------------------------------------------------------------------------------

@@ -56,14 +56,10 @@ quick = settings(max_examples=100, deadline=None, suppress_health_check=list(Hea
 
 
 def is_for_both(expr: ir.Expr) -> bool:
-    """Whether the tree evaluator gives the expression the same meaning: it reads no amounts as a map, and no
-    default of an optional that could fail, which it evaluates whether it is needed or not.
-    """
-    parts = list(walk(expr))
+    """Whether the tree evaluator gives the expression the same meaning: it reads no amounts as a map."""
     whole = {("node", "free"), ("pod", "requests")}
-    amounts = any(isinstance(part, ir.Field) and part.path in whole for part in parts)
-    defaults = [part.args[1] for part in parts if isinstance(part, ir.Call) and part.function in ("orValue", "or")]
-    return not amounts and all(isinstance(default, ir.Const | ir.Field) for default in defaults)
+    amounts = any(isinstance(part, ir.Field) and part.path in whole for part in walk(expr))
+    return not amounts
 
 
 @pytest.mark.parametrize("type_", ["bool", "int", "double", "string", "memory"])

@@ -115,3 +115,10 @@ def test_a_typed_expression_never_yields_a_value_outside_its_type(data: st.DataO
     except EvaluationError:
         return
     assert is_of(value, expr.type)
+
+
+def test_a_default_that_is_not_needed_is_not_evaluated() -> None:
+    assert evaluate("optional.of(1).orValue(1 / 0)") == 1
+    assert evaluate("optional.of(1).or(optional.of(1 / 0)).value()") == 1
+    with pytest.raises(EvaluationError):
+        evaluate("optional.none().orValue(1 / 0)")

@@ -21,7 +21,7 @@ def survives(text: str) -> None:
         assert 0 <= found.span.start <= found.span.end <= len(text)
         assert "\n" not in found.message
         assert len(found.message) < 500
-    assert render(findings, source).count("error[") == len(findings)
+    assert render(findings, source).count("error[PE") == len(findings)
     assert len([to_json(found, source) for found in findings]) == len(findings)
     _, kept = format_source(source)
     assert kept == findings
