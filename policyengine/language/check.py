@@ -10,30 +10,30 @@ from dataclasses import replace
 from typing import TypeVar
 
 from policyengine.language import ir, syntax
-from policyengine.language.check_codes import (
+from policyengine.language.checking.codes import (
     DUPLICATE_NAME,
     MEMBER_NOT_AVAILABLE,
     SAME_SCHEDULER,
     TOO_MANY,
     WRONG_WORD,
 )
-from policyengine.language.check_context import Report
-from policyengine.language.check_expression import ExpressionChecker
-from policyengine.language.check_intervals import Intervals
-from policyengine.language.check_names import PolicyNames
-from policyengine.language.check_plugins import (
+from policyengine.language.checking.context import Report
+from policyengine.language.checking.expression import ExpressionChecker
+from policyengine.language.checking.intervals import Intervals
+from policyengine.language.checking.names import PolicyNames
+from policyengine.language.checking.plugins import (
     PluginFacts,
     Plugins,
     check_use,
     contradictions,
     unknown_plugin,
 )
-from policyengine.language.check_rules import PolicyScope, check_filter, check_gang, check_score
-from policyengine.language.check_settings import check_base, check_queue, check_scheduler, check_share
-from policyengine.language.check_tests import check_test
+from policyengine.language.checking.rules import PolicyScope, check_filter, check_gang, check_score
+from policyengine.language.checking.settings import check_base, check_queue, check_scheduler, check_share
+from policyengine.language.checking.tests import check_test
 from policyengine.language.diagnostics import Diagnostic, Related, Source, has_errors, in_order
+from policyengine.language.parsing.tokens import MAX_FINDINGS
 from policyengine.language.rewrite import rewrite
-from policyengine.language.tokens import MAX_FINDINGS
 
 __all__ = ["PluginFacts", "check"]
 

@@ -12,9 +12,9 @@ from bisect import bisect_left
 from policyengine.language.diagnostics import Diagnostic, Source
 from policyengine.language.layout import Form, Group, Layout, layout
 from policyengine.language.parse import parse_file
-from policyengine.language.split import split
-from policyengine.language.terminals import CLOSING, OPENING
-from policyengine.language.tokens import Token, Tokens, tokenise
+from policyengine.language.parsing.split import split
+from policyengine.language.parsing.terminals import CLOSING, OPENING
+from policyengine.language.parsing.tokens import Token, Tokens, tokenise
 
 INDENT = 2
 _CLOSE_BEHIND = frozenset({"LPAR", "LSQB", "DOT"})

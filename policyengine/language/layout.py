@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
-from policyengine.language.automaton import Action, run
-from policyengine.language.split import Block, Piece
-from policyengine.language.tokens import Token
+from policyengine.language.parsing.automaton import Action, run
+from policyengine.language.parsing.split import Block, Piece
+from policyengine.language.parsing.tokens import Token
 
 
 class Form(Enum):

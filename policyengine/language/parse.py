@@ -15,12 +15,12 @@ from pathlib import Path
 from policyengine.language import syntax
 from policyengine.language.codes import syntax_error
 from policyengine.language.diagnostics import Diagnostic, Source, in_order
-from policyengine.language.expressions import MAX_DEPTH
 from policyengine.language.parse_expression import MAX_TEXT, parse_expression, parse_tokens
-from policyengine.language.split import Block, Piece, split
-from policyengine.language.steps import Actions
+from policyengine.language.parsing.expressions import MAX_DEPTH
+from policyengine.language.parsing.split import Block, Piece, split
+from policyengine.language.parsing.steps import Actions
+from policyengine.language.parsing.tokens import MAX_FINDINGS, Token, Tokens, tokenise
 from policyengine.language.syntax import Member, NameText, Span
-from policyengine.language.tokens import MAX_FINDINGS, Token, Tokens, tokenise
 
 __all__ = ["MAX_DEPTH", "SourceError", "parse_expression", "parse_file", "read_source"]
 

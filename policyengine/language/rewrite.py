@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from policyengine.language import ir
-from policyengine.language.check_context import extent
+from policyengine.language.checking.context import extent
 from policyengine.language.evaluate_tree import NoNames, TreeEvaluator
 from policyengine.language.ir_walk import children, rebuilt
 from policyengine.language.types import Kind, Shape

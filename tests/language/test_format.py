@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from policyengine.language.diagnostics import Source
 from policyengine.language.format import format_source
 from policyengine.language.parse import parse_file
+from policyengine.language.parsing.tokens import tokenise
 from policyengine.language.syntax import Expr
-from policyengine.language.tokens import tokenise
 from tests.language.expressions import EXPRESSIONS
 from tests.language.policies import EVERYTHING
 from tests.language.trees import bare, printed

@@ -1,13 +1,13 @@
 import pytest
 from lark import Lark
 
-from policyengine.language import grammar
-from policyengine.language.grammar import STARTS, TABLE, compiled, folder, table
+from policyengine.language.parsing import grammar
+from policyengine.language.parsing.grammar import STARTS, TABLE, compiled, folder, table
 
 
 def test_the_kept_table_is_the_grammars() -> None:
     text = (folder() / "policy.lark").read_bytes()
-    assert (folder() / TABLE).read_text() == compiled(text), "run python -m policyengine.language.grammar"
+    assert (folder() / TABLE).read_text() == compiled(text), "run python -m policyengine.language.parsing.grammar"
 
 
 def test_the_grammar_is_lalr_without_a_conflict_and_no_two_terminals_collide() -> None:

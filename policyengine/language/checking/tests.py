@@ -6,11 +6,11 @@ from collections.abc import Set
 
 from policyengine import quantity
 from policyengine.language import ir_test, syntax
-from policyengine.language.check_codes import NOT_AVAILABLE, WRONG_LITERAL, WRONG_TEST
-from policyengine.language.check_context import replacing
-from policyengine.language.check_params import constant, outside
-from policyengine.language.check_plugins import NotPlainError, key_of, plain
-from policyengine.language.check_rules import PolicyScope
+from policyengine.language.checking.codes import NOT_AVAILABLE, WRONG_LITERAL, WRONG_TEST
+from policyengine.language.checking.context import replacing
+from policyengine.language.checking.params import constant, outside
+from policyengine.language.checking.plugins import NotPlainError, key_of, plain
+from policyengine.language.checking.rules import PolicyScope
 from policyengine.language.types import DURATION
 from policyengine.language.values import EvaluationError, parse_timestamp
 

@@ -5,10 +5,10 @@
 from __future__ import annotations
 
 from policyengine.language import syntax
-from policyengine.language.fields import Fields
-from policyengine.language.members import MemberActions
+from policyengine.language.parsing.fields import Fields
+from policyengine.language.parsing.members import MemberActions
+from policyengine.language.parsing.tokens import Token
 from policyengine.language.syntax import Expr, Member, NameText, Span, TestStep
-from policyengine.language.tokens import Token
 
 
 class Actions(MemberActions):

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from policyengine.language.grammar import Rule, table
-from policyengine.language.terminals import OPERATORS, RESERVED
-from policyengine.language.tokens import Token
+from policyengine.language.parsing.grammar import Rule, table
+from policyengine.language.parsing.terminals import OPERATORS, RESERVED
+from policyengine.language.parsing.tokens import Token
 
 Action = Callable[..., Any]
 """Makes a rule's value of where it starts and ends and of its children: tokens, values, None for an absent one.

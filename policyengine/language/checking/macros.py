@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from policyengine.language import ir, syntax
-from policyengine.language.check_codes import WRONG_MACRO, WRONG_TYPE
-from policyengine.language.check_context import Checks, Context, error_at, extent, is_error, taken
-from policyengine.language.check_guards import established, key_fact
+from policyengine.language.checking.codes import WRONG_MACRO, WRONG_TYPE
+from policyengine.language.checking.context import Checks, Context, error_at, extent, is_error, taken
+from policyengine.language.checking.guards import established, key_fact
 from policyengine.language.types import BOOL, Kind, Type, list_of, optional_of
 
 FOLDS = {

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from policyengine.language import ir, syntax
-from policyengine.language.check_codes import (
+from policyengine.language.checking.codes import (
     DUPLICATE_NAME,
     PLUGIN_ARGUMENTS,
     UNKNOWN_PLUGIN,
     WRONG_WEIGHT,
 )
-from policyengine.language.check_context import Report, replacing
-from policyengine.language.check_rules import PolicyScope, check_weight
+from policyengine.language.checking.context import Report, replacing
+from policyengine.language.checking.rules import PolicyScope, check_weight
 from policyengine.language.syntax import Span
 
 

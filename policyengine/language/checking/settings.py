@@ -7,7 +7,7 @@ from typing import Literal as OneOf
 from typing import NamedTuple, TypeVar
 
 from policyengine.language import ir, syntax
-from policyengine.language.check_codes import (
+from policyengine.language.checking.codes import (
     DUPLICATE_MEMBER,
     MEMBER_NOT_AVAILABLE,
     WRONG_TIME,
@@ -15,9 +15,9 @@ from policyengine.language.check_codes import (
     WRONG_WEIGHT,
     WRONG_WORD,
 )
-from policyengine.language.check_context import Context, Report, is_error, replacing
-from policyengine.language.check_params import constant
-from policyengine.language.check_rules import PolicyScope
+from policyengine.language.checking.context import Context, Report, is_error, replacing
+from policyengine.language.checking.params import constant
+from policyengine.language.checking.rules import PolicyScope
 from policyengine.language.diagnostics import Related
 from policyengine.language.syntax import Span
 from policyengine.language.types import BOOL, DOUBLE, DURATION, INT, QOS, STRING, TIMESTAMP, Kind, Type

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from policyengine.language.codes import syntax_error
 from policyengine.language.diagnostics import Diagnostic
-from policyengine.language.literals import Hole, LiteralError, Text, decode_text, template_parts
 from policyengine.language.parse_expression import parse_cut
+from policyengine.language.parsing.literals import Hole, LiteralError, Text, decode_text, template_parts
+from policyengine.language.parsing.tokens import relocated, tokenise
 from policyengine.language.syntax import Expr, Span, Template
-from policyengine.language.tokens import relocated, tokenise
 
 
 def parse_template(literal: str, start: int, file: str) -> tuple[Template, list[Diagnostic]]:

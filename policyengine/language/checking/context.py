@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol, TypedDict
 
 from policyengine.language import ir, syntax
-from policyengine.language.check_codes import REDEFINED
+from policyengine.language.checking.codes import REDEFINED
 from policyengine.language.diagnostics import Diagnostic, Edit, Fix, Related, Severity
 from policyengine.language.excerpt import printable
 from policyengine.language.schema import ROOTS

@@ -7,11 +7,11 @@ from __future__ import annotations
 from policyengine.language import syntax
 from policyengine.language.codes import quoted, syntax_error
 from policyengine.language.diagnostics import Diagnostic, Edit, Fix
-from policyengine.language.expressions import ExpressionActions
+from policyengine.language.parsing.expressions import ExpressionActions
+from policyengine.language.parsing.templates import parse_template
+from policyengine.language.parsing.tokens import Token
 from policyengine.language.suggestion import closest
 from policyengine.language.syntax import Expr, Member, NameText, Span
-from policyengine.language.templates import parse_template
-from policyengine.language.tokens import Token
 
 Field = tuple[NameText, bool, Expr]
 """A field's name, whether it was quoted, and its value."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Literal as OneOf
 
 from policyengine.language import ir, syntax
-from policyengine.language.check_access import check_has, check_index, check_name, check_select
-from policyengine.language.check_calls import check_call, resolve
-from policyengine.language.check_codes import NO_OVERLOAD, NOT_IN_POLICIES, WRONG_TYPE
-from policyengine.language.check_context import (
+from policyengine.language.checking.access import check_has, check_index, check_name, check_select
+from policyengine.language.checking.calls import check_call, resolve
+from policyengine.language.checking.codes import NO_OVERLOAD, NOT_IN_POLICIES, WRONG_TYPE
+from policyengine.language.checking.context import (
     Context,
     Names,
     Report,
@@ -21,9 +21,9 @@ from policyengine.language.check_context import (
     is_error,
     wrapped,
 )
-from policyengine.language.check_guards import established
-from policyengine.language.check_literals import converted, empty, is_bare, is_flexible
-from policyengine.language.check_macros import check_macro, is_macro
+from policyengine.language.checking.guards import established
+from policyengine.language.checking.literals import converted, empty, is_bare, is_flexible
+from policyengine.language.checking.macros import check_macro, is_macro
 from policyengine.language.functions import FUNCTIONS
 from policyengine.language.types import BOOL, DOUBLE, INT, Kind, Type, list_of, map_of
 
@@ -36,7 +36,7 @@ _KEYS = frozenset({Kind.BOOL, Kind.INT, Kind.STRING})
 
 
 class ExpressionChecker:
-    """Checks expressions of one policy; implements `check_context.Checks`."""
+    """Checks expressions of one policy; implements `context.Checks`."""
 
     def __init__(self, report: Report, names: Names) -> None:
         self.report = report

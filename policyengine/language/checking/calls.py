@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from policyengine.language import ir, syntax
-from policyengine.language.check_codes import (
+from policyengine.language.checking.codes import (
     NO_OVERLOAD,
     NOT_A_LITERAL,
     NOT_AVAILABLE,
@@ -15,7 +15,7 @@ from policyengine.language.check_codes import (
     UNKNOWN_TYPE,
     WRONG_LITERAL,
 )
-from policyengine.language.check_context import (
+from policyengine.language.checking.context import (
     Checks,
     Context,
     error_at,
@@ -23,7 +23,7 @@ from policyengine.language.check_context import (
     is_error,
     wrapped,
 )
-from policyengine.language.check_literals import fits, is_bare, is_flexible, natural
+from policyengine.language.checking.literals import fits, is_bare, is_flexible, natural
 from policyengine.language.functions import FUNCTIONS, Function, Overload, Style
 from policyengine.language.functions.conversions import DIMENSIONS
 from policyengine.language.functions.moments import zone

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from policyengine.language import ir, syntax
-from policyengine.language.check_codes import (
+from policyengine.language.checking.codes import (
     EMPTY_RULE,
     MISSING_FIELD,
     OUT_OF_REACH,
@@ -15,11 +15,11 @@ from policyengine.language.check_codes import (
     WRONG_TYPE,
     WRONG_WEIGHT,
 )
-from policyengine.language.check_context import Context, Report, is_error, wrapped
-from policyengine.language.check_expression import ExpressionChecker
-from policyengine.language.check_guards import established
-from policyengine.language.check_intervals import Intervals
-from policyengine.language.check_names import PolicyNames
+from policyengine.language.checking.context import Context, Report, is_error, wrapped
+from policyengine.language.checking.expression import ExpressionChecker
+from policyengine.language.checking.guards import established
+from policyengine.language.checking.intervals import Intervals
+from policyengine.language.checking.names import PolicyNames
 from policyengine.language.ir_walk import fields
 from policyengine.language.schema import attribute
 from policyengine.language.syntax import Span

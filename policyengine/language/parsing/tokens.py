@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import NamedTuple
 
-from policyengine.language import grammar, lexical
 from policyengine.language.diagnostics import Diagnostic
+from policyengine.language.parsing import grammar, lexical
 from policyengine.language.syntax import Span
 
 MAX_TOKENS = 30_000

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from policyengine.language import ir, syntax
-from policyengine.language.check_codes import OUT_OF_REACH, PARAM_BOUNDS, WRONG_LITERAL, WRONG_TYPE, WRONG_WORD
-from policyengine.language.check_context import Checks, Context, is_error, replacing
+from policyengine.language.checking.codes import OUT_OF_REACH, PARAM_BOUNDS, WRONG_LITERAL, WRONG_TYPE, WRONG_WORD
+from policyengine.language.checking.context import Checks, Context, is_error, replacing
 from policyengine.language.evaluate_tree import NoNames, TreeEvaluator
 from policyengine.language.functions.comparison import equal
 from policyengine.language.ir_walk import walk

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from policyengine.language import ir, syntax
-from policyengine.language.check_codes import LET_CYCLE, REDEFINED
-from policyengine.language.check_context import MOST_FACTS, Context, Fact, Report, error_at, is_error
-from policyengine.language.check_expression import ExpressionChecker
-from policyengine.language.check_guards import established
-from policyengine.language.check_params import check_param
+from policyengine.language.checking.codes import LET_CYCLE, REDEFINED
+from policyengine.language.checking.context import MOST_FACTS, Context, Fact, Report, error_at, is_error
+from policyengine.language.checking.expression import ExpressionChecker
+from policyengine.language.checking.guards import established
+from policyengine.language.checking.params import check_param
 from policyengine.language.diagnostics import Related
 from policyengine.language.ir_walk import walk
 from policyengine.language.schema import ROOTS
@@ -22,7 +22,7 @@ from policyengine.language.types import BOOL
 
 
 class PolicyNames:
-    """Params and lets of one policy; implements `check_context.Names`."""
+    """Params and lets of one policy; implements `context.Names`."""
 
     def __init__(self, report: Report, members: Sequence[syntax.Member], broken: Iterable[str] = ()) -> None:
         """`broken`: names that members which did not parse would have defined; their use is no finding."""

@@ -10,7 +10,7 @@ from dataclasses import replace
 from policyengine.language import syntax
 from policyengine.language.codes import quoted, syntax_error
 from policyengine.language.diagnostics import Diagnostic
-from policyengine.language.literals import (
+from policyengine.language.parsing.literals import (
     MAX_INT,
     MAX_STRING,
     MAX_WORD,
@@ -19,8 +19,8 @@ from policyengine.language.literals import (
     decode_int,
     decode_string,
 )
+from policyengine.language.parsing.tokens import Token
 from policyengine.language.syntax import Expr, Span
-from policyengine.language.tokens import Token
 
 MAX_DEPTH = 64
 """Levels of an expression. Whoever walks a tree may do so by recursion."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from policyengine.language import ir, syntax
-from policyengine.language.check_codes import (
+from policyengine.language.checking.codes import (
     ALWAYS_THERE,
     NOT_AVAILABLE,
     OUT_OF_REACH,
@@ -14,7 +14,7 @@ from policyengine.language.check_codes import (
     WRONG_MACRO,
     WRONG_TYPE,
 )
-from policyengine.language.check_context import (
+from policyengine.language.checking.context import (
     Checks,
     Context,
     error_at,
@@ -22,7 +22,7 @@ from policyengine.language.check_context import (
     is_error,
     replacing,
 )
-from policyengine.language.check_guards import field_name, key_fact, size_fact
+from policyengine.language.checking.guards import field_name, key_fact, size_fact
 from policyengine.language.diagnostics import Edit, Fix
 from policyengine.language.schema import ROOTS, attribute, object_info
 from policyengine.language.schema_objects import Attribute

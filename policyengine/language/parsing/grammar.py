@@ -2,7 +2,7 @@
 
 Lark proves the grammar LALR(1) and makes its tables in a third of a second, too long for a command that checks
 one file. So its tables are kept as `policy.table.json` with the grammar's SHA-256. A table of another grammar is
-not used: Lark makes a new one, in memory. `python -m policyengine.language.grammar` writes it; a test compares.
+not used: Lark makes a new one, in memory. `python -m policyengine.language.parsing.grammar` writes it; a test compares.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Table:
 
 def folder() -> Path:
     """Where the grammar lies: in the wheel inside the package, in a checkout beside it."""
-    package = Path(__file__).resolve().parent.parent
+    package = Path(__file__).resolve().parent.parent.parent
     inside = package / "grammar"
     return inside if inside.is_dir() else package.parent / "grammar"
 

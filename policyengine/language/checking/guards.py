@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from policyengine.language import ir
-from policyengine.language.check_context import Fact
+from policyengine.language.checking.context import Fact
 from policyengine.language.ir_walk import key
 from policyengine.language.types import STRING, Kind
 

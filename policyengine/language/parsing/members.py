@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 from typing import Literal as OneOf
 
 from policyengine.language import syntax
-from policyengine.language.fields import FieldActions, Fields
+from policyengine.language.parsing.fields import FieldActions, Fields
+from policyengine.language.parsing.tokens import Token
 from policyengine.language.syntax import Expr, Member, NameText, OrderKey, Span
-from policyengine.language.tokens import Token
 
 
 class Part(NamedTuple):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from policyengine.language.codes import quoted, syntax_error
 from policyengine.language.diagnostics import Diagnostic, Edit, Fix
-from policyengine.language.literals import MAX_WORD
+from policyengine.language.parsing.literals import MAX_WORD
 from policyengine.language.syntax import Span
 
 _MEANT = {
