@@ -103,7 +103,8 @@ def _write_text(found: Found) -> None:
         if findings:
             click.echo(render(findings, text.shown, color=colour))
     count = sum(len(findings) for _, findings in found)
-    click.echo(f"{_plural(len(found), 'policy file')} checked, {_plural(count, 'finding')}", err=True)
+    if found:
+        click.echo(f"{_plural(len(found), 'policy file')} checked, {_plural(count, 'finding')}", err=True)
 
 
 def _plural(count: int, what: str) -> str:

@@ -31,4 +31,6 @@ async def check_access(client: Client, url: str, source: str) -> None:
             ) from None
         if error.status == 403:
             raise AccessDenied(f"the API server `{url}` refuses to list nodes: {error.message}") from None
-        raise Unreachable(f"`{url}` does not answer as an API server: {error.message}") from None
+        answer = error.message.strip().splitlines()
+        said = f": {answer[0][:100]}" if answer else ""
+        raise Unreachable(f"`{url}` does not answer as an API server{said}") from None

@@ -9,9 +9,9 @@ WRONG = [
     # names
     ("pods.x", "PE1010", "`pods` is not available in this version"),
     ("podd.name", "PE1001", "nothing is called `podd`; did you mean `pod`?"),
-    ("pod.nmae", "PE1002", "a pod has no `nmae`; did you mean `name`?"),
+    ("pod.nmae", "PE1002", "`pod` has no field `nmae`; did you mean `name`?"),
     ("pod.team", "PE1002", 'a label is `.labels[?"team"]`'),
-    ("pod.requests.gpu", "PE1002", "a resources has no `gpu`"),
+    ("pod.requests.gpu", "PE1002", "`resources` has no field `gpu`"),
     ("pod.name.x", "PE1002", "a string has no fields"),
     ('lowerascii("A")', "PE1003", "did you mean `lowerAscii`?"),
     ('size2("A")', "PE1003", "no function is called `size2`"),

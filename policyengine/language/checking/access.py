@@ -151,9 +151,7 @@ def _no_field(checks: Checks, node: syntax.Select, type_: Type) -> ir.Expr:
     else:
         hint = f"; did you mean `{close}`?" if close else f"; it has {', '.join(f'`{name}`' for name in info.fields)}"
     fix = replacing(node.field_span, close) if close else None
-    return checks.report.failed(
-        UNKNOWN_FIELD, f"{with_article(type_)} has no `{node.field}`{hint}", node.field_span, fix
-    )
+    return checks.report.failed(UNKNOWN_FIELD, f"`{type_}` has no field `{node.field}`{hint}", node.field_span, fix)
 
 
 def check_index(checks: Checks, node: syntax.Index, context: Context) -> ir.Expr:
