@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: setup demo test lint types contracts unit lock format clean
+.PHONY: setup demo test lint types contracts unit record lock format clean
 
 setup: $(STAMP)
 
@@ -34,6 +34,12 @@ contracts: setup
 
 unit: setup
 	$(BIN)/pytest -n auto
+
+OUT  ?= build/recording.json
+BASE ?= tests/record/recordings/kube-apiserver-1.36.2.json
+record: setup   # KUBECONFIG=… of an API server that may be thrown away; ETCD=URL, OUT, BASE, SCRIPTS
+	$(BIN)/python -m tests.record record --kubeconfig "$(KUBECONFIG)" --etcd "$(ETCD)" --out $(OUT) $(SCRIPTS)
+	$(BIN)/python -m tests.record compare $(BASE) $(OUT)
 
 lock:           # needs uv; the lock names no index, so it works with whichever one you use
 	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \

@@ -1,8 +1,16 @@
-"""Objects besides nodes and pods: claims, services, namespaces, budgets …, by kind and key."""
+"""Objects besides nodes and pods: claims, services, namespaces, budgets …, by kind and key.
+
+An object may be assumed to be changed already: a volume that a placed pod takes, before the API server knows of it
+(kube-scheduler's assume caches). Rules:
+1. Readers see the assumed object in the observed one's place.
+2. An assumption belongs to a pod, and an object is assumed by one pod at a time.
+3. It ends when its pod gives it up, or when another version of the object is observed: the server is right.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Protocol, cast
 
 from policyengine.cluster.changes import object_event
@@ -19,10 +27,30 @@ class ClusterObject(Protocol):
         """Its name, versions and labels."""
 
 
+@dataclass(frozen=True, slots=True)
+class Assumed:
+    """An object shown otherwise than it was observed."""
+
+    owner: str
+    """UID of the pod for which it was assumed."""
+    observed: ClusterObject
+
+
+@dataclass(frozen=True, slots=True)
+class Reverted:
+    """An assumption that was given up."""
+
+    kind: str
+    assumed: ClusterObject
+    observed: ClusterObject
+    events: list[ClusterEvent]
+
+
 class ObjectStore:
     """kind -> key -> object, with a version a kind that grows at every change."""
 
     def __init__(self) -> None:
+        self._assumed: dict[tuple[str, str], Assumed] = {}
         self._kinds: dict[str, dict[str, ClusterObject]] = {}
         self._versions: dict[str, int] = {}
 
@@ -34,6 +62,10 @@ class ObjectStore:
         """Grows whenever an object of the kind changes."""
         return self._versions.get(kind, 0)
 
+    def touch(self, kind: str) -> None:
+        """Something that is read together with the kind's objects has changed."""
+        self._versions[kind] = self.version(kind) + 1
+
     def put(self, kind: str, item: ClusterObject) -> list[ClusterEvent]:
         """Add or replace; a stale or repeated one changes nothing."""
         objects = self.of(kind)
@@ -42,6 +74,7 @@ class ObjectStore:
         if old is not None and not is_newer(item.metadata, old.metadata):
             return []
         objects[key] = item
+        self._assumed.pop((kind, key), None)
         self._versions[kind] = self.version(kind) + 1
         if old is None:
             return object_event(kind, ActionType.ADD)
@@ -53,12 +86,54 @@ class ObjectStore:
         """Remove; an unknown one is no change."""
         if self.of(kind).pop(key, None) is None:
             return []
+        self._assumed.pop((kind, key), None)
         self._versions[kind] = self.version(kind) + 1
         return object_event(kind, ActionType.DELETE)
 
+    def assume(self, owner: str, kind: str, item: ClusterObject) -> None:
+        """Show `item` in the place of the observed object of its name, from which it was made.
+
+        Raises ValueError where that is gone, has another version by now, or is assumed already.
+        """
+        key = item.metadata.key
+        observed = self.of(kind).get(key)
+        if observed is None or observed.metadata.resource_version != item.metadata.resource_version:
+            raise ValueError(f"cannot assume {kind} `{key}`: it is gone or has changed")
+        if (kind, key) in self._assumed:
+            raise ValueError(f"cannot assume {kind} `{key}`: another pod is about to change it")
+        self._assumed[kind, key] = Assumed(owner, observed)
+        self._kinds[kind][key] = item
+        self._versions[kind] = self.version(kind) + 1
+
+    def revert(self, owner: str) -> list[Reverted]:
+        """Show the pod's objects as they were observed again; those observed anew since are not touched."""
+        found: list[Reverted] = []
+        for (kind, key), assumed in list(self._assumed.items()):
+            if assumed.owner == owner:
+                del self._assumed[kind, key]
+                before = self._kinds[kind][key]
+                self._kinds[kind][key] = assumed.observed
+                self._versions[kind] = self.version(kind) + 1
+                events = object_event(kind, ActionType.UPDATE_OTHER)
+                found.append(Reverted(kind, before, assumed.observed, events))
+        return found
+
+    def owner(self, kind: str, key: str) -> str:
+        """UID of the pod for which the object is assumed; empty when it is shown as observed."""
+        assumed = self._assumed.get((kind, key))
+        return "" if assumed is None else assumed.owner
+
+    @property
+    def owners(self) -> set[str]:
+        """UIDs of the pods with assumptions."""
+        return {assumed.owner for assumed in self._assumed.values()}
+
     def dump(self) -> dict[str, dict[str, ClusterObject]]:
-        """Everything, kinds without objects left out."""
-        return {kind: dict(objects) for kind, objects in self._kinds.items() if objects}
+        """Everything as observed, kinds without objects left out."""
+        found = {kind: dict(objects) for kind, objects in self._kinds.items() if objects}
+        for (kind, key), assumed in self._assumed.items():
+            found[kind][key] = assumed.observed
+        return found
 
     @property
     def namespaces(self) -> Mapping[str, Namespace]:

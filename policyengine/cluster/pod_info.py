@@ -36,6 +36,7 @@ class PodInfo:
         "conditions",
         "created_at",
         "deleting",
+        "deletion_due",
         "finished",
         "generation",
         "labels",
@@ -71,6 +72,8 @@ class PodInfo:
         self.created_at: float = seconds_or_none(metadata.creation_timestamp) or 0.0
         """Seconds since the epoch; 0.0 where unknown."""
         self.deleting: bool = metadata.deletion_timestamp is not None
+        self.deletion_due: float = seconds_or_none(metadata.deletion_timestamp) or 0.0
+        """When a pod that is being deleted should be gone, its grace period over; 0.0 for others."""
         self.priority: int = spec.priority or 0
         self.node_name: str = sys.intern(spec.node_name)
         """The node it is bound to or assumed on; "" while pending."""

@@ -38,6 +38,12 @@ class ContainerPort(Wire, frozen=True):
     name: str = ""
 
 
+class ContainerRestartRule(Wire, frozen=True):
+    """What to do when the container ends in some way: Restart, RestartAllContainers."""
+
+    action: str = ""
+
+
 class Container(Wire, frozen=True):
     """A container; an init container with `restart_policy` Always is a sidecar."""
 
@@ -46,6 +52,7 @@ class Container(Wire, frozen=True):
     ports: tuple[ContainerPort, ...] = ()
     resources: Resources = Resources()
     restart_policy: str = ""
+    restart_policy_rules: tuple[ContainerRestartRule, ...] = ()
 
 
 class Toleration(Wire, frozen=True):
@@ -102,6 +109,7 @@ class PodSpec(Wire, frozen=True):
     termination_grace_period_seconds: int | None = None
     runtime_class_name: str | None = None
     host_network: bool = False
+    host_users: bool | None = None
 
 
 class PodCondition(Wire, frozen=True):

@@ -14,6 +14,7 @@ from policyengine.cluster.node_table import NodeTable
 from policyengine.cluster.pod_info import PodInfo
 
 if TYPE_CHECKING:
+    from policyengine.cluster.pending_claims import PendingClaims
     from policyengine.cluster.view import ClusterView
     from policyengine.cluster.workload_objects import Namespace, PodDisruptionBudget, Service
 
@@ -83,12 +84,18 @@ class Snapshot:
         return self._view.pdbs
 
     def objects(self, kind: str) -> Mapping[str, object]:
-        """Key -> object of another kind: `namespace/name`, or the name where the kind has no namespace."""
+        """Key -> object of another kind: `namespace/name`, or the name where the kind has no namespace. What a placed
+        pod is about to change is shown as it will be."""
         return self._view.objects(kind)
 
     def version(self, kind: str) -> int:
         """Grows whenever an object of the kind changes; keys what is cached about them."""
         return self._view.version(kind)
+
+    @property
+    def pending_claims(self) -> PendingClaims:
+        """Claims allocated by a reservation and not seen allocated yet; what Reserve adds to."""
+        return self._view.pending_claims
 
     def nominated_on(self, node_name: str) -> Mapping[str, PodInfo]:
         """UID -> pending pod nominated to the node."""

@@ -31,10 +31,12 @@ from policyengine.cluster.changes import departure, node_events, pod_events
 from policyengine.cluster.events import ASSIGNED_POD_DELETE, NODE_ADD, NODE_DELETE, ClusterEvent
 from policyengine.cluster.node_objects import Node
 from policyengine.cluster.node_table import NodeTable
-from policyengine.cluster.object_store import ClusterObject, ObjectStore, is_newer, version_is_newer
+from policyengine.cluster.object_store import ClusterObject, ObjectStore, Reverted, is_newer, version_is_newer
+from policyengine.cluster.pending_claims import PendingClaims
 from policyengine.cluster.pod_info import PodInfo, PodState
 from policyengine.cluster.pod_objects import Pod
 from policyengine.cluster.recount import dump_view, validate_view
+from policyengine.cluster.resource_objects import ResourceClaim
 from policyengine.cluster.snapshot import Snapshot
 from policyengine.cluster.workload_objects import Namespace, PodDisruptionBudget, Service
 
@@ -68,6 +70,8 @@ class ClusterView:
         """Node name -> UID -> pending pod nominated there."""
         self._uid_of: dict[str, str] = {}
         self._store = ObjectStore()
+        self.pending_claims = PendingClaims(self._claims_moved)
+        """Claims allocated by a reservation and not seen allocated yet."""
 
     def add_or_update_node(self, node: Node) -> list[ClusterEvent]:
         """Take a node as observed; its orphans come home."""
@@ -212,15 +216,38 @@ class ClusterView:
         """Take an object of another kind as observed."""
         events = self._store.put(kind, item)
         self.generation += 1
+        if isinstance(item, ResourceClaim):
+            self.pending_claims.observe(item)
         return events
 
     def remove_object(self, kind: str, key: str) -> list[ClusterEvent]:
         """An object of another kind is gone; `key` is `namespace/name`, or the name of a cluster-scoped one."""
         self.generation += 1
+        gone = self._store.of(kind).get(key)
+        if isinstance(gone, ResourceClaim):
+            self.pending_claims.drop(gone.metadata.uid)
         return self._store.drop(kind, key)
 
+    def assume_object(self, owner: str, kind: str, item: ClusterObject) -> None:
+        """Show `item`, made from an observed object, in its place until the pod `owner` gives that up, or another
+        version is observed. Raises ValueError where the object is gone, has changed, or is assumed already.
+        """
+        self._store.assume(owner, kind, item)
+        self.generation += 1
+
+    def revert_objects(self, owner: str) -> list[Reverted]:
+        """Show what was assumed for the pod as it was observed again."""
+        reverted = self._store.revert(owner)
+        self.generation += bool(reverted)
+        return reverted
+
+    @property
+    def assumption_owners(self) -> set[str]:
+        """UIDs of the pods for which objects are assumed."""
+        return self._store.owners
+
     def objects(self, kind: str) -> Mapping[str, ClusterObject]:
-        """Key -> object of another kind."""
+        """Key -> object of another kind, as observed or as assumed."""
         return self._store.of(kind)
 
     def version(self, kind: str) -> int:
@@ -257,6 +284,10 @@ class ClusterView:
     def dump_objects(self) -> dict[str, dict[str, ClusterObject]]:
         """kind -> key -> object."""
         return self._store.dump()
+
+    def _claims_moved(self) -> None:
+        self.generation += 1
+        self._store.touch("ResourceClaim")
 
     def _replace(self, old: PodInfo, new: PodInfo) -> None:
         row = self.nodes.row_of.get(new.node_name) if new.node_name == old.node_name else None

@@ -1,2 +1,1 @@
-"""The command line: one file a command, thin. Exit codes: see `policyengine.commands.main`.
-"""
+"""The command line: one file a command, thin. Exit codes: see `policyengine.commands.main`."""

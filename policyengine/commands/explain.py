@@ -44,7 +44,7 @@ def explain(cluster_path: Path, policy_path: Path | None, pod: str | None, outpu
     cluster = read_json(cluster_path)
     profiles = _profiles(policy_path)
     try:
-        entries = explain_cluster(cluster, profiles, pod)
+        entries = explain_cluster(cluster, profiles, pod, suggestions=True)
     except KeyError:
         raise UnusableInput(f"no pod `{pod}` waits in `{cluster_path}`") from None
     except (ClusterShapeError, ObjectError) as error:

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-BEST: Final = 4
+BEST: Final = 3
 """Nodes shown with their scores."""
 NAMES: Final = 3
 """Nodes named for each reason."""
@@ -30,10 +31,10 @@ def show(entries: Sequence[Entry], console: Console | None = None) -> None:
 
 def _show_pod(entry: Entry, console: Console) -> None:
     console.print(_headline(entry), soft_wrap=True)
-    if entry["total"]:
-        console.print(_best(entry))
-    if entry["rejected"]:
-        console.print(_refusals(entry))
+    parts = (_best(entry), _refusals(entry), _suggestions(entry), _preemption(entry))
+    for part in parts:
+        if part is not None:
+            console.print(Padding(part, (0, 0, 0, 2), expand=False))
 
 
 def _headline(entry: Entry) -> Text:
@@ -48,34 +49,65 @@ def _headline(entry: Entry) -> Text:
     return line.append("→ ").append(entry["chosen"], "bold green").append(f"  {fits} of {fits + refused} nodes fit")
 
 
-def _best(entry: Entry) -> Table:
+def _table(*headers: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    for header in headers:
+        table.add_column(header, overflow="fold")
+    return table
+
+
+def _best(entry: Entry) -> Table | None:
     """The best nodes, a column each, the chosen one first; a row a plugin, then the total."""
     totals: Mapping[str, int] = entry["total"]
+    if not totals:
+        return None
     names = sorted(totals, key=lambda name: (name != entry["chosen"], -totals[name], name))
     shown = names[:BEST]
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 2))
     left = len(names) - len(shown)
-    table.add_column(f"score ({left} more fit)" if left else "score", header_style="dim", no_wrap=True)
+    table = _table(f"score ({left} more fit)" if left else "score")
+    table.columns[0].no_wrap = True
     for name in shown:
         style = "green" if name == entry["chosen"] else None
-        table.add_column(Text(name), justify="right", style=style, header_style=style, overflow="fold")
+        table.add_column(Text(name), justify="right", style=style, header_style=style or "none", overflow="fold")
     for plugin in entry["scores"].get(names[0], {}):
         table.add_row(Text(plugin), *(str(entry["scores"][name][plugin]) for name in shown))
     table.add_row("total", *(str(totals[name]) for name in shown), style="bold")
     return table
 
 
-def _refusals(entry: Entry) -> Table:
-    """The refused nodes by plugin and reason, the most frequent first."""
+def _refusals(entry: Entry) -> Table | None:
+    """The refused nodes by plugin and reason, the most frequent first, the first few of them by name."""
+    if not entry["rejected"]:
+        return None
     groups: dict[tuple[str, str], list[str]] = {}
     for name, status in entry["rejected"].items():
         groups.setdefault((status["plugin"], ", ".join(sorted(status["reasons"]))), []).append(name)
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 2))
-    table.add_column("nodes", justify="right")
-    table.add_column("refused by", no_wrap=True)
-    table.add_column("because", overflow="fold")
-    table.add_column("such as", overflow="fold")
+    table = _table("nodes", "refused by, because")
+    table.columns[0].justify = "right"
     for (plugin, reasons), names in sorted(groups.items(), key=lambda group: (-len(group[1]), group[0])):
         shown = ", ".join(names[:NAMES]) + (", …" if len(names) > NAMES else "")
-        table.add_row(str(len(names)), Text(plugin, "yellow"), Text(reasons), Text(shown, "dim"))
+        told = Text.assemble((plugin, "yellow"), f": {reasons}\n", (shown, "dim"))
+        table.add_row(str(len(names)), told)
     return table
+
+
+def _suggestions(entry: Entry) -> Table | None:
+    """What would help, the smallest change first, and where the pod would then go."""
+    if not entry.get("suggestions"):
+        return None
+    table = _table("it would fit, if you", "then on")
+    for suggestion in entry["suggestions"]:
+        others = suggestion["fits"] - 1
+        where = Text(suggestion["chosen"], "green")
+        table.add_row(Text(suggestion["change"]), where.append(f" or {others} more", "dim") if others else where)
+    return table
+
+
+def _preemption(entry: Entry) -> Text | None:
+    """Who would have to go where."""
+    preemption = entry.get("preemption")
+    if preemption is None or not preemption.get("chosen"):
+        return None
+    chosen = preemption["chosen"]
+    victims = preemption["candidates"].get(chosen, {}).get("victims", [])
+    return Text("preemption would evict ").append(", ".join(victims), "bold").append(f" from {chosen}")

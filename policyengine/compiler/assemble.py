@@ -8,6 +8,8 @@ from typing import Any
 
 from policyengine.framework.plugin import FilterPlugin, Plugin, PreEnqueuePlugin, ScorePlugin
 from policyengine.framework.plugin_entry import PluginEntry
+from policyengine.framework.post_filter import PostFilterPlugin
+from policyengine.framework.reservation import PreBindPlugin, ReservePlugin
 from policyengine.language import ir
 from policyengine.language.check import PluginFacts
 
@@ -28,6 +30,9 @@ class Assembly:
     pre_enqueue: tuple[PreEnqueuePlugin, ...]
     filters: tuple[FilterPlugin, ...]
     scores: tuple[tuple[ScorePlugin, int], ...]
+    pre_bind: tuple[PreBindPlugin, ...] = ()
+    post_filters: tuple[PostFilterPlugin, ...] = ()
+    reserve: tuple[ReservePlugin, ...] = ()
 
 
 Catalogue = Mapping[str, PluginEntry]
@@ -60,6 +65,9 @@ def assemble(policy: ir.Policy, params: Mapping[str, object], catalogue: Catalog
         tuple(plugin for _, plugin in built if isinstance(plugin, PreEnqueuePlugin)),
         tuple(plugin for one, plugin in built if one.entry.filters and isinstance(plugin, FilterPlugin)),
         tuple((plugin, one.weight) for one, plugin in built if one.weight and isinstance(plugin, ScorePlugin)),
+        tuple(plugin for _, plugin in built if isinstance(plugin, PreBindPlugin)),
+        tuple(plugin for _, plugin in built if isinstance(plugin, PostFilterPlugin)),
+        tuple(plugin for _, plugin in built if isinstance(plugin, ReservePlugin)),
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from policyengine import quantity
 from policyengine.language import ir
-from policyengine.language.check_params import outside
+from policyengine.language.checking.params import outside
 from policyengine.language.types import Kind, Type
 from policyengine.language.values import EvaluationError, in_int64, parse_timestamp
 from policyengine.quantity import QuantityError

@@ -15,9 +15,9 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from cachetools import LRUCache
 from numpy.typing import NDArray
 
+from policyengine.framework.kept import Kept
 from policyengine.framework.plugin import (
     FilterPlugin,
     NarrowingPlugin,
@@ -27,7 +27,8 @@ from policyengine.framework.plugin import (
     ScorePlugin,
     TopologyPlugin,
 )
-from policyengine.framework.status import Refusal, Rows, State, Status
+from policyengine.framework.rows import FEW
+from policyengine.framework.status import Code, Refusal, Rows, State, Status
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
@@ -144,17 +145,15 @@ class ColumnCache:
         self._topology: TopologyPlugin | None = plugin if isinstance(plugin, TopologyPlugin) else None
         self._kinds: tuple[str, ...] = _kinds(plugin)
         self.narrowing: NarrowingPlugin | None = plugin if isinstance(plugin, NarrowingPlugin) else None
-        self._columns: LRUCache[Hashable, Column] = LRUCache(size)
+        self._columns: Kept[Column] = Kept(size)
         self._versions = count()
 
     def column(self, signature: Hashable, pod: PodInfo, changes: Changes) -> Column:
         """The plugin's column for the pod, whose signature it is, at the snapshot of `changes`."""
-        try:
-            column: Column | None = self._columns[signature]
-        except KeyError:
-            column = None
+        column = self._columns.get(signature)
         if column is None or (self._kinds and column.objects != self._objects(changes.snapshot)):
-            column = self._columns[signature] = self._fresh(pod, changes)
+            column = self._fresh(pod, changes)
+            self._columns.put(signature, column)
             return column
         if column.settled or (
             column.node_position == changes.node_position
@@ -163,7 +162,7 @@ class ColumnCache:
             return column
         updated = self._updated(column, pod, changes)
         if updated is not column:
-            self._columns[signature] = updated
+            self._columns.put(signature, updated)
         return updated
 
     def _objects(self, snapshot: Snapshot) -> Hashable:
@@ -216,7 +215,7 @@ class ColumnCache:
         standing = topology.standing(column.state)
         if standing.code is not column.status.code:
             return self._fresh(pod, changes)
-        if not standing.is_success:
+        if standing.code is not Code.SUCCESS:
             column.status = self._signed(standing)
             return self._moved(column, changes)
         if rows is None:
@@ -235,6 +234,8 @@ class ColumnCache:
             return self._recomputed(column, changes)
         answer, refusals = self._compute(column.state, changes.snapshot, rows)
         if had == n and answer.dtype == column.values.dtype:
+            if _stands(column, rows, answer, refusals):
+                return self._moved(column, changes)
             values = column.values.copy()
         else:
             values = np.empty((n, *answer.shape[1:]), dtype=np.result_type(column.values, answer))
@@ -272,6 +273,14 @@ class ColumnCache:
         column.node_position = changes.node_position
         column.pod_position = changes.pod_position
         return column
+
+
+def _stands(column: Column, rows: Rows, answer: Array, refusals: Sequence[Refusal]) -> bool:
+    """Whether the rows have the values they had; of many rows that is not even asked."""
+    if len(rows) > FEW or len(refusals) > len(column.refusals):
+        return False
+    before: Array = column.values[rows]
+    return bool(before.tolist() == answer.tolist())
 
 
 def _kinds(plugin: Plugin) -> tuple[str, ...]:

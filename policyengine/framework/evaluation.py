@@ -11,16 +11,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from cachetools import LRUCache
 from numpy.typing import NDArray
 
 from policyengine.framework.cached_column import NO_ROWS, Changes, Column, filter_columns
 from policyengine.framework.judgement import Judgement, Verdict
+from policyengine.framework.kept import Kept
+from policyengine.framework.leaders import Ring
 from policyengine.framework.normal_score import Scorer
-from policyengine.framework.plugin import UNCONCERNED, Scores
+from policyengine.framework.plugin import UNCONCERNED, FilterPlugin
 from policyengine.framework.profile import Profile
 from policyengine.framework.ranking import Ranking, Share
-from policyengine.framework.status import Code, Refusal, Rows, Status
+from policyengine.framework.status import SUCCESS, Code, Refusal, Rows, Status
+from policyengine.framework.totals import Totals, weighted
 
 if TYPE_CHECKING:
     from policyengine.cluster.columns import NodeTable
@@ -43,11 +45,16 @@ class _Joined:
 
 
 @dataclass(slots=True, eq=False)
-class _Summed:
-    """The total over the whole table that followed from exactly these shares."""
+class _Asked:
+    """What the filters say of one pod: a refusal as a whole, or columns."""
 
-    shares: tuple[Share, ...]
-    total: Scores
+    signatures: list[Hashable]
+    """Those of `columns`."""
+    columns: list[Column]
+    """Of the filters that refuse some row."""
+    narrowed: list[tuple[str, frozenset[str]]]
+    """(plugin, the only nodes its PreFilter left)."""
+    refused: Status | None
 
 
 class Evaluator:
@@ -64,36 +71,40 @@ class Evaluator:
     def judge(self, pod: PodInfo, snapshot: Snapshot) -> Judgement:
         """Ask every filter about every node. A pod with a malformed spec is refused with what is wrong in it."""
         if pod.shape.problem is not None:
-            refusal = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (pod.shape.problem,))
-            return Judgement(snapshot.nodes.names, NO_ROWS, (), refusal)
+            return Judgement(snapshot.nodes.names, NO_ROWS, (), _malformed(pod.shape.problem))
+        asked = self._ask(pod, snapshot)
+        if asked.refused is not None:
+            return Judgement(snapshot.nodes.names, NO_ROWS, (), asked.refused)
+        if asked.narrowed:
+            return self._narrowed(snapshot, asked.columns, asked.narrowed)
+        return self._join(snapshot, tuple(asked.signatures), asked.columns)
+
+    def judge_row(self, pod: PodInfo, snapshot: Snapshot, row: int) -> Status:
+        """What `judge` says of one row, without putting the answer together for all others."""
+        if pod.shape.problem is not None:
+            return _malformed(pod.shape.problem)
+        asked = self._ask(pod, snapshot)
+        if asked.refused is not None:
+            return asked.refused
+        if asked.narrowed:
+            return self._narrowed(snapshot, asked.columns, asked.narrowed).refusal(row)
+        for column in asked.columns:
+            index = column.values[row]
+            if index:
+                refusal = column.refusals[index - 1]
+                return Status(refusal.code, refusal.reasons_at(row), column.plugin)
+        return SUCCESS
+
+    def filters_asked(self, pod: PodInfo, snapshot: Snapshot) -> list[tuple[FilterPlugin, Column]]:
+        """The filters that have something to say of the pod, in order, each with its column; those skipped, or
+        refusing the pod as a whole, included."""
         changes = self._changes_up_to(snapshot)
-        signatures: list[Hashable] = []
-        columns: list[Column] = []
-        narrowed: list[tuple[str, frozenset[str]]] = []
-        refused: Status | None = None
-        for cache in self._filters:
+        found: list[tuple[FilterPlugin, Column]] = []
+        for cache, plugin in zip(self._filters, self.profile.filters, strict=True):
             signature = cache.signature(pod)
-            if signature is UNCONCERNED:
-                continue
-            column = cache.column(signature, pod, changes)
-            status = column.status
-            if status.code is Code.SUCCESS:
-                if not column.unanimous:
-                    signatures.append(signature)
-                    columns.append(column)
-                if cache.narrowing is not None:
-                    names = cache.narrowing.narrow(column.state)
-                    if names is not None:
-                        narrowed.append((cache.plugin.name, names))
-            elif status.code is not Code.SKIP:
-                refused = status
-                if status.code is not Code.UNSCHEDULABLE:
-                    break
-        if refused is not None:
-            return Judgement(snapshot.nodes.names, NO_ROWS, (), refused)
-        if narrowed:
-            return self._narrowed(snapshot, columns, narrowed)
-        return self._join(snapshot, tuple(signatures), columns)
+            if signature is not UNCONCERNED:
+                found.append((plugin, cache.column(signature, pod, changes)))
+        return found
 
     def rank(self, pod: PodInfo, snapshot: Snapshot, judgement: Judgement) -> Ranking:
         """Score the feasible nodes of `judgement`, which must stem from this snapshot as it is now."""
@@ -110,14 +121,47 @@ class Evaluator:
                 if share is not None:
                     shares.append(share)
                     signatures.append(signature)
-        total = self._sum(tuple(signatures), shares, feasible, changes.n)
-        return Ranking(feasible, total, tuple(shares), snapshot.nodes.name_hash)
+        by_row = [share for share in shares if share.by_row]
+        rest = [share for share in shares if not share.by_row] if len(by_row) < len(shares) else ()
+        return Ranking(
+            feasible,
+            tuple(shares),
+            snapshot.nodes.name_hash,
+            self._totals.of(tuple(signatures), by_row, changes.node_position) if by_row else None,
+            weighted(rest) if rest else None,
+            self._the_ring,
+        )
+
+    def _ask(self, pod: PodInfo, snapshot: Snapshot) -> _Asked:
+        """Every filter's column, up to the one that refuses the pod for good."""
+        changes = self._changes_up_to(snapshot)
+        asked = _Asked([], [], [], None)
+        for cache in self._filters:
+            signature = cache.signature(pod)
+            if signature is UNCONCERNED:
+                continue
+            column = cache.column(signature, pod, changes)
+            status = column.status
+            if status.code is Code.SUCCESS:
+                if not column.unanimous:
+                    asked.signatures.append(signature)
+                    asked.columns.append(column)
+                if cache.narrowing is not None:
+                    names = cache.narrowing.narrow(column.state)
+                    if names is not None:
+                        asked.narrowed.append((cache.plugin.name, names))
+            elif status.code is not Code.SKIP:
+                asked.refused = status
+                if status.code is not Code.UNSCHEDULABLE:
+                    break
+        return asked
 
     def _start_over(self) -> None:
         self._filters = tuple(filter_columns(plugin, self._size) for plugin in self.profile.filters)
         self._scorers = tuple(Scorer(plugin, weight, self._size) for plugin, weight in self.profile.scores)
-        self._joined: LRUCache[Hashable, _Joined] = LRUCache(self._size)
-        self._summed: LRUCache[Hashable, _Summed] = LRUCache(self._size)
+        self._joined: Kept[_Joined] = Kept(self._size)
+        self._totals = Totals(self._size)
+        self._ring: Ring | None = None
 
     def _changes_up_to(self, snapshot: Snapshot) -> Changes:
         if snapshot.nodes is not self._table:
@@ -135,7 +179,8 @@ class Evaluator:
         joined = self._joined.get(signatures)
         if joined is None or not _same(joined.columns, columns) or (not columns and len(joined.feasible) != n):
             feasible = np.flatnonzero(_passing(columns)) if columns else np.arange(n)
-            joined = self._joined[signatures] = _Joined(_verdicts(columns), columns, feasible)
+            joined = _Joined(_verdicts(columns), columns, feasible)
+            self._joined.put(signatures, joined)
         return Judgement(snapshot.nodes.names, joined.feasible, joined.verdicts, None)
 
     def _narrowed(
@@ -158,18 +203,12 @@ class Evaluator:
         feasible = left[_passing(columns)[left]] if columns else left
         return Judgement(table.names, feasible, (absent, *_verdicts(columns)), None, plugins)
 
-    def _sum(self, signatures: tuple[Hashable, ...], shares: list[Share], feasible: Rows, n: int) -> Scores:
-        """The weighted sum over the feasible rows. Shares over the whole table are summed there, once for
-        all pods that share them."""
-        by_row = tuple(share for share in shares if share.by_row)
-        total: Scores = np.zeros(len(feasible), dtype=np.int64)
-        if by_row:
-            summed = self._summed.get(signatures)
-            if summed is None or not _same(summed.shares, by_row):
-                summed = self._summed[signatures] = _Summed(by_row, _sum_patched(summed, by_row))
-            total = summed.total if len(feasible) == n else summed.total[feasible]
-        rest = [share for share in shares if not share.by_row]
-        return total + _weighted(rest) if rest else total
+    def _the_ring(self) -> Ring:
+        """The nodes on the hash ring, ordered again where the nodes changed."""
+        assert self._table is not None
+        if self._ring is None or not self._ring.is_of(self._table.name_hash):
+            self._ring = Ring(self._table.name_hash)
+        return self._ring
 
 
 def _same(a: Sequence[object], b: Sequence[object]) -> bool:
@@ -187,27 +226,5 @@ def _verdicts(columns: list[Column]) -> tuple[Verdict, ...]:
     return tuple(Verdict(column.plugin, column.values, column.refusals) for column in columns)
 
 
-def _sum_patched(before: _Summed | None, shares: tuple[Share, ...]) -> Scores:
-    """The total over the whole table, adding up only the rows in which a share differs from those before."""
-    rows: Rows | None = None
-    if before is None or len(before.shares) != len(shares):
-        return _weighted(shares)
-    for old, new in zip(before.shares, shares, strict=True):
-        if new is old:
-            continue
-        if new.patched is None or new.plugin != old.plugin or new.based_on != old.number:
-            return _weighted(shares)
-        if rows is None:
-            rows = new.patched
-        elif rows is not new.patched:
-            rows = np.union1d(rows, new.patched)
-    total = before.total.copy()
-    total[rows] = sum(share.scores[rows] * share.weight for share in shares)
-    return total
-
-
-def _weighted(shares: Sequence[Share]) -> Scores:
-    total = shares[0].scores * shares[0].weight
-    for share in shares[1:]:
-        total += share.scores * share.weight if share.weight != 1 else share.scores
-    return total
+def _malformed(problem: str) -> Status:
+    return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (problem,))

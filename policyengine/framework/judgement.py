@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,6 +64,20 @@ class Judgement:
             earlier = found.get(verdict.plugin)
             found[verdict.plugin] = rows if earlier is None else np.union1d(earlier, rows)
         return found
+
+    def also_refused(self, refusals: Mapping[int, Status]) -> Judgement:
+        """This verdict with some feasible rows refused: {row: the refusal, signed}."""
+        by_plugin: dict[str, tuple[NDArray[np.int16], list[Refusal]]] = {}
+        for row, status in refusals.items():
+            empty: tuple[NDArray[np.int16], list[Refusal]] = (np.zeros(len(self._names), dtype=np.int16), [])
+            refused, known = by_plugin.setdefault(status.plugin, empty)
+            refusal = Refusal(status.code, status.reasons)
+            if refusal not in known:
+                known.append(refusal)
+            refused[row] = 1 + known.index(refusal)
+        more = tuple(Verdict(plugin, refused, known) for plugin, (refused, known) in by_plugin.items())
+        feasible = np.setdiff1d(self.feasible, np.fromiter(refusals, dtype=np.int64, count=len(refusals)))
+        return Judgement(self._names, feasible, (*self._verdicts, *more), self.pre_filter, self._narrowing)
 
     def counts(self) -> list[tuple[str, int]]:
         """(reason, number of nodes), most frequent first. A reason that differs from node to node is counted as

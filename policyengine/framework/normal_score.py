@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING
 
-from cachetools import LRUCache
-
 from policyengine.framework.cached_column import Changes, Column, score_columns
+from policyengine.framework.kept import Kept
 from policyengine.framework.plugin import FeasibleScorePlugin, ScaledScorePlugin, ScorePlugin, Scores
 from policyengine.framework.ranking import Share
-from policyengine.framework.status import Rows
+from policyengine.framework.status import Code, Rows
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
@@ -41,7 +40,7 @@ class Scorer:
         self._per_feasible_set = plugin if isinstance(plugin, FeasibleScorePlugin) else None
         self._scaled = plugin if isinstance(plugin, ScaledScorePlugin) else None
         self._columns = score_columns(plugin, size)
-        self._normal: LRUCache[Hashable, _Normal] = LRUCache(size)
+        self._normal: Kept[_Normal] = Kept(size)
         self._numbers = count(1)
 
     def share(self, signature: Hashable, pod: PodInfo, changes: Changes, feasible: Rows) -> Share | None:
@@ -49,7 +48,7 @@ class Scorer:
         if self._per_feasible_set is not None:
             return self._computed(self._per_feasible_set, pod, changes, feasible)
         column = self._columns.column(signature, pod, changes)
-        if not column.status.is_success:
+        if column.status.code is not Code.SUCCESS:
             return None
         if self._scaled is not None:
             return self._rescaled(self._scaled, signature, column, feasible)
@@ -68,7 +67,10 @@ class Scorer:
         if known is not None and known.column is column and (known.feasible is feasible or plugin.pointwise):
             return known.share
         raw, scale = column.values, None
-        if not plugin.pointwise:
+        if plugin.pointwise:
+            if known is not None and known.share.scores is known.column.values:
+                return self._as_it_is(plugin, signature, column, feasible, known)
+        else:
             scale = plugin.scale(column.state, raw if len(feasible) == len(raw) else raw[feasible])
         if known is None or known.scale != scale:
             share = self._share(plugin.rescale(column.state, scale, raw))
@@ -80,7 +82,17 @@ class Scorer:
             share = self._share(scores, known.share.number, column.patched)
         else:
             share = self._share(plugin.rescale(column.state, scale, raw))
-        self._normal[signature] = _Normal(column, feasible, scale, share)
+        self._normal.put(signature, _Normal(column, feasible, scale, share))
+        return share
+
+    def _as_it_is(
+        self, plugin: ScaledScorePlugin, signature: Hashable, column: Column, feasible: Rows, known: _Normal
+    ) -> Share:
+        """A pointwise score that was handed back unchanged, most likely will be again: nothing is copied then."""
+        scores = plugin.rescale(column.state, None, column.values)
+        patched = scores is column.values and column.based_on == known.column.version
+        share = self._share(scores, known.share.number, column.patched) if patched else self._share(scores)
+        self._normal.put(signature, _Normal(column, feasible, None, share))
         return share
 
     def _share(self, scores: Scores, based_on: int = 0, patched: Rows | None = None) -> Share:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyengine.cluster.journal import stable_hash
+from policyengine.framework.leaders import MANY, Leaders, Ring
 from policyengine.framework.plugin import Scores
 from policyengine.framework.status import Rows
 
@@ -28,15 +30,41 @@ class Share:
     patched: Rows | None = None
 
 
+@dataclass(slots=True, eq=False)
+class Total:
+    """The weighted sum of the shares over the whole table, and the best of it while they are kept."""
+
+    values: Scores
+    """`int64[nodes]`, never written to."""
+    node_position: int
+    in_a_run: bool
+    """Whether it follows from one for an identical pod: keeping its leaders may pay."""
+    leaders: Leaders | None = None
+    """The leaders of these values; handed on to the total that follows from this one."""
+
+
 @dataclass(eq=False)
 class Ranking:
     """`rows` and, aligned with them, the total score of each."""
 
     rows: Rows
-    total: Scores
     shares: tuple[Share, ...]
     name_hash: NDArray[np.uint64]
     """`uint64[nodes]`"""
+    by_row: Total | None
+    """The part of the total that is kept over the whole table; None where there is none."""
+    rest: Scores | None
+    """`int64[rows]`: the part that is not; None where there is none."""
+    ring: Callable[[], Ring]
+
+    @cached_property
+    def total(self) -> Scores:
+        """`int64[rows]`"""
+        if self.by_row is None:
+            return np.zeros(len(self.rows), dtype=np.int64) if self.rest is None else self.rest
+        values = self.by_row.values
+        kept = values if len(self.rows) == len(values) else values[self.rows]
+        return kept if self.rest is None else kept + self.rest
 
     @cached_property
     def per_plugin(self) -> dict[str, Scores]:
@@ -51,9 +79,15 @@ class Ranking:
         that neither row order nor an earlier decision shows. ValueError when no row is ranked."""
         if len(self.rows) == 0:
             raise ValueError("no node is ranked, so none is best")
-        tied = np.flatnonzero(self.total == self.total.max())
+        kept = self.by_row if self.rest is None else None
+        if kept is not None and kept.leaders is not None and kept.leaders.rows is self.rows:
+            return kept.leaders.after(pod_uid)
+        best = int(self.total.max())
+        tied = np.flatnonzero(self.total == best)
         if len(self.rows) != len(self.name_hash):
             tied = self.rows[tied]
         if len(tied) == 1:
             return int(tied[0])
+        if kept is not None and kept.in_a_run and len(tied) >= MANY:
+            kept.leaders = Leaders(self.ring(), self.rows, tied, best, kept.node_position)
         return int(tied[np.argmin(self.name_hash[tied] - np.uint64(stable_hash(pod_uid)))])

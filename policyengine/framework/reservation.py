@@ -1,16 +1,28 @@
-"""The extension points between the choice of a node and its binding: Reserve, Unreserve and Permit.
+"""The extension points between the choice of a node and its binding: Reserve, Unreserve, Permit and PreBind.
 
 They see one pod and one node; the node's room is taken already (`ClusterView.assume`) when they are asked.
+
+PreBind is for plugins that must change other objects (a volume, a claim) before the pod may be bound. Such a plugin
+keeps nothing itself and writes nothing itself; it says what is to be done:
+
+    Reserve    `plan` answers with a `Plan`; what it assumes is shown to every later decision from then on
+    Unreserve  the core takes the assumptions back
+    PreBind    the core has the patches made one after the other, and waits until the watch shows them; then it asks
+               `prepared`, again after each change to an object of the plugin's `kinds`, until that is SUCCESS
+    Bind       follows once all PreBind plugins are done
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from policyengine.framework.plugin import Plugin
-from policyengine.framework.status import Status
+from policyengine.framework.status import State, Status
 
 if TYPE_CHECKING:
+    from policyengine.cluster.object_store import ClusterObject
     from policyengine.cluster.pod_info import PodInfo
     from policyengine.cluster.snapshot import Snapshot
 
@@ -38,3 +50,64 @@ class PermitPlugin(Plugin, Protocol):
 
         A pod that waits is asked again when an event happens for which the plugin registered.
         """
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectPatch:
+    """A JSON merge patch (RFC 7386) of one object that is still the one decided about.
+
+    The server refuses it where the UID or the version is another. Of several patches of one object in a plan, the
+    later ones are made on the version that the one before resulted in.
+    """
+
+    kind: str
+    namespace: str
+    """Empty for a cluster-scoped kind."""
+    name: str
+    uid: str
+    resource_version: str
+    patch: Mapping[str, object]
+    """Without `metadata.uid` and `metadata.resourceVersion`, which are added."""
+    subresource: str = ""
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`, or the bare name of a cluster-scoped object."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a placement changes in other objects."""
+
+    assumed: tuple[tuple[str, ClusterObject], ...] = ()
+    """(kind, the object as it will be, with the resourceVersion of the observed one): so that no other pod takes
+    it. An object is assumed for one pod at a time. Lasts until the patches are observed, or the pod is given up."""
+    patches: tuple[ObjectPatch, ...] = ()
+    """In the order in which they are to be made; the first that fails ends the attempt."""
+    timeout: float = 600.0
+    """Seconds from the first patch until `prepared` must have answered SUCCESS."""
+    on_timeout: str = "context deadline exceeded"
+    """The failure's text when it has not."""
+    state: State = None
+    """What `prepared` needs to know; only the plugin reads it."""
+
+
+NOTHING_TO_DO = Plan()
+
+
+@runtime_checkable
+class PreBindPlugin(Plugin, Protocol):
+    """Prepares other objects for a placed pod before it is bound. Holds no state of its own."""
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of objects `prepared` reads, as in `snapshot.objects(kind)`."""
+
+    def plan(self, pod: PodInfo, node_name: str, snapshot: Snapshot) -> tuple[Status, Plan]:
+        """Asked at Reserve. SUCCESS with what is to be done; SKIP where the pod needs nothing of this plugin; or why
+        the pod cannot have it: the placement is then undone."""
+
+    def prepared(self, pod: PodInfo, node_name: str, plan: Plan, snapshot: Snapshot) -> Status:
+        """Whether the pod may be bound: SUCCESS, WAIT, or what went wrong: the placement is then undone and tried
+        again after a backoff."""

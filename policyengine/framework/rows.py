@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policyengine.framework.status import Rows
+
+FEW: Final = 8
+"""Up to so many rows are worked through one by one: calling numpy costs more than the arithmetic."""
 
 T = TypeVar("T", bound=np.generic)
 

@@ -55,6 +55,11 @@ class Page(msgspec.Struct):
     items: list[msgspec.Raw] | None = None
 
 
+class _Changed(msgspec.Struct):
+    metadata: _ListMeta
+
+
+_decode_changed = msgspec.json.Decoder(_Changed).decode
 _decode_status = msgspec.json.Decoder(_Status).decode
 _decode_page = msgspec.json.Decoder(Page).decode
 _encode = msgspec.json.Encoder().encode
@@ -121,10 +126,16 @@ class Client:
         }
         await self._call("POST", PODS.path(namespace, name, "binding"), body=_encode(body))
 
-    async def patch_pod_status(self, namespace: str, name: str, status: Mapping[str, object]) -> None:
-        """Strategic-merge into a pod's status: conditions merge by type."""
-        body = _encode({"status": status})
+    async def patch_pod_status(self, namespace: str, name: str, status: Mapping[str, object], uid: str = "") -> None:
+        """Strategic-merge into a pod's status: conditions merge by type. With a UID the server refuses it where that
+        is not the pod's."""
+        body = _encode({"metadata": {"uid": uid}, "status": status} if uid else {"status": status})
         await self._call("PATCH", PODS.path(namespace, name, "status"), body=body, content=STRATEGIC_MERGE_PATCH)
+
+    async def delete_pod(self, namespace: str, name: str, uid: str) -> None:
+        """Delete a pod, with the grace period of its own; the server refuses it where the UID is not the pod's."""
+        body = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": uid}}
+        await self._call("DELETE", PODS.path(namespace, name), body=_encode(body))
 
     async def create_event(self, namespace: str, event: Mapping[str, object]) -> None:
         """Create an Event (events.k8s.io/v1)."""
@@ -139,6 +150,14 @@ class Client:
         """Merge into a ConfigMap."""
         path = CONFIG_MAPS.path(namespace, name)
         await self._call("PATCH", path, body=_encode(patch), content=MERGE_PATCH)
+
+    async def patch_object(self, path: str, patch: Mapping[str, object]) -> str:
+        """Merge into an object; the resourceVersion it has then."""
+        answer = await self._call("PATCH", path, body=_encode(patch), content=MERGE_PATCH)
+        try:
+            return _decode_changed(answer).metadata.resource_version
+        except msgspec.MsgspecError as error:
+            raise ApiError(200, "Malformed", f"the answer of `{path}` cannot be read: {error}") from error
 
     async def close(self) -> None:
         """Close every connection."""

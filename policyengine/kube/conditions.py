@@ -7,6 +7,7 @@ would stay on a pod that runs. So a binding first settles what is on its way for
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -44,6 +45,9 @@ class ConditionWriter:
 
     def write(self, condition: PatchPodCondition) -> None:
         """Write the condition soon."""
+        waiting = self.outbox.peek(condition.uid)
+        if waiting is not None:
+            condition = _merged(waiting, condition)
         if self._said.get(condition.uid) == condition:
             return
         self._said[condition.uid] = condition
@@ -56,6 +60,16 @@ class ConditionWriter:
         await self.outbox.settle(uid)
 
     async def _write(self, condition: PatchPodCondition) -> None:
+        status: dict[str, object] = {"conditions": [self._entry(condition)]} if condition.reason else {}
+        if condition.nominated_node_name is not None:
+            status["nominatedNodeName"] = condition.nominated_node_name or None
+        try:
+            await self._client.patch_pod_status(condition.namespace, condition.name, status)
+        except ApiError as error:
+            if error.status != 404:
+                raise
+
+    def _entry(self, condition: PatchPodCondition) -> dict[str, Any]:
         entry: dict[str, Any] = {
             "lastProbeTime": None,
             "lastTransitionTime": self._since.get(condition.uid) or second_time(self._clock.now()),
@@ -66,11 +80,14 @@ class ConditionWriter:
         }
         if condition.observed_generation:
             entry["observedGeneration"] = condition.observed_generation
-        status: dict[str, object] = {"conditions": [entry]}
-        if condition.nominated_node_name is not None:
-            status["nominatedNodeName"] = condition.nominated_node_name or None
-        try:
-            await self._client.patch_pod_status(condition.namespace, condition.name, status)
-        except ApiError as error:
-            if error.status != 404:
-                raise
+        return entry
+
+
+def _merged(waiting: PatchPodCondition, newer: PatchPodCondition) -> PatchPodCondition:
+    """What is to be written where a patch was not sent before the next one came: what the newer leaves alone is the
+    older's."""
+    if newer.nominated_node_name is None:
+        newer = replace(newer, nominated_node_name=waiting.nominated_node_name)
+    if not newer.reason:
+        return replace(waiting, nominated_node_name=newer.nominated_node_name)
+    return newer

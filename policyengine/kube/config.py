@@ -175,7 +175,11 @@ def _check(merged: Any, context: str | None, where: str) -> None:
     contexts = _named(value.get("contexts"), "context")
     name = context or value.get("current-context")
     if not name:
-        hint = f"choose one with `kubectl config use-context`: {', '.join(contexts)}" if contexts else "it defines no context"
+        hint = (
+            f"choose one with `kubectl config use-context`: {', '.join(contexts)}"
+            if contexts
+            else "it defines no context"
+        )
         raise ConfigError(f"{where} has no current context; {hint}")
     if name not in contexts:
         raise ConfigError(f"{where} has no context `{name}`; it has {', '.join(contexts) or 'none'}")

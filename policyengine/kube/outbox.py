@@ -70,6 +70,11 @@ class Outbox(Generic[V]):
         self._waiting[key] = (since, item)
         self._filled.set()
 
+    def peek(self, key: str) -> V | None:
+        """What waits under the key and is not being written."""
+        waiting = self._waiting.get(key)
+        return None if waiting is None else waiting[1]
+
     async def settle(self, key: str) -> None:
         """Drop what waits under the key, and return once nothing of it is under way."""
         self._waiting.pop(key, None)

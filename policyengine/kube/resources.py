@@ -5,8 +5,9 @@ Only kinds that some part of the scheduler reads are listed; each costs a list a
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from policyengine.cluster import objects
 from policyengine.cluster.metadata import Wire
@@ -40,4 +41,28 @@ PODS = Resource("Pod", "pods", objects.Pod, field_selector="status.phase!=Succee
 NAMESPACES = Resource("Namespace", "namespaces", objects.Namespace)
 SERVICES = Resource("Service", "services", objects.Service)
 CONFIG_MAPS = Resource("ConfigMap", "configmaps", objects.ConfigMap)
+_STORAGE = "/apis/storage.k8s.io/v1"
+_DEVICES = "/apis/resource.k8s.io/v1"
+BY_KIND: Mapping[str, Resource[Any]] = {
+    resource.kind: resource
+    for resource in (
+        NAMESPACES,
+        SERVICES,
+        Resource("ReplicationController", "replicationcontrollers", objects.ReplicationController),
+        Resource("ReplicaSet", "replicasets", objects.ReplicaSet, "/apis/apps/v1"),
+        Resource("StatefulSet", "statefulsets", objects.StatefulSet, "/apis/apps/v1"),
+        Resource("PodDisruptionBudget", "poddisruptionbudgets", objects.PodDisruptionBudget, "/apis/policy/v1"),
+        Resource("PersistentVolume", "persistentvolumes", objects.PersistentVolume),
+        Resource("PersistentVolumeClaim", "persistentvolumeclaims", objects.PersistentVolumeClaim),
+        Resource("StorageClass", "storageclasses", objects.StorageClass, _STORAGE),
+        Resource("CSINode", "csinodes", objects.CSINode, _STORAGE),
+        Resource("CSIDriver", "csidrivers", objects.CSIDriver, _STORAGE),
+        Resource("CSIStorageCapacity", "csistoragecapacities", objects.CSIStorageCapacity, _STORAGE),
+        Resource("VolumeAttachment", "volumeattachments", objects.VolumeAttachment, _STORAGE),
+        Resource("DeviceClass", "deviceclasses", objects.DeviceClass, _DEVICES),
+        Resource("ResourceClaim", "resourceclaims", objects.ResourceClaim, _DEVICES),
+        Resource("ResourceSlice", "resourceslices", objects.ResourceSlice, _DEVICES),
+    )
+}
+"""The kinds that plugins may read, besides nodes and pods."""
 EVENTS_PATH = "/apis/events.k8s.io/v1"

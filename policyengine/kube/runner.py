@@ -12,19 +12,23 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any, Protocol
 
 from policyengine.clock import Clock
 from policyengine.cluster import objects
+from policyengine.framework.profile import Profile
 from policyengine.kube.binder import Binder
 from policyengine.kube.client import ApiError, Client
 from policyengine.kube.conditions import ConditionWriter
 from policyengine.kube.events import EventRecorder
+from policyengine.kube.evictor import Evictor
+from policyengine.kube.following import Following
+from policyengine.kube.object_writer import ObjectWriter
 from policyengine.kube.reflector import Change, Observed, Reflector
-from policyengine.kube.resources import NAMESPACES, NODES, PODS, SERVICES, Resource
+from policyengine.kube.resources import NODES, PODS, Resource
 from policyengine.kube.steady_clock import SteadyClock
 from policyengine.kube.transport import ConnectionFailed
 from policyengine.scheduler.messages import (
@@ -32,14 +36,18 @@ from policyengine.scheduler.messages import (
     Bind,
     CacheSynced,
     CyclesRequested,
+    DeleteVictim,
     Message,
     NodeDeleted,
     NodeObserved,
     ObjectDeleted,
     ObjectObserved,
+    PatchObject,
     PatchPodCondition,
     PodDeleted,
     PodObserved,
+    ProfileRemoved,
+    ProfileReplaced,
     ReadPod,
     ReadPodFailed,
     RecordEvent,
@@ -47,9 +55,6 @@ from policyengine.scheduler.messages import (
 )
 
 logger = logging.getLogger(__name__)
-
-OTHER_KINDS: tuple[Resource[Any], ...] = (NAMESPACES, SERVICES)
-"""Followed besides nodes and pods; each is read by some plugin or rule."""
 
 
 class Core(Protocol):
@@ -96,9 +101,11 @@ class Runner:
         clock: Clock,
         random: Random,
         *,
+        profiles: Iterable[Profile] = (),
         host: str = "",
         limits: Limits = Limits(),
     ) -> None:
+        """`profiles` are those that `core` serves from the start; others come as messages."""
         self._core = core
         self._client = client
         self._clock = clock
@@ -112,7 +119,13 @@ class Runner:
         report: Callable[[str], None] = logger.warning
         self._pods = Reflector(client, PODS, clock, random, on_problem=report)
         self._nodes = Reflector(client, NODES, clock, random, on_problem=report)
-        self._others = [Reflector(client, kind, clock, random, on_problem=report) for kind in OTHER_KINDS]
+
+        def reflector(resource: Resource[Any]) -> Reflector[Any]:
+            return Reflector(client, resource, clock, random, on_problem=report)
+
+        self._others = Following(reflector, self._follow_other, self._enqueue, profiles)
+        self._writer = ObjectWriter(client, self.put)
+        self._evictor = Evictor(client, clock, self.put)
         self._binder = Binder(
             client, self.put, settle=self._settle, may_bind=core.may_bind, workers=limits.bind_workers
         )
@@ -123,7 +136,13 @@ class Runner:
         """Messages handled so far, cycles included."""
 
     def put(self, message: Message) -> None:
-        """Hand a message to the core, behind those that wait already."""
+        """Hand a message to the core, behind those that wait already; a policy, once all it reads is known."""
+        if isinstance(message, ProfileReplaced | ProfileRemoved):
+            self._others.admit(message)
+        else:
+            self._enqueue(message)
+
+    def _enqueue(self, message: Message) -> None:
         self._inbox.append(message)
         self._wake.set()
 
@@ -144,8 +163,10 @@ class Runner:
         return [
             self._follow(self._nodes, _of_node),
             self._follow(self._pods, _of_pod),
-            *(self._follow(other, _of_kind(other.resource.kind)) for other in self._others),
+            self._others.run(),
             self._binder.run(),
+            self._writer.run(),
+            self._evictor.run(),
             self._events.outbox.run(),
             self._conditions.outbox.run(),
             self._announce(ready),
@@ -159,10 +180,13 @@ class Runner:
                 self._room.clear()
                 await self._room.wait()
 
+    async def _follow_other(self, reflector: Reflector[Any]) -> None:
+        await self._follow(reflector, _of_kind(reflector.resource.kind))
+
     async def _announce(self, ready: Sequence[asyncio.Event]) -> None:
-        lists = [self._nodes.synced, self._pods.synced, *(other.synced for other in self._others)]
-        for event in (*lists, *ready):
+        for event in (self._nodes.synced, self._pods.synced, *ready):
             await event.wait()
+        await self._others.synced()
         self.put(CacheSynced())
 
     async def _when_stopped(self, stop: asyncio.Event) -> None:
@@ -223,6 +247,10 @@ class Runner:
         match action:
             case Bind():
                 self._binder.post(action)
+            case DeleteVictim():
+                self._evictor.post(action)
+            case PatchObject():
+                self._writer.post(action)
             case RecordEvent():
                 self._events.record(action)
             case PatchPodCondition():
@@ -259,10 +287,13 @@ class Runner:
     def _is_binding(self) -> bool:
         return self._binder.outstanding > 0
 
+    def _outstanding(self) -> int:
+        return self._binder.outstanding + self._writer.outstanding + self._evictor.outstanding
+
     async def _finish(self) -> None:
         """No new cycles; the outcome of every binding, then every event and condition, each within its time."""
         deadline = self._clock.monotonic() + self._limits.bindings_deadline
-        while self._binder.outstanding and self._clock.monotonic() < deadline:
+        while self._outstanding() and self._clock.monotonic() < deadline:
             self._drain()
             await self._clock.sleep(0.01)
         self._drain()

@@ -35,7 +35,7 @@ class Scheduler:
         limits: Limits = Limits(),  # noqa: B008  (frozen)
     ) -> None:
         self.state = SchedulerState(profiles)
-        self.runner = Runner(self.state, client, clock, random, host=host, limits=limits)
+        self.runner = Runner(self.state, client, clock, random, profiles=profiles, host=host, limits=limits)
         self.reloader = PolicyReloader(
             client,
             clock,

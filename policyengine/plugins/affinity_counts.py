@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyengine.cluster.pod_info import PodInfo
+from policyengine.framework.rows import FEW
 from policyengine.framework.status import Rows
 from policyengine.plugins.affinity_term import Term, Terms
-from policyengine.plugins.domain_counts import DomainCounts
+from policyengine.plugins.domain_counts import DomainCounts, Moved
 from policyengine.plugins.pod_index import PodIndex, PodKind
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 Effect = tuple[tuple[str, int, int], ...]
 """(topology key, number of matches, weight): what one standing pod of a kind does to its domains."""
 EffectOf = Callable[[PodKind], Effect]
+DomainsMoved = Mapping[str, Moved]
+"""Topology key -> the domains in which something changed; keys without any are left out."""
 
 _NO_LABELS: Final[Mapping[str, str]] = {}
 _MEMO: Final = 4096
@@ -84,17 +87,34 @@ class AffinityCounts:
         self._all_kinds = all_kinds
         self._known: dict[PodKind, Effect] = {}
 
-    def update(self, nodes: NodeTable, index: PodIndex, rows: Rows) -> bool:
-        """Count `rows` as they are now; whether a sum or a number of matches changed anywhere."""
-        changed = False
+    def update(self, nodes: NodeTable, index: PodIndex, rows: Rows) -> DomainsMoved | None:
+        """Count `rows` as they are now; the domains where a sum or a number of matches changed, None: any may."""
         if not self.by_key and not index.with_affinity:
-            return False
-        for key in self._new_keys(index, rows, nodes.n):
+            return {}
+        new = self._new_keys(index, rows, nodes.n)
+        if not new and len(rows) <= FEW and all(counts.knows(nodes) for counts in self.by_key.values()):
+            return self._update_few(nodes, index, rows)
+        changed = False
+        for key in new:
             self.by_key[key] = DomainCounts(key)
             changed |= self._update_key(key, nodes, index, np.arange(nodes.n))
         for key in self.by_key:
             changed |= self._update_key(key, nodes, index, rows)
-        return changed
+        return None if changed else {}
+
+    def _update_few(self, nodes: NodeTable, index: PodIndex, rows: Rows) -> DomainsMoved:
+        """The same row by row, in Python's integers."""
+        moved: dict[str, Moved] = {key: set() for key in self.by_key}
+        for row in rows.tolist():
+            sums = {key: [0, 0] for key in self.by_key}
+            for kind, count in index.on_row(row):
+                if self._all_kinds or kind.terms.any:
+                    for key, matches, weight in self._effect(kind):
+                        sums[key][0] += matches * count
+                        sums[key][1] += weight * count
+            for key, (matches, weight) in sums.items():
+                self.by_key[key].update_row(nodes, row, weight, matches > 0, moved[key])
+        return {key: domains for key, domains in moved.items() if domains}
 
     def _update_key(self, key: str, nodes: NodeTable, index: PodIndex, rows: Rows) -> bool:
         among = None if self._all_kinds else index.with_affinity.values()
@@ -113,7 +133,7 @@ class AffinityCounts:
         if len(rows) == n:
             kinds = set(index.with_affinity.values())
         else:
-            kinds = {kind for row in rows.tolist() for kind, _ in index.on_row(row) if kind.terms.any}
+            kinds = {kind for row in rows.tolist() for kind in index.with_affinity_on(row)}
         return {key for kind in kinds for key, _, _ in self._effect(kind)} - self.by_key.keys()
 
     def _part(self, kind: PodKind, key: str, place: int) -> int:
@@ -130,7 +150,7 @@ class AffinityCounts:
     @property
     def any_match(self) -> bool:
         """Whether anything matched on any node that has the topology key."""
-        return any(bool(counts.members.any()) for counts in self.by_key.values())
+        return any(counts.counted for counts in self.by_key.values())
 
     def tables(self) -> dict[str, NDArray[np.bool_]]:
         """Per key, which domains hold a match: `bool[values + 1]`, the last entry, False, for nodes without it."""

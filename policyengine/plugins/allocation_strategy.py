@@ -16,24 +16,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyengine.framework.plugin import MAX_NODE_SCORE, Scores
-from policyengine.framework.rows import at
+from policyengine.framework.rows import FEW, at
 from policyengine.framework.status import Rows
 from policyengine.plugins.resource_amounts import (
     DEFAULT_RESOURCES,
     RESOURCES_SCHEMA,
     Amounts,
     WeightedResource,
-    allocated,
     counts,
     percent,
     read_resources,
+    taken,
 )
 
 if TYPE_CHECKING:
     from policyengine.cluster.columns import NodeTable
 
-FEW: Final = 8
-"""Up to so many rows are scored one by one: calling numpy costs more than the arithmetic."""
 MAX_SHAPE_SCORE: Final = 10
 """Scores of a shape run from 0 to 10."""
 
@@ -79,32 +77,37 @@ class AllocationStrategy(ABC):
             for resource, request in zip(self.resources, requests, strict=True)
             if counts(resource.name, request)
         ]
-        capacities = [at(nodes.allocatable(resource.name), rows) for resource, _ in asked]
-        requested = [
-            allocated(nodes, resource.name, rows, with_defaults=True) + np.int64(request) for resource, request in asked
-        ]
         weights = [resource.weight for resource, _ in asked]
         if not asked:
             return np.zeros(len(rows), dtype=np.int64)
+        used = [taken(nodes, resource.name, with_defaults=True) for resource, _ in asked]
+        offers = [nodes.allocatable(resource.name) for resource, _ in asked]
         if len(rows) <= FEW:
-            columns = zip(*(column.tolist() for column in (*requested, *capacities)), strict=True)
-            half = len(asked)
-            each = [self._node_score(row[:half], row[half:], weights) for row in columns]
+            more = [request for _, request in asked]
+            each = [
+                self._node_score(
+                    [column.item(row) + request for column, request in zip(used, more, strict=True)],
+                    [column.item(row) for column in offers],
+                    weights,
+                )
+                for row in rows.tolist()
+            ]
             return np.array(each, dtype=np.int64)
-        return self._column_score(requested, capacities, weights)
+        requested = [at(column, rows) + np.int64(request) for column, (_, request) in zip(used, asked, strict=True)]
+        return self._column_score(requested, [at(column, rows) for column in offers], weights)
 
     def _column_score(
         self, requested: Sequence[Amounts], capacities: Sequence[Amounts], weights: Sequence[int]
     ) -> Scores:
         total: Amounts | None = None
         shares: Amounts | int = 0
-        for taken, capacity, weight in zip(requested, capacities, weights, strict=True):
+        for used, capacity, weight in zip(requested, capacities, weights, strict=True):
             share: Amounts | int = weight
             if len(capacity) and capacity.min() > 0:
-                points = self._points(taken, capacity)
+                points = self._points(used, capacity)
             else:
                 offered = capacity > 0
-                points = np.where(offered, self._points(taken, np.maximum(capacity, 1)), 0)
+                points = np.where(offered, self._points(used, np.maximum(capacity, 1)), 0)
                 share = offered * np.int64(weight)
             if self.zero_counts_not:
                 share = (points > 0) * np.int64(1) * share
@@ -117,9 +120,9 @@ class AllocationStrategy(ABC):
     def _node_score(self, requested: Sequence[int], capacities: Sequence[int], weights: Sequence[int]) -> int:
         """The same for one node, in Python's integers: for a patch of few rows the faster way."""
         total = shares = 0
-        for taken, capacity, weight in zip(requested, capacities, weights, strict=True):
+        for used, capacity, weight in zip(requested, capacities, weights, strict=True):
             if capacity > 0:
-                points = self._node_points(taken, capacity)
+                points = self._node_points(used, capacity)
                 if points > 0 or not self.zero_counts_not:
                     total += points * weight
                     shares += weight
@@ -231,3 +234,13 @@ def _read_shape(scoring: Mapping[str, Any]) -> list[tuple[int, int]]:
     if any(after[0] <= before[0] for before, after in pairwise(shape)):
         raise ValueError("NodeResourcesFit: utilizations of a shape must ascend")
     return shape
+
+
+def read_line(shape: Sequence[Mapping[str, Any]]) -> list[int]:
+    """The score, 0..100, at each utilisation of 0..100 percent, by a shape of KubeSchedulerConfiguration. ValueError
+    when its utilisations do not ascend."""
+    points = [(int(point.get("utilization", 0)), int(point.get("score", 0))) for point in shape]
+    if any(after[0] <= before[0] for before, after in pairwise(points)):
+        raise ValueError("utilizations of a shape must ascend")
+    scaled = [(at_, score * (MAX_NODE_SCORE // MAX_SHAPE_SCORE)) for at_, score in points]
+    return [_on_line(scaled, utilization) for utilization in range(MAX_NODE_SCORE + 1)]

@@ -16,6 +16,10 @@ Int64 = NDArray[np.int64]
 T = TypeVar("T", bound=np.generic)
 
 
+Moved = set[int]
+"""Ids of the domains whose sum or number of members may have changed."""
+
+
 class DomainCounts:
     """For each value of a topology key: how many counted nodes have it, and the sum of their weights.
 
@@ -23,12 +27,14 @@ class DomainCounts:
     label, or not eligible, counts nowhere. `update` is exact: what a row was counted as is remembered.
     """
 
-    __slots__ = ("_eligible", "_ids", "_weights", "key", "members", "sums")
+    __slots__ = ("_eligible", "_ids", "_weights", "counted", "key", "members", "sums")
 
     def __init__(self, key: str) -> None:
         self.key = key
         self.sums: Int64 = np.zeros(0, dtype=np.int64)
         self.members: Int64 = np.zeros(0, dtype=np.int64)
+        self.counted = 0
+        """How many nodes count somewhere."""
         self._ids: NDArray[np.int32] = np.zeros(0, dtype=np.int32)
         self._weights: Int64 = np.zeros(0, dtype=np.int64)
         self._eligible: NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
@@ -54,6 +60,28 @@ class DomainCounts:
         self._weights[rows] = weights
         self._eligible[rows] = eligible & (ids >= 0)
         self._count(rows, 1)
+        self.counted = int(np.count_nonzero(self._eligible))
+
+    def knows(self, nodes: NodeTable) -> bool:
+        """Whether rows may be counted one by one: none came or went, and no domain is new."""
+        return len(self._ids) == nodes.n and len(self.sums) == len(nodes.label_values(self.key))
+
+    def update_row(self, nodes: NodeTable, row: int, weight: int, eligible: bool, moved: Moved) -> None:
+        """Count one row as it is now, where `knows` holds; domains that change for it are added to `moved`."""
+        domain, before = nodes.label_ids(self.key).item(row), self._ids.item(row)
+        counts, counted = eligible and domain >= 0, self._eligible.item(row)
+        if counts == counted and domain == before and weight == self._weights.item(row):
+            return
+        if counted:
+            self.sums[before] -= self._weights.item(row)
+            self.members[before] -= 1
+            moved.add(before)
+        if counts:
+            self.sums[domain] += weight
+            self.members[domain] += 1
+            moved.add(domain)
+        self.counted += int(counts) - int(counted)
+        self._ids[row], self._weights[row], self._eligible[row] = domain, weight, counts
 
     def _count(self, rows: Rows, sign: int) -> None:
         counted = rows[self._eligible[rows]]

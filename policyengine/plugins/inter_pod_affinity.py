@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.framework.events import ClusterEventWithHint
 from policyengine.framework.plugin import MAX_NODE_SCORE, Reads, Scores
-from policyengine.framework.rows import at
+from policyengine.framework.rows import FEW, at
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
-from policyengine.plugins.affinity_counts import AffinityCounts, Effect, Incoming
+from policyengine.plugins.affinity_counts import AffinityCounts, DomainsMoved, Effect, Incoming
 from policyengine.plugins.affinity_hints import affinity_events
 from policyengine.plugins.affinity_term import terms_of
+from policyengine.plugins.domain_counts import Moved
 from policyengine.plugins.pod_index import PodKind, pod_index
 
 if TYPE_CHECKING:
@@ -77,32 +78,46 @@ class _FilterState:
         self.existing: _Tables = {}
         self.first_of_series = False
 
-    def update(self, nodes: NodeTable, rows: Rows) -> bool:
-        """Count `rows` as they are now; whether a domain's verdict changed."""
+    def update(self, nodes: NodeTable, rows: Rows) -> DomainsMoved | None:
+        """Count `rows` as they are now; the domains whose verdict changed, None: any may have."""
         index = pod_index(nodes)
         if self.silent and not index.with_affinity:
-            return False
-        changed = False
-        for counts in self._counts:
-            changed |= counts.update(nodes, index, rows)
-        if not changed:
-            return False
-        before = (self.near, self.anti_affinity, self.existing, self.first_of_series)
-        self.judge()
-        after = (self.near, self.anti_affinity, self.existing, self.first_of_series)
-        return before[3] != after[3] or not all(map(_same, before[:3], after[:3]))
+            return {}
+        moves = [counts.update(nodes, index, rows) for counts in self._counts]
+        if not any(move is None or move for move in moves):
+            return {}
+        tables = (self.near, self.anti_affinity, self.existing)
+        first_of_series = self._is_first_of_series()
+        if any(move is None for move in moves) or first_of_series != self.first_of_series:
+            before = (*tables, self.first_of_series)
+            self.judge()
+            after = (self.near, self.anti_affinity, self.existing)
+            return {} if before[3] == self.first_of_series and all(map(_same, before[:3], after)) else None
+        flipped: dict[str, Moved] = {}
+        for table, counts, move in zip(tables, self._counts, moves, strict=True):
+            for key, domains in (move or {}).items():
+                members = counts.by_key[key].members
+                for domain in domains:
+                    if table[key].item(domain) != (members.item(domain) > 0):
+                        table[key][domain] = not table[key].item(domain)
+                        flipped.setdefault(key, set()).add(domain)
+        return flipped
 
     @property
     def silent(self) -> bool:
         """Whether the pod has no terms and none of a standing pod was ever met that means it."""
-        return not any(counts.by_key for counts in self._counts)
+        near, away, existing = self._counts
+        return not (near.by_key or away.by_key or existing.by_key)
 
     def judge(self) -> None:
         """Judge the domains by the counts."""
         near, away, existing = self._counts
         self.near, self.anti_affinity, self.existing = near.tables(), away.tables(), existing.tables()
+        self.first_of_series = self._is_first_of_series()
+
+    def _is_first_of_series(self) -> bool:
         terms = self.incoming.terms.affinity
-        self.first_of_series = bool(terms) and not near.any_match and self.incoming.means_itself(terms)
+        return bool(terms) and not self._counts[0].any_match and self.incoming.means_itself(terms)
 
 
 class _ScoreState:
@@ -165,6 +180,12 @@ class InterPodAffinity:
             refused[~met] = _AFFINITY
         return Verdicts(refused, _REFUSALS)
 
+    def is_eviction_blind(self, state: State) -> bool:
+        """Where the pod must be near nobody and is kept from no domain: fewer pods keep it from none either."""
+        affinity: _FilterState = state
+        tables = (*affinity.anti_affinity.values(), *affinity.existing.values())
+        return not affinity.incoming.terms.affinity and not any(table.any() for table in tables)
+
     def pre_score(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, State]:
         """Skipped where no term of either side matches."""
         terms = terms_of(pod)
@@ -202,13 +223,15 @@ class InterPodAffinity:
 
     def touched(self, state: State, snapshot: Snapshot, changed: Rows) -> Rows | None:
         """All rows where a domain's verdict, or for scores a domain's sum, changed."""
+        nodes = snapshot.nodes
         if isinstance(state, _FilterState):
-            if state.update(snapshot.nodes, changed):
-                return None
-            return changed[:0] if state.silent else changed
-        preferences: _ScoreState = state
-        moved = preferences.counts.update(snapshot.nodes, pod_index(snapshot.nodes), changed)
-        return None if moved else changed
+            moved = state.update(nodes, changed)
+            if moved == {} and state.silent:
+                return changed[:0]
+        else:
+            preferences: _ScoreState = state
+            moved = preferences.counts.update(nodes, pod_index(nodes), changed)
+        return None if moved is None else _rows_of(moved, nodes, changed)
 
     def standing(self, state: State) -> Status:
         """Scores are skipped as long as nothing matches."""
@@ -217,6 +240,21 @@ class InterPodAffinity:
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Pods that come, go or change labels; nodes that change domains."""
         return affinity_events()
+
+
+def _rows_of(moved: DomainsMoved, nodes: NodeTable, changed: Rows) -> Rows | None:
+    """The rows that changed, and those in a domain that moved; None where these are many domains."""
+    if not moved:
+        return changed
+    if sum(map(len, moved.values())) > FEW:
+        return None
+    touched = np.zeros(nodes.n, dtype=np.bool_)
+    for key, domains in moved.items():
+        ids = nodes.label_ids(key)
+        for domain in domains:
+            touched |= ids == domain
+    touched[changed] = True
+    return np.flatnonzero(touched)
 
 
 def _same(before: _Tables, after: _Tables) -> bool:

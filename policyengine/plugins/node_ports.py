@@ -30,6 +30,7 @@ class NodePorts:
 
     name = NAME
     reads = Reads.PODS
+    eased_by_evictions = True
 
     def signature(self, pod: PodInfo) -> Hashable:
         """The host ports."""

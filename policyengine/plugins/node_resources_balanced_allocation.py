@@ -16,16 +16,16 @@ from numpy.typing import NDArray
 from policyengine.cluster.pod_info import PodInfo, PodShape
 from policyengine.framework.events import ClusterEventWithHint
 from policyengine.framework.plugin import MAX_NODE_SCORE, UNCONCERNED, Reads, Scores
-from policyengine.framework.rows import at
+from policyengine.framework.rows import FEW, at
 from policyengine.framework.status import SKIP, SUCCESS, Rows, State, Status
 from policyengine.plugins.per_shape import PerShape
 from policyengine.plugins.resource_amounts import (
     RESOURCES_SCHEMA,
     Amounts,
-    allocated,
     counts,
     read_resources,
     scored_requests,
+    taken,
 )
 
 if TYPE_CHECKING:
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
 NAME: Final = "NodeResourcesBalancedAllocation"
 _HALF: Final = MAX_NODE_SCORE // 2
-FEW: Final = 8
-"""Up to so many rows are scored one by one."""
 
 ARGUMENTS: Final[Mapping[str, object]] = {
     "type": "object",
@@ -70,21 +68,21 @@ class NodeResourcesBalancedAllocation:
     def score(self, state: State, snapshot: Snapshot, rows: Rows) -> NDArray[np.generic]:
         """50..100: above 75 where the pod evens the node out."""
         requests: tuple[int, ...] = state
-        capacities: list[Amounts] = []
-        taken: list[Amounts] = []
-        asked: list[int] = []
-        for resource, request in zip(self._resources, requests, strict=True):
-            if counts(resource.name, request):
-                taken.append(allocated(snapshot.nodes, resource.name, rows, with_defaults=False))
-                capacities.append(at(snapshot.nodes.allocatable(resource.name), rows))
-                asked.append(request)
+        asked = [
+            (resource.name, request)
+            for resource, request in zip(self._resources, requests, strict=True)
+            if counts(resource.name, request)
+        ]
+        used = [taken(snapshot.nodes, name, with_defaults=False) for name, _ in asked]
+        offered = [snapshot.nodes.allocatable(name) for name, _ in asked]
         if len(rows) <= FEW:
-            return _score_each(taken, capacities, asked)
-        offers = [capacity.astype(np.float64) for capacity in capacities]
-        before = [amounts.astype(np.float64) for amounts in taken]
+            return _score_each(used, offered, [request for _, request in asked], rows)
+        held = [at(column, rows) for column in used]
+        offers = [at(column, rows).astype(np.float64) for column in offered]
+        before = [amounts.astype(np.float64) for amounts in held]
         after = [
             (amounts + np.int64(request)).astype(np.float64) if request else floats
-            for amounts, floats, request in zip(taken, before, asked, strict=True)
+            for amounts, floats, (_, request) in zip(held, before, asked, strict=True)
         ]
         gain = _balance(after, offers) - _balance(before, offers)
         return _HALF + ((_HALF + gain) >> 1)
@@ -122,14 +120,14 @@ def _balance(used: Sequence[Fractions], capacities: Sequence[Fractions]) -> Amou
     return _points(_deviation(fractions, offered))
 
 
-def _score_each(taken: Sequence[Amounts], capacities: Sequence[Amounts], asked: Sequence[int]) -> Scores:
+def _score_each(used: Sequence[Amounts], offered: Sequence[Amounts], requests: Sequence[int], rows: Rows) -> Scores:
     """The score of each of few rows, one by one: calling numpy costs more than the arithmetic."""
-    half = len(asked)
     scores = []
-    for row in zip(*(column.tolist() for column in (*taken, *capacities)), strict=True):
-        used, offers = row[:half], row[half:]
-        after = [amount + request for amount, request in zip(used, asked, strict=True)]
-        gain = _balance_of_node(after, offers) - _balance_of_node(used, offers)
+    for row in rows.tolist():
+        offers = [column.item(row) for column in offered]
+        before = [column.item(row) for column in used]
+        after = [amount + request for amount, request in zip(before, requests, strict=True)]
+        gain = _balance_of_node(after, offers) - _balance_of_node(before, offers)
         scores.append(_HALF + (_HALF + gain) // 2)
     return np.array(scores, dtype=np.int64)
 

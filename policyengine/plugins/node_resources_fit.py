@@ -24,13 +24,14 @@ from policyengine.framework.events import (
     Resource,
 )
 from policyengine.framework.plugin import Reads, Scores
-from policyengine.framework.rows import at
+from policyengine.framework.rows import FEW, at
 from policyengine.framework.status import SUCCESS, Code, Refusal, Rows, State, Status, Verdicts, passed
 from policyengine.plugins.allocation_strategy import STRATEGY_SCHEMA, read_strategy
 from policyengine.plugins.per_shape import PerShape
 from policyengine.plugins.resource_amounts import PODS, node_allocatable, scored_requests
 
 if TYPE_CHECKING:
+    from policyengine.cluster.columns import NodeTable
     from policyengine.cluster.snapshot import Snapshot
 
 NAME: Final = "NodeResourcesFit"
@@ -81,6 +82,7 @@ class NodeResourcesFit:
 
     name = NAME
     reads = Reads.NODE | Reads.PODS
+    reads_only_sums = True
     pointwise = True
 
     def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
@@ -104,6 +106,8 @@ class NodeResourcesFit:
         """All that is short on a node is named."""
         fit: _Fit = state
         nodes = snapshot.nodes
+        if len(rows) <= FEW:
+            return _filter_each(fit, nodes, rows)
         bits: NDArray[Any] | None = None
         full = at(nodes.pod_count, rows) >= at(nodes.allowed_pods, rows)
         if full.any():
@@ -185,6 +189,20 @@ class NodeResourcesFit:
         wanted = (PODS, *(name for name, _ in demand))
         grown = any(now.get(name, 0) > before.get(name, 0) for name in wanted)
         return QueueingHint.QUEUE if grown else QueueingHint.SKIP
+
+
+def _filter_each(fit: _Fit, nodes: NodeTable, rows: Rows) -> Verdicts:
+    """The same row by row, in Python's integers: for a patch of few rows the faster way."""
+    places = rows.tolist()
+    bits = [int(nodes.pod_count.item(row) >= nodes.allowed_pods.item(row)) << 1 for row in places]
+    for number, (resource, amount) in enumerate(fit.demand, start=2):
+        allocatable, requested = nodes.allocatable(resource), nodes.requested(resource)
+        for place, row in enumerate(places):
+            offer = allocatable.item(row)
+            if amount > offer - requested.item(row):
+                bits[place] |= 1 << number | int(amount > offer)
+    refused = [fit.number(combination) if combination else 0 for combination in bits]
+    return Verdicts(np.array(refused, dtype=np.int16), fit.refusals)
 
 
 def _bit(mask: NDArray[np.bool_], place: int, fit: _Fit) -> NDArray[Any]:

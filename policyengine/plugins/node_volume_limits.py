@@ -73,6 +73,7 @@ class NodeVolumeLimits:
 
     name = NAME
     reads = Reads.NODE | Reads.PODS
+    eased_by_evictions = True
     kinds = (_CSI_NODE, CLAIM, VOLUME, CLASS, _ATTACHMENT)
 
     def signature(self, pod: PodInfo) -> Hashable:

@@ -75,6 +75,11 @@ class PodIndex:
         kinds = self.kinds
         return [(kinds[key], count) for key, count in self._on_row[row].items()]
 
+    def with_affinity_on(self, row: int) -> Iterable[PodKind]:
+        """The kinds with pod (anti-)affinity of their own on the row."""
+        known = self.with_affinity
+        return [known[key] for key in self._on_row[row] if key in known] if known else ()
+
     def weights(self, weigh: Weigh, rows: Rows, among: Iterable[PodKind] | None = None) -> NDArray[np.int64]:
         """The sum over the pods on each row of what they count for: `int64[rows]`. `among` leaves out kinds that
         are known to count for nothing."""

@@ -12,11 +12,16 @@ from typing import Any, Final
 
 from policyengine.framework.plugin import FilterPlugin, Plugin, PreEnqueuePlugin, ScorePlugin
 from policyengine.framework.plugin_entry import Arguments, PluginEntry
+from policyengine.framework.post_filter import PostFilterPlugin
 from policyengine.framework.profile import Profile
+from policyengine.framework.reservation import PreBindPlugin, ReservePlugin
 from policyengine.plugins import (
+    default_preemption,
+    dynamic_resources,
     image_locality,
     inter_pod_affinity,
     node_affinity,
+    node_declared_features,
     node_name,
     node_ports,
     node_resources_balanced_allocation,
@@ -28,6 +33,7 @@ from policyengine.plugins import (
     scheduling_gates,
     taint_toleration,
     volume_binding,
+    volume_capacity,
     volume_restrictions,
     volume_zone,
 )
@@ -62,7 +68,13 @@ def _entries() -> dict[str, PluginEntry]:
         ),
         PluginEntry(volume_restrictions.NAME, lambda _: volume_restrictions.VolumeRestrictions(), filters=True),
         PluginEntry(node_volume_limits.NAME, lambda _: node_volume_limits.NodeVolumeLimits(), filters=True),
-        PluginEntry(volume_binding.NAME, lambda _: volume_binding.VolumeBinding(), filters=True),
+        PluginEntry(
+            volume_binding.NAME,
+            volume_capacity.volume_binding,
+            volume_binding.ARGUMENTS,
+            default_weight=1,
+            filters=True,
+        ),
         PluginEntry(volume_zone.NAME, lambda _: volume_zone.VolumeZone(), filters=True),
         PluginEntry(
             pod_topology_spread.NAME,
@@ -79,12 +91,25 @@ def _entries() -> dict[str, PluginEntry]:
             filters=True,
         ),
         PluginEntry(
+            dynamic_resources.NAME,
+            dynamic_resources.DynamicResources,
+            dynamic_resources.ARGUMENTS,
+            default_weight=2,
+            filters=True,
+        ),
+        PluginEntry(
+            default_preemption.NAME,
+            default_preemption.DefaultPreemption,
+            default_preemption.ARGUMENTS,
+        ),
+        PluginEntry(
             node_resources_balanced_allocation.NAME,
             node_resources_balanced_allocation.NodeResourcesBalancedAllocation,
             node_resources_balanced_allocation.ARGUMENTS,
             default_weight=1,
         ),
         PluginEntry(image_locality.NAME, lambda _: image_locality.ImageLocality(), default_weight=1),
+        PluginEntry(node_declared_features.NAME, lambda _: node_declared_features.NodeDeclaredFeatures(), filters=True),
     )
     return {
         entry.name: PluginEntry(entry.name, entry.factory, entry.arguments, entry.default_weight, entry.filters, order)
@@ -121,6 +146,9 @@ def in_tree_profile(
             for entry, plugin, weight in built
             if isinstance(plugin, ScorePlugin) and entry.default_weight is not None
         ),
+        post_filters=tuple(plugin for _, plugin, _ in built if isinstance(plugin, PostFilterPlugin)),
+        reserve=tuple(plugin for _, plugin, _ in built if isinstance(plugin, ReservePlugin)),
+        pre_bind=tuple(plugin for _, plugin, _ in built if isinstance(plugin, PreBindPlugin)),
     )
 
 

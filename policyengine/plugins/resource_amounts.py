@@ -77,12 +77,17 @@ def counts(resource: str, request: int) -> bool:
 
 
 def allocated(nodes: NodeTable, resource: str, rows: Rows, with_defaults: bool) -> Amounts:
-    """What is taken on each node: `int64[rows]`."""
+    """What is taken on each of these nodes: `int64[rows]`."""
+    return at(taken(nodes, resource, with_defaults), rows)
+
+
+def taken(nodes: NodeTable, resource: str, with_defaults: bool) -> Amounts:
+    """What is taken on every node: `int64[nodes]`."""
     if with_defaults and resource == CPU:
-        return at(nodes.nonzero_requested_cpu, rows)
+        return nodes.nonzero_requested_cpu
     if with_defaults and resource == MEMORY:
-        return at(nodes.nonzero_requested_memory, rows)
-    return at(nodes.requested(resource), rows)
+        return nodes.nonzero_requested_memory
+    return nodes.requested(resource)
 
 
 def percent(part: Amounts, whole: Amounts) -> Amounts:

@@ -2,12 +2,13 @@
 
 Claims of classes that bind at once must be bound before the pod is placed. The others wait for this decision
 (WaitForFirstConsumer): a static volume in reach, else provisioning where class, topology and capacity allow it.
+What is decided is written at PreBind (`volume_plan`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,9 @@ from policyengine.cluster.objects import PersistentVolumeClaim
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.framework.events import ClusterEventWithHint
 from policyengine.framework.plugin import UNCONCERNED, Reads
+from policyengine.framework.reservation import NOTHING_TO_DO, Plan
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
+from policyengine.plugins.allocation_strategy import SHAPE_SCHEMA
 from policyengine.plugins.claims import (
     CLAIM,
     CLASS,
@@ -34,7 +37,8 @@ from policyengine.plugins.claims import (
 )
 from policyengine.plugins.node_selector import Mask, Selector
 from policyengine.plugins.volume_hints import volume_binding_events
-from policyengine.plugins.volume_matching import Provision, StaticMatch, reach, reach_mask
+from policyengine.plugins.volume_matching import Match, Provision, StaticMatch, reach, reach_mask
+from policyengine.plugins.volume_plan import Bound, judge_plan, make_plan
 
 if TYPE_CHECKING:
     from policyengine.cluster.columns import NodeTable
@@ -56,7 +60,16 @@ _REFUSALS: Final = tuple(
 Bits = NDArray[np.int16]
 
 
-class _Claims:
+ARGUMENTS: Final[Mapping[str, object]] = {
+    "type": "object",
+    "properties": {"bindTimeoutSeconds": {"type": "integer", "minimum": 0}, "shape": SHAPE_SCHEMA},
+    "additionalProperties": False,
+}
+DEFAULT_TIMEOUT: Final = 600
+"""Seconds."""
+
+
+class PodClaims:
     """The pod's claims, sorted by what they need of a node."""
 
     __slots__ = ("bound", "matched", "provided", "provisions", "selected")
@@ -84,6 +97,26 @@ class _Claims:
             if (storage := find_class(snapshot, class_name(claim))) is not None
         }
 
+    def decided(self, nodes: NodeTable, row: int) -> tuple[list[Bound], list[PersistentVolumeClaim]]:
+        """What a node that passed the filter means for the claims: which take a static volume, named, and for which
+        a volume is made."""
+        matched = self.matched.claims
+        matches: Match = (None,) * len(matched)
+        if not self.matched.none:
+            found, which = self.matched.matches(nodes, np.array([row]))
+            matches = found[which[0]]
+        taken: dict[str, Bound] = {}
+        made = {claim.metadata.key: claim for claim in self.provided}
+        for claim, volume in zip(matched, matches, strict=True):
+            key = claim.metadata.key
+            if key in taken or key in made:
+                continue  # a pod may mount one claim twice
+            if volume is None:
+                made[key] = claim
+            else:
+                taken[key] = (claim, volume)
+        return list(taken.values()), list(made.values())
+
 
 class VolumeBinding:
     """Reads the pod's claims, their volumes and classes, drivers and capacities, and labels and names of nodes."""
@@ -91,6 +124,10 @@ class VolumeBinding:
     name = NAME
     reads = Reads.NODE
     kinds = (CLAIM, VOLUME, CLASS, "CSIDriver", "CSIStorageCapacity")
+
+    def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
+        """VolumeBindingArgs; `shape` is for `volume_capacity`."""
+        self._timeout = float((arguments or {}).get("bindTimeoutSeconds", DEFAULT_TIMEOUT))
 
     def signature(self, pod: PodInfo) -> Hashable:
         """Namespace and claims; the pod itself where claims are made for it."""
@@ -124,17 +161,31 @@ class VolumeBinding:
                 immediate = True
         if immediate:
             return Status(_UNRESOLVABLE, ("pod has unbound immediate PersistentVolumeClaims",)), None
-        return SUCCESS, _Claims(bound, waiting, snapshot)
+        return SUCCESS, PodClaims(bound, waiting, snapshot)
 
     def filter(self, state: State, snapshot: Snapshot, rows: Rows) -> Verdicts:
         """All that speaks against a node is named."""
-        claims: _Claims = state
+        claims: PodClaims = state
         bits = _check_bound(claims, snapshot.nodes, rows) | _check_waiting(claims, snapshot.nodes, rows)
         return Verdicts(bits, _REFUSALS)
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Claims, volumes, classes, drivers and capacities that come or change; nodes that come or move."""
         return volume_binding_events()
+
+    def plan(self, pod: PodInfo, node_name: str, snapshot: Snapshot) -> tuple[Status, Plan]:
+        """Take static volumes, and name the node for volumes to be made. Skipped where all claims are bound."""
+        status, claims = self.pre_filter(pod, snapshot)
+        if not status.is_success:
+            return status, NOTHING_TO_DO
+        bound, provided = claims.decided(snapshot.nodes, snapshot.nodes.row_of[node_name])
+        if not bound and not provided:
+            return SKIP, NOTHING_TO_DO
+        return SUCCESS, make_plan(bound, provided, node_name, snapshot, self._timeout)
+
+    def prepared(self, pod: PodInfo, node_name: str, plan: Plan, snapshot: Snapshot) -> Status:
+        """Whether the volume controller is done with all claims of the plan."""
+        return judge_plan(plan, node_name, snapshot)
 
 
 def _usable(pod: PodInfo, name: str, ephemeral: bool, snapshot: Snapshot) -> PersistentVolumeClaim | str:
@@ -163,7 +214,7 @@ def _waits(claim: PersistentVolumeClaim, snapshot: Snapshot) -> bool | str:
     return storage.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
 
 
-def _check_bound(claims: _Claims, nodes: NodeTable, rows: Rows) -> Bits:
+def _check_bound(claims: PodClaims, nodes: NodeTable, rows: Rows) -> Bits:
     """The first bound claim that fails on a node decides."""
     bits: Bits = np.zeros(len(rows), dtype=np.int16)
     open_rows: Mask = np.ones(len(rows), dtype=np.bool_)
@@ -177,7 +228,7 @@ def _check_bound(claims: _Claims, nodes: NodeTable, rows: Rows) -> Bits:
     return bits
 
 
-def _check_waiting(claims: _Claims, nodes: NodeTable, rows: Rows) -> Bits:
+def _check_waiting(claims: PodClaims, nodes: NodeTable, rows: Rows) -> Bits:
     """Claims with a selected node go there; the others find a volume, or a class that makes one."""
     bits: Bits = np.zeros(len(rows), dtype=np.int16)
     elsewhere: Mask = np.zeros(len(rows), dtype=np.bool_)
@@ -200,7 +251,7 @@ def _check_waiting(claims: _Claims, nodes: NodeTable, rows: Rows) -> Bits:
 
 
 def _provide(
-    claims: _Claims, claim: PersistentVolumeClaim, needed: Mask, bits: Bits, nodes: NodeTable, rows: Rows
+    claims: PodClaims, claim: PersistentVolumeClaim, needed: Mask, bits: Bits, nodes: NodeTable, rows: Rows
 ) -> Mask:
     """The rows among `needed` where the claim's volume can be made; the others get their reason."""
     provision = claims.provisions.get(claim.metadata.key)

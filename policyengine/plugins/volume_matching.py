@@ -6,7 +6,7 @@ does not depend on the node is settled once; nodes are told apart only by which 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -62,6 +62,11 @@ def reach_mask(selector: Selector | None, nodes: NodeTable, rows: Rows) -> Mask:
     return np.ones(len(rows), dtype=np.bool_) if selector is None else selector.mask(nodes, rows)
 
 
+def storage_of(resources: Mapping[str, str | int | float]) -> int:
+    """The storage in a resource list, in bytes, rounded up; 0 when unset or malformed."""
+    return bytes_of(resources.get(_STORAGE))
+
+
 def size_of(claim: PersistentVolumeClaim) -> int:
     """The storage asked for, in billionths of a byte; 0 when unset or malformed."""
     return _nanos(claim.spec.resources.requests.get(_STORAGE))
@@ -75,6 +80,10 @@ class Candidate:
     size: int
     prebound: bool
     """Already meant for the claim: nothing else will do, wherever it is."""
+
+
+Match = tuple[str | None, ...]
+"""For each claim the name of the volume it takes; None where it finds none."""
 
 
 class StaticMatch:
@@ -92,25 +101,31 @@ class StaticMatch:
 
     def unmatched(self, nodes: NodeTable, rows: Rows) -> NDArray[np.bool_]:
         """Which claims find no volume from each node: `bool[rows, claims]`."""
+        matches, which = self.matches(nodes, rows)
+        answers = [[volume is None for volume in match] for match in matches]
+        table = np.array(answers, dtype=np.bool_).reshape(len(matches), len(self.claims))
+        unmatched: NDArray[np.bool_] = table[which]
+        return unmatched
+
+    def matches(self, nodes: NodeTable, rows: Rows) -> tuple[list[Match], NDArray[np.int64]]:
+        """The different matches there are, and which of them each node has: `int64[rows]`."""
         names = list(self._reach)
         reached = np.empty((len(rows), len(names)), dtype=np.bool_)
         for place, name in enumerate(names):
             reached[:, place] = reach_mask(self._reach[name], nodes, rows)
         patterns, which = np.unique(reached, axis=0, return_inverse=True)
-        answers = [self._match({n for n, here in zip(names, pattern, strict=True) if here}) for pattern in patterns]
-        table = np.array(answers, dtype=np.bool_).reshape(len(patterns), len(self.claims))
-        unmatched: NDArray[np.bool_] = table[which.reshape(-1)]
-        return unmatched
+        found = [self._match({n for n, here in zip(names, pattern, strict=True) if here}) for pattern in patterns]
+        return found, which.reshape(-1)
 
-    def _match(self, reached: set[str]) -> list[bool]:
+    def _match(self, reached: set[str]) -> Match:
         taken: set[str] = set()
-        unmatched: list[bool] = []
+        match: list[str | None] = []
         for candidates in self._candidates:
             chosen = _choose(candidates, reached, taken)
-            unmatched.append(chosen is None)
+            match.append(chosen)
             if chosen is not None:
                 taken.add(chosen)
-        return unmatched
+        return tuple(match)
 
     def _candidates_of(self, claim: PersistentVolumeClaim, snapshot: Snapshot) -> list[Candidate]:
         wanted = class_name(claim)
@@ -134,7 +149,7 @@ def _choose(candidates: Sequence[Candidate], reached: set[str], taken: set[str])
 
 
 def _candidate(claim: PersistentVolumeClaim, volume: PersistentVolume, selector: PodSelector | str) -> Candidate | None:
-    meant = _is_bound_to(volume, claim)
+    meant = is_bound_to(volume, claim)
     size = _nanos(volume.spec.capacity.get(_STORAGE))
     fits = (
         (volume.spec.claim_ref is None or meant)
@@ -155,7 +170,8 @@ def _candidate(claim: PersistentVolumeClaim, volume: PersistentVolume, selector:
     return Candidate(volume.metadata.name, size, False) if open_to_all else None
 
 
-def _is_bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+def is_bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    """Whether the volume is meant for the claim, by its name and, where one is said, its UID."""
     bound = volume.spec.claim_ref
     if bound is None or (bound.namespace, bound.name) != (claim.metadata.namespace, claim.metadata.name):
         return False
@@ -168,7 +184,9 @@ class Provision:
     def __init__(self, claim: PersistentVolumeClaim, storage: StorageClass, snapshot: Snapshot) -> None:
         self.possible = storage.provisioner not in ("", _NO_PROVISIONER)
         self._topologies = _topologies(storage.allowed_topologies)
-        self._capacities = _capacities(claim, storage, snapshot)
+        self._offers = _offers(claim, storage, snapshot)
+        terms = None if self._offers is None else tuple(term for term, _ in self._offers)
+        self._capacities = None if terms is None else Selector(terms)
 
     def allowed(self, nodes: NodeTable, rows: Rows) -> Mask:
         """Nodes within the class's topologies: `bool[rows]`."""
@@ -177,6 +195,14 @@ class Provision:
     def sufficient(self, nodes: NodeTable, rows: Rows) -> Mask:
         """Nodes with access to enough capacity: `bool[rows]`; all where the driver does not report it."""
         return reach_mask(self._capacities, nodes, rows)
+
+    def capacity(self, nodes: NodeTable, rows: Rows) -> NDArray[np.int64]:
+        """What is left for the volume at each node, in bytes: `int64[rows]`; -1 where that is not reported."""
+        found = np.full(len(rows), -1, dtype=np.int64)
+        for term, left in self._offers or ():
+            here = (found < 0) & Selector((term,)).mask(nodes, rows)
+            found[here] = left
+        return found
 
 
 def _topologies(terms: Sequence[TopologySelectorTerm]) -> Selector | None:
@@ -190,14 +216,15 @@ def _topologies(terms: Sequence[TopologySelectorTerm]) -> Selector | None:
     return Selector(tuple(compiled))
 
 
-def _capacities(claim: PersistentVolumeClaim, storage: StorageClass, snapshot: Snapshot) -> Selector | None:
-    """KEP-1472: nodes selected by a CSIStorageCapacity of the class that is large enough."""
+def _offers(claim: PersistentVolumeClaim, storage: StorageClass, snapshot: Snapshot) -> list[tuple[Term, int]] | None:
+    """KEP-1472: (nodes, bytes left) of each CSIStorageCapacity of the class that is large enough; None where the
+    driver does not report."""
     driver = snapshot.objects("CSIDriver").get(storage.provisioner)
     if not isinstance(driver, CSIDriver) or not driver.spec.storage_capacity:
         return None
     if _STORAGE not in claim.spec.resources.requests:
         return None
-    terms: list[Term] = []
+    offers: list[tuple[Term, int]] = []
     for item in snapshot.objects("CSIStorageCapacity").values():
         if not isinstance(item, CSIStorageCapacity) or item.storage_class_name != storage.metadata.name:
             continue
@@ -205,8 +232,13 @@ def _capacities(claim: PersistentVolumeClaim, storage: StorageClass, snapshot: S
         if limit is not None and item.node_topology is not None and _nanos(limit) >= size_of(claim):
             selector = compile_pod_selector(item.node_topology)
             if isinstance(selector, PodSelector):
-                terms.append(Term(selector.requirements, ()))
-    return Selector(tuple(terms))
+                offers.append((Term(selector.requirements, ()), bytes_of(item.capacity)))
+    return offers
+
+
+def bytes_of(text: str | int | float | None) -> int:
+    """A quantity of storage in bytes, rounded up; 0 when unset or malformed."""
+    return -(-_nanos(text) // 10**9)
 
 
 def _nanos(text: str | int | float | None) -> int:

@@ -76,6 +76,7 @@ class VolumeRestrictions:
 
     name = NAME
     reads = Reads.PODS
+    eased_by_evictions = True
     kinds = (CLAIM,)
 
     def signature(self, pod: PodInfo) -> Hashable:

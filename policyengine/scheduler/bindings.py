@@ -1,5 +1,7 @@
 """Decisions under way to the API server: pods with a reservation whose binding's outcome is not known yet.
 
+    PREPARING ──all prepared──> POSTED     PREPARING ──failed, refused, too late──> (forgotten, back to the queue)
+
     POSTED ──succeeded──> (bound)          POSTED ──failed──> (forgotten, back to the queue)
        ^  \\
        │   unknown, or a conflict after an unknown outcome
@@ -10,7 +12,9 @@ Rules:
 1. A decision keeps the node, the policy hash and the time it was made with, whatever is loaded meanwhile.
 2. While an outcome is unknown the reservation stays: an old request may still land. The pod is read until that
    tells; seen unassigned, the same binding is posted again, which either succeeds or conflicts with itself.
-3. A decision whose node changed so that the pod would be refused there is withdrawn: a runner that asks
+3. A pod whose PreBind plugins have something to do is prepared first (`preparation`, `prebind`); nothing has been
+   posted for it then, so its reservation can be given up at any time.
+4. A decision whose node changed so that the pod would be refused there is withdrawn: a runner that asks
    `SchedulerState.may_bind` right before it posts will not post it. One that was posted already stands.
 """
 
@@ -20,6 +24,7 @@ from collections.abc import Iterator
 from enum import Enum
 
 from policyengine.scheduler.messages import Bind
+from policyengine.scheduler.preparation import Preparation
 from policyengine.scheduler.reservation import Reservation
 
 READ_AGAIN = 1.0
@@ -30,6 +35,7 @@ READ_AGAIN_AT_MOST = 10.0
 class Phase(Enum):
     """What is awaited of a decision."""
 
+    PREPARING = "preparing"
     POSTED = "posted"
     READING = "reading"
 
@@ -37,12 +43,27 @@ class Phase(Enum):
 class Decision:
     """One pod's way to its node."""
 
-    __slots__ = ("bind", "held", "phase", "read_at", "reads", "unknown_at", "unsure", "withdrawn")
+    __slots__ = (
+        "bind",
+        "held",
+        "number",
+        "phase",
+        "preparation",
+        "read_at",
+        "reads",
+        "unknown_at",
+        "unsure",
+        "withdrawn",
+    )
 
-    def __init__(self, held: Reservation, bind: Bind) -> None:
+    def __init__(self, held: Reservation, bind: Bind, now: float = 0.0) -> None:
         self.held = held
         self.bind = bind
-        self.phase = Phase.POSTED
+        self.number = 0
+        """Never used twice."""
+        self.preparation = Preparation(held.plans, now) if held.plans else None
+        """What has to be done before the binding is posted."""
+        self.phase = Phase.POSTED if self.preparation is None else Phase.PREPARING
         self.unsure = False
         """Whether an earlier request for this binding may still land."""
         self.unknown_at = 0.0
@@ -64,9 +85,11 @@ class Decision:
 class Bindings:
     """The decisions under way, by pod and by node."""
 
-    __slots__ = ("_by_node", "_by_uid", "_reading")
+    __slots__ = ("_by_node", "_by_uid", "_count", "_preparing", "_reading")
 
     def __init__(self) -> None:
+        self._count = 0
+        self._preparing: dict[str, Decision] = {}
         self._by_uid: dict[str, Decision] = {}
         self._by_node: dict[str, dict[str, Decision]] = {}
         self._reading: dict[str, Decision] = {}
@@ -85,10 +108,14 @@ class Bindings:
         return self._by_uid.get(uid)
 
     def add(self, decision: Decision) -> None:
-        """A binding is being posted."""
+        """A binding is being posted, or prepared."""
         bind = decision.bind
         assert bind.uid not in self._by_uid, f"a binding of `{bind.namespace}/{bind.name}` is under way already"
+        self._count += 1
+        decision.number = self._count
         self._by_uid[bind.uid] = decision
+        if decision.phase is Phase.PREPARING:
+            self._preparing[bind.uid] = decision
         self._by_node.setdefault(bind.node, {})[bind.uid] = decision
 
     def pop(self, uid: str) -> Decision | None:
@@ -97,6 +124,7 @@ class Bindings:
         if decision is None:
             return None
         self._reading.pop(uid, None)
+        self._preparing.pop(uid, None)
         on_node = self._by_node[decision.bind.node]
         del on_node[uid]
         if not on_node:
@@ -106,6 +134,21 @@ class Bindings:
     def on(self, node: str) -> list[Decision]:
         """The decisions for this node."""
         return list(self._by_node.get(node, {}).values())
+
+    def prepared(self, decision: Decision) -> None:
+        """The binding is being posted now."""
+        decision.phase = Phase.POSTED
+        del self._preparing[decision.bind.uid]
+
+    def note(self, kind: str) -> None:
+        """An object of the kind changed: the pods whose preparation reads it are to be asked about again."""
+        for decision in self._preparing.values():
+            if decision.preparation is not None and kind in decision.preparation.kinds:
+                decision.preparation.ask_again = True
+
+    def preparations_due(self, now: float) -> list[Decision]:
+        """The pods to ask about again, or whose time is up."""
+        return [one for one in self._preparing.values() if one.preparation is not None and one.preparation.due() <= now]
 
     def read_later(self, decision: Decision, now: float) -> None:
         """The outcome is unknown: look after a while."""
@@ -129,6 +172,7 @@ class Bindings:
         return [one for one in self._reading.values() if one.read_at is not None and one.read_at <= now]
 
     def next_due(self) -> float | None:
-        """When a pod is to be read next, in seconds; None when none is."""
-        times = (one.read_at for one in self._reading.values() if one.read_at is not None)
+        """When a pod is to be read, or its preparation looked at, in seconds; None when none is."""
+        times = [one.read_at for one in self._reading.values() if one.read_at is not None]
+        times += [one.preparation.due() for one in self._preparing.values() if one.preparation is not None]
         return min(times, default=None)

@@ -5,6 +5,7 @@ Invariants (asserted by `SchedulerState.validate`):
    at Permit, or a binding of it is under way, or the server has confirmed the binding and the watch has not yet.
 2. A pod with a reservation is assumed in the view, on the node of the reservation, for as long as that lasts.
 3. Whatever frees room (a deletion, a reservation given up) is announced to every queue.
+4. Objects are assumed to be changed only for pods with a reservation.
 """
 
 from __future__ import annotations
@@ -12,12 +13,15 @@ from __future__ import annotations
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
+from policyengine.cluster.pod_info import PodState
 from policyengine.cluster.view import ClusterView
-from policyengine.framework.events import ClusterEvent
+from policyengine.framework.events import ASSIGNED_POD_DELETE, ClusterEvent
 from policyengine.scheduler import notices
 from policyengine.scheduler.bindings import Bindings
+from policyengine.scheduler.evictions import Evictions
 from policyengine.scheduler.lanes import Lane, Lanes
 from policyengine.scheduler.messages import Action
+from policyengine.scheduler.nominations import Nominations
 from policyengine.scheduler.permits import Permits
 from policyengine.scheduler.queued_pod import NO_PLUGINS, Place, QueuedPod
 from policyengine.scheduler.reservation import Reservation
@@ -30,13 +34,27 @@ if TYPE_CHECKING:
 class Core:
     """Everything the scheduler knows. `now` and `actions` belong to the message being handled."""
 
-    __slots__ = ("actions", "bindings", "confirmed", "is_synced", "lanes", "now", "permits", "story", "view")
+    __slots__ = (
+        "actions",
+        "bindings",
+        "confirmed",
+        "evictions",
+        "is_synced",
+        "lanes",
+        "nominations",
+        "now",
+        "permits",
+        "story",
+        "view",
+    )
 
     def __init__(self) -> None:
         self.view = ClusterView()
         self.lanes = Lanes()
         self.bindings = Bindings()
         self.permits = Permits()
+        self.nominations = Nominations()
+        self.evictions = Evictions()
         self.confirmed: set[str] = set()
         """Pods that the server said are bound and the watch has not shown there yet."""
         self.story = Story()
@@ -57,8 +75,14 @@ class Core:
 
     def unreserve(self, held: Reservation) -> None:
         """Have the plugins give back what they reserved; the node's room is the caller's concern."""
+        pod = held.queued.pod
         for plugin in reversed(held.serving.reserve):
-            plugin.unreserve(held.queued.pod, held.node)
+            plugin.unreserve(pod, held.node)
+        if held.plans:
+            for reverted in self.view.revert_objects(pod.uid):
+                self.bindings.note(reverted.kind)
+                for event in reverted.events:
+                    self.announce(event, reverted.assumed, reverted.observed, but=pod.uid)
 
     def release(self, held: Reservation, reason: str) -> None:
         """Give up a reservation. The pod itself is the caller's to queue or to drop."""
@@ -77,13 +101,28 @@ class Core:
         message: str,
         plugins: frozenset[str] = NO_PLUGINS,
         pending: frozenset[str] = NO_PLUGINS,
+        nominated: str | None = "",
     ) -> None:
-        """An attempt failed: the pod goes back to its queue, its owner is told."""
+        """An attempt failed: the pod goes back to its queue, its owner is told. `nominated`: the node that is being
+        cleared for it, "" where none is, None where an earlier nomination stays."""
         what = "refused" if reason == notices.UNSCHEDULABLE else "failed"
         by = (plugins,) if what == "refused" else ()
         self.story.tell(queued.uid, self.now, what, *by, lane.serving.policy_hash, message)
         lane.queue.failed(queued, self.now, plugins, pending)
-        self.actions += notices.failed(queued, reason, message, queued.pod.scheduler_name)
+        news = nominated if nominated is not None and self.nominate(queued.pod, nominated) else None
+        self.actions += notices.failed(queued, reason, message, queued.pod.scheduler_name, nominated=news)
+
+    def nominate(self, pod: PodInfo, node: str) -> bool:
+        """A node is being cleared for the pod, or ("") none is any more; whether that is news."""
+        before = pod.nominated_node_name
+        if before == node or pod.state is not PodState.PENDING:
+            return False
+        placed = copy(pod)
+        self.nominations.decide(pod.uid, before, node)
+        self.view.nominate(pod.uid, node)
+        if before:
+            self.announce(ASSIGNED_POD_DELETE, placed, None, but=pod.uid)
+        return True
 
     def tell_waiting(self) -> None:
         """Tell the owners of pods that came to be kept outside a queue, and still are. Before the first lists are
@@ -98,6 +137,7 @@ class Core:
                 if denial.place is Place.GATED and queued.pod.shape.spec.scheduling_gates:
                     continue  # the API server has set the condition SchedulingGated
                 name = queued.pod.scheduler_name
+                news = "" if self.nominate(queued.pod, "") else None
                 self.actions += notices.failed(
-                    queued, notices.UNSCHEDULABLE, denial.message, name, with_event=not again
+                    queued, notices.UNSCHEDULABLE, denial.message, name, with_event=not again, nominated=news
                 )

@@ -1,6 +1,7 @@
 """One scheduling cycle: a popped pod is judged, placed and sent to be bound, or refused.
 
-    judge (PreFilter, Filter) -> rank (PreScore, Score, NormalizeScore) -> pick -> assume -> Reserve -> Permit -> Bind
+    judge (PreFilter, Filter) -> rank (PreScore, Score, NormalizeScore) -> pick -> assume
+    -> Reserve -> Permit -> PreBind -> Bind
 
 Rules (kube-scheduler's schedule_one.go, v1.36):
 1. A refusal is worded `0/N nodes are available: …` and names the plugins whose events may cure it.
@@ -16,18 +17,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from policyengine.framework.evaluation import Evaluator
-from policyengine.framework.fit_error import NO_NODES, fit_error_message
+from policyengine.framework.fit_error import NO_NODES
 from policyengine.framework.judgement import Judgement
-from policyengine.framework.reservation import MAX_PERMIT_WAIT
-from policyengine.framework.status import Code, Status
-from policyengine.scheduler import notices
+from policyengine.framework.nominated import judge_with_nominated
+from policyengine.framework.reservation import MAX_PERMIT_WAIT, PreBindPlugin
+from policyengine.framework.status import SUCCESS, Code, Status
+from policyengine.scheduler import notices, prebind, preemption
 from policyengine.scheduler.bindings import Decision
 from policyengine.scheduler.core import Core
 from policyengine.scheduler.lanes import Lane
 from policyengine.scheduler.messages import Bind
 from policyengine.scheduler.permits import Waiting
-from policyengine.scheduler.queued_pod import NO_PLUGINS, QueuedPod
+from policyengine.scheduler.queued_pod import QueuedPod
 from policyengine.scheduler.reservation import Reservation
+from policyengine.scheduler.undo import failed_with, undo
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
@@ -43,11 +46,11 @@ def run_cycle(core: Core, lane: Lane, queued: QueuedPod) -> None:
         core.fail(lane, queued, notices.UNSCHEDULABLE, NO_NODES)
         return
     try:
-        judgement = evaluator.judge(queued.pod, snapshot)
+        judgement = judge_with_nominated(evaluator, core.view, queued.pod)
         if len(judgement.feasible) == 0:
             _refuse(core, lane, queued, judgement)
             return
-        row = pick(evaluator, queued.pod, snapshot, judgement)
+        row = pick(evaluator, queued.pod, core.view.snapshot(), judgement)
     except Exception as failure:
         core.fail(lane, queued, notices.SCHEDULER_ERROR, _worded(failure))
         return
@@ -55,9 +58,13 @@ def run_cycle(core: Core, lane: Lane, queued: QueuedPod) -> None:
 
 
 def pick(evaluator: Evaluator, pod: PodInfo, snapshot: Snapshot, judgement: Judgement) -> int:
-    """The row of the node to take, of those that `judgement` (from this snapshot as it is) found feasible."""
+    """The row of the node to take, of those that `judgement` (from this snapshot as it is) found feasible. The node
+    that the pod is nominated to comes first, unscored."""
     if len(judgement.feasible) == 1:
         return int(judgement.feasible[0])
+    nominated = snapshot.nodes.row_of.get(pod.nominated_node_name) if pod.nominated_node_name else None
+    if nominated is not None and judgement.refusal(nominated).is_success:
+        return nominated
     return evaluator.rank(pod, snapshot, judgement).best(pod.uid)
 
 
@@ -68,7 +75,7 @@ def ask_permit(core: Core, held: Reservation) -> None:
         try:
             status, timeout = plugin.permit(held.queued.pod, held.node, core.view.snapshot())
         except Exception as failure:
-            status, timeout = Status(Code.ERROR, (_worded(failure),)), 0.0
+            status, timeout = failed_with(failure), 0.0
         if status.code is Code.WAIT:
             waits.append((held.since + min(timeout, MAX_PERMIT_WAIT), plugin.name))
         elif not status.is_success and not status.is_skip:
@@ -92,27 +99,12 @@ def time_out(core: Core, waiting: Waiting) -> None:
     undo(core, waiting.held, Status(Code.UNSCHEDULABLE, (reason,), waiting.plugin), "Permit")
 
 
-def undo(core: Core, held: Reservation, status: Status, point: str) -> None:
-    """Give the reservation back and have the pod try again later. `point` is where it was refused."""
-    lane, queued = held.lane, held.queued
-    core.release(held, status.message)
-    if status.is_rejection:
-        plugins = frozenset({status.plugin})
-        pending = plugins if status.code is Code.PENDING else NO_PLUGINS
-        message = fit_error_message(1, [(reason, 1) for reason in status.reasons])
-        core.fail(lane, queued, notices.UNSCHEDULABLE, message, plugins, pending)
-    else:
-        message = f'running {point} plugin "{status.plugin}": {status.message}'
-        core.fail(lane, queued, notices.SCHEDULER_ERROR, message)
-
-
 def _refuse(core: Core, lane: Lane, queued: QueuedPod, judgement: Judgement) -> None:
     error = _error_in(judgement)
     if error is not None:
         core.fail(lane, queued, notices.SCHEDULER_ERROR, error)
         return
-    plugins, pending = judgement.plugins, judgement.pending_plugins
-    core.fail(lane, queued, notices.UNSCHEDULABLE, judgement.message(), plugins, pending)
+    preemption.refuse(core, lane, queued, judgement)
 
 
 def _error_in(judgement: Judgement) -> str | None:
@@ -132,24 +124,46 @@ def _place(core: Core, lane: Lane, queued: QueuedPod, node: str) -> None:
     pod = queued.pod
     held = Reservation(queued, lane, node, lane.serving, core.now)
     core.view.assume(pod.uid, node)
+    core.nominations.forget(pod.uid)
+    core.evictions.forget(pod.uid)
     core.story.tell(pod.uid, core.now, "reserved", node, held.serving.policy_hash)
     for plugin in held.serving.reserve:
         try:
             status = plugin.reserve(pod, node, core.view.snapshot())
         except Exception as failure:
-            status = Status(Code.ERROR, (_worded(failure),))
+            status = failed_with(failure)
         if not status.is_success and not status.is_skip:
             undo(core, held, status.by(plugin.name), "Reserve")
             return
+    for preparer in held.serving.pre_bind:
+        status = _plan(core, held, preparer)
+        if not status.is_success:
+            undo(core, held, status.by(preparer.name), "Reserve")
+            return
     ask_permit(core, held)
+
+
+def _plan(core: Core, held: Reservation, plugin: PreBindPlugin) -> Status:
+    """Note what the plugin will have to do before the pod is bound, and show it to others as done."""
+    pod = held.queued.pod
+    try:
+        status, plan = plugin.plan(pod, held.node, core.view.snapshot())
+        if status.is_skip:
+            return SUCCESS
+        if status.is_success:
+            held.plans.append((plugin, plan))
+            for kind, item in plan.assumed:
+                core.view.assume_object(pod.uid, kind, item)
+    except Exception as failure:
+        return failed_with(failure)
+    return status
 
 
 def _bind(core: Core, held: Reservation) -> None:
     pod = held.queued.pod
     held.lane.queue.done(pod.uid)
     bind = Bind(pod.uid, pod.namespace, pod.name, held.node, held.serving.policy_hash)
-    core.bindings.add(Decision(held, bind))
-    core.actions.append(bind)
+    prebind.begin(core, Decision(held, bind, core.now))
 
 
 def _worded(failure: Exception) -> str:

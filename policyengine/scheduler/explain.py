@@ -7,21 +7,29 @@ from typing import Any
 
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.snapshot import Snapshot
+from policyengine.cluster.view import ClusterView
 from policyengine.framework.evaluation import Evaluator, Judgement, Ranking
+from policyengine.framework.nominated import judge_with_nominated
 from policyengine.framework.profile import Profile
 from policyengine.framework.status import Status
 from policyengine.scheduler.cluster_file import load_cluster
+from policyengine.scheduler.explain_preemption import explain_preemption
+from policyengine.scheduler.suggest import suggest
 
 
 def explain(
-    cluster: Mapping[str, Any], profile: Profile | Sequence[Profile], pod: str | None = None
+    cluster: Mapping[str, Any],
+    profile: Profile | Sequence[Profile],
+    pod: str | None = None,
+    suggestions: bool = False,
 ) -> list[dict[str, Any]]:
     """Judge each pending pod, alone, against the cluster as it stands; none is placed.
 
     `cluster`: see `cluster_file`. Of several profiles the one that serves the pod's scheduler name judges it, the
     first where none does. `pod` (`namespace/name`) picks one pod; KeyError where it does not wait.
     Answer: per pod `{pod, preFilter?, rejected: {node: {plugin, code, reasons}}, scores: {node: {plugin: weighted
-    score}}, total: {node: score}, chosen}`; `chosen` is None where no node fits.
+    score}}, total: {node: score}, chosen, preemption?}`; `chosen` is None where no node fits. `preemption`, only then:
+    see `explain_preemption`. With `suggestions`, an entry without a node that fits has those that help: see `suggest`.
     """
     loaded = load_cluster(cluster)
     picked = [info for info in loaded.pending if pod is None or info.key == pod]
@@ -30,13 +38,22 @@ def explain(
     profiles = [profile] if isinstance(profile, Profile) else list(profile)
     evaluators = {one.scheduler_name: Evaluator(one) for one in profiles}
     default = evaluators[profiles[0].scheduler_name]
-    snapshot = loaded.view.snapshot()
-    return [explain_pod(evaluators.get(info.scheduler_name, default), info, snapshot) for info in picked]
+    view = loaded.view
+    entries: list[dict[str, Any]] = []
+    for one in picked:
+        evaluator = evaluators.get(one.scheduler_name, default)
+        entry = explain_pod(evaluator, one, view.snapshot(), view)
+        if suggestions and entry["chosen"] is None and (found := suggest(evaluator, one, view)):
+            entry["suggestions"] = found
+        entries.append(entry)
+    return entries
 
 
-def explain_pod(evaluator: Evaluator, pod: PodInfo, snapshot: Snapshot) -> dict[str, Any]:
-    """One pod's entry."""
-    judgement = evaluator.judge(pod, snapshot)
+def explain_pod(
+    evaluator: Evaluator, pod: PodInfo, snapshot: Snapshot, view: ClusterView | None = None
+) -> dict[str, Any]:
+    """One pod's entry. With the snapshot's view, nominated pods are minded and preemption is tried."""
+    judgement = evaluator.judge(pod, snapshot) if view is None else judge_with_nominated(evaluator, view, pod)
     ranking = evaluator.rank(pod, snapshot, judgement)
     names = snapshot.nodes.names
     entry: dict[str, Any] = {"pod": pod.key}
@@ -48,6 +65,10 @@ def explain_pod(evaluator: Evaluator, pod: PodInfo, snapshot: Snapshot) -> dict[
         names[row]: total for row, total in zip(ranking.rows.tolist(), ranking.total.tolist(), strict=True)
     }
     entry["chosen"] = names[ranking.best(pod.uid)] if len(ranking.rows) else None
+    if view is not None and len(judgement.feasible) == 0:
+        preemption = explain_preemption(evaluator, pod, judgement, view)
+        if preemption is not None:
+            entry["preemption"] = preemption
     return entry
 
 

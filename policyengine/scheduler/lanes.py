@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from policyengine.framework.evaluation import Evaluator
+from policyengine.framework.post_filter import PostFilterPlugin
 from policyengine.framework.profile import Profile
-from policyengine.framework.reservation import PermitPlugin, ReservePlugin
+from policyengine.framework.reservation import PermitPlugin, PreBindPlugin, ReservePlugin
 from policyengine.scheduler.queue import SchedulingQueue
 from policyengine.scheduler.story import Story
 
@@ -21,15 +22,17 @@ from policyengine.scheduler.story import Story
 class Serving:
     """One profile at work. A decision keeps the one it was made by, whatever is loaded meanwhile."""
 
-    __slots__ = ("evaluator", "permit", "policy_hash", "profile", "reserve")
+    __slots__ = ("evaluator", "permit", "policy_hash", "post_filters", "pre_bind", "profile", "reserve")
 
     def __init__(self, profile: Profile) -> None:
         """TypeError for a plugin without its extension point's methods."""
         self.profile = profile
         self.policy_hash = profile.policy_hash
         self.evaluator = Evaluator(profile)
+        self.post_filters = [_as_post_filter(plugin) for plugin in profile.post_filters]
         self.reserve = [_as_reserve(plugin) for plugin in profile.reserve]
         self.permit = [_as_permit(plugin) for plugin in profile.permit]
+        self.pre_bind = [_as_pre_bind(plugin) for plugin in profile.pre_bind]
 
 
 class Lane:
@@ -94,6 +97,12 @@ def _by_share(lanes: list[Lane]) -> Lane:
     return chosen
 
 
+def _as_post_filter(plugin: object) -> PostFilterPlugin:
+    if not isinstance(plugin, PostFilterPlugin):
+        raise TypeError(f"`{plugin!r}` is no PostFilter plugin")
+    return plugin
+
+
 def _as_reserve(plugin: object) -> ReservePlugin:
     if not isinstance(plugin, ReservePlugin):
         raise TypeError(f"`{plugin!r}` is no Reserve plugin")
@@ -103,4 +112,10 @@ def _as_reserve(plugin: object) -> ReservePlugin:
 def _as_permit(plugin: object) -> PermitPlugin:
     if not isinstance(plugin, PermitPlugin):
         raise TypeError(f"`{plugin!r}` is no Permit plugin")
+    return plugin
+
+
+def _as_pre_bind(plugin: object) -> PreBindPlugin:
+    if not isinstance(plugin, PreBindPlugin):
+        raise TypeError(f"`{plugin!r}` is no PreBind plugin")
     return plugin

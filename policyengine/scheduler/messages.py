@@ -12,6 +12,7 @@ from enum import Enum
 
 from policyengine.cluster.objects import Node, Pod
 from policyengine.framework.profile import Profile
+from policyengine.framework.reservation import ObjectPatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +122,42 @@ class BindUnknown:
 
 
 @dataclass(frozen=True, slots=True)
+class ObjectPatched:
+    """An object was changed as asked; it has this version now."""
+
+    asked: PatchObject
+    resource_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectPatchFailed:
+    """An object was not changed, or it is not known whether it was: the version in the patch keeps a late request
+    from doing harm."""
+
+    asked: PatchObject
+    failure: BindFailure
+    message: str
+    retry_after: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class VictimDeleted:
+    """A victim was deleted, or is gone: then it was not there to be deleted."""
+
+    asked: DeleteVictim
+    was_there: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class VictimNotDeleted:
+    """A victim was not deleted, or it is not known whether it was."""
+
+    asked: DeleteVictim
+    message: str
+    retry_after: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class ReadPodFailed:
     """The answer to a `ReadPod` never came; the core asks again after a while."""
 
@@ -152,6 +189,10 @@ Message = (
     | BindSucceeded
     | BindFailed
     | BindUnknown
+    | ObjectPatched
+    | ObjectPatchFailed
+    | VictimDeleted
+    | VictimNotDeleted
     | ReadPodFailed
     | Tick
     | CyclesRequested
@@ -171,14 +212,28 @@ class Bind:
 
 
 @dataclass(frozen=True, slots=True)
+class PatchObject:
+    """Change an object before a pod is bound; answer with `ObjectPatched` or `ObjectPatchFailed`."""
+
+    uid: str
+    """The pod's."""
+    decision: int
+    """Tells a pod's attempts apart."""
+    plugin: str
+    """The PreBind plugin that asks for it."""
+    patch: ObjectPatch
+
+
+@dataclass(frozen=True, slots=True)
 class PatchPodCondition:
-    """Set the pod's PodScheduled condition to False, and its nominated node where one is named."""
+    """Set the pod's PodScheduled condition to False, and its nominated node where one is named. Without a reason only
+    the latter."""
 
     uid: str
     namespace: str
     name: str
     reason: str
-    """`Unschedulable`, `SchedulerError` or `SchedulingGated`."""
+    """`Unschedulable`, `SchedulerError` or `SchedulingGated`; "" leaves the condition alone."""
     message: str
     observed_generation: int = 0
     nominated_node_name: str | None = None
@@ -204,6 +259,23 @@ class RecordEvent:
 
 
 @dataclass(frozen=True, slots=True)
+class DeleteVictim:
+    """Mark a pod as a target of preemption (condition DisruptionTarget), then delete it, if it still is the one with
+    this UID; answer with `VictimDeleted` or `VictimNotDeleted`."""
+
+    uid: str
+    namespace: str
+    name: str
+    preemptor: str
+    """UID of the pod that needs the room."""
+    message: str
+    """The condition's."""
+    observed_generation: int
+    event: RecordEvent
+    """What is to be said once it is deleted; the core says it."""
+
+
+@dataclass(frozen=True, slots=True)
 class ReadPod:
     """Read one pod from the server; answer with `PodObserved`, `PodDeleted` or `ReadPodFailed`."""
 
@@ -212,4 +284,4 @@ class ReadPod:
     name: str
 
 
-Action = Bind | PatchPodCondition | RecordEvent | ReadPod
+Action = Bind | PatchObject | PatchPodCondition | RecordEvent | DeleteVictim | ReadPod

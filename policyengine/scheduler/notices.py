@@ -7,11 +7,17 @@ reason or message changes.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from policyengine.scheduler.messages import Action, PatchPodCondition, RecordEvent
 from policyengine.scheduler.queued_pod import QueuedPod
 
+if TYPE_CHECKING:
+    from policyengine.cluster.pod_info import PodInfo
+
 UNSCHEDULABLE = "Unschedulable"
 SCHEDULER_ERROR = "SchedulerError"
+PRE_BIND = "PreBind"
 _NOTE_LIMIT = 1024
 """Bytes; the API server refuses longer notes (NoteLengthLimit, apis/core/validation/events.go)."""
 _CUT = " ..."
@@ -21,21 +27,40 @@ def scheduled(queued: QueuedPod, node: str, scheduler_name: str) -> RecordEvent:
     """The pod is bound."""
     pod = queued.pod
     note = f"Successfully assigned {pod.namespace}/{pod.name} to {node}"
-    return _event(queued, "Normal", "Scheduled", "Binding", note, scheduler_name)
+    return _event(pod, "Normal", "Scheduled", "Binding", note, scheduler_name)
 
 
-def failed(queued: QueuedPod, reason: str, message: str, scheduler_name: str, with_event: bool = True) -> list[Action]:
-    """The pod is not bound, and why. `reason` is UNSCHEDULABLE or SCHEDULER_ERROR."""
+def failed(
+    queued: QueuedPod,
+    reason: str,
+    message: str,
+    scheduler_name: str,
+    with_event: bool = True,
+    nominated: str | None = None,
+) -> list[Action]:
+    """The pod is not bound, and why. `reason` is UNSCHEDULABLE or SCHEDULER_ERROR; `nominated` the node that it is
+    newly nominated to, "" where a nomination ended, None where nothing changed."""
     message = cut(message)
     said: list[Action] = []
     if with_event:
-        said.append(_event(queued, "Warning", "FailedScheduling", "Scheduling", message, scheduler_name))
-    # A nomination has no meaning once an attempt has failed without preempting anybody.
-    clears_nomination = bool(queued.pod.nominated_node_name)
-    if clears_nomination or _is_news(queued, reason, message):
-        said.append(_condition(queued, reason, message, "" if clears_nomination else None))
+        said.append(_event(queued.pod, "Warning", "FailedScheduling", "Scheduling", message, scheduler_name))
+    if nominated is not None or _is_news(queued, reason, message):
+        said.append(_condition(queued.pod, reason, message, nominated))
         queued.said = (reason, message)
     return said
+
+
+def nomination_ended(pod: PodInfo) -> PatchPodCondition:
+    """The node the pod was nominated to is being cleared for a more important one. Its condition stays."""
+    return _condition(pod, "", "", "")
+
+
+def preempted(victim: PodInfo, preemptor: PodInfo, node: str, in_memory: bool = False) -> RecordEvent:
+    """The victim had to go. `in_memory`: it was not bound yet, and only gave its reservation back."""
+    note = f"Preempted by pod {preemptor.uid} on node {node}"
+    if in_memory:
+        note += " (in kube-scheduler memory)."
+    return _event(victim, "Normal", "Preempted", "Preempting", note, preemptor.scheduler_name)
 
 
 def cut(text: str) -> str:
@@ -46,8 +71,7 @@ def cut(text: str) -> str:
     return kept.decode(errors="ignore") + _CUT
 
 
-def _event(queued: QueuedPod, kind: str, reason: str, action: str, note: str, scheduler_name: str) -> RecordEvent:
-    pod = queued.pod
+def _event(pod: PodInfo, kind: str, reason: str, action: str, note: str, scheduler_name: str) -> RecordEvent:
     return RecordEvent(
         uid=pod.uid,
         namespace=pod.namespace,
@@ -61,8 +85,7 @@ def _event(queued: QueuedPod, kind: str, reason: str, action: str, note: str, sc
     )
 
 
-def _condition(queued: QueuedPod, reason: str, message: str, nominated: str | None) -> PatchPodCondition:
-    pod = queued.pod
+def _condition(pod: PodInfo, reason: str, message: str, nominated: str | None) -> PatchPodCondition:
     return PatchPodCondition(
         uid=pod.uid,
         namespace=pod.namespace,

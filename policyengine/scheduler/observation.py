@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 from policyengine.cluster.object_store import ClusterObject
 from policyengine.cluster.pod_info import PodState
-from policyengine.framework.events import ActionType, ClusterEvent
+from policyengine.framework.events import ASSIGNED_POD_DELETE, ActionType, ClusterEvent
 from policyengine.scheduler.core import Core
 from policyengine.scheduler.messages import (
     NodeDeleted,
@@ -52,6 +52,7 @@ def object_observed(core: Core, message: ObjectObserved) -> None:
     old = core.view.objects(message.kind).get(new.metadata.key)
     for event in core.view.set_object(message.kind, new):
         core.announce(event, old, new)
+    core.bindings.note(message.kind)
 
 
 def object_deleted(core: Core, message: ObjectDeleted) -> None:
@@ -60,11 +61,14 @@ def object_deleted(core: Core, message: ObjectDeleted) -> None:
     old = core.view.objects(message.kind).get(key)
     for event in core.view.remove_object(message.kind, key):
         core.announce(event, old, None)
+    core.bindings.note(message.kind)
 
 
 def pod_observed(core: Core, message: PodObserved) -> None:
     """A pod was added or changed, or read because a binding's outcome is unknown."""
     change = core.view.add_or_update_pod(message.pod)
+    if change.new is not None and change.new is not change.old:
+        _mind_nomination(core, change.old, change.new)
     _apply(core, change)
     uid = message.pod.metadata.uid
     decision = core.bindings.get(uid)
@@ -118,9 +122,24 @@ def _arrange(core: Core, old: PodInfo | None, new: PodInfo, own: list[ClusterEve
             lane.queue.update(old, new, own, core.now)
 
 
+def _mind_nomination(core: Core, old: PodInfo | None, new: PodInfo) -> None:
+    """What was decided here counts until the server has taken it; a pod that is going is nominated nowhere. A node
+    that is not being cleared any more may have room for others."""
+    if new.state is not PodState.PENDING:
+        return
+    if new.deleting:
+        core.view.nominate(new.uid, "")
+    elif len(core.nominations):
+        core.view.nominate(new.uid, core.nominations.observed(new.uid, new.nominated_node_name))
+    before = "" if old is None or old.uid != new.uid else old.nominated_node_name
+    if before and before != new.nominated_node_name:
+        core.announce(ASSIGNED_POD_DELETE, old, None, but=new.uid)
+
+
 def _placed(core: Core, old: PodInfo | None, new: PodInfo) -> None:
     """The pod is seen on a node: by our binding, by somebody else's, or after a restart."""
     core.confirmed.discard(new.uid)
+    _waits_no_more(core, new.uid)
     lane = core.lane_of(new)
     if lane is not None and new.uid in lane.queue:
         waiting = core.permits.pop(new.uid)
@@ -136,6 +155,7 @@ def _placed(core: Core, old: PodInfo | None, new: PodInfo) -> None:
 
 def _leaving(core: Core, pod: PodInfo) -> None:
     """The pod is being deleted before it was bound: no binding can succeed any more, so its room is free."""
+    _waits_no_more(core, pod.uid)
     lane = core.lane_of(pod)
     waiting = core.permits.pop(pod.uid)
     decision = core.bindings.pop(pod.uid)
@@ -150,6 +170,7 @@ def _leaving(core: Core, pod: PodInfo) -> None:
 def _gone(core: Core, pod: PodInfo) -> None:
     """The pod was deleted or has finished; the view has freed its room already."""
     core.confirmed.discard(pod.uid)
+    _waits_no_more(core, pod.uid)
     waiting = core.permits.pop(pod.uid)
     decision = core.bindings.pop(pod.uid)
     if waiting is not None:
@@ -161,6 +182,11 @@ def _gone(core: Core, pod: PodInfo) -> None:
         lane.queue.remove(pod.uid)
         lane.queue.forget_member(pod.uid, core.now)
         core.story.tell(pod.uid, core.now, "gone", "finished" if pod.finished else "deleted")
+
+
+def _waits_no_more(core: Core, uid: str) -> None:
+    core.nominations.forget(uid)
+    core.evictions.forget(uid)
 
 
 def _node(core: Core, name: str) -> object | None:

@@ -108,6 +108,11 @@ def settle(core: Core, decision: Decision, pod: PodInfo | None) -> None:
         elif decision.phase is Phase.READING:
             core.bindings.pop(bind.uid)
             _bound(core, decision)
+        elif decision.phase is Phase.PREPARING:
+            # Somebody else bound it, to the same node.
+            core.bindings.pop(bind.uid)
+            core.unreserve(decision.held)
+            core.story.tell(bind.uid, core.now, "observed", pod.node_name)
     elif decision.phase is Phase.READING and decision.read_at is None:
         if not decision.withdrawn:
             core.bindings.post_again(decision)
@@ -145,13 +150,19 @@ def _give_back(core: Core, decision: Decision, message: BindFailed) -> None:
         text = f'running Bind plugin "DefaultBinder": {message.message}'
         core.fail(lane, queued, notices.SCHEDULER_ERROR, text)
     else:
-        not_before = 0.0
-        if message.retry_after > 0:
-            not_before = core.now + message.retry_after * (1 + RETRY_AFTER_SPREAD * _fraction(bind.uid))
-        core.story.tell(bind.uid, core.now, "failed", bind.policy_hash, message.message)
-        lane.queue.failed(queued, core.now, not_before=not_before)
+        fail_quietly(core, decision, message.message, message.retry_after)
         if message.failure is BindFailure.CONFLICT:
             core.actions.append(ReadPod(bind.uid, bind.namespace, bind.name))
+
+
+def fail_quietly(core: Core, decision: Decision, message: str, retry_after: float) -> None:
+    """The pod takes another turn after its backoff, and nobody is told. `retry_after`: seconds the server asks for."""
+    held, uid = decision.held, decision.bind.uid
+    not_before = 0.0
+    if retry_after > 0:
+        not_before = core.now + retry_after * (1 + RETRY_AFTER_SPREAD * _fraction(uid))
+    core.story.tell(uid, core.now, "failed", decision.bind.policy_hash, message)
+    held.lane.queue.failed(held.queued, core.now, not_before=not_before)
 
 
 def _drop(core: Core, decision: Decision) -> None:

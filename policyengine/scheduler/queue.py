@@ -214,6 +214,13 @@ class SchedulingQueue:
             else:
                 self._wake(queued, Strategy.IMMEDIATELY, FORCE_ACTIVATE.label, "", now)
 
+    def try_again(self, uid: str, now: float, event: str, not_before: float = 0.0) -> None:
+        """What a refused pod waits for will not come: let it be tried after its backoff, not before `not_before`."""
+        queued = self._places.pods.get(uid)
+        if queued is not None and queued.place is Place.UNSCHEDULABLE:
+            queued.not_before, queued.expiry = not_before, None
+            self._wake(queued, Strategy.AFTER_BACKOFF, event, "", now)
+
     def asks_for(self, event: ClusterEvent) -> bool:
         """Whether a pod here was refused by a plugin that registered for the event."""
         return self._places.wake_ups.is_of_interest(event)

@@ -3,6 +3,8 @@
 A node that was cordoned, tainted, shrunk or deleted, or on which somebody else placed a pod, is asked again about
 the pods on their way to it, newest first, each without itself and without those already withdrawn.
 - At Permit nothing was sent: the reservation is given up and the pod takes its old turn again.
+- At PreBind volumes may have been written to, which stays; no binding was. The same. What a PreBind plugin has
+  prepared, or is preparing, is not for its filter to judge any more: the plugin is asked again.
 - A binding may be on the wire: it is withdrawn, which a runner that asks `may_bind` respects. If the server binds
   the pod all the same, it stands there as it would with kube-scheduler, and is accounted.
 """
@@ -10,6 +12,7 @@ the pods on their way to it, newest first, each without itself and without those
 from __future__ import annotations
 
 from policyengine.framework.status import Status
+from policyengine.scheduler.bindings import Decision, Phase
 from policyengine.scheduler.core import Core
 from policyengine.scheduler.reservation import Reservation
 
@@ -22,7 +25,9 @@ def recheck(core: Core, node: str) -> None:
     if decisions:
         withdrawn = [one.bind.uid for one in decisions if one.withdrawn]
         for decision in reversed(decisions):
-            if not decision.withdrawn:
+            if decision.phase is Phase.PREPARING:
+                _recheck_preparing(core, decision, withdrawn)
+            elif not decision.withdrawn:
                 decision.withdrawn = refusal_now(core, decision.held, withdrawn)
                 if decision.withdrawn:
                     withdrawn.append(decision.bind.uid)
@@ -30,6 +35,17 @@ def recheck(core: Core, node: str) -> None:
         if waiting.held.node == node and (reason := refusal_now(core, waiting.held, [])):
             core.permits.pop(waiting.held.queued.uid)
             give_up(core, waiting.held, reason)
+
+
+def _recheck_preparing(core: Core, decision: Decision, withdrawn: list[str]) -> None:
+    preparation = decision.preparation
+    assert preparation is not None
+    preparation.ask_again = True
+    asked_anyway = frozenset(step.plugin.name for step in preparation.steps)
+    reason = refusal_now(core, decision.held, withdrawn, asked_anyway)
+    if reason:
+        core.bindings.pop(decision.bind.uid)
+        give_up(core, decision.held, reason)
 
 
 def give_up(core: Core, held: Reservation, reason: str) -> None:
@@ -40,9 +56,9 @@ def give_up(core: Core, held: Reservation, reason: str) -> None:
     lane.queue.restore(queued, core.now, "DecisionWithdrawn")
 
 
-def refusal_now(core: Core, held: Reservation, without: list[str]) -> str:
+def refusal_now(core: Core, held: Reservation, without: list[str], but: frozenset[str] = frozenset()) -> str:
     """Why the pod would be refused on its node if it were judged now; empty when it would not be, or when that
-    cannot be told. `without`: pods to leave out besides itself.
+    cannot be told. `without`: pods to leave out besides itself. `but`: plugins whose refusal does not count.
     """
     row = core.view.nodes.row_of.get(held.node)
     if row is None:
@@ -54,7 +70,7 @@ def refusal_now(core: Core, held: Reservation, without: list[str]) -> str:
             status = judgement.refusal(row)
     except Exception:
         return ""  # a filter that fails says nothing against the decision it has let pass
-    return "" if status.is_success else _worded(status)
+    return "" if status.is_success or status.plugin in but else _worded(status)
 
 
 def _worded(status: Status) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from policyengine.framework.reservation import Plan, PreBindPlugin
 from policyengine.scheduler.lanes import Lane, Serving
 from policyengine.scheduler.queued_pod import QueuedPod
 
@@ -21,3 +22,5 @@ class Reservation:
     serving: Serving
     since: float
     """When the decision was made, in seconds."""
+    plans: list[tuple[PreBindPlugin, Plan]] = field(default_factory=list)
+    """What the PreBind plugins have to do first; what they assume is assumed in the view."""

@@ -19,7 +19,7 @@ from typing import Any
 from policyengine.cluster.pod_info import PodState
 from policyengine.cluster.view import ClusterView
 from policyengine.framework.profile import Profile
-from policyengine.scheduler import messages, observation, outcome, policies
+from policyengine.scheduler import messages, observation, outcome, policies, prebind, preemption
 from policyengine.scheduler.bindings import Phase
 from policyengine.scheduler.core import Core
 from policyengine.scheduler.cycle import ask_permit, run_cycle, time_out
@@ -87,11 +87,15 @@ class SchedulerState:
         return len(self._core.bindings)
 
     def place(self, uid: str) -> str:
-        """Where the pod is: a place of its queue, `waiting at permit`, `binding`, `bound`, `unserved`, or `unknown`."""
+        """Where the pod is: a place of its queue, `waiting at permit`, `waiting at prebind`, `binding`, `bound`,
+        `unserved`, or `unknown`."""
         core = self._core
         if uid in core.permits:
             return "waiting at permit"
-        if uid in core.bindings or uid in core.confirmed:
+        decision = core.bindings.get(uid)
+        if decision is not None and decision.phase is Phase.PREPARING:
+            return "waiting at prebind"
+        if decision is not None or uid in core.confirmed:
             return "binding"
         pod = core.view.pods.get(uid)
         if pod is None:
@@ -132,6 +136,9 @@ class SchedulerState:
             else:
                 assert not here, f"{pod!r} is not ours to place and {here}"
         self._validate_reservations()
+        for uid in core.nominations:
+            nominee = core.view.pods.get(uid)
+            assert nominee is not None and nominee.state is PodState.PENDING, f"`{uid}` is nominated and does not wait"
 
     def _whereabouts(self, uid: str) -> list[tuple[str, bool]]:
         core = self._core
@@ -151,6 +158,10 @@ class SchedulerState:
             pod = core.view.pods.get(decision.bind.uid)
             assert pod is not None, f"a binding of `{decision.bind.name}` is under way and the pod is gone"
             assert pod.node_name == decision.bind.node, f"{pod!r} is being bound to {decision.bind.node}"
+            waits = decision.preparation is not None and not decision.preparation.is_done
+            assert waits == (decision.phase is Phase.PREPARING), f"{pod!r} is prepared or is it not"
+        for uid in core.view.assumption_owners:
+            assert uid in core.bindings or uid in core.permits, f"objects are assumed for {uid}, which has no room"
 
 
 def _cache_synced(core: Core, message: messages.CacheSynced) -> None:
@@ -171,6 +182,7 @@ def _tick(core: Core, message: messages.Tick) -> None:
                 ask_permit(core, waiting.held)
     if len(core.bindings):
         outcome.read_due(core)
+        prebind.ask_due(core)
 
 
 def _cycles_requested(core: Core, message: messages.CyclesRequested) -> None:
@@ -199,6 +211,10 @@ _HANDLERS: dict[type, Callable[[Core, Any], None]] = {
     messages.BindSucceeded: outcome.bind_succeeded,
     messages.BindFailed: outcome.bind_failed,
     messages.BindUnknown: outcome.bind_unknown,
+    messages.ObjectPatched: prebind.object_patched,
+    messages.ObjectPatchFailed: prebind.object_patch_failed,
+    messages.VictimDeleted: preemption.victim_deleted,
+    messages.VictimNotDeleted: preemption.victim_not_deleted,
     messages.ReadPodFailed: outcome.read_pod_failed,
     messages.Tick: _tick,
     messages.CyclesRequested: _cycles_requested,

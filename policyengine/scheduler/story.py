@@ -42,11 +42,17 @@ _DETAILS: dict[str, tuple[str, ...]] = {
     "held": ("message",),
     "reserved": ("node", "policy hash"),
     "waiting": ("by", "seconds"),
+    "preparing": ("by", "seconds"),
+    "written": ("kind", "name"),
+    "prepared": ("by",),
     "bound": ("node", "policy hash"),
     "released": ("node", "reason"),
     "unknown": ("node", "message"),
     "observed": ("node",),
     "gone": ("reason",),
+    "preempting": ("node", "victims"),
+    "preempted": ("by", "node"),
+    "not preempted": ("victim", "message"),
     "unserved": ("scheduler name",),
 }
 """What the values of a line mean, for each kind of line."""

@@ -1,2 +1,1 @@
-"""What others call over HTTP: extender, webhook, metrics, web page.
-"""
+"""What others call over HTTP: extender, webhook, metrics, web page."""

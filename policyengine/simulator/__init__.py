@@ -1,2 +1,1 @@
-"""Stand-ins for a cluster: the embedded API server, the kubelet, virtual time, scenarios.
-"""
+"""Stand-ins for a cluster: the embedded API server, the kubelet, virtual time, scenarios."""

@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 
 from policyengine.commands.explain import explain
 from tests.builders import make_node, make_pod
+from tests.commands.process import ROOT
 
 POLICY = """
 policy "roomy" {
@@ -88,6 +89,24 @@ def test_the_table_shows_choice_shares_and_reasons_without_colour(tmp_path: Path
     assert 'refused as a whole by VolumeRestrictions: persistentvolumeclaim "absent" not found' in result.output
 
 
+def test_what_would_help_is_shown_and_fits_80_columns(tmp_path: Path) -> None:
+    result = run(tmp_path, "--pod", "default/huge")
+    assert "it would fit, if you" in result.output
+    assert "request 3 cpu instead of 64  big" in result.output
+    assert max(map(len, result.output.splitlines())) <= 80
+    (huge,) = entries(run(tmp_path, "-o", "json", "--pod", "default/huge"))
+    assert huge["suggestions"][0]["changes"] == [{"kind": "request", "resource": "cpu", "from": "64", "to": "3"}]
+
+
+def test_the_example_that_the_readme_shows_works() -> None:
+    arguments = ["--cluster", "examples/first-steps/cluster.json", "--policy", "policies/riya.policy"]
+    result = CliRunner().invoke(explain, [str(ROOT / one) if "/" in one else one for one in arguments])
+    assert result.exit_code == 0
+    shown = (ROOT / "docs" / "explain.md").read_text(encoding="utf-8")
+    for line in result.output.splitlines():
+        assert line.rstrip() in shown
+
+
 def test_a_policy_judges_in_place_of_the_defaults(tmp_path: Path) -> None:
     policy = tmp_path / "roomy.policy"
     policy.write_text(POLICY, encoding="utf-8")
@@ -103,7 +122,15 @@ def test_a_cluster_in_which_nothing_waits_says_so(tmp_path: Path) -> None:
 
 def test_a_cluster_without_nodes_has_no_choice(tmp_path: Path) -> None:
     (only,) = entries(run(tmp_path, "-o", "json", dump={"pending": [make_pod("p").json()]}))
-    assert only == {"pod": "default/p", "rejected": {}, "scores": {}, "total": {}, "chosen": None}
+    preemption = {"eligible": True, "candidates": {}, "chosen": None}
+    assert only == {
+        "pod": "default/p",
+        "rejected": {},
+        "scores": {},
+        "total": {},
+        "chosen": None,
+        "preemption": preemption,
+    }
 
 
 def test_a_malformed_quantity_refuses_its_pod_alone(tmp_path: Path) -> None:

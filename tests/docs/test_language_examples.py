@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from policyengine.language.diagnostics import Source, render
-from policyengine.language.grammar import STARTS, table
 from policyengine.language.parse import parse_expression, parse_file
+from policyengine.language.parsing.grammar import STARTS, table
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "language.md").read_text()
 

@@ -16,6 +16,14 @@ from policyengine.scheduler.messages import (
 from tests.scheduler.driver import NAME, Driver, Label, Rule, binds, conditions, node, notes, pod, profile
 
 
+def unhelpful(nodes):
+    return f" preemption: 0/{nodes} nodes are available: {nodes} Preemption is not helpful for scheduling."
+
+
+def no_victims(nodes):
+    return f" preemption: 0/{nodes} nodes are available: {nodes} No preemption victims found for incoming pod."
+
+
 def test_a_pod_is_bound_to_the_node_that_fits():
     driver = Driver()
     driver.see(node("small", cpu="1"), node("large", cpu="8"), pod("p", cpu="2"))
@@ -50,7 +58,7 @@ def test_a_bound_pod_is_told_so_once_the_server_agrees():
 def test_a_pod_that_fits_nowhere_gets_an_event_and_then_its_condition():
     driver = Driver()
     driver.see(node("n1"), node("n2"), pod("big", cpu="100").set("metadata.generation", 3))
-    note = "0/2 nodes are available: 2 Insufficient cpu."
+    note = "0/2 nodes are available: 2 Insufficient cpu." + unhelpful(2)
     event, condition = driver.cycle()
     assert (event.type, event.reason, event.action, event.note) == ("Warning", "FailedScheduling", "Scheduling", note)
     assert condition == PatchPodCondition("big", "default", "big", "Unschedulable", note, 3, None)
@@ -66,12 +74,14 @@ def test_a_condition_is_written_only_when_it_changes_an_event_each_time():
     assert (len(notes(again)), conditions(again)) == (1, [])
     driver.see(node("n2"))
     driver.wait(360.0)
-    assert conditions(driver.cycle()) == [("Unschedulable", "0/2 nodes are available: 2 Insufficient cpu.")]
+    assert conditions(driver.cycle()) == [
+        ("Unschedulable", "0/2 nodes are available: 2 Insufficient cpu." + unhelpful(2))
+    ]
 
 
 def test_a_condition_the_server_shows_already_is_not_written_again():
     driver = Driver()
-    note = "0/1 nodes are available: 1 Insufficient cpu."
+    note = "0/1 nodes are available: 1 Insufficient cpu." + unhelpful(1)
     driver.see(node("n1"), pod("big", cpu="100").condition("PodScheduled", "False", "Unschedulable", note))
     actions = driver.cycle()
     assert (notes(actions), conditions(actions)) == ([("FailedScheduling", note)], [])
@@ -119,7 +129,7 @@ def test_an_assumed_pod_takes_its_room_at_once():
     driver.see(node("n1", cpu="2"), pod("a", cpu="2"), pod("b", cpu="2"))
     actions = driver.cycle()
     assert binds(actions) == {"a": "n1"}
-    assert notes(actions) == [("FailedScheduling", "0/1 nodes are available: 1 Insufficient cpu.")]
+    assert notes(actions) == [("FailedScheduling", "0/1 nodes are available: 1 Insufficient cpu." + no_victims(1))]
 
 
 def test_room_that_is_freed_wakes_the_pod_that_waited_for_it():
@@ -166,7 +176,7 @@ def test_a_refusal_names_the_rule_whose_events_cure_it():
     )
     driver = Driver(profile(filters=(rule,)))
     driver.see(node("bad"), pod("p"))
-    assert notes(driver.cycle()) == [("FailedScheduling", "0/1 nodes are available: 1 Rule says no.")]
+    assert notes(driver.cycle()) == [("FailedScheduling", "0/1 nodes are available: 1 Rule says no." + no_victims(1))]
     driver.now += 10
     driver.see(node("good"))
     assert binds(driver.cycle()) == {"p": "good"}

@@ -30,6 +30,8 @@ def json_kind(value: object) -> str:
         return "number"
     if isinstance(value, str):
         return "string"
+    if value is None:
+        return "null"
     return "array" if isinstance(value, list) else "object"
 
 
@@ -94,7 +96,11 @@ class Decoder:
             return [self._element(item, elem, f"{path}[{i}]", owner) for i, item in enumerate(given)]
         if kind == "map" and isinstance(given, dict) and type_.elem:
             elem = type_.elem
-            return {key: self._element(item, elem, f"{path}.{key}", owner) for key, item in given.items()}
+            # A map's values are told by the map's own path, a struct's fields in them by key.
+            below = f"{path}." if elem.kind == "struct" else ""
+            return {
+                key: self._element(item, elem, f"{below}{key}" if below else path, owner) for key, item in given.items()
+            }
         if kind == "bool" and isinstance(given, bool):
             return given
         if kind in INT_BOUNDS and not isinstance(given, bool) and isinstance(given, int | float):

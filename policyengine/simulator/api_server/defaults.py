@@ -94,6 +94,9 @@ def pod_spec(spec: Object) -> None:
         terminationGracePeriodSeconds=30,
         schedulerName="default-scheduler",
     )
+    grace = spec.get("terminationGracePeriodSeconds")
+    if isinstance(grace, int) and grace < 0:
+        spec["terminationGracePeriodSeconds"] = 1
     if spec.get("securityContext") is None:
         spec["securityContext"] = {}
     account = spec.get("serviceAccountName") or spec.get("serviceAccount")

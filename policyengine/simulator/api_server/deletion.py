@@ -5,17 +5,22 @@ not bound yet, finished, or asked for. Any other object goes at once unless a fi
 (k8s.io/apiserver registry/rest BeforeDelete, pkg/registry/core/pod CheckGracefulDelete).
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from policyengine.simulator.api_server.bodies import read_body
 from policyengine.simulator.api_server.codec import json_kind
 from policyengine.simulator.api_server.defaults import child
 from policyengine.simulator.api_server.kinds import Kind
 from policyengine.simulator.api_server.registry import Caller, Registry
+from policyengine.simulator.api_server.requests import Request
 from policyengine.simulator.api_server.scalars import format_time, parse_seconds
-from policyengine.simulator.api_server.statuses import Cause, Json, bad_request, conflict, invalid
+from policyengine.simulator.api_server.statuses import ApiError, Cause, Json, bad_request, conflict, invalid
 from policyengine.simulator.api_server.storage import Entry, Object, metadata
 from policyengine.simulator.api_server.strategies import RETURNS_DELETED
+from policyengine.simulator.api_server.validation import invalid as invalid_value
+from policyengine.simulator.api_server.validation import unsupported
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +48,47 @@ def parse_delete_options(query: Mapping[str, str], body: Json) -> DeleteOptions:
         found = f"json: cannot unmarshal {json_kind(grace)} into Go struct field "
         raise bad_request(f"{found}DeleteOptions.gracePeriodSeconds of type int64")
     propagation = str(given.get("propagationPolicy") or query.get("propagationPolicy") or "")
-    if propagation not in ("", "Orphan", "Background", "Foreground"):
-        text = f'Unsupported value: "{propagation}": supported values: "Foreground", "Background", "Orphan", "nil"'
-        cause = Cause("FieldValueNotSupported", "propagationPolicy", text)
-        raise invalid("DeleteOptions", "meta.k8s.io", "", [cause])
-    dry_run = given.get("dryRun") == ["All"] or query.get("dryRun") == "All"
+    asked: list[Json] = [query["dryRun"]] if query.get("dryRun") else []
+    wished: Json = given.get("dryRun") or asked
+    dry_run: list[Json] = wished if isinstance(wished, list) else [wished]
+    causes = _propagation_faults(propagation, given.get("orphanDependents"))
+    if any(word != "All" for word in dry_run):
+        causes.append(unsupported("dryRun", dry_run, ("All",)))
+    if causes:
+        raise invalid("DeleteOptions", "meta.k8s.io", "", causes)
     uid, version = str(preconditions.get("uid") or ""), str(preconditions.get("resourceVersion") or "")
-    return DeleteOptions(grace, uid, version, propagation, dry_run)
+    return DeleteOptions(grace, uid, version, propagation, bool(dry_run))
+
+
+def _propagation_faults(propagation: str, orphans: Json) -> list[Cause]:
+    if propagation and orphans is not None:
+        why = "orphanDependents and deletionPropagation cannot be both set"
+        return [invalid_value("propagationPolicy", propagation, why)]
+    if propagation in ("", "Orphan", "Background", "Foreground"):
+        return []
+    text = f'Unsupported value: "{propagation}": supported values: "Foreground", "Background", "Orphan", "nil"'
+    return [Cause("FieldValueNotSupported", "propagationPolicy", text)]
+
+
+def read_delete_options(request: Request) -> DeleteOptions:
+    """The options of a DELETE, from its body and query; raises 400, 413, 415 and 422."""
+    if not request.body:
+        return parse_delete_options(request.query, {})
+    try:
+        body = read_body(request, "DeleteOptions")
+    except ApiError as error:
+        # Options are decoded by themselves, and nobody wraps what is said of them.
+        found = _WRAPPED.fullmatch(error.message)
+        raise bad_request(found.group(1)) if found else error from error
+    kind = body.get("kind") if isinstance(body, dict) else None
+    if kind not in (None, "DeleteOptions") and isinstance(body, dict):
+        version = body.get("apiVersion") or "v1"
+        scheme = "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27"
+        raise bad_request(f'no kind "{kind}" is registered for version "{version}" in scheme "{scheme}"')
+    return parse_delete_options(request.query, body)
+
+
+_WRAPPED = re.compile(r"the object provided is unrecognized \(must be of type DeleteOptions\): (.*) \(.*\)", re.DOTALL)
 
 
 class Deleter:

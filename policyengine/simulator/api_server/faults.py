@@ -1,8 +1,7 @@
 """Fault injection, said through an API of its own and never through the Kubernetes paths.
 
-A `Rule` says which requests it means (verb, resource, client, a count) and what befalls them; all of faults.md can be
-said with these: `Delay`, `Fail`, `Drop` (the connection, before or after the effect), and for watches `Garble`,
-`Duplicate`, `Reorder`, `Withhold`, `Expire` (410 in the stream), `NoBookmarks`, `Cut`, `Stall`. Chance is seeded.
+A `Rule` says which requests it means (verb, resource, client, user, a count, a span of time) and what befalls them;
+`fault_effects` lists the effects. All of faults.md can be said with these. Chance is seeded.
 """
 
 import random
@@ -10,95 +9,65 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 
 from policyengine.clock import Clock
-from policyengine.simulator.api_server.requests import RequestInfo, Response
-from policyengine.simulator.api_server.statuses import ApiError, expired
-from policyengine.simulator.api_server.storage import encode
+from policyengine.simulator.api_server.fault_effects import (
+    REQUEST_EFFECTS,
+    Coalesce,
+    ConnectionDropped,
+    Cut,
+    Delay,
+    Drop,
+    Duplicate,
+    Effect,
+    Expire,
+    Fail,
+    Garble,
+    LineEffect,
+    Lines,
+    Meanwhile,
+    NoBookmarks,
+    Overload,
+    Reorder,
+    Stale,
+    Stall,
+    Truncate,
+    Withhold,
+    overloaded,
+)
+from policyengine.simulator.api_server.requests import Request, RequestInfo, Response
 
-
-class ConnectionDropped(Exception):
-    """The connection breaks without an answer; `applied` says whether the request took effect."""
-
-    def __init__(self, applied: bool) -> None:
-        super().__init__("the connection was dropped")
-        self.applied = applied
-
-
-@dataclass(frozen=True, slots=True)
-class Delay:
-    """Wait before (or, `after`, once the effect is there but before the answer)."""
-
-    seconds: float
-    after: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Fail:
-    """Answer with an error and do nothing."""
-
-    error: ApiError
-
-
-@dataclass(frozen=True, slots=True)
-class Drop:
-    """Break the connection, before or after the effect."""
-
-    after: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Garble:
-    """Replace a watch line by a truncated one, or by `text`, and cut the stream."""
-
-    text: bytes | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Duplicate:
-    """Send a watch line twice."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reorder:
-    """Send the next line first, then this one: an older resourceVersion after a newer."""
-
-
-@dataclass(frozen=True, slots=True)
-class Withhold:
-    """Never send a watch line."""
-
-
-@dataclass(frozen=True, slots=True)
-class Expire:
-    """Send an ERROR event with 410 in place of a line, and end the stream."""
-
-
-@dataclass(frozen=True, slots=True)
-class NoBookmarks:
-    """Send no bookmark."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cut:
-    """End the stream without a word before this line."""
-
-
-@dataclass(frozen=True, slots=True)
-class Stall:
-    """Send nothing for a time, the connection staying open."""
-
-    seconds: float
-
-
-Effect = Delay | Fail | Drop
-LineEffect = Garble | Duplicate | Reorder | Withhold | Expire | NoBookmarks | Cut | Stall
+__all__ = [
+    "Coalesce",
+    "ConnectionDropped",
+    "Cut",
+    "Delay",
+    "Drop",
+    "Duplicate",
+    "Effect",
+    "Expire",
+    "Fail",
+    "Faults",
+    "Garble",
+    "LineEffect",
+    "Meanwhile",
+    "NoBookmarks",
+    "Overload",
+    "Reorder",
+    "Rule",
+    "Stale",
+    "Stall",
+    "Truncate",
+    "Withhold",
+]
+Act = Callable[[], Awaitable[Response]]
 
 
 @dataclass(slots=True)
 class Rule:
     """Which requests (or watch lines) are meant, and what befalls them.
 
-    Empty `verb`, `resource`, `client` (a part of the user agent), `name` or `event` mean any. The rule passes over
-    the first `skip` that match, then acts on `times` of them (None: always), each with `probability`.
+    Empty `verb`, `resource`, `client` (a part of the user agent), `user`, `namespace`, `name` or `event` mean any.
+    The rule passes over the first `skip` that match, then acts on `times` of them (None: always), each with
+    `probability`, for `seconds` from when it was added (None: until it is lifted).
     """
 
     effect: Effect | LineEffect
@@ -106,20 +75,27 @@ class Rule:
     resource: str = ""
     subresource: str | None = None
     client: str = ""
+    user: str = ""
+    namespace: str = ""
     name: str = ""
     event: str = ""
     skip: int = 0
     times: int | None = 1
     probability: float = 1.0
+    seconds: float | None = None
     acted: int = field(default=0, init=False)
+    ends: float | None = field(default=None, init=False)
+    number: int = field(default=0, init=False)
 
-    def means(self, info: RequestInfo, user_agent: str) -> bool:
+    def means(self, info: RequestInfo, user_agent: str, user: str = "") -> bool:
         """Whether a request is meant, the counts aside."""
         return (
             self.verb in ("", info.verb)
             and self.resource in ("", info.resource)
             and self.subresource in (None, info.subresource)
             and self.client in user_agent
+            and self.user in ("", user)
+            and self.namespace in ("", info.namespace)
             and self.name in ("", info.name)
         )
 
@@ -128,34 +104,66 @@ class Rule:
 class Fault:
     """The effects that befall one request."""
 
-    clock: Clock
+    owner: "Faults"
     effects: list[Effect]
 
-    async def around(self, act: Callable[[], Awaitable[Response]]) -> Response:
+    async def around(self, request: Request, act: Act) -> Response:
         """Carry out the request under the faults; raises ApiError and ConnectionDropped."""
         for effect in self.effects:
-            if isinstance(effect, Delay) and not effect.after:
-                await self.clock.sleep(effect.seconds)
-            elif isinstance(effect, Fail):
-                raise effect.error
-            elif isinstance(effect, Drop) and not effect.after:
-                raise ConnectionDropped(applied=False)
+            answer = await self._before(effect, request)
+            if answer is not None:
+                return answer
         response = await act()
         for effect in self.effects:
-            if isinstance(effect, Delay) and effect.after:
-                await self.clock.sleep(effect.seconds)
-            elif isinstance(effect, Drop):
+            response = await self._after(effect, response)
+        return response
+
+    async def _before(self, effect: Effect, request: Request) -> Response | None:
+        match effect:
+            case Delay(seconds, after=False):
+                await self.owner.clock.sleep(seconds)
+            case Fail(error):
+                raise error
+            case Overload(retry_after):
+                return overloaded(retry_after)
+            case Drop(after=False):
+                raise ConnectionDropped(applied=False, reached=effect.reached)
+            case Stale(revisions):
+                request.as_of = max(0, self.owner.revision() - revisions)
+            case Meanwhile(after=False):
+                await self.owner.happen(effect)
+        return None
+
+    async def _after(self, effect: Effect, response: Response) -> Response:
+        match effect:
+            case Delay(seconds, after=True):
+                await self.owner.clock.sleep(seconds)
+            case Drop(after=True):
                 raise ConnectionDropped(applied=True)
+            case Truncate() if isinstance(response.body, bytes):
+                return Response(response.status, response.headers, _half(response.body))
+            case Meanwhile(after=True):
+                await self.owner.happen(effect)
         return response
 
 
-class Faults:
-    """The rules in force."""
+async def _half(body: bytes) -> AsyncIterator[bytes]:
+    yield body[: len(body) // 2]
+    raise ConnectionDropped(applied=True)
 
-    def __init__(self, clock: Clock, seed: int) -> None:
-        self._clock = clock
-        self._random = random.Random(seed ^ 0x5EED)
+
+class Faults:
+    """The rules in force. `perform` carries out a request as administrator; `revision` is the store's newest."""
+
+    def __init__(
+        self, clock: Clock, seed: int, perform: Callable[[Request], Awaitable[Response]], revision: Callable[[], int]
+    ) -> None:
+        self.clock = clock
+        self.revision = revision
         self.rules: list[Rule] = []
+        self._perform = perform
+        self._random = random.Random(seed ^ 0x5EED)
+        self._added = 0
 
     @property
     def active(self) -> bool:
@@ -164,7 +172,14 @@ class Faults:
 
     def add(self, effect: Effect | LineEffect, **which: object) -> Rule:
         """Put a rule in force; `which` are Rule's fields."""
-        rule = Rule(effect, **which)  # type: ignore[arg-type]
+        return self.put(Rule(effect, **which))  # type: ignore[arg-type]
+
+    def put(self, rule: Rule) -> Rule:
+        """Put a rule in force and number it."""
+        self._added += 1
+        rule.number = self._added
+        if rule.seconds is not None:
+            rule.ends = self.clock.monotonic() + rule.seconds
         self.rules.append(rule)
         return rule
 
@@ -172,16 +187,24 @@ class Faults:
         """Lift every rule."""
         self.rules.clear()
 
-    def find(self, info: RequestInfo, user_agent: str) -> Fault | None:
+    async def happen(self, effect: Meanwhile) -> None:
+        """Let the requests of a `Meanwhile` happen, untouched by faults themselves."""
+        for request in effect.requests:
+            await self._perform(request)
+
+    def find(self, info: RequestInfo, user_agent: str, user: str = "") -> Fault | None:
         """What befalls a request, None for nothing."""
         effects: list[Effect] = []
-        for rule in self.rules:
+        for rule in tuple(self.rules):
             effect = rule.effect
-            if isinstance(effect, Delay | Fail | Drop) and rule.means(info, user_agent) and self._acts(rule):
+            if isinstance(effect, REQUEST_EFFECTS) and rule.means(info, user_agent, user) and self._acts(rule):
                 effects.append(effect)
-        return Fault(self._clock, effects) if effects else None
+        return Fault(self, effects) if effects else None
 
     def _acts(self, rule: Rule) -> bool:
+        if rule.ends is not None and self.clock.monotonic() >= rule.ends:
+            self.rules.remove(rule)
+            return False
         if rule.skip > 0:
             rule.skip -= 1
             return False
@@ -192,14 +215,14 @@ class Faults:
         rule.acted += 1
         return True
 
-    def line_effect(self, info: RequestInfo, user_agent: str, line: bytes) -> LineEffect | None:
+    def line_effect(self, info: RequestInfo, user_agent: str, line: bytes, user: str = "") -> LineEffect | None:
         """What befalls one watch line."""
-        for rule in self.rules:
+        bookmark = line.startswith(b'{"type":"BOOKMARK"')
+        for rule in tuple(self.rules):
             effect = rule.effect
-            if isinstance(effect, Delay | Fail | Drop) or not rule.means(info, user_agent):
+            if isinstance(effect, REQUEST_EFFECTS) or not rule.means(info, user_agent, user):
                 continue
-            bookmark = line.startswith(b'{"type":"BOOKMARK"')
-            if isinstance(effect, NoBookmarks) is not bookmark and (bookmark or isinstance(effect, NoBookmarks)):
+            if isinstance(effect, NoBookmarks) is not bookmark and rule.event != "BOOKMARK":
                 continue
             if rule.event and not line.startswith(b'{"type":"' + rule.event.encode() + b'"'):
                 continue
@@ -207,43 +230,25 @@ class Faults:
                 return effect
         return None
 
-    async def stream(self, info: RequestInfo, user_agent: str, lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    async def stream(
+        self, info: RequestInfo, user_agent: str, lines: AsyncIterator[bytes], user: str = ""
+    ) -> AsyncIterator[bytes]:
         """A watch's lines under the faults."""
-        held: bytes | None = None
+        state = Lines()
         try:
             async for chunk in lines:
                 for line in chunk.splitlines(keepends=True):
-                    effect = self.line_effect(info, user_agent, line)
-                    out, held, ends = apply_line(effect, line, held)
+                    effect = self.line_effect(info, user_agent, line, user)
+                    out, ends = state.apply(effect, line)
                     if isinstance(effect, Stall):
-                        await self._clock.sleep(effect.seconds)
+                        await self.clock.sleep(effect.seconds)
                     for each in out:
                         yield each
                     if ends:
                         return
-            if held is not None:
-                yield held
+            if state.held is not None:
+                yield state.held
         finally:
             closer = getattr(lines, "aclose", None)
             if closer is not None:
                 await closer()
-
-
-def apply_line(effect: LineEffect | None, line: bytes, held: bytes | None) -> tuple[list[bytes], bytes | None, bool]:
-    """`(lines to send, line held back, whether the stream ends)`."""
-    match effect:
-        case Withhold() | NoBookmarks():
-            return [], held, False
-        case Duplicate():
-            return [line, line, *([held] if held else [])], None, False
-        case Reorder() if held is None:
-            return [], line, False
-        case Garble():
-            return [effect.text if effect.text is not None else line[: len(line) // 2]], None, True
-        case Expire():
-            status = expired("too old resource version: forced by a fault").status()
-            return [b'{"type":"ERROR","object":' + encode(status) + b"}\n"], None, True
-        case Cut():
-            return [], None, True
-        case _:
-            return [line, *([held] if held else [])], None, False

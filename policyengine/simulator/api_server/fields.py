@@ -6,8 +6,8 @@ The lists are those of the kinds' field label conversions; every kind has metada
 from typing import cast
 
 from policyengine.simulator.api_server.kinds import Kind
-from policyengine.simulator.api_server.selectors import FieldReader, FieldSelector, unsupported_field
-from policyengine.simulator.api_server.statuses import Json
+from policyengine.simulator.api_server.selectors import FieldReader, FieldSelector
+from policyengine.simulator.api_server.statuses import ApiError, Json, bad_request
 from policyengine.simulator.api_server.storage import Object
 
 ALWAYS = ("metadata.name", "metadata.namespace")
@@ -34,6 +34,8 @@ SELECTABLE: dict[str, tuple[str, ...]] = {
     "CertificateSigningRequest": ("spec.signerName",),
     "ResourceSlice": ("spec.nodeName", "spec.driver"),
 }
+# ReplicaSets have no conversion of their own for field labels, so the shared one answers.
+FIELDS_OF_STRATEGY = frozenset({"ReplicaSet"})
 MOVED = {"reportingComponent": "reportingComponent", "source": "source.component", "name": "metadata.name"}
 EVENTS_V1_NAMES = {"regarding": "involvedObject", "reportingController": "reportingComponent"}
 
@@ -47,7 +49,18 @@ def check(kind: Kind, selector: FieldSelector) -> None:
         allowed = tuple(str(row.get("jsonPath", "")).lstrip(".") for row in rows if isinstance(row, dict))
     for term in selector:
         if term.path not in ALWAYS and term.path not in allowed:
-            raise unsupported_field(term.path)
+            raise _unsupported(kind, term.path)
+
+
+def _unsupported(kind: Kind, path: str) -> ApiError:
+    """400, in the words of the kind's own conversion, or of the one all others share."""
+    if kind.kind == "Job":
+        return bad_request(f'field label "{path}" not supported for Job')
+    if kind.kind == "ResourceSlice":
+        return bad_request(f"field label not supported for {kind.api_version}, Kind={kind.kind}: {path}")
+    if kind.kind in SELECTABLE and kind.kind not in FIELDS_OF_STRATEGY:
+        return bad_request(f"field label not supported: {path}")
+    return bad_request(f'"{path}" is not a known field selector: only "metadata.name", "metadata.namespace"')
 
 
 def labels_of(obj: Object) -> dict[str, str]:

@@ -3,32 +3,36 @@
 The steps of a request, in the real server's order: who asks, may they, what fault is injected, what is meant, do it.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 from policyengine.clock import Clock
-from policyengine.simulator.api_server import bootstrap, discovery, fields, openapi
+from policyengine.simulator.api_server import bootstrap, deadlines, fields, impersonation
 from policyengine.simulator.api_server.audit import WriteLog
 from policyengine.simulator.api_server.authentication import Authenticator
 from policyengine.simulator.api_server.bodies import (
     WriteOptions,
     check_size,
-    read_body,
     read_object,
     write_options,
 )
 from policyengine.simulator.api_server.conversion import converter_for
 from policyengine.simulator.api_server.custom_kinds import CustomKinds
-from policyengine.simulator.api_server.deletion import DeleteOptions, Deleter, parse_delete_options
-from policyengine.simulator.api_server.faults import Faults
+from policyengine.simulator.api_server.deletion import DeleteOptions, Deleter, read_delete_options
+from policyengine.simulator.api_server.escalation import EscalationGuard
+from policyengine.simulator.api_server.fault_api import PREFIX, FaultApi
+from policyengine.simulator.api_server.faults import Drop, Faults
 from policyengine.simulator.api_server.kinds import Kind, Kinds
-from policyengine.simulator.api_server.lists import Lister, ListOptions, parse_options
+from policyengine.simulator.api_server.list_options import ListOptions, check_version, parse_options
+from policyengine.simulator.api_server.lists import Lister
 from policyengine.simulator.api_server.names import Names
-from policyengine.simulator.api_server.patching import Patcher
+from policyengine.simulator.api_server.offset_clock import OffsetClock
+from policyengine.simulator.api_server.patching import APPLY, Patcher
 from policyengine.simulator.api_server.rbac import GROUP as RBAC_GROUP
 from policyengine.simulator.api_server.rbac import Authorizer
 from policyengine.simulator.api_server.registry import Caller, Registry
-from policyengine.simulator.api_server.representation import PartialView, View, wanted
+from policyengine.simulator.api_server.representation import PartialView, View, YamlView, wanted
 from policyengine.simulator.api_server.requests import (
     ADMIN,
     Request,
@@ -37,19 +41,21 @@ from policyengine.simulator.api_server.requests import (
     User,
     parse_path,
 )
+from policyengine.simulator.api_server.root import Root, not_found_page
 from policyengine.simulator.api_server.statuses import (
     ApiError,
     internal,
     method_not_allowed,
     no_such_resource,
+    not_found,
     success,
 )
-from policyengine.simulator.api_server.storage import Entry, Object, Store, decode, encode, metadata
+from policyengine.simulator.api_server.storage import Entry, Object, Store, decode, encode, key_of, metadata
 from policyengine.simulator.api_server.subresources import Subresources
 from policyengine.simulator.api_server.tables import TableView
 
 JSON_HEADERS = {"Content-Type": "application/json"}
-HEALTH = frozenset({"/healthz", "/livez", "/readyz"})
+NAMED_VERBS = frozenset({"get", "update", "patch", "delete"})
 DEFAULT_WINDOW = 10_000
 DEFAULT_LOG = 200_000
 
@@ -59,6 +65,7 @@ class ApiServer:
 
     `tokens` None lets everyone in as administrator; given, RBAC is enforced. `window` is how many changes each
     resource remembers for watches, `log_limit` how many writes the log keeps. `address` is what discovery says.
+    `fault_api` opens `/policyengine/faults` and its kin.
     """
 
     def __init__(
@@ -70,8 +77,9 @@ class ApiServer:
         window: int = DEFAULT_WINDOW,
         log_limit: int | None = DEFAULT_LOG,
         address: str = "127.0.0.1:6443",
+        fault_api: bool = False,
     ) -> None:
-        self.clock = clock
+        self.clock = clock = OffsetClock(clock)
         self.address = address
         self.store = Store(window)
         self.kinds = Kinds()
@@ -81,7 +89,10 @@ class ApiServer:
         self.deleter = Deleter(self.registry)
         self.authenticator = Authenticator(tokens)
         self.authorizer = Authorizer(self.store)
-        self.faults = Faults(clock, seed)
+        self.registry.guards.append(EscalationGuard(self.authorizer).check)
+        self.faults = Faults(clock, seed, self._perform, lambda: self.store.revision)
+        self._fault_api = FaultApi(self) if fault_api else None
+        self._root = Root(self.kinds, lambda: self.address)
         self._lister = Lister(self.store, clock)
         self._patcher = Patcher(self.registry)
         self._subresources = Subresources(self.registry, self.deleter, self.authorizer, self.authenticator)
@@ -103,6 +114,24 @@ class ApiServer:
             self._custom.follow(before.object() if before else None, obj)
             self._views.clear()
 
+    def restart(self, seconds: float = 0.0, forget: bool = True) -> None:
+        """As if the process ended: watches break off, nothing is answered for `seconds`, caches begin anew."""
+        if seconds > 0:
+            self.faults.add(Drop(reached=False), times=None, seconds=seconds)
+        for collection in self.store.collections():
+            for watcher in tuple(collection.watchers):
+                watcher.close()
+        if forget:
+            self.store.compact()
+
+    async def _perform(self, request: Request) -> Response:
+        """A request as administrator that no fault befalls."""
+        info = parse_path(request.method, request.path, request.query)
+        try:
+            return await self._route(request, info, Caller(ADMIN, request.user_agent))
+        except ApiError as error:
+            return error_response(error)
+
     # One request
 
     async def handle(self, request: Request) -> Response:
@@ -116,31 +145,49 @@ class ApiServer:
 
     async def _handle(self, request: Request) -> Response:
         user = self.authenticator.user(request)
+        if self._fault_api is not None and request.path.startswith(PREFIX):
+            return self._fault_api.answer(request, user)
         info = parse_path(request.method, request.path, request.query)
+        seconds = deadlines.allowed(request, info)
         if not self.authenticator.open:
+            if impersonation.USER in request.headers or impersonation.GROUP in request.headers:
+                user = impersonation.taken_on(request, info, user, self.authorizer)
             self.authorizer.check(user, info)
-        fault = self.faults.find(info, request.user_agent) if self.faults.active else None
-        if fault is None:
-            return await self._route(request, info, Caller(user, request.user_agent))
-        return await fault.around(lambda: self._route(request, info, Caller(user, request.user_agent)))
+        caller = Caller(user, request.user_agent)
+        fault = self.faults.find(info, request.user_agent, user.name) if self.faults.active else None
+        if fault is None and not request.query.get("resourceVersion"):
+            # Nothing here waits, so there is no time to bound.
+            return await self._route(request, info, caller)
+
+        async def act() -> Response:
+            if fault is None:
+                return await self._route(request, info, caller)
+            return await fault.around(request, lambda: self._route(request, info, caller))
+
+        return await (act() if seconds is None else deadlines.within(self.clock, seconds, act))
 
     async def _route(self, request: Request, info: RequestInfo, caller: Caller) -> Response:
         if not info.is_resource:
-            return self._non_resource(request, info)
+            return self._root.answer(request)
         kind = self.kinds.find(info.group, info.version, info.resource)
+        if kind is None and not self._root.knows(info.group, info.version):
+            return not_found_page()
         if kind is None or (info.namespace and not kind.namespaced and kind.plural != "namespaces"):
             raise no_such_resource()
         if info.subresource:
-            return self._subresource(request, info, kind, caller)
-        if info.verb not in kind.verbs or (kind.namespaced and info.name and not info.namespace):
-            raise no_such_resource() if info.name and not info.namespace and kind.namespaced else method_not_allowed()
+            return await self._subresource(request, info, kind, caller)
+        if info.name and not info.namespace and kind.namespaced:
+            raise no_such_resource()
+        named = info.verb in NAMED_VERBS or (info.verb == "watch" and bool(info.name))
+        if info.verb not in kind.verbs or bool(info.name) is not named:
+            raise method_not_allowed()
         match info.verb:
             case "get":
-                return self._get(request, info, kind)
+                return await self._get(request, info, kind)
             case "list":
                 return await self._list(request, info, kind)
             case "watch":
-                return await self._watch(request, info, kind)
+                return await self._watch(request, info, kind, caller)
             case "create":
                 return self._create(request, info, kind, caller)
             case "update":
@@ -151,47 +198,6 @@ class ApiServer:
                 return self._delete(request, info, kind, caller)
             case _:
                 return self._delete_collection(request, info, kind, caller)
-
-    # What is no resource
-
-    def _non_resource(self, request: Request, info: RequestInfo) -> Response:
-        path = request.path.rstrip("/") or "/"
-        if path in HEALTH or path.partition("z/")[0] + "z" in HEALTH:
-            return Response(200, {"Content-Type": "text/plain; charset=utf-8"}, b"ok")
-        if path == "/version":
-            return reply(200, discovery.VERSION)
-        if path.startswith("/openapi/"):
-            return openapi.respond(self.kinds, path, request.headers.get("accept", ""))
-        found = self._discover(path, request.headers.get("accept", ""))
-        if found is not None:
-            return found
-        if path.startswith(("/api/", "/apis/")):
-            parts = path.split("/")
-            if len(parts) <= 3 or not self.kinds.has_group_version(parts[2], parts[3] if len(parts) > 3 else ""):
-                return Response(404, {"Content-Type": "text/plain; charset=utf-8"}, b"404 page not found\n")
-            raise no_such_resource()
-        if path == "/":
-            roots = ["/api", "/api/v1", "/apis", "/healthz", "/livez", "/openapi/v3", "/readyz", "/version"]
-            return reply(200, {"paths": roots})
-        return Response(404, {"Content-Type": "text/plain; charset=utf-8"}, b"404 page not found\n")
-
-    def _discover(self, path: str, accept: str) -> Response | None:
-        if path in ("/api", "/apis"):
-            if "as=APIGroupDiscoveryList" in accept and "v=v2" in accept:
-                body = discovery.aggregated(self.kinds, core=path == "/api")
-                return Response(200, {"Content-Type": discovery.AGGREGATED}, encode(body))
-            if path == "/api":
-                return reply(200, discovery.api_versions(self.address))
-            return reply(200, discovery.api_groups(self.kinds))
-        parts = path.strip("/").split("/")
-        found = None
-        if parts[0] == "api" and len(parts) == 2:
-            found = discovery.api_resources(self.kinds, "", parts[1])
-        elif parts[0] == "apis" and len(parts) == 3:
-            found = discovery.api_resources(self.kinds, parts[1], parts[2])
-        elif parts[0] == "apis" and len(parts) == 2:
-            found = discovery.api_group(self.kinds, parts[1])
-        return None if found is None else reply(200, found)
 
     # Reading
 
@@ -206,6 +212,8 @@ class ApiServer:
                 found = TableView(kind, self.clock, include or "Metadata")
             elif shape == "partial":
                 found = PartialView(kind)
+            elif shape == "yaml":
+                found = YamlView(kind, converter)
             else:
                 found = View(kind, converter)
             self._views[key] = found
@@ -215,9 +223,15 @@ class ApiServer:
         include = request.query.get("includeObject", "")
         return self.view(kind, request.headers.get("accept", ""), include, streams)
 
-    def _get(self, request: Request, info: RequestInfo, kind: Kind) -> Response:
+    async def _get(self, request: Request, info: RequestInfo, kind: Kind) -> Response:
         view = self._view_of(request, kind, streams=False)
-        raw = self.registry.entry(kind, info.namespace, info.name).raw
+        version = request.query.get("resourceVersion", "")
+        check_version(version)
+        await self._lister.fresh(int(version or 0))
+        key = key_of(info.namespace if kind.namespaced else "", info.name)
+        raw = self.registry.collection(kind).as_of(request.as_of, key)
+        if raw is None:
+            raise not_found(kind.plural, kind.group, info.name)
         return Response(200, {"Content-Type": view.content_type}, view.object(raw))
 
     def _options(self, request: Request, info: RequestInfo, kind: Kind, watching: bool) -> ListOptions:
@@ -229,13 +243,13 @@ class ApiServer:
         view = self._view_of(request, kind)
         options = self._options(request, info, kind, watching=False)
         collection = self.registry.collection(kind)
-        body = await self._lister.answer(collection, view, self._scope(info, kind), options)
+        body = await self._lister.answer(collection, view, self._scope(info, kind), options, request.as_of)
         return Response(200, {"Content-Type": view.content_type}, body)
 
     def _scope(self, info: RequestInfo, kind: Kind) -> str:
         return info.namespace if kind.namespaced else ""
 
-    async def _watch(self, request: Request, info: RequestInfo, kind: Kind) -> Response:
+    async def _watch(self, request: Request, info: RequestInfo, kind: Kind, caller: Caller) -> Response:
         view = self._view_of(request, kind)
         options = self._options(request, info, kind, watching=True)
         empty = self.registry.empty(kind)
@@ -244,7 +258,7 @@ class ApiServer:
             collection, view, self._scope(info, kind), options, empty
         )
         if self.faults.active:
-            stream = self.faults.stream(info, request.user_agent, stream)
+            stream = self.faults.stream(info, request.user_agent, stream, caller.user.name)
         return Response(200, {"Content-Type": view.content_type}, stream)
 
     # Writing
@@ -253,8 +267,7 @@ class ApiServer:
         view = self._view_of(request, kind)
         headers = {"Content-Type": view.content_type}
         if options.warnings:
-            said = (text.replace("\\", "\\\\").replace('"', '\\"') for text in options.warnings)
-            headers["Warning"] = ", ".join(f'299 - "{text}"' for text in said)
+            headers["Warning"] = warning_header(options.warnings)
         return Response(status, headers, view.object(raw))
 
     def _create(self, request: Request, info: RequestInfo, kind: Kind, caller: Caller) -> Response:
@@ -266,7 +279,8 @@ class ApiServer:
         if kind.namespaced and not info.namespace:
             raise no_such_resource() if kind.plural == "" else method_not_allowed()
         obj = read_object(request, kind, options)
-        raw = self.registry.create(kind, info.namespace, obj, options, caller)
+        with warned(options):
+            raw = self.registry.create(kind, info.namespace, obj, options, caller)
         return self._written(request, kind, 201, raw, options)
 
     def _update(self, request: Request, info: RequestInfo, kind: Kind, caller: Caller, sub: str = "") -> Response:
@@ -275,32 +289,32 @@ class ApiServer:
         namespace = info.namespace
         if not metadata(obj).get("name"):
             metadata(obj)["name"] = info.name
-        try:
-            raw = self.registry.update(kind, namespace, info.name, lambda _: obj, options, caller, sub)
-        except ApiError as error:
-            if error.code != 404 or sub or not self.registry.creates_on_update(kind):
-                raise
-            raw = self.registry.create(kind, namespace, obj, options, caller)
-            return self._written(request, kind, 201, raw, options)
-        return self._written(request, kind, 200, raw, options)
+        status = 200
+        with warned(options):
+            try:
+                raw = self.registry.update(kind, namespace, info.name, lambda _: obj, options, caller, sub)
+            except ApiError as error:
+                if error.code != 404 or sub or not self.registry.creates_on_update(kind):
+                    raise
+                status, raw = 201, self.registry.create(kind, namespace, obj, options, caller)
+        return self._written(request, kind, status, raw, options)
 
     def _patch(self, request: Request, info: RequestInfo, kind: Kind, caller: Caller, sub: str = "") -> Response:
         check_size(request)
-        options = write_options(request.query, "PatchOptions")
-        status, raw = self._patcher.patch(kind, info, request, options, caller, sub)
+        options = write_options(request.query, "PatchOptions", request.content_type == APPLY)
+        with warned(options):
+            status, raw = self._patcher.patch(kind, info, request, options, caller, sub)
         return self._written(request, kind, status, raw, options)
 
     def _delete(self, request: Request, info: RequestInfo, kind: Kind, caller: Caller) -> Response:
-        body = read_body(request, "DeleteOptions") if request.body else {}
-        options = parse_delete_options(request.query, body)
+        options = read_delete_options(request)
         raw, details = self.deleter.delete(kind, info.namespace, info.name, options, caller)
         if raw is None:
             return reply(200, success(details))
         return Response(200, dict(JSON_HEADERS), self.view(kind, "").object(raw))
 
     def _delete_collection(self, request: Request, info: RequestInfo, kind: Kind, caller: Caller) -> Response:
-        body = read_body(request, "DeleteOptions") if request.body else {}
-        asked = parse_delete_options(request.query, body)
+        asked = read_delete_options(request)
         options = self._options(request, info, kind, watching=False)
         predicate, collection = options.predicate(), self.registry.collection(kind)
         gone: list[bytes] = []
@@ -315,7 +329,7 @@ class ApiServer:
 
     # Subresources
 
-    def _subresource(self, request: Request, info: RequestInfo, kind: Kind, caller: Caller) -> Response:
+    async def _subresource(self, request: Request, info: RequestInfo, kind: Kind, caller: Caller) -> Response:
         sub = kind.subresources.get(info.subresource)
         if sub is None or (kind.namespaced and not info.namespace):
             raise no_such_resource()
@@ -324,7 +338,7 @@ class ApiServer:
         if info.subresource in ("status", "ephemeralcontainers", "resize", "approval"):
             through = info.subresource
             if info.verb == "get":
-                return self._get(request, info, kind)
+                return await self._get(request, info, kind)
             if info.verb == "update":
                 return self._update(request, info, kind, caller, through)
             return self._patch(request, info, kind, caller, through)
@@ -337,9 +351,27 @@ def reply(status: int, body: Mapping[str, object]) -> Response:
     return Response(status, dict(JSON_HEADERS), encode(body))
 
 
+def warning_header(warnings: Sequence[str]) -> str:
+    """The Warning header (RFC 7234) of some warnings."""
+    said = (text.replace("\\", "\\\\").replace('"', '\\"') for text in warnings)
+    return ", ".join(f'299 - "{text}"' for text in said)
+
+
+@contextmanager
+def warned(options: WriteOptions) -> Iterator[None]:
+    """Let a refusal carry the warnings that came before it."""
+    try:
+        yield
+    except ApiError as error:
+        error.warnings = options.warnings
+        raise
+
+
 def error_response(error: ApiError) -> Response:
     """An error as it is sent."""
     headers = dict(JSON_HEADERS)
     if error.retry_after:
         headers["Retry-After"] = str(error.retry_after)
+    if error.warnings:
+        headers["Warning"] = warning_header(error.warnings)
     return Response(error.code, headers, encode(error.status()))

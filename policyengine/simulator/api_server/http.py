@@ -14,8 +14,9 @@ from aiohttp.web_request import BaseRequest
 
 from policyengine.simulator.api_server.faults import ConnectionDropped
 from policyengine.simulator.api_server.handler import ApiServer, error_response
-from policyengine.simulator.api_server.requests import Request, Response
+from policyengine.simulator.api_server.requests import Request, Response, User
 from policyengine.simulator.api_server.statuses import MAX_BODY, too_large
+from policyengine.simulator.api_server.tls import user_of
 
 
 class PortInUse(OSError):
@@ -44,12 +45,15 @@ class Front:
 
     async def respond(self, incoming: BaseRequest) -> web.StreamResponse:
         """Answer one HTTP request."""
-        headers = {name.lower(): value for name, value in incoming.headers.items()}
+        headers: dict[str, str] = {}
+        for name, value in incoming.headers.items():
+            name = name.lower()
+            headers[name] = f"{headers[name]}, {value}" if name in headers else value
         body = await self._body(incoming)
         if body is None:
             return _plain(error_response(too_large()))
         url = incoming.rel_url
-        request = Request(incoming.method, url.path, url.query, headers, body)
+        request = Request(incoming.method, url.path, url.query, headers, body, _known(incoming))
         try:
             response = await self._api.handle(request)
         except ConnectionDropped:
@@ -86,11 +90,19 @@ class Front:
             await out.write_eof()
         except (ConnectionResetError, asyncio.CancelledError):
             pass
+        except ConnectionDropped:
+            _cut(incoming)
         finally:
             closer = getattr(lines, "aclose", None)
             if closer is not None:
                 await closer()
         return out
+
+
+def _known(incoming: BaseRequest) -> User | None:
+    """Who the connection's certificate names."""
+    transport = incoming.transport
+    return user_of(transport.get_extra_info("peercert")) if transport is not None else None
 
 
 def _plain(response: Response) -> web.Response:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 
+from policyengine.simulator.api_server import rbac_validation
 from policyengine.simulator.api_server.defaults import child, objects
 from policyengine.simulator.api_server.pod_validation import EFFECTS, validate_pod_spec
 from policyengine.simulator.api_server.selectors import from_object, matches_labels
@@ -33,15 +34,25 @@ def _sizes(data: Json) -> int:
     return sum(len(str(value).encode()) for value in data.values()) if isinstance(data, dict) else 0
 
 
+def _key_faults(key: str) -> list[str]:
+    found = ["must be no more than 253 characters"] if len(key) > 253 else []
+    if not re.fullmatch(CONFIG_KEY, key):
+        found.append(KEY_TEXT)
+    if key in (".", ".."):
+        found.append(f"must not be '{key}'")
+    elif key.startswith(".."):
+        found.append("must not start with '..'")
+    return found
+
+
 def config_map(new: Object, old: Object | None) -> list[Cause]:
     """Keys, size, immutability."""
     found: list[Cause] = []
     for name in ("data", "binaryData"):
         for key in child(new, name):
-            if len(key) > 253:
-                found.append(invalid(f"{name}[{key}]", key, "must be no more than 253 characters"))
-            if not re.fullmatch(CONFIG_KEY, key):
-                found.append(invalid(f"{name}[{key}]", key, KEY_TEXT))
+            found += [invalid(f"{name}[{key}]", key, why) for why in _key_faults(key)]
+            if name == "data" and key in child(new, "binaryData"):
+                found.append(invalid(f"data[{key}]", key, "duplicate of key present in binaryData"))
     if _sizes(new.get("data")) + _sizes(new.get("binaryData")) * 3 // 4 > MAX_DATA:
         # The real server's path is the empty one, which prints as `[]`.
         found.append(too_long("[]", MAX_DATA))
@@ -205,15 +216,6 @@ def job(new: Object, old: Object | None) -> list[Cause]:
     return found
 
 
-def role_binding(new: Object, old: Object | None) -> list[Cause]:
-    """A role that stays what it was."""
-    if old is None or new.get("roleRef") == old.get("roleRef"):
-        return []
-    role = child(new, "roleRef")
-    shown: Json = {"APIGroup": role.get("apiGroup"), "Kind": role.get("kind"), "Name": role.get("name")}
-    return [invalid("roleRef", shown, "cannot change roleRef")]
-
-
 def crd(new: Object, old: Object | None) -> list[Cause]:
     """Names that fit, one stored version, schemas that are there."""
     spec, name = child(new, "spec"), str(metadata(new).get("name", ""))
@@ -258,7 +260,9 @@ VALIDATORS: dict[str, Callable[[Object, Object | None], list[Cause]]] = {
     "StatefulSet": workload,
     "DaemonSet": workload,
     "Job": job,
-    "RoleBinding": role_binding,
-    "ClusterRoleBinding": role_binding,
+    "Role": rbac_validation.role,
+    "ClusterRole": rbac_validation.cluster_role,
+    "RoleBinding": rbac_validation.role_binding,
+    "ClusterRoleBinding": rbac_validation.cluster_role_binding,
     "CustomResourceDefinition": crd,
 }

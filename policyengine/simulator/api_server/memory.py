@@ -13,6 +13,10 @@ from policyengine.simulator.api_server.handler import ApiServer
 from policyengine.simulator.api_server.requests import Request, Response, User
 
 
+def _failed(dropped: ConnectionDropped) -> ConnectionFailed:
+    return ConnectionFailed(str(dropped), sent=dropped.reached)
+
+
 class MemoryResponse:
     """An answer of the handler, as `kube.transport.Response` wants it."""
 
@@ -25,7 +29,10 @@ class MemoryResponse:
         """The whole body."""
         if isinstance(self._body, bytes):
             return self._body
-        return b"".join([chunk async for chunk in self._body])
+        try:
+            return b"".join([chunk async for chunk in self._body])
+        except ConnectionDropped as dropped:
+            raise _failed(dropped) from dropped
 
     async def lines(self) -> AsyncIterator[bytes]:
         """The body line by line, without line ends; an unfinished last line comes as it is."""
@@ -34,10 +41,13 @@ class MemoryResponse:
                 yield line
             return
         rest = b""
-        async for chunk in self._body:
-            *whole, rest = (rest + chunk).split(b"\n")
-            for line in whole:
-                yield line
+        try:
+            async for chunk in self._body:
+                *whole, rest = (rest + chunk).split(b"\n")
+                for line in whole:
+                    yield line
+        except ConnectionDropped as dropped:
+            raise _failed(dropped) from dropped
         if rest:
             yield rest
 
@@ -75,7 +85,7 @@ class MemoryTransport:
         try:
             return MemoryResponse(await self._within(request, timeout))
         except ConnectionDropped as dropped:
-            raise ConnectionFailed("the connection was dropped", sent=True) from dropped
+            raise _failed(dropped) from dropped
 
     async def _within(self, request: Request, seconds: float | None) -> Response:
         if seconds is None or not self._api.faults.active:

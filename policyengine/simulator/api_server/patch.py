@@ -96,14 +96,15 @@ def apply_json_patch(target: dict[str, Json], patch: Json) -> Json:
     """`target` with a JSON patch applied; raises 400 for no patch and 422 for one that does not fit."""
     if not isinstance(patch, list):
         raise bad_request(
-            f"error decoding patch: json: cannot unmarshal {json_kind(patch)} into Go value of type jsonpatch.Patch"
+            f"error decoding patch: json: cannot unmarshal {json_kind(patch)} into Go value of type "
+            "[]handlers.jsonPatchOp"
         )
     if len(patch) > MAX_OPERATIONS:
         raise ApiError(
             413,
             "RequestEntityTooLarge",
-            f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(patch)}",
-            {},
+            "Request entity too large: The allowed maximum operations in a JSON patch is "
+            f"{MAX_OPERATIONS}, got {len(patch)}",
         )
     value: Json = _copy(target)
     for operation in patch:

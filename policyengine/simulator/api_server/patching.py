@@ -1,14 +1,23 @@
 """PATCH: each patch type applied to the object as its version shows it, and server-side apply."""
 
+import re
+
 from policyengine.simulator.api_server import apply as server_side
 from policyengine.simulator.api_server import patch as patches
 from policyengine.simulator.api_server import strategic
-from policyengine.simulator.api_server.bodies import WriteOptions, parse_configuration, parse_patch, typed, typed_fields
+from policyengine.simulator.api_server.bodies import (
+    WriteOptions,
+    parse_configuration,
+    parse_patch,
+    parse_strategic,
+    typed,
+    typed_fields,
+)
 from policyengine.simulator.api_server.codec import DecodeError, json_kind
 from policyengine.simulator.api_server.defaults import child
 from policyengine.simulator.api_server.kinds import Kind
 from policyengine.simulator.api_server.managed_fields import Manager, owned_part
-from policyengine.simulator.api_server.paths import held
+from policyengine.simulator.api_server.paths import held, mistyped
 from policyengine.simulator.api_server.registry import Caller, Registry
 from policyengine.simulator.api_server.requests import Request, RequestInfo
 from policyengine.simulator.api_server.statuses import (
@@ -29,6 +38,13 @@ APPLY = "application/apply-patch+yaml"
 KEPT_BY_APPLY = ("kind", "apiVersion")
 
 
+_RESTORE = re.compile(r"json: cannot unmarshal (\w+) into Go struct field \S+ of type (\[\]|map|\w+).*")
+
+
+def _go_kind(json_name: str) -> str:
+    return {"number": "int64", "array": "slice", "[]": "slice", "object": "map"}.get(json_name, json_name)
+
+
 class Patcher:
     """Patches objects of a registry."""
 
@@ -44,7 +60,7 @@ class Patcher:
             return self._apply(kind, info, request.body, options, caller, subresource)
         if content not in (MERGE, STRATEGIC, JSON_PATCH) or (content == STRATEGIC and kind.custom is not None):
             raise unsupported_patch_type()
-        body = parse_patch(request.body)
+        body = parse_strategic(request.body) if content == STRATEGIC else parse_patch(request.body)
 
         def transform(current: Object) -> Object:
             return self._patched(kind, current, body, content, options)
@@ -57,6 +73,8 @@ class Patcher:
     def _patched(self, kind: Kind, current: Object, body: Json, content: str, options: WriteOptions) -> Object:
         whole = {**current, **kind.type_meta()}
         if content == MERGE:
+            if body is None:
+                raise bad_request("Invalid JSON Patch")
             if not isinstance(body, dict):
                 kind_of = json_kind(body)
                 raise bad_request(
@@ -79,7 +97,7 @@ class Patcher:
         if not options.field_manager:
             why = "Required value: is required for apply patch"
             raise invalid("PatchOptions", "meta.k8s.io", "", [Cause("FieldValueRequired", "fieldManager", why)])
-        given = self._configuration(kind, parse_configuration(body))
+        given = self._configuration(kind, parse_configuration(body), info)
         config = self._decoded(kind, given, options)
         metadata(config)["name"] = info.name
         if kind.namespaced:
@@ -105,18 +123,26 @@ class Patcher:
             return 201, self._create(kind, info, config, manager, options, caller)
         return 200, raw
 
-    def _configuration(self, kind: Kind, value: Json) -> Object:
-        if not isinstance(value, dict):
-            raise bad_request("error decoding YAML: a configuration is an object")
-        meta = value.get("metadata")
+    def _configuration(self, kind: Kind, value: Json, info: RequestInfo) -> Object:
+        given = value if isinstance(value, dict) else {}
+        meta = given.get("metadata")
         if isinstance(meta, dict) and meta.get("managedFields"):
             raise bad_request("metadata.managedFields must be nil")
-        if not value.get("kind") or not value.get("apiVersion"):
-            raise bad_request("invalid object type: /, Kind=")
-        return value
+        found, version = str(given.get("kind") or ""), str(given.get("apiVersion") or "")
+        if (found, version) != (kind.kind, kind.api_version):
+            raise bad_request(f"invalid object type: {version if '/' in version else '/' + version}, Kind={found}")
+        if isinstance(meta, dict) and meta.get("name") not in (None, "", info.name):
+            raise bad_request(
+                f"the name of the object ({meta['name']}) does not match the name on the URL ({info.name})"
+            )
+        return given
 
     def _decoded(self, kind: Kind, given: Object, options: WriteOptions) -> Object:
         """The configuration with its values in canonical form, and no field it does not say."""
+        if kind.custom is None:
+            wrong = mistyped(given, self._registry.shape(kind))
+            if wrong:
+                raise _untyped(kind, given, wrong)
         try:
             whole, unknown = typed_fields(given, kind)
         except DecodeError as error:
@@ -162,7 +188,13 @@ def _typed_result(merged: Json, shown: Json, content: str, kind: Kind, options: 
         if marker not in error.message:
             raise
         text = go_text(shown) if content == STRATEGIC else encode(shown).decode()
-        cause = invalid_value("patch", text, error.message.partition(marker)[2])
+        why = error.message.partition(marker)[2]
+        restored = _RESTORE.fullmatch(why) if content == STRATEGIC else None
+        if restored:
+            # A strategic patch is converted without JSON in between, and says so in its own words.
+            found, wanted = restored.groups()
+            why = f"cannot restore {_go_kind(wanted)} from {_go_kind(found)}"
+        cause = invalid_value("patch", text, why)
         raise invalid("", "", "", [cause]) from error
 
 

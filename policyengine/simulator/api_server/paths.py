@@ -73,6 +73,27 @@ def children(value: Json, shape: Shape, resolve: Resolve = struct) -> list[tuple
     return None
 
 
+def mistyped(value: Json, shape: Shape, path: str = "", resolve: Resolve = struct) -> str:
+    """What keeps an applied configuration from its type: a container of another type, or a list key twice."""
+    type_ = shape.type
+    wanted = {"struct": "map", "map": "map", "list": "list"}.get(type_.kind)
+    if value is None or wanted is None:
+        return ""
+    if not isinstance(value, dict if wanted == "map" else list):
+        return f"{path}: expected {wanted}, got &{{{_go(value)}}}"
+    parts = children(value, shape, resolve) or []
+    if shape.keys or shape.is_set:
+        steps = [step for step, _, _ in parts]
+        again = next((step for at, step in enumerate(steps) if step in steps[:at]), None)
+        if again is not None:
+            return f"{path}: duplicate entries for key {text((again,))}"
+    return next((wrong for s, part, inner in parts if (wrong := mistyped(part, inner, path + text((s,)), resolve))), "")
+
+
+def _go(value: Json) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def held(value: Json, shape: Shape, path: Path = (), resolve: Resolve = struct) -> Iterator[Path]:
     """All paths an applied configuration names: leaves, and the items of keyed lists."""
     parts = children(value, shape, resolve)

@@ -27,6 +27,7 @@ POLICIES: tuple[tuple[str, tuple[str, ...]], ...] = (
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 TOLERATION_OPERATORS = ("Equal", "Exists", "Lt", "Gt")
 NODE_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
+MAX_INT32 = 2**31 - 1
 STANDARD_RESOURCES = frozenset({"cpu", "memory", "ephemeral-storage"})
 UPDATABLE = (
     "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,"
@@ -53,6 +54,11 @@ def validate_pod_spec(spec: Object, at: str) -> list[Cause]:
     found += _gates(spec, f"{at}.schedulingGates")
     for index, constraint in enumerate(objects(spec.get("topologySpreadConstraints"))):
         found += _spread(constraint, f"{at}.topologySpreadConstraints[{index}]")
+    deadline = spec.get("activeDeadlineSeconds")
+    if isinstance(deadline, int) and not 1 <= deadline <= MAX_INT32:
+        found.append(invalid(f"{at}.activeDeadlineSeconds", deadline, f"must be between 1 and {MAX_INT32}, inclusive"))
+    if spec.get("nodeName"):
+        found += [invalid(f"{at}.nodeName", spec["nodeName"], why) for why in subdomain(str(spec["nodeName"]))]
     if spec.get("nodeName") and (spec.get("schedulingGates")):
         found.append(forbidden(f"{at}.nodeName", "cannot be set until all schedulingGates have been cleared"))
     return found

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 from policyengine.simulator.api_server.schema import Field, Struct, Type, load, struct
-from policyengine.simulator.api_server.statuses import ApiError, Json, bad_request
+from policyengine.simulator.api_server.statuses import Json
 
 MAGIC = b"k8s\0"
 CONTENT_TYPE = "application/vnd.kubernetes.protobuf"
@@ -21,9 +21,16 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 Part = tuple[int, int, int | bytes]
 
 
-def broken() -> ApiError:
-    """400: no message."""
-    return bad_request("provided data does not appear to be a protobuf message")
+NO_MAGIC = "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]"
+
+
+class ProtobufError(ValueError):
+    """The body is no message; the text is the real server's."""
+
+
+def broken(why: str = "unexpected EOF") -> ProtobufError:
+    """The message ends early, or is none."""
+    return ProtobufError(why)
 
 
 def _varint(raw: bytes, at: int) -> tuple[int, int]:
@@ -40,7 +47,7 @@ def _varint(raw: bytes, at: int) -> tuple[int, int]:
 
 
 def parts(raw: bytes) -> Iterator[Part]:
-    """`(field number, wire type, value)` of a message; raises a 400."""
+    """`(field number, wire type, value)` of a message; raises ProtobufError."""
     at = 0
     while at < len(raw):
         key, at = _varint(raw, at)
@@ -183,9 +190,9 @@ def _struct_of(api_version: str, kind: str) -> Struct | None:
 
 
 def read(body: bytes) -> dict[str, Json]:
-    """A body as a JSON object with its `kind` and `apiVersion`; raises a 400."""
+    """A body as a JSON object with its `kind` and `apiVersion`; raises ProtobufError."""
     if not body.startswith(MAGIC):
-        raise broken()
+        raise broken(NO_MAGIC)
     envelope = _fields(body[len(MAGIC) :])
     type_meta, raw = envelope.get(1, b""), envelope.get(2, b"")
     if not isinstance(type_meta, bytes) or not isinstance(raw, bytes):
@@ -194,5 +201,5 @@ def read(body: bytes) -> dict[str, Json]:
     api_version, kind = _text(named.get(1, b"")), _text(named.get(2, b""))
     found = _struct_of(api_version, kind)
     if found is None:
-        raise bad_request(f'no kind "{kind}" is registered for version "{api_version}"')
+        raise broken(f'no kind "{kind}" is registered for version "{api_version}"')
     return {"kind": kind, "apiVersion": api_version, **message(raw, found)}

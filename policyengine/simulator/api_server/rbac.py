@@ -5,6 +5,7 @@ texts of refusals are the real server's.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from policyengine.simulator.api_server.defaults import child, objects
 from policyengine.simulator.api_server.requests import RequestInfo, User
@@ -32,7 +33,7 @@ def covers(rule: Object, info: RequestInfo) -> bool:
     if not _has(rule.get("resources"), *wanted):
         return False
     names = rule.get("resourceNames")
-    return not names or (isinstance(names, list) and info.name in names)
+    return not names or (isinstance(names, list) and info.means_name in names)
 
 
 def _covers_path(patterns: Json, path: str) -> bool:
@@ -54,63 +55,120 @@ def applies(subject: Object, user: User, namespace: str) -> bool:
     return kind == "ServiceAccount" and user.name == f"system:serviceaccount:{home}:{name}"
 
 
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """One binding with the rules of its role; `missing` says that the role is not there."""
+
+    name: str
+    namespace: str
+    role_kind: str
+    role: str
+    subjects: tuple[Object, ...]
+    rules: tuple[Object, ...]
+    missing: str
+
+    def subject_of(self, user: User) -> Object | None:
+        """The subject that means the user."""
+        return next((s for s in self.subjects if applies(s, user, self.namespace)), None)
+
+    def said(self, subject: Object) -> str:
+        """Why something is allowed, as reviews say it."""
+        kind = "RoleBinding" if self.namespace else "ClusterRoleBinding"
+        where = f"{self.name}/{self.namespace}" if self.namespace else self.name
+        home = subject.get("namespace") if subject.get("kind") == "ServiceAccount" else ""
+        who = f"{subject.get('name')}/{home}" if home else str(subject.get("name"))
+        return f'RBAC: allowed by {kind} "{where}" of {self.role_kind} "{self.role}" to {subject.get("kind")} "{who}"'
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Whether something is allowed, and the reason reviews and refusals give."""
+
+    allowed: bool
+    reason: str = ""
+
+
 class Authorizer:
     """Answers whether a user may do something, from the roles stored."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._revision = -1
-        self._cluster: list[tuple[list[Object], list[Object]]] = []
-        self._namespaced: dict[str, list[tuple[list[Object], list[Object]]]] = {}
+        self._fresh = False
+        self._cluster: list[Bound] = []
+        self._namespaced: dict[str, list[Bound]] = {}
 
     def refresh(self) -> None:
         """Read roles and bindings again; called after a write to one of them."""
-        self._revision = -1
+        self._fresh = False
 
     def _load(self) -> None:
-        if self._revision >= 0:
+        if self._fresh:
             return
-        self._revision = self._store.revision
-        self._cluster = []
-        for entry in self._store.collection((GROUP, "clusterrolebindings")).entries.values():
-            self._cluster.append(self._binding(entry.object(), ""))
+        self._fresh = True
+        cluster = self._store.collection((GROUP, "clusterrolebindings"))
+        self._cluster = [self.bound(cluster.entries[key].object(), "") for key in sorted(cluster.entries)]
         self._namespaced = {}
-        for entry in self._store.collection((GROUP, "rolebindings")).entries.values():
-            rows = self._namespaced.setdefault(entry.namespace, [])
-            rows.append(self._binding(entry.object(), entry.namespace))
+        local = self._store.collection((GROUP, "rolebindings"))
+        for key in sorted(local.entries):
+            entry = local.entries[key]
+            self._namespaced.setdefault(entry.namespace, []).append(self.bound(entry.object(), entry.namespace))
 
-    def _binding(self, binding: Object, namespace: str) -> tuple[list[Object], list[Object]]:
+    def bound(self, binding: Object, namespace: str) -> Bound:
+        """A binding and what it gives."""
         reference = child(binding, "roleRef")
-        kind, name = reference.get("kind"), str(reference.get("name"))
+        kind, name = str(reference.get("kind")), str(reference.get("name"))
         plural, key = ("roles", f"{namespace}/{name}") if kind == "Role" else ("clusterroles", name)
         found = self._store.collection((GROUP, plural)).get(key)
-        return objects(binding.get("subjects")), objects(found.object().get("rules")) if found else []
+        rules = tuple(objects(found.object().get("rules"))) if found else ()
+        missing = "" if found else f'{plural[:-1]}.{GROUP} "{name}" not found'
+        said = str(child(binding, "metadata").get("name"))
+        return Bound(said, namespace, kind, name, tuple(objects(binding.get("subjects"))), rules, missing)
+
+    def granted(self, user: User, namespace: str) -> Iterator[tuple[Bound, Object]]:
+        """The bindings that mean a user in a namespace, each with the subject that does."""
+        self._load()
+        for bound in (*self._cluster, *self._namespaced.get(namespace, ())):
+            subject = bound.subject_of(user)
+            if subject is not None:
+                yield bound, subject
 
     def rules(self, user: User, namespace: str) -> Iterator[Object]:
         """All rules that hold for a user in a namespace."""
-        self._load()
-        for subjects, rules in (*self._cluster, *self._namespaced.get(namespace, ())):
-            if any(applies(subject, user, namespace) for subject in subjects):
-                yield from rules
+        for bound, _ in self.granted(user, namespace):
+            yield from bound.rules
 
-    def allows(self, user: User, info: RequestInfo) -> bool:
-        """Whether `user` may do what `info` says."""
+    def missing(self, user: User, namespace: str) -> list[str]:
+        """The roles bound to a user that are not there."""
+        return [bound.missing for bound, _ in self.granted(user, namespace) if bound.missing]
+
+    def decide(self, user: User, info: RequestInfo) -> Decision:
+        """Whether `user` may do what `info` says, and why."""
         if MASTERS in user.groups:
-            return True
-        return any(covers(rule, info) for rule in self.rules(user, info.namespace))
+            return Decision(True)
+        missing: list[str] = []
+        for bound, subject in self.granted(user, info.namespace):
+            if any(covers(rule, info) for rule in bound.rules):
+                return Decision(True, bound.said(subject))
+            if bound.missing:
+                missing.append(bound.missing)
+        if not missing:
+            return Decision(False)
+        return Decision(False, "RBAC: " + (missing[0] if len(missing) == 1 else f"[{', '.join(missing)}]"))
 
     def check(self, user: User, info: RequestInfo) -> None:
         """Raise the 403 of a request that is not allowed."""
-        if not self.allows(user, info):
-            raise refusal(user, info)
+        decision = self.decide(user, info)
+        if not decision.allowed:
+            raise refusal(user, info, decision.reason)
 
 
-def refusal(user: User, info: RequestInfo) -> ApiError:
+def refusal(user: User, info: RequestInfo, reason: str = "") -> ApiError:
     """403, in the real server's words."""
+    why_not = f": {reason}" if reason else ""
     if not info.is_resource:
-        why = f'User "{user.name}" cannot {info.verb} path "{info.path}"'
+        why = f'User "{user.name}" cannot {info.verb} path "{info.path}"{why_not}'
         return ApiError(403, "Forbidden", f"forbidden: {why}", {})
     full = f"{info.resource}/{info.subresource}" if info.subresource else info.resource
     where = f'in the namespace "{info.namespace}"' if info.namespace else "at the cluster scope"
-    why = f'User "{user.name}" cannot {info.verb} resource "{full}" in API group "{info.group}" {where}'
-    return forbidden(info.resource, info.group, info.name, why)
+    why = f'User "{user.name}" cannot {info.verb} resource "{full}" in API group "{info.group}" {where}{why_not}'
+    return forbidden(info.resource, info.group, info.means_name, why)

@@ -74,6 +74,7 @@ class Registry:
         self.clock = clock
         self.names = names
         self.log = log
+        self.guards: list[Callable[[Kind, Object, Object | None, User], None]] = []
         self.after_write: list[Callable[[Kind, Entry | None, Object | None], None]] = []
         self._empty: dict[tuple[str, str, str], Object] = {}
 
@@ -176,6 +177,8 @@ class Registry:
         self._place(kind, namespace, meta)
         if kind.namespaced:
             self.admit_namespace(kind, str(meta["namespace"]), str(meta.get("name") or ""))
+        for guard in self.guards:
+            guard(kind, obj, None, caller.user)
         for name in ("selfLink", "managedFields", *SYSTEM_METADATA):
             meta.pop(name, None)
         apply_defaults(kind.kind, obj)
@@ -213,8 +216,7 @@ class Registry:
     def _place(self, kind: Kind, namespace: str, meta: Object) -> None:
         given = str(meta.get("namespace") or "")
         if not kind.namespaced:
-            if given:
-                raise bad_request("namespace is not allowed on this type")
+            meta.pop("namespace", None)
             return
         if given and given != namespace:
             raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
@@ -299,6 +301,8 @@ class Registry:
         new = transform(from_storage(kind, before.object()))
         self._match(kind, old, new, name, verb)
         self._keep_system_fields(kind, old, new, subresource)
+        for guard in self.guards:
+            guard(kind, new, old, caller.user)
         apply_defaults(kind.kind, new)
         strategy_of(kind.kind).update(new, old)
         count_generation(kind.kind, new, old, kind.custom is not None)
@@ -325,7 +329,9 @@ class Registry:
         uid, version = given.get("uid"), given.get("resourceVersion")
         if uid and uid != held["uid"]:
             if verb != "update":
-                raise invalid(kind.kind, kind.group, name, [invalid_value("metadata.uid", uid, "field is immutable")])
+                # Checked for every object, and again by the kind: told twice.
+                fault = invalid_value("metadata.uid", uid, "field is immutable")
+                raise invalid(kind.kind, kind.group, name, [fault, fault])
             where = f"/registry/{kind.plural}/{key_of(str(held.get('namespace') or ''), name)}"
             why = (
                 f"StorageError: invalid object, Code: 4, Key: {where}, ResourceVersion: 0, AdditionalErrorMsg: "

@@ -4,10 +4,12 @@ A `View` turns stored bytes into an object, a list or a watch line. Plain JSON n
 in front of the stored bytes, and the result is shared by all watchers of that view.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+
+import yaml
 
 from policyengine.simulator.api_server.kinds import Kind
-from policyengine.simulator.api_server.statuses import Json, not_acceptable_representations
+from policyengine.simulator.api_server.statuses import Json, not_acceptable_representations, unknown_representation
 from policyengine.simulator.api_server.storage import Object, decode, encode
 
 Convert = Callable[[Object], Object]
@@ -42,9 +44,45 @@ class View:
         head = encode({"kind": f"{self.kind.kind}List", "apiVersion": self.kind.api_version, "metadata": meta})
         return head[:-1] + b',"items":[' + self.items(raws) + b"]}"
 
+    def list_pieces(self, raws: list[bytes], meta: dict[str, Json], size: int) -> Iterator[bytes]:
+        """The same list in pieces of `size` objects; they are made as they are taken, from what was there at first."""
+        empty = self.whole_list((), meta)
+        yield empty[:-2]
+        for at in range(0, len(raws), size):
+            yield (b"," if at else b"") + self.items(raws[at : at + size])
+        yield empty[-2:]
+
     def frame(self, type_: str, raw: bytes) -> bytes:
         """One line of a watch."""
         return b'{"type":"' + type_.encode() + b'","object":' + self.object(raw) + b"}\n"
+
+
+class YamlView(View):
+    """Plain YAML of one kind, keys in order; watches stay JSON."""
+
+    content_type = "application/yaml"
+
+    def object(self, raw: bytes) -> bytes:
+        """One object as sent."""
+        return _yaml(super().object(raw))
+
+    def whole_list(self, raws: Iterable[bytes], meta: dict[str, Json]) -> bytes:
+        """A whole list."""
+        listed = super().whole_list((), meta)
+        items = b",".join([super(YamlView, self).object(raw) for raw in raws])
+        return _yaml(listed[:-2] + items + listed[-2:])
+
+    def list_pieces(self, raws: list[bytes], meta: dict[str, Json], size: int) -> Iterator[bytes]:
+        """The whole list in one piece: YAML is written as a whole."""
+        yield self.whole_list(raws, meta)
+
+    def frame(self, type_: str, raw: bytes) -> bytes:
+        """One line of a watch."""
+        return b'{"type":"' + type_.encode() + b'","object":' + super().object(raw) + b"}\n"
+
+
+def _yaml(raw: bytes) -> bytes:
+    return yaml.dump(decode(raw), Dumper=yaml.SafeDumper, default_flow_style=False, allow_unicode=True).encode()
 
 
 class PartialView(View):
@@ -60,11 +98,14 @@ class PartialView(View):
         """One object's metadata as sent."""
         return encode(partial(decode(raw)))
 
+    def items(self, raws: Iterable[bytes]) -> bytes:
+        """List items."""
+        return b",".join([self.object(raw) for raw in raws])
+
     def whole_list(self, raws: Iterable[bytes], meta: dict[str, Json]) -> bytes:
         """A list of metadata."""
-        items: list[Json] = [partial(decode(raw)) for raw in raws]
-        head: dict[str, Json] = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1"}
-        return encode({**head, "metadata": meta, "items": items})
+        head = encode({"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": meta})
+        return head[:-1] + b',"items":[' + self.items(raws) + b"]}"
 
 
 def partial(obj: Object) -> dict[str, Json]:
@@ -99,6 +140,7 @@ def wanted(accept: str, streams: bool = True) -> str:
                 return "partial"
             if not shape:
                 return "json"
+            raise unknown_representation(REPRESENTATIONS[:3])
         if media == "application/yaml" and not shape:
             return "yaml"
     raise not_acceptable_representations(REPRESENTATIONS if streams else REPRESENTATIONS[:3])

@@ -34,6 +34,8 @@ class Request:
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
     user: User | None = None
+    as_of: int | None = None
+    """The revision a read is answered from, where a fault makes it stale."""
 
     @property
     def user_agent(self) -> str:
@@ -67,6 +69,13 @@ class RequestInfo:
     resource: str = ""
     name: str = ""
     subresource: str = ""
+    selected: str = ""
+    """The one name a fieldSelector leaves of a list, watch or collection's deletion."""
+
+    @property
+    def means_name(self) -> str:
+        """The object's name, by path or by selector: what RBAC's resourceNames are compared with."""
+        return self.name or self.selected
 
     @property
     def is_resource(self) -> bool:
@@ -102,8 +111,19 @@ def _resource(
             rest = rest[2:]
     name = rest[1] if len(rest) > 1 else ""
     subresource = rest[2] if len(rest) > 2 else ""
-    watching = deprecated_watch or is_true(query.get("watch"))
-    return RequestInfo(_verb(method, name, watching), path, group, version, namespace, rest[0], name, subresource)
+    # One object by its path is read, whatever the query says; only the old path watches it.
+    watching = deprecated_watch or (is_true(query.get("watch")) and not name)
+    verb = _verb(method, name, watching)
+    selected = "" if name else _selected(query.get("fieldSelector", ""))
+    return RequestInfo(verb, path, group, version, namespace, rest[0], name, subresource, selected)
+
+
+def _selected(selector: str) -> str:
+    for term in selector.split(","):
+        path, _, value = term.partition("=")
+        if path == "metadata.name" and value and not value.startswith("!"):
+            return value.removeprefix("=")
+    return ""
 
 
 def _verb(method: str, name: str, watching: bool) -> str:
@@ -111,4 +131,4 @@ def _verb(method: str, name: str, watching: bool) -> str:
         return "watch" if watching else "get" if name else "list"
     if method == "DELETE":
         return "delete" if name else "deletecollection"
-    return VERBS.get(method, method.lower())
+    return VERBS.get(method, "")

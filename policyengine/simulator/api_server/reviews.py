@@ -3,12 +3,15 @@
 They are answered and never stored.
 """
 
+from collections.abc import Callable
+
 from policyengine.simulator.api_server.authentication import Authenticator
 from policyengine.simulator.api_server.defaults import child
 from policyengine.simulator.api_server.rbac import MASTERS, Authorizer
 from policyengine.simulator.api_server.requests import RequestInfo, User
-from policyengine.simulator.api_server.statuses import Json
+from policyengine.simulator.api_server.statuses import Cause, Json, bad_request, invalid
 from policyengine.simulator.api_server.storage import Object
+from policyengine.simulator.api_server.validation import invalid as invalid_value
 
 REVIEWS = frozenset(
     (
@@ -22,16 +25,41 @@ REVIEWS = frozenset(
 )
 
 
+def _check_attributes(kind: str, review: Object, spec: Object) -> None:
+    """Exactly one kind of attributes, and of this namespace where the review has one."""
+    wanted, paths = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    causes: list[Cause] = []
+    if bool(wanted is None) is bool(paths is None):
+        why = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+        both = "cannot be specified in combination with resourceAttributes"
+        causes.append(
+            invalid_value("spec.resourceAttributes", None, why)
+            if wanted is None
+            else invalid_value("spec.nonResourceAttributes", paths, both)
+        )
+    if not kind.startswith("Self") and not spec.get("user") and not spec.get("groups"):
+        causes.append(invalid_value("spec.user", "", "at least one of user or group must be specified"))
+    home = child(review, "metadata").get("namespace")
+    if kind == "LocalSubjectAccessReview" and isinstance(wanted, dict) and wanted.get("namespace") != home:
+        namespace = str(wanted.get("namespace") or "")
+        causes.append(invalid_value("spec.resourceAttributes.namespace", namespace, "must match metadata.namespace"))
+    if causes:
+        raise invalid("", "authorization.k8s.io", "", causes)
+
+
 class Reviewer:
     """Answers reviews."""
 
-    def __init__(self, authorizer: Authorizer, authenticator: Authenticator) -> None:
+    def __init__(self, authorizer: Authorizer, authenticator: Authenticator, now: Callable[[], str]) -> None:
+        self._now = now
         self._authorizer = authorizer
         self._authenticator = authenticator
 
     def answer(self, kind: str, review: Object, asker: User) -> Object:
         """The review with its status filled in."""
         spec = child(review, "spec")
+        if kind.endswith("AccessReview"):
+            _check_attributes(kind, review, spec)
         if kind == "SelfSubjectAccessReview":
             return {**review, "status": self._access(asker, spec)}
         if kind in ("SubjectAccessReview", "LocalSubjectAccessReview"):
@@ -42,7 +70,8 @@ class Reviewer:
             return {**review, "status": self._rules(asker, str(spec.get("namespace") or ""))}
         if kind == "TokenReview":
             return {**review, "status": self._token(str(spec.get("token") or ""))}
-        return {**review, "status": {"userInfo": _user_info(asker)}}
+        created: Object = {"creationTimestamp": self._now()}
+        return {"metadata": created, "status": {"userInfo": _user_info(asker)}}
 
     def _access(self, user: User, spec: Object) -> Object:
         wanted, path = child(spec, "resourceAttributes"), child(spec, "nonResourceAttributes")
@@ -63,7 +92,8 @@ class Reviewer:
             )
         else:
             info = RequestInfo(str(path.get("verb") or ""), str(path.get("path") or ""))
-        return {"allowed": self._authorizer.allows(user, info)}
+        decision = self._authorizer.decide(user, info)
+        return {"allowed": decision.allowed, **({"reason": decision.reason} if decision.reason else {})}
 
     def _rules(self, user: User, namespace: str) -> Object:
         every: Object = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
@@ -75,9 +105,11 @@ class Reviewer:
         }
 
     def _token(self, token: str) -> Object:
+        if not token:
+            raise bad_request("token is required for TokenReview in authentication")
         user = self._authenticator.user_of_token(token)
         if user is None:
-            return {"user": {}, "error": "[invalid bearer token]"}
+            return {"user": {}, "error": "invalid bearer token"}
         return {"authenticated": True, "user": _user_info(user), "audiences": ["https://kubernetes.default.svc"]}
 
 

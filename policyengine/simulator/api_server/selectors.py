@@ -1,14 +1,10 @@
-"""Label and field selectors: parsing, with the real server's refusals, and matching."""
+"""Label and field selectors: what they match, and parsing field selectors."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from policyengine.simulator.api_server.statuses import ApiError, Json, bad_request
-
-_TOKEN = re.compile(r"\s*(==|!=|=|<|>|!|\(|\)|,|[^\s=!<>(),]+)\s*")
-_QUALIFIED = re.compile(r"(?:[a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
-_VALUE = re.compile(r"(?:[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
+from policyengine.simulator.api_server.statuses import Json, bad_request
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,93 +43,6 @@ LabelSelector = tuple[Requirement, ...]
 def matches_labels(selector: LabelSelector, labels: Mapping[str, str]) -> bool:
     """Whether every term holds."""
     return all(term.matches(labels) for term in selector)
-
-
-class _Tokens:
-    def __init__(self, text: str) -> None:
-        self._items = _TOKEN.findall(text)
-        if "".join(self._items) != re.sub(r"\s+", "", text):
-            raise bad_request(f"unable to parse requirement: found '{text}'")
-        self._at = 0
-
-    def peek(self) -> str:
-        return self._items[self._at] if self._at < len(self._items) else ""
-
-    def next(self) -> str:
-        token = self.peek()
-        self._at += 1
-        return token
-
-
-def _key(token: str) -> str:
-    if not _QUALIFIED.fullmatch(token):
-        raise bad_request(f"unable to parse requirement: found '{token}', expected: identifier")
-    return token
-
-
-def _check_value(key: str, value: str) -> str:
-    if not _VALUE.fullmatch(value):
-        raise bad_request(
-            f'unable to parse requirement: values[0][{key}]: Invalid value: "{value}": a valid label must be an '
-            "empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
-            "alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is "
-            "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
-        )
-    return value
-
-
-def _values(tokens: _Tokens, key: str) -> frozenset[str]:
-    if tokens.next() != "(":
-        raise bad_request("unable to parse requirement: found '', expected: '('")
-    found: set[str] = set()
-    expecting = True
-    while (token := tokens.next()) != ")":
-        if token == "":
-            raise bad_request("unable to parse requirement: found '', expected: ',' or ')'")
-        if token == ",":
-            if expecting:
-                found.add("")
-            expecting = True
-            continue
-        found.add(_check_value(key, token))
-        expecting = False
-    if expecting:
-        found.add("")
-    return frozenset(found)
-
-
-def _requirement(tokens: _Tokens) -> Requirement:
-    if tokens.peek() in ("(", ")", ","):
-        raise bad_request(f"found '{tokens.peek()}', expected: !, identifier, or 'end of string'")
-    if tokens.peek() == "!":
-        tokens.next()
-        return Requirement(_key(tokens.next()), "!")
-    key = _key(tokens.next())
-    operator = tokens.peek()
-    if operator in ("", ","):
-        return Requirement(key, "exists")
-    tokens.next()
-    if operator in ("in", "notin"):
-        return Requirement(key, operator, _values(tokens, key))
-    if operator in ("=", "==", "!="):
-        value = "" if tokens.peek() in ("", ",") else _check_value(key, tokens.next())
-        return Requirement(key, "notin" if operator == "!=" else "in", frozenset((value,)))
-    if operator in ("<", ">"):
-        return Requirement(key, "lt" if operator == "<" else "gt", frozenset((tokens.next(),)))
-    raise bad_request(f"unable to parse requirement: found '{operator}', expected: in, notin, =, ==, !=, gt, lt")
-
-
-def parse_labels(text: str) -> LabelSelector:
-    """A label selector of the query, e.g. `app=web,tier in (a, b),!x`; raises a 400."""
-    if not text.strip():
-        return ()
-    tokens = _Tokens(text)
-    found = [_requirement(tokens)]
-    while (token := tokens.next()) == ",":
-        found.append(_requirement(tokens))
-    if token:
-        raise bad_request(f"unable to parse requirement: found '{token}', expected: ',' or 'end of string'")
-    return tuple(found)
 
 
 def from_object(selector: Json) -> LabelSelector | None:
@@ -192,8 +101,3 @@ def _unescape(value: str) -> str:
 def matches_fields(selector: FieldSelector, read: FieldReader) -> bool:
     """Whether every term holds; `read` gives a field's value as a string."""
     return all((read(term.path) == term.value) is not term.negated for term in selector)
-
-
-def unsupported_field(path: str) -> ApiError:
-    """400: this kind cannot be selected by that field."""
-    return bad_request(f"field label not supported: {path}")

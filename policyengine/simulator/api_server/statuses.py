@@ -19,13 +19,15 @@ class ApiError(Exception):
         self.reason = reason
         self.message = message
         self.details = details
+        self.continue_token = ""
+        self.warnings: Sequence[str] = ()
 
     def status(self) -> dict[str, Json]:
         """The Status object as sent."""
         out: dict[str, Json] = {
             "kind": "Status",
             "apiVersion": "v1",
-            "metadata": {},
+            "metadata": {"continue": self.continue_token} if self.continue_token else {},
             "status": "Failure",
             "message": self.message,
         }
@@ -111,7 +113,8 @@ MODIFIED = "the object has been modified; please apply your changes to the lates
 def invalid(kind: str, group: str, name: str, causes: Sequence[Cause]) -> ApiError:
     """422: the object breaks a rule of its kind."""
     texts = [cause.text() for cause in causes]
-    said = texts[0] if len(texts) == 1 else "[" + ", ".join(dict.fromkeys(texts)) + "]"
+    once = list(dict.fromkeys(texts))
+    said = once[0] if len(once) == 1 else "[" + ", ".join(once) + "]"
     details = _details(name, group, kind)
     details["causes"] = [{"reason": c.kind, "message": c.detail, "field": c.field} for c in causes]
     return ApiError(422, "Invalid", f'{qualified(kind, group)} "{name}" is invalid: {said}', details)
@@ -149,6 +152,11 @@ def unsupported_media_type() -> ApiError:
 def unsupported_patch_type() -> ApiError:
     """415: no patch type."""
     return ApiError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
+
+
+def unknown_representation(accepted: Sequence[str]) -> ApiError:
+    """406: an answer as a kind of object this server does not turn things into."""
+    return ApiError(406, "NotAcceptable", f"only the following media types are accepted: {', '.join(accepted)}")
 
 
 def not_acceptable_representations(accepted: Sequence[str]) -> ApiError:

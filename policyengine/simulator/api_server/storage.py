@@ -176,6 +176,15 @@ class Collection:
                 state[change.key] = change.prev
         return dict(sorted(state.items())) if rolled else state
 
+    def as_of(self, revision: int | None, key: str) -> bytes | None:
+        """One object as it was at `revision` (None: as it is); None where it was not there."""
+        entry = self.entries.get(key)
+        raw = entry.raw if entry else None
+        for change in reversed(self.since(max(revision, self.oldest))) if revision is not None else ():
+            if change.key == key:
+                raw = change.prev
+        return raw
+
     def compact(self, revision: int) -> None:
         """Forget every change up to `revision`: who asks for an older one is told 410."""
         while self.changes and self.changes[0].revision <= revision:

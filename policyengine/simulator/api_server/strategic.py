@@ -8,6 +8,7 @@ Merge keys and strategies come from the schema.
 
 from collections.abc import Callable
 
+from policyengine.simulator.api_server.codec import json_kind
 from policyengine.simulator.api_server.schema import Field, Struct, Type, struct
 from policyengine.simulator.api_server.statuses import ApiError, Json, bad_request
 
@@ -18,8 +19,10 @@ DELETE_PRIMITIVES, ORDER = "$deleteFromPrimitiveList/", "$setElementOrder/"
 
 def apply(target: dict[str, Json], patch: Json, type_: Struct) -> dict[str, Json]:
     """`target` with a strategic merge patch applied; raises a 400."""
+    if patch is None:
+        return target
     if not isinstance(patch, dict):
-        raise bad_request("unable to unmarshal patch: a strategic merge patch is an object")
+        raise bad_request(f"json: cannot unmarshal {json_kind(patch)} into Go value of type map[string]interface {{}}")
     merged = _merge_object(target, patch, Type("struct", ref=type_.ref))
     return merged if merged is not None else {}
 
@@ -43,7 +46,8 @@ def _merge_object(target: Json, patch: dict[str, Json], type_: Type) -> dict[str
     if directive == "replace":
         return {k: v for k, v in patch.items() if k != PATCH}
     if directive not in (None, "merge"):
-        raise bad_request(f"unknown patch type: {directive}")
+        shown = " ".join(f"{name}:{patch[name]}" for name in sorted(patch))
+        raise ApiError(500, "", f"unknown patch type: {directive} in map: map[{shown}]")
     out = dict(target) if isinstance(target, dict) else {}
     retained = patch.get(RETAIN)
     if isinstance(retained, list):

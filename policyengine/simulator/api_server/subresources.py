@@ -13,10 +13,12 @@ from policyengine.simulator.api_server.registry import Caller, Registry
 from policyengine.simulator.api_server.requests import Request, RequestInfo, Response
 from policyengine.simulator.api_server.reviews import REVIEWS, Reviewer
 from policyengine.simulator.api_server.scalars import format_time
-from policyengine.simulator.api_server.statuses import ApiError, Json, bad_request, no_such_resource, success
+from policyengine.simulator.api_server.statuses import ApiError, Json, bad_request, invalid, no_such_resource, success
 from policyengine.simulator.api_server.storage import Object, encode, metadata
+from policyengine.simulator.api_server.validation import invalid as invalid_value
 
 TOKEN_SECONDS = 3600
+SHORTEST_TOKEN = 600
 BOUND = encode(success(code=201))
 
 
@@ -39,7 +41,7 @@ class Subresources:
         self._binder = Binder(registry, pods)
         self._evicter = Evicter(registry, deleter, pods, budgets)
         self._authenticator = authenticator
-        self._reviewer = Reviewer(authorizer, authenticator)
+        self._reviewer = Reviewer(authorizer, authenticator, registry.now)
 
     def answers(self, kind: Kind) -> bool:
         """Whether a create of `kind` is a question or an order rather than an object to keep."""
@@ -110,6 +112,11 @@ class Subresources:
         spec = child(body, "spec") if isinstance(body, dict) else {}
         seconds = spec.get("expirationSeconds")
         length = seconds if isinstance(seconds, int) else TOKEN_SECONDS
+        if length < SHORTEST_TOKEN:
+            why = "may not specify a duration less than 10 minutes"
+            raise invalid(
+                "TokenRequest", "authentication.k8s.io", "", [invalid_value("spec.expirationSeconds", length, why)]
+            )
         token = self._registry.names.uid()
         self._authenticator.add(token, service_account(info.namespace, info.name))
         expires = format_time(self._registry.clock.now() + length)

@@ -136,7 +136,12 @@ class TableView(View):
 
     def whole_list(self, raws: Iterable[bytes], meta: dict[str, Json]) -> bytes:
         """A list as a Table."""
-        return self._table([self._row(raw) for raw in raws], meta)
+        head = self._table([], meta)
+        return head[:-2] + self.items(raws) + head[-2:]
+
+    def items(self, raws: Iterable[bytes]) -> bytes:
+        """Rows."""
+        return b",".join([encode(self._row(raw)) for raw in raws])
 
     def frame(self, type_: str, raw: bytes) -> bytes:
         """One line of a watch; a bookmark is a Table without rows."""

@@ -13,7 +13,6 @@ from policyengine.simulator.api_server.storage import Object, metadata
 
 SUBDOMAIN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-LABEL_1035 = r"[a-z]([-a-z0-9]*[a-z0-9])?"
 QUALIFIED_NAME = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 LABEL_VALUE = r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?"
 CONFIG_KEY = r"[-._a-zA-Z0-9]+"
@@ -25,11 +24,6 @@ LABEL_TEXT = (
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end "
     f"with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '{LABEL}')"
 )
-LABEL_1035_TEXT = (
-    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic "
-    "character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation "
-    f"is '{LABEL_1035}')"
-)
 QUALIFIED_TEXT = (
     "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
     "alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
@@ -40,9 +34,9 @@ VALUE_TEXT = (
     "and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for "
     f"validation is '{LABEL_VALUE}')"
 )
+STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
 MAX_SUBDOMAIN, MAX_LABEL, MAX_ANNOTATIONS = 253, 63, 256 * 1024
-LABEL_NAMED = frozenset({"Namespace", "LimitRange"})
-LABEL_1035_NAMED = frozenset({"Service"})
+LABEL_NAMED = frozenset({"Namespace", "LimitRange", "Service"})
 PATH_NAMED = frozenset({"Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"})
 
 
@@ -97,13 +91,11 @@ def subdomain(text: str) -> list[str]:
 
 
 def dns_label(text: str) -> list[str]:
-    """What is wrong with a DNS-1123 label."""
-    return _faults(text, LABEL, MAX_LABEL, LABEL_TEXT)
-
-
-def dns_1035_label(text: str) -> list[str]:
-    """What is wrong with a DNS-1035 label."""
-    return _faults(text, LABEL_1035, MAX_LABEL, LABEL_1035_TEXT)
+    """What is wrong with a name that is a DNS-1123 label."""
+    found = [] if len(text) <= MAX_LABEL else [f"must be no more than {MAX_LABEL} characters"]
+    if re.fullmatch(LABEL, text):
+        return found
+    return [*found, "must not contain dots" if "." in text else LABEL_TEXT]
 
 
 def path_segment(text: str) -> list[str]:
@@ -117,8 +109,6 @@ def name_rule(kind: str) -> NameRule:
     """How objects of a kind may be called."""
     if kind in LABEL_NAMED:
         return dns_label
-    if kind in LABEL_1035_NAMED:
-        return dns_1035_label
     return path_segment if kind in PATH_NAMED else subdomain
 
 
@@ -158,7 +148,7 @@ def validate_metadata(obj: Object, kind: str, namespaced: bool) -> list[Cause]:
         found += [invalid("metadata.generateName", base, why) for why in rule(re.sub(r"-$", "a", base))]
     if not name:
         found.append(required("metadata.name", "name or generateName is required"))
-    elif not base or not found:
+    elif kind != "Event" or not base or not found:
         found += [invalid("metadata.name", name, why) for why in rule(name)]
     if namespaced and not meta.get("namespace"):
         found.append(required("metadata.namespace"))
@@ -171,7 +161,10 @@ def validate_metadata(obj: Object, kind: str, namespaced: bool) -> list[Cause]:
         found.append(too_long("metadata.annotations", MAX_ANNOTATIONS))
     finalizers = meta.get("finalizers")
     for at, finalizer in enumerate(finalizers if isinstance(finalizers, list) else []):
-        found += [invalid(f"metadata.finalizers[{at}]", finalizer, why) for why in qualified_name(str(finalizer))]
+        found += [invalid("metadata.finalizers", finalizer, why) for why in qualified_name(str(finalizer))]
+        if "/" not in str(finalizer) and finalizer not in STANDARD_FINALIZERS:
+            why = "name is neither a standard finalizer name nor is it fully qualified"
+            found.append(invalid(f"metadata.finalizers[{at}]", finalizer, why))
     return found
 
 

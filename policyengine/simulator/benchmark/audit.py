@@ -7,9 +7,11 @@ the one the ring of hashes names. A difference is a bug and raises.
 from __future__ import annotations
 
 import time
+from copy import copy
 
 import numpy as np
 
+from policyengine.cluster.pod_info import PodState
 from policyengine.framework.evaluation import Evaluator
 from policyengine.scheduler.messages import Action, Bind, CyclesRequested, Message
 from policyengine.scheduler.state import SchedulerState
@@ -70,7 +72,9 @@ class AuditedCore:
 def check(state: SchedulerState, bind: Bind) -> None:
     """Decide the pod of a `Bind` just given once more, as if it had not been placed. Raises `WrongDecision`."""
     view = state.view
-    pod = view.pods[bind.uid]
+    # The view's own entry names the node by now, and NodeName would let no other pass: a pending copy is judged.
+    pod = copy(view.pods[bind.uid])
+    pod.node_name, pod.state = "", PodState.PENDING
     profile = next(one for one in state.profiles if one.scheduler_name == pod.scheduler_name)
     with view.hypothetically(remove=[bind.uid]) as snapshot:
         fresh = Evaluator(profile)

@@ -55,8 +55,8 @@ class Samples:
         for moment in times:
             series[int(moment - times[0])] += 1
         full = sorted(series[:-1]) or series
-        ranks = [percentile(full, percent) for percent in (50, 90, 95, 99)]
-        return Samples(*ranks, full[0], tuple(series))
+        p50, p90, p95, p99 = (percentile(full, percent) for percent in (50, 90, 95, 99))
+        return Samples(p50, p90, p95, p99, full[0], tuple(series))
 
 
 def rate(times: Sequence[float]) -> float:

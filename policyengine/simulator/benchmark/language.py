@@ -8,14 +8,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from policyengine.catalogue import checked, compile_text
 from policyengine.cluster.view import ClusterView
-from policyengine.compiler.compile import checked, compile_text
 from policyengine.framework.plugin import FilterPlugin
 from policyengine.language.diagnostics import Source
 from policyengine.simulator.benchmark.decisions import nodes_of, pods_of
@@ -70,8 +70,8 @@ def language(repeats: int = 20, nodes: int = 5_000) -> LanguageFigures:
     texts = [policy_text(LINES, number) for number in range(repeats + 1)]
     rounds = max(1, repeats // 4)
     compile_text(texts[0])
-    lint = _median_cpu([lambda text=text: checked(Source("bench.policy", text)) for text in texts[1:]])
-    compiling = _median_cpu([lambda text=text: compile_text(text) for text in texts[1:]])
+    lint = _median_cpu(lambda text: checked(Source("bench.policy", text)), texts[1:])
+    compiling = _median_cpu(compile_text, texts[1:])
     with tempfile.TemporaryDirectory(prefix="policyengine-") as folder:
         file = Path(folder) / "bench.policy"
         file.write_text(texts[0], encoding="utf-8")
@@ -125,12 +125,12 @@ def _rules(rule: int, number: int) -> list[str]:
     ]
 
 
-def _median_cpu(calls: list[Callable[[], object]]) -> float:
-    """Nanoseconds."""
+def _median_cpu(work: Callable[[str], object], texts: Sequence[str]) -> float:
+    """Nanoseconds a text."""
     spent = []
-    for call in calls:
+    for text in texts:
         started = time.process_time_ns()
-        call()
+        work(text)
         spent.append(time.process_time_ns() - started)
     return statistics.median(spent)
 

@@ -1,30 +1,15 @@
 """A tour with the real kubectl over HTTP: what a person does with a cluster, command by command."""
 
 import asyncio
-import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-import pytest
 import pytest_asyncio
 
-from policyengine.clock import SystemClock
-from policyengine.simulator.api_server import ApiServer, MemoryTransport
-from policyengine.simulator.api_server.controllers import Controllers
-from policyengine.simulator.api_server.http import serve
-from policyengine.simulator.kubelet import Kubelet
+from tests.simulator.api_server.kubectl import PATIENCE, Kubectl, cluster, needs_kubectl
 
-KUBECTL = shutil.which("kubectl")
-pytestmark = pytest.mark.skipif(KUBECTL is None, reason="there is no kubectl on the PATH")
-PATIENCE = 60
+pytestmark = needs_kubectl
 
-CONFIG = """apiVersion: v1
-kind: Config
-clusters: [{name: c, cluster: {server: "%s"}}]
-users: [{name: u, user: {token: any}}]
-contexts: [{name: c, context: {cluster: c, user: u}}]
-current-context: c
-"""
 NODE = """apiVersion: v1
 kind: Node
 metadata: {name: n1, labels: {kubernetes.io/hostname: n1}}
@@ -39,39 +24,10 @@ BINDING = """{"apiVersion":"v1","kind":"Binding","metadata":{"name":"web"},
 "target":{"apiVersion":"v1","kind":"Node","name":"n1"}}"""
 
 
-class Kubectl:
-    """A kubectl with a home and a kubeconfig of its own."""
-
-    def __init__(self, home: Path, url: str) -> None:
-        self.home = home
-        (home / "config").write_text(CONFIG % url)
-        self._environment = {"HOME": str(home), "KUBECONFIG": str(home / "config"), "PATH": "/usr/bin:/bin"}
-
-    async def start(self, *words: str) -> asyncio.subprocess.Process:
-        assert KUBECTL is not None
-        pipe = asyncio.subprocess.PIPE
-        return await asyncio.create_subprocess_exec(
-            KUBECTL, *words, stdin=pipe, stdout=pipe, stderr=pipe, env=self._environment
-        )
-
-    async def __call__(self, *words: str, stdin: str = "", fails: bool = False) -> str:
-        process = await self.start(*words)
-        out, err = await asyncio.wait_for(process.communicate(stdin.encode()), PATIENCE)
-        assert bool(process.returncode) is fails, (words, out.decode(), err.decode())
-        return out.decode() + (err.decode() if fails else "")
-
-
 @pytest_asyncio.fixture
 async def kubectl(tmp_path: Path) -> AsyncIterator[Kubectl]:
-    api = ApiServer(SystemClock())
-    site = await serve(api)
-    kubelet = Kubelet(MemoryTransport(api), api.clock)
-    tasks = [asyncio.create_task(kubelet.run()), asyncio.create_task(Controllers(api).run())]
-    yield Kubectl(tmp_path, site.url)
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-    await site.stop()
+    async with cluster(tmp_path) as (_, found):
+        yield found
 
 
 async def bound(kubectl: Kubectl) -> None:

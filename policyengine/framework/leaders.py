@@ -1,0 +1,82 @@
+"""The best rows of a total, kept while the total is patched row by row, and which of them is next on the ring.
+
+Rule: what is answered is what looking at the whole total would answer. Where that cannot be kept up (the node table
+changed, all leaders fell behind), the leaders are dropped, and found anew when asked for.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyengine.cluster.journal import stable_hash
+from policyengine.framework.plugin import Scores
+from policyengine.framework.status import Rows
+
+MANY = 16
+"""Fewer leaders are found faster than kept."""
+
+
+class Ring:
+    """The nodes of a table in the order of the hashes of their names."""
+
+    __slots__ = ("hashes", "order", "place", "sorted_hashes")
+
+    def __init__(self, name_hash: NDArray[np.uint64]) -> None:
+        self.hashes = name_hash.copy()
+        self.order: Rows = np.argsort(name_hash, kind="stable").astype(np.int64)
+        """Place on the ring -> row."""
+        self.place: Rows = np.empty(len(self.order), dtype=np.int64)
+        self.place[self.order] = np.arange(len(self.order))
+        self.sorted_hashes: list[int] = name_hash[self.order].tolist()
+
+    def is_of(self, name_hash: NDArray[np.uint64]) -> bool:
+        """Whether these are the nodes, in these rows."""
+        return np.array_equal(self.hashes, name_hash)
+
+
+class Leaders:
+    """The rows of the best total among `rows`."""
+
+    __slots__ = ("_among", "_count", "_ring", "_tied", "best", "node_position", "rows")
+
+    def __init__(self, ring: Ring, rows: Rows, tied: Rows, best: int, node_position: int) -> None:
+        """`tied`: the rows among `rows` whose total is `best`."""
+        self.rows = rows
+        self.best = best
+        self.node_position = node_position
+        self._ring = ring
+        self._tied: NDArray[np.bool_] = np.zeros(len(ring.order), dtype=np.bool_)
+        """By place on the ring."""
+        self._tied[ring.place[tied]] = True
+        self._count = len(tied)
+        self._among: NDArray[np.bool_] | None = None
+        if len(rows) != len(ring.order):
+            self._among = np.zeros(len(ring.order), dtype=np.bool_)
+            self._among[rows] = True
+
+    def keep_up(self, changed: Rows, total: Scores) -> bool:
+        """Follow a total that changed in few rows; False where no leader is left."""
+        for row in changed.tolist():
+            if self._among is not None and not self._among[row]:
+                continue
+            place, score = self._ring.place.item(row), total.item(row)
+            if score > self.best:
+                self.best = score
+                self._tied[:] = False
+                self._count = 0
+            leads = score == self.best
+            self._count += int(leads) - int(self._tied[place])
+            self._tied[place] = leads
+        return self._count > 0
+
+    def after(self, pod_uid: str) -> int:
+        """The row of the leader that comes next on the ring after the pod's UID."""
+        start = bisect_left(self._ring.sorted_hashes, stable_hash(pod_uid))
+        tail = self._tied[start:]
+        place = start + int(tail.argmax()) if len(tail) else 0
+        if not len(tail) or not self._tied[place]:
+            place = int(self._tied.argmax())
+        return self._ring.order.item(place)

@@ -1,0 +1,60 @@
+"""Filters run with and without the pods that are to come to a node (`status.nominatedNodeName`).
+
+A pod must fit on a node as it is, and as it will be once the pods of equal or higher priority nominated to the node
+stand there: room made for them is not for others. A nomination is no promise, so the first alone is not enough either
+(RunFilterPluginsWithNominatedPods, framework/runtime/framework.go, v1.36).
+
+A node that refuses the pod as it is is reported with that refusal; kube-scheduler reports the refusal with the
+nominated pods there first. Which nodes are feasible is the same.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from policyengine.framework.evaluation import Evaluator
+from policyengine.framework.judgement import Judgement
+from policyengine.framework.status import Status
+
+if TYPE_CHECKING:
+    from policyengine.cluster.pod_info import PodInfo
+    from policyengine.cluster.view import ClusterView
+
+
+def nominees(view: ClusterView, node_name: str, pod: PodInfo) -> list[str]:
+    """UIDs of the pods nominated to the node that `pod` has to yield to."""
+    on_node = view.nominated_on(node_name)
+    return [uid for uid, other in on_node.items() if other.priority >= pod.priority and uid != pod.uid]
+
+
+def judge_with_nominated(evaluator: Evaluator, view: ClusterView, pod: PodInfo) -> Judgement:
+    """`Evaluator.judge`, less the nodes that will not have room once the pods nominated to them have come."""
+    judgement = evaluator.judge(pod, view.snapshot())
+    if not view.nominated or len(judgement.feasible) == 0:
+        return judgement
+    feasible = set(judgement.feasible.tolist())
+    row_of = view.nodes.row_of
+    contested = {
+        row: [(uid, name) for uid in uids]
+        for name in list(view.nominated)
+        if (row := row_of.get(name, -1)) in feasible and (uids := nominees(view, name, pod))
+    }
+    refusals: dict[int, Status] = {}
+    for row, coming in contested.items():
+        with view.hypothetically(add=coming) as snapshot:
+            status = evaluator.judge_row(pod, snapshot, row)
+        if not status.is_success:
+            refusals[row] = status
+    return judgement.also_refused(refusals) if refusals else judgement
+
+
+def judge_row_with_nominated(evaluator: Evaluator, view: ClusterView, pod: PodInfo, row: int) -> Status:
+    """One node's verdict, first with the pods nominated to it, then without."""
+    name = view.nodes.names[row]
+    coming = nominees(view, name, pod)
+    if coming:
+        with view.hypothetically(add=[(uid, name) for uid in coming]) as snapshot:
+            status = evaluator.judge_row(pod, snapshot, row)
+        if not status.is_success:
+            return status
+    return evaluator.judge_row(pod, view.snapshot(), row)

@@ -1,0 +1,136 @@
+"""One preemption attempt tried out on every node where it may help: DryRunPreemption.
+
+Rows are judged all at once as far as `victim_arithmetic` reaches. The rest (nodes to which other pods are nominated,
+pods with affinity, ports or volumes, rules that look at pods) are tried out one by one, in ring order from the pod,
+until enough candidates are known, one of them without a broken budget.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyengine.cluster.journal import stable_hash
+from policyengine.framework.evaluation import Evaluator
+from policyengine.framework.judgement import Judgement
+from policyengine.framework.nominated import nominees
+from policyengine.framework.status import Code, Rows
+from policyengine.plugins.disruption_budget import DisruptionBudgets
+from policyengine.plugins.preemption_candidate import Candidate, concatenated, ranks_of
+from policyengine.plugins.standing_pods import StandingPods, standing_pods
+from policyengine.plugins.victim_arithmetic import Eviction, Victims, known_filters
+from policyengine.plugins.victim_selection import NO_VICTIMS, select_victims
+
+if TYPE_CHECKING:
+    from policyengine.cluster.pod_info import PodInfo
+    from policyengine.cluster.view import ClusterView
+
+STUCK = "node(s) had victims that should have terminated long ago"
+
+
+class DryRun:
+    """The candidates of one attempt, and why other nodes are none. Holds for the view as it is."""
+
+    def __init__(
+        self,
+        pod: PodInfo,
+        judgement: Judgement,
+        evaluator: Evaluator,
+        view: ClusterView,
+        enough: int,
+        overdue: float,
+    ) -> None:
+        """`enough`: candidates after which nodes need not be tried out one by one any more. `overdue`: a pod that
+        should have been gone before, in seconds since the epoch, makes no room."""
+        self._pod = pod
+        self._view = view
+        self._evaluator = evaluator
+        self._overdue = overdue
+        self._counts: Counter[str] = Counter()
+        self._found: list[Candidate] = []
+        """Those tried out one by one."""
+        standing = standing_pods(view.nodes)
+        rows = self._with_victims(judgement.rows_with(Code.UNSCHEDULABLE), standing)
+        budgets = DisruptionBudgets(view.snapshot())
+        self._victims, single = self._at_once(rows, standing, budgets)
+        self._one_by_one(single, budgets, enough)
+
+    def best(self) -> Candidate | None:
+        """The candidate to be taken; None where there is none."""
+        many = len(self._victims.rows)
+        ranks = concatenated(self._victims.ranks(), ranks_of(self._found))
+        tied = ranks.best()
+        if len(tied) == 0:
+            return None
+        rows = np.concatenate((self._victims.rows, _rows_of(self._found)))[tied]
+        chosen = int(tied[np.argmin(self._distance(rows))])
+        return self._victims.candidate(chosen) if chosen < many else self._found[chosen - many]
+
+    def all(self) -> list[Candidate]:
+        """Every candidate known."""
+        return [*map(self._victims.candidate, range(len(self._victims.rows))), *self._found]
+
+    def refusals(self) -> list[tuple[str, int]]:
+        """(reason, number of nodes) of the nodes that might have been candidates and are not."""
+        return list(self._counts.items())
+
+    def _with_victims(self, rows: Rows, standing: StandingPods) -> Rows:
+        """The rows with a pod of lower priority."""
+        some = standing.priority[rows].min(axis=1, initial=self._pod.priority) < self._pod.priority
+        self._count(NO_VICTIMS.reasons, int((~some).sum()))
+        with_some: Rows = rows[some]
+        return with_some
+
+    def _at_once(self, rows: Rows, standing: StandingPods, budgets: DisruptionBudgets) -> tuple[Victims, Rows]:
+        """What arithmetic finds, and the rows that it cannot judge."""
+        snapshot = self._view.snapshot()
+        alone = np.isin(rows, [*self._contested(), *self._stuck(standing)])
+        known, are_all = known_filters(self._evaluator.filters_asked(self._pod, snapshot))
+        eviction = Eviction(known, snapshot, standing, rows[~alone], self._pod.priority)
+        for reason, count in eviction.refusals():
+            self._counts[reason] += count
+        if are_all:
+            return eviction.reprieve(budgets), rows[alone]
+        nobody = np.zeros((0, standing.width), dtype=np.bool_)
+        return Victims(standing, rows[:0], nobody, nobody), np.concatenate((eviction.rows, rows[alone]))
+
+    def _one_by_one(self, rows: Rows, budgets: DisruptionBudgets, enough: int) -> None:
+        found = len(self._victims.rows)
+        clean = bool((self._victims.ranks().violations == 0).any())
+        for row in rows[np.argsort(self._distance(rows), kind="stable")].tolist():
+            if clean and found >= enough:
+                return
+            answer = select_victims(self._evaluator, self._view, self._pod, row, budgets)
+            if not isinstance(answer, Candidate):
+                self._count(answer.reasons, 1)
+            elif any(victim.deleting and victim.deletion_due < self._overdue for victim in answer.victims):
+                self._count((STUCK,), 1)
+            else:
+                self._found.append(answer)
+                found += 1
+                clean |= answer.violations == 0
+
+    def _contested(self) -> list[int]:
+        """Rows to which pods are nominated that this one has to yield to."""
+        view, row_of = self._view, self._view.nodes.row_of
+        return [row_of[name] for name in view.nominated if name in row_of and nominees(view, name, self._pod)]
+
+    def _stuck(self, standing: StandingPods) -> list[int]:
+        """Rows with a pod that should have been gone."""
+        leaving = standing.leaving.items()
+        return [row for row, pods in leaving if any(pod.deletion_due < self._overdue for pod in pods)]
+
+    def _distance(self, rows: Rows) -> NDArray[np.uint64]:
+        """How far each node comes after the pod on the ring of hashes."""
+        return self._view.nodes.name_hash[rows] - np.uint64(stable_hash(self._pod.uid))
+
+    def _count(self, reasons: tuple[str, ...], nodes: int) -> None:
+        for reason in reasons if nodes else ():
+            self._counts[reason] += nodes
+
+
+def _rows_of(candidates: list[Candidate]) -> Rows:
+    return np.array([one.row for one in candidates], dtype=np.int64)

@@ -1,0 +1,117 @@
+"""Room is made for a pod that fits nowhere: PostFilter, and what follows from its answer.
+
+    no node fits ──PostFilter──> none helps          refused; its nomination ends, unless the plugin leaves it alone
+                           └──> node and victims     refused, nominated; victims deleted; lesser nominations there end
+
+| a victim | what happens to it |
+|---|---|
+| waits at Permit | gives its reservation back: no request is needed |
+| is being deleted already | nothing |
+| any other | condition DisruptionTarget, then DELETE with its UID, then an Event on it |
+
+Rules:
+1. Nothing here waits: victims are named in actions, and the pod is tried again when an event says that room was made.
+2. While a victim is not seen leaving, the pod preempts nobody else (`evictions`).
+3. A deletion that fails has the pod try again after its backoff; it may find another node then.
+Source: framework/preemption/executor.go and schedule_one.go, v1.36.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from policyengine.framework.judgement import Judgement
+from policyengine.framework.post_filter import PostFilterResult, run_post_filters
+from policyengine.framework.status import SUCCESS, Code, Status
+from policyengine.scheduler import notices
+from policyengine.scheduler.core import Core
+from policyengine.scheduler.lanes import Lane
+from policyengine.scheduler.messages import DeleteVictim, VictimDeleted, VictimNotDeleted
+from policyengine.scheduler.queued_pod import QueuedPod
+from policyengine.scheduler.undo import undo
+
+if TYPE_CHECKING:
+    from policyengine.cluster.pod_info import PodInfo
+
+WAITING = Status(Code.UNSCHEDULABLE, ("preemption: waiting for the preemption for this pod to be finished",))
+
+
+def refuse(core: Core, lane: Lane, queued: QueuedPod, judgement: Judgement) -> None:
+    """No node fits: see whether room can be made, tell the owner, and make it."""
+    found = _post_filter(core, lane, queued, judgement)
+    message = judgement.message(found.status.message)
+    nominated = found.nominated_node_name
+    plugins, pending = judgement.plugins, judgement.pending_plugins
+    core.fail(lane, queued, notices.UNSCHEDULABLE, message, plugins, pending, nominated=nominated)
+    if nominated:
+        _end_lesser_nominations(core, queued.pod, nominated)
+        _evict(core, queued.pod, nominated, found.victims)
+
+
+def victim_deleted(core: Core, message: VictimDeleted) -> None:
+    """A victim was deleted, or was gone before."""
+    asked = message.asked
+    if message.was_there:
+        core.actions.append(asked.event)
+    core.evictions.answered(asked.preemptor, asked.uid)
+    _try_again_if_failed(core, asked.preemptor)
+
+
+def victim_not_deleted(core: Core, message: VictimNotDeleted) -> None:
+    """A victim was not deleted, or nobody knows: the UID keeps a late request from doing harm."""
+    asked = message.asked
+    core.story.tell(asked.preemptor, core.now, "not preempted", f"{asked.namespace}/{asked.name}", message.message)
+    core.evictions.failed(asked.preemptor, asked.uid, core.now + message.retry_after if message.retry_after else 0.0)
+    _try_again_if_failed(core, asked.preemptor)
+
+
+def _post_filter(core: Core, lane: Lane, queued: QueuedPod, judgement: Judgement) -> PostFilterResult:
+    if not lane.serving.post_filters:
+        return PostFilterResult(SUCCESS, nominated_node_name="")
+    if core.evictions.is_running(queued.uid, core.view):
+        return PostFilterResult(WAITING)
+    serving = lane.serving
+    return run_post_filters(serving.post_filters, queued.pod, judgement, serving.evaluator, core.view)
+
+
+def _end_lesser_nominations(core: Core, pod: PodInfo, node: str) -> None:
+    """Pods of lower priority that were to come to the node may not fit there any more."""
+    for other in list(core.view.nominated_on(node).values()):
+        if other.priority < pod.priority:
+            core.nominate(other, "")
+            core.actions.append(notices.nomination_ended(other))
+
+
+def _evict(core: Core, pod: PodInfo, node: str, victims: tuple[PodInfo, ...]) -> None:
+    core.story.tell(pod.uid, core.now, "preempting", node, ", ".join(victim.key for victim in victims))
+    by_request: list[PodInfo] = []
+    for victim in victims:
+        waiting = core.permits.pop(victim.uid)
+        if waiting is not None:
+            core.actions.append(notices.preempted(victim, pod, node, in_memory=True))
+            undo(core, waiting.held, Status(Code.UNSCHEDULABLE, ("preempted",), "DefaultPreemption"), "Permit")
+        elif not victim.deleting:
+            by_request.append(victim)
+            core.story.tell(victim.uid, core.now, "preempted", pod.key, node)
+    if by_request:
+        core.evictions.begin(pod.uid, [victim.uid for victim in by_request])
+    for victim in by_request:
+        core.actions.append(
+            DeleteVictim(
+                uid=victim.uid,
+                namespace=victim.namespace,
+                name=victim.name,
+                preemptor=pod.uid,
+                message=f"{pod.scheduler_name}: preempting to accommodate a higher priority pod",
+                observed_generation=victim.generation,
+                event=notices.preempted(victim, pod, node),
+            )
+        )
+
+
+def _try_again_if_failed(core: Core, preemptor: str) -> None:
+    eviction = core.evictions.take_failed(preemptor)
+    pod = core.view.pods.get(preemptor)
+    lane = None if pod is None else core.lane_of(pod)
+    if eviction is not None and lane is not None:
+        lane.queue.try_again(preemptor, core.now, "PreemptionFailed", eviction.not_before)

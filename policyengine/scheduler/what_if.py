@@ -1,0 +1,109 @@
+"""A pod and a cluster with a few things changed, and what a profile says of that: the ground `suggest` stands on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from msgspec.structs import replace
+
+from policyengine.cluster.node_objects import Node
+from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.snapshot import Snapshot
+from policyengine.cluster.view import ClusterView
+from policyengine.framework.evaluation import Evaluator, Judgement
+from policyengine.framework.nominated import judge_with_nominated
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One thing done differently."""
+
+    kind: str
+    """`request`, `tolerate`, `drop`, `relax`, `free`, `uncordon`."""
+    subject: str
+    """The resource, taint, label, … it is about; changes of one kind to one subject are variants of each other."""
+    text: str
+    """What an operator would do, as an order: `tolerate the taint gpu:NoSchedule`."""
+    cost: float
+    """How much it asks for, to compare changes with: 1 for little."""
+    detail: dict[str, Any] = field(default_factory=dict, compare=False)
+    """The change as plain data, for JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """The input with changes applied."""
+
+    pod: PodInfo
+    changes: tuple[Change, ...] = ()
+    gone: frozenset[str] = frozenset()
+    """UIDs of running pods taken away."""
+    uncordoned: frozenset[str] = frozenset()
+    """Names of nodes made schedulable."""
+
+    @property
+    def cost(self) -> tuple[int, float]:
+        """Fewer changes first, then smaller ones."""
+        return len(self.changes), sum(change.cost for change in self.changes)
+
+    def having(self, *changes: Change, pod: PodInfo | None = None) -> Attempt:
+        """With further changes to the pod."""
+        return Attempt(pod or self.pod, (*self.changes, *changes), self.gone, self.uncordoned)
+
+    def without(self, change: Change, uids: frozenset[str]) -> Attempt:
+        """With running pods taken away."""
+        return Attempt(self.pod, (*self.changes, change), self.gone | uids, self.uncordoned)
+
+    def with_uncordoned(self, change: Change, node: str) -> Attempt:
+        """With a node made schedulable."""
+        return Attempt(self.pod, (*self.changes, change), self.gone, self.uncordoned | {node})
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """A cluster and the profile that judges. The view is as before after every question."""
+
+    view: ClusterView
+    evaluator: Evaluator
+
+    @contextmanager
+    def cluster_of(self, attempt: Attempt) -> Iterator[Snapshot]:
+        """The cluster as the attempt has it, until the block ends."""
+        with ExitStack() as stack:
+            for name in sorted(attempt.uncordoned):
+                stack.enter_context(self._uncordoned(name))
+            yield stack.enter_context(self.view.hypothetically(remove=sorted(attempt.gone)))
+
+    @contextmanager
+    def _uncordoned(self, name: str) -> Iterator[None]:
+        node = self.view.nodes.objects[self.view.nodes.row_of[name]]
+        try:
+            self.view.add_or_update_node(_schedulable(node))
+            yield
+        finally:
+            # The changed node has no version, and so is replaced by any.
+            self.view.add_or_update_node(node)
+
+    def judge(self, attempt: Attempt) -> Judgement:
+        """The verdict on the changed input. Its reasons are read at once or not at all."""
+        with self.cluster_of(attempt):
+            return judge_with_nominated(self.evaluator, self.view, attempt.pod)
+
+    def placement(self, attempt: Attempt) -> tuple[str, int] | None:
+        """(the node that would be chosen, how many fit); None where none fits."""
+        with self.cluster_of(attempt) as snapshot:
+            judgement = judge_with_nominated(self.evaluator, self.view, attempt.pod)
+            if len(judgement.feasible) == 0:
+                return None
+            ranking = self.evaluator.rank(attempt.pod, snapshot, judgement)
+            return snapshot.nodes.names[ranking.best(attempt.pod.uid)], len(judgement.feasible)
+
+
+def _schedulable(node: Node) -> Node:
+    """The node without the cordon, and without the taint that the node controller adds to cordoned ones."""
+    kept = tuple(taint for taint in node.spec.taints if taint.key != "node.kubernetes.io/unschedulable")
+    spec = replace(node.spec, unschedulable=False, taints=kept)
+    return replace(node, metadata=replace(node.metadata, resource_version=""), spec=spec)

@@ -1,0 +1,238 @@
+"""The cluster a benchmark runs on, from outside: filled, watched while another process schedules, emptied.
+
+It must be the benchmark's own: a cluster with nodes that no benchmark made is refused. What a benchmark makes is
+marked by an annotation on its nodes, and by its namespace.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Iterable, Mapping
+from random import Random
+from typing import Any
+
+import msgspec
+
+from policyengine.clock import SystemClock
+from policyengine.kube.client import PAGE_SIZE, ApiError, Client, error_of
+from policyengine.kube.reflector import Observed, Reflector
+from policyengine.kube.resources import Resource
+from policyengine.kube.transport import Transport
+from policyengine.simulator.workloads import MEASURED, NAMESPACE, Json, Workload
+
+MARK = "policyengine.io/bench"
+WORKERS = 32
+PODS_PATH = f"/api/v1/namespaces/{NAMESPACE}/pods"
+EVENTS_PATH = f"/api/v1/namespaces/{NAMESPACE}/events"
+SERVICES_PATH = f"/api/v1/namespaces/{NAMESPACE}/services"
+_HEADERS = {"Content-Type": "application/json"}
+_NOW = json.dumps({"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}).encode()
+
+
+class NotOurs(Exception):
+    """The cluster has nodes that no benchmark made."""
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    annotations: dict[str, str] | None = None
+
+
+class _Spec(msgspec.Struct, rename="camel"):
+    node_name: str = ""
+
+
+class Placed(msgspec.Struct):
+    """A pod, as far as it is watched here."""
+
+    metadata: _Meta
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+
+
+class _Event(msgspec.Struct):
+    metadata: _Meta
+    reason: str = ""
+
+
+class _EventPage(msgspec.Struct):
+    metadata: dict[str, Any]
+    items: list[_Event] | None = None
+
+
+class _NodePage(msgspec.Struct):
+    metadata: dict[str, Any]
+    items: list[Placed] | None = None
+
+
+async def call(
+    transport: Transport, method: str, path: str, body: bytes = b"", query: Mapping[str, str] | None = None
+) -> bytes:
+    """One request. Raises `ApiError`, `ConnectionFailed`."""
+    headers = _HEADERS if body else None
+    response = await transport.request(method, path, query=query, body=body or None, headers=headers, timeout=120.0)
+    try:
+        answer = await response.read()
+    finally:
+        await response.close()
+    if response.status >= 300:
+        raise error_of(response.status, answer)
+    return answer
+
+
+class Cluster:
+    """One API server while benchmarks run on it."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    async def version(self) -> str:
+        """The server's version; of a build without one, the minor version it speaks."""
+        found: dict[str, Any] = json.loads(await call(self._transport, "GET", "/version"))
+        told = str(found.get("gitVersion", ""))
+        return told if told and not told.startswith("v0.0.0") else f"{found.get('major')}.{found.get('minor')}"
+
+    async def fill(self, workload: Workload, scheduler_name: str) -> None:
+        """Make nodes, initial pods and waiting pods, in their order."""
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+        await self._create([("/api/v1/namespaces", namespace)])
+        await self._create(("/api/v1/nodes", _marked(node)) for node in workload.node_objects())
+        await self.fill_pods(workload, scheduler_name)
+
+    async def fill_pods(self, workload: Workload, scheduler_name: str) -> None:
+        """Make the pods alone."""
+        await self._create((PODS_PATH, pod) for pod in workload.initial_objects())
+        await self._create((PODS_PATH, pod) for pod in workload.pod_objects(scheduler_name))
+
+    async def empty_pods(self) -> None:
+        """Delete every pod, event and service of the benchmark's namespace."""
+        for path in (PODS_PATH, EVENTS_PATH, SERVICES_PATH):
+            await self._ignore_missing(call(self._transport, "DELETE", path, _NOW))
+        while await self._has_pods():  # noqa: ASYNC110  (the server tells nobody)
+            await asyncio.sleep(0.2)
+
+    async def empty(self) -> None:
+        """Delete what an earlier benchmark left, pods first. Raises `NotOurs` before anything is deleted."""
+        nodes = await self._nodes()
+        foreign = [node.metadata.name for node in nodes if MARK not in (node.metadata.annotations or {})]
+        if foreign:
+            raise NotOurs(
+                f"a benchmark needs a cluster of its own, and this one has node `{foreign[0]}`"
+                + (f" and {len(foreign) - 1} more" if len(foreign) > 1 else "")
+            )
+        await self.empty_pods()
+        paths = iter([f"/api/v1/nodes/{node.metadata.name}" for node in nodes])
+        await asyncio.gather(*(self._delete(paths) for _ in range(WORKERS)))
+
+    async def _has_pods(self) -> bool:
+        return bool(json.loads(await call(self._transport, "GET", PODS_PATH, query={"limit": "1"}))["items"])
+
+    async def recreate(self, items: Iterable[Json]) -> None:
+        """Create objects of any of the kinds churn makes."""
+        await self._create((_path_of(item), _marked(item) if item["kind"] == "Node" else item) for item in items)
+
+    async def remove(self, items: Iterable[Json]) -> None:
+        """Delete such objects."""
+        for item in items:
+            path = f"{_path_of(item)}/{item['metadata']['name']}"
+            await self._ignore_missing(call(self._transport, "DELETE", path, _NOW))
+
+    async def scheduled_events(self) -> int:
+        """How many measured pods have their Scheduled event."""
+        decode, token, found = msgspec.json.Decoder(_EventPage).decode, "", 0
+        while True:
+            raw = await call(self._transport, "GET", EVENTS_PATH, query=_page(token))
+            page = decode(raw)
+            found += sum(
+                event.reason == "Scheduled" and event.metadata.name.startswith(MEASURED) for event in page.items or ()
+            )
+            token = page.metadata.get("continue", "")
+            if not token:
+                return found
+
+    async def event_count(self) -> int:
+        """How many events there are, of whatever reason: one page of one, and what the server says remains."""
+        page = json.loads(await call(self._transport, "GET", EVENTS_PATH, query={"limit": "1"}))
+        return len(page["items"] or ()) + int(page["metadata"].get("remainingItemCount", 0))
+
+    async def _nodes(self) -> list[Placed]:
+        decode, token, found = msgspec.json.Decoder(_NodePage).decode, "", list[Placed]()
+        while True:
+            raw = await call(self._transport, "GET", "/api/v1/nodes", query=_page(token))
+            page = decode(raw)
+            found += page.items or ()
+            token = page.metadata.get("continue", "")
+            if not token:
+                return found
+
+    async def _create(self, items: Iterable[tuple[str, Json]]) -> None:
+        shared = iter(items)
+        await asyncio.gather(*(self._create_next(shared) for _ in range(WORKERS)))
+
+    async def _create_next(self, items: Iterable[tuple[str, Json]]) -> None:
+        for path, item in items:
+            try:
+                await call(self._transport, "POST", path, msgspec.json.encode(item))
+            except ApiError as error:
+                if error.reason != "AlreadyExists":
+                    raise
+
+    async def _delete(self, paths: Iterable[str]) -> None:
+        for path in paths:
+            await self._ignore_missing(call(self._transport, "DELETE", path))
+
+    async def _ignore_missing(self, calling: Any) -> None:
+        try:
+            await calling
+        except ApiError as error:
+            if error.status != 404:
+                raise
+
+
+class Watcher:
+    """Sees every measured pod get its node; `times` and `nodes` grow as it does."""
+
+    def __init__(self, client: Client) -> None:
+        kind: Resource[Any] = Resource("Pod", "pods", Placed)
+        self._reflector: Reflector[Any] = Reflector(client, kind, SystemClock(), Random(), namespace=NAMESPACE)
+        self.times: list[float] = []
+        """Moments, on the monotonic clock, in the order seen."""
+        self.nodes: dict[str, str] = {}
+        """Pod -> node."""
+
+    @property
+    def synced(self) -> asyncio.Event:
+        """Set once the pods there are have been listed."""
+        return self._reflector.synced
+
+    async def run(self) -> None:
+        """Watch until cancelled."""
+        async for change in self._reflector.changes():
+            if isinstance(change, Observed):
+                self._see(change.object)
+
+    def _see(self, pod: Placed) -> None:
+        name = pod.metadata.name
+        if pod.spec.node_name and name not in self.nodes and name.startswith(MEASURED):
+            self.nodes[name] = pod.spec.node_name
+            self.times.append(time.monotonic())
+
+
+def _marked(node: Json) -> Json:
+    node["metadata"]["annotations"] = {MARK: "true"}
+    return node
+
+
+def _page(token: str) -> Mapping[str, str]:
+    query = {"limit": str(PAGE_SIZE)}
+    return {**query, "continue": token} if token else query
+
+
+def _path_of(item: Json) -> str:
+    """The collection of an object of the core group."""
+    plural = item["kind"].lower() + "s"
+    return "/api/v1/nodes" if plural == "nodes" else f"/api/v1/namespaces/{NAMESPACE}/{plural}"

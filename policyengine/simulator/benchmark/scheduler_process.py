@@ -1,0 +1,47 @@
+"""The scheduler under measurement: `policyengine run` without its ConfigMaps, with a sample of its decisions checked.
+
+Argument: {"kubeconfig": PATH, "policy": TEXT, "check_every": N}; an empty policy means the in-tree plugins.
+Says {"started": true}; ends when its standard input does, and says how many decisions were checked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import sys
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from policyengine.catalogue import compile_policy
+from policyengine.clock import SystemClock
+from policyengine.kube import config
+from policyengine.kube.client import Client
+from policyengine.kube.runner import Runner
+from policyengine.plugins.registry import default_profile
+from policyengine.scheduler.state import SchedulerState
+from policyengine.simulator.benchmark.audit import AuditedCore
+from policyengine.simulator.benchmark.processes import say, stdin_closed
+
+
+async def main(argument: dict[str, Any]) -> None:
+    """Schedule."""
+    profile = compile_policy(argument["policy"]) if argument["policy"] else default_profile()
+    client = Client(config.load(Path(argument["kubeconfig"])).connect())
+    core = AuditedCore(SchedulerState([profile]), argument["check_every"])
+    stop = asyncio.Event()
+    runner = Runner(core, client, SystemClock(), Random())
+    work = asyncio.create_task(runner.run(stop))
+    say({"started": True})
+    asked = asyncio.create_task(stdin_closed())
+    await asyncio.wait({work, asked}, return_when=asyncio.FIRST_COMPLETED)
+    stop.set()
+    await work
+    await client.close()
+    say({"checks": core.checks, "check_cpu_seconds": core.cpu_ns / 1e9, "messages": runner.handled})
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.WARNING)
+    asyncio.run(main(json.loads(sys.argv[1])))

@@ -1,0 +1,107 @@
+"""`policyengine bench` as a user meets it; no time is asserted."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.commands.process import policyengine
+
+SMALL = ("--nodes", "10", "--pods", "20")
+
+
+def test_decisions_are_told_as_a_table() -> None:
+    ended = policyengine("bench", "decisions", "peer-mixed", *SMALL)
+    assert ended.code == 0, ended.err
+    assert "peer-mixed: 10 nodes, 20 pods, policy default" in ended.out
+    assert "20 checked against a fresh evaluator, all equal" in ended.out
+
+
+def test_a_workload_runs_end_to_end_beside_the_client_that_decides_nothing() -> None:
+    ended = policyengine("bench", "peer-basic", *SMALL, "-o", "json")
+    assert ended.code == 0, ended.err
+    record = json.loads(ended.out)
+    ours, limit = record["figures"]["runs"]
+    assert (ours["contestant"], limit["contestant"]) == ("policyengine", "limit, watch")
+    assert ours["bound"] == limit["bound"] == ours["events"] == 20
+    assert ours["checks"] > 0
+    assert set(record["ratios"]) == {"time / limit, watch", "cpu / limit, watch"}
+    assert record["command"] == "policyengine bench peer-basic --nodes 10 --pods 20"
+
+
+def test_no_column_of_a_table_is_cut_in_a_pipe() -> None:
+    ended = policyengine("bench", "limit", "peer-spread", *SMALL)
+    assert ended.code == 0, ended.err
+    assert "peer-spread: 10 nodes, 20 pods, embedded server" in ended.out
+    assert "limit, watch, events" in ended.out
+    assert "…" not in ended.out
+
+
+def test_a_policy_of_one_s_own_decides(tmp_path: Path) -> None:
+    policy = tmp_path / "own.policy"
+    policy.write_text(
+        'policy "own" {\n  scheduler "own"\n\n  score "fullest" weight 1 = node.podCount > 0 ? 100 : 0\n}\n'
+    )
+    ended = policyengine("bench", "decisions", "peer-basic", *SMALL, "--policy", policy, "-o", "json")
+    assert ended.code == 0, ended.err
+    assert json.loads(ended.out)["figures"]["policy"] == "own"
+
+
+def test_what_is_saved_can_be_compared_and_shown(tmp_path: Path) -> None:
+    results = tmp_path / "results.json"
+    assert policyengine("bench", "memory", *SMALL, "--save", results).code == 0
+    content = json.loads(results.read_text())
+    content["records"][0]["ratios"]["KB an object"] = 1e9
+    results.write_text(json.dumps(content))
+    better = policyengine("bench", "memory", *SMALL, "--compare", results)
+    assert better.code == 0, better.err
+    assert "KB an object" in better.out
+    content["records"][0]["ratios"]["KB an object"] = 1e-9
+    results.write_text(json.dumps(content))
+    assert policyengine("bench", "memory", *SMALL, "--compare", results).code == 1
+    shown = policyengine("bench", "page", "--from", results)
+    assert shown.code == 0 and shown.out.startswith("# What it costs")
+
+
+def test_other_measurements_cannot_be_compared(tmp_path: Path) -> None:
+    results = tmp_path / "results.json"
+    assert policyengine("bench", "memory", *SMALL, "--save", results).code == 0
+    ended = policyengine("bench", "memory", "--nodes", "11", "--pods", "20", "--compare", results)
+    assert ended.code == 2
+    assert "has no ratios of `memory peer-basic 11/20 default`" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("nonsense",), "there is no workload `nonsense`; choose one of decisions, memory,"),
+        (("decisions", "nonsense"), "there is no workload `nonsense`; choose one of peer-basic,"),
+        (("peer-basic", "peer-mixed"), "`peer-basic` takes no second workload"),
+        (("page",), "`bench page` needs --from FILE"),
+        (("page", "--from", "/nowhere/results.json"), "cannot read `/nowhere/results.json`: no such file"),
+        (("peer-basic", "--kubeconfig", "/nowhere/config"), "kubeconfig `/nowhere/config` does not exist"),
+        (("memory", *SMALL, "--compare", "/nowhere/r.json"), "cannot read `/nowhere/r.json`"),
+        (("memory", *SMALL, "--save", "/nowhere/r.json"), "cannot write `/nowhere/r.json`"),
+        (("peer-basic", *SMALL, "--beside", "/nowhere/scheduler"), "cannot start `/nowhere/scheduler`"),
+    ],
+)
+def test_what_cannot_be_measured_is_told_in_one_line(arguments: tuple[str, ...], told: str) -> None:
+    ended = policyengine("bench", *arguments)
+    assert ended.code == 2
+    assert told in ended.err
+
+
+def test_a_server_that_is_not_there_has_its_own_exit_code(tmp_path: Path) -> None:
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:9"}}],
+        "users": [{"name": "u", "user": {}}],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+        "current-context": "x",
+    }
+    path = tmp_path / "config"
+    path.write_text(json.dumps(config))
+    ended = policyengine("bench", "peer-basic", "--kubeconfig", path)
+    assert ended.code == 3, ended.err
+    assert "cannot reach the API server" in ended.err

@@ -1,0 +1,101 @@
+"""The leaders that are kept, and the answers of a run of identical pods, equal those worked out afresh."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from policyengine.cluster.journal import stable_hash
+from policyengine.cluster.view import ClusterView
+from policyengine.framework.evaluation import Evaluator
+from policyengine.framework.kept import Kept
+from policyengine.framework.leaders import Leaders, Ring
+from policyengine.plugins.registry import default_profile
+from tests.builders import make_node, make_pod
+
+
+def naive(name_hash: np.ndarray, rows: np.ndarray, total: np.ndarray, uid: str) -> int:
+    best = total[rows].max()
+    tied = [int(row) for row in rows if total[row] == best]
+    return min(tied, key=lambda row: ((int(name_hash[row]) - stable_hash(uid)) % 2**64, row))
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_kept_leaders_are_those_of_the_whole_total(seed: int) -> None:
+    rng = Random(seed)
+    n = rng.randint(1, 40)
+    name_hash = np.array([stable_hash(f"node-{number}") for number in range(n)], dtype=np.uint64)
+    rows = np.array(sorted(rng.sample(range(n), rng.randint(1, n))), dtype=np.int64)
+    total = np.array([rng.randint(0, 2) for _ in range(n)], dtype=np.int64)
+    best = int(total[rows].max())
+    leaders = Leaders(Ring(name_hash), rows, rows[total[rows] == best], best, node_position=0)
+    for step in range(12):
+        assert leaders.after(f"pod-{step}") == naive(name_hash, rows, total, f"pod-{step}")
+        changed = np.array(sorted(rng.sample(range(n), min(n, rng.randint(1, 3)))), dtype=np.int64)
+        total[changed] = [rng.randint(0, 3) for _ in changed]
+        if not leaders.keep_up(changed, total):
+            assert total[rows].max() < best
+            return
+        best = leaders.best
+        assert best == total[rows].max()
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_a_run_of_identical_pods_goes_where_fresh_answers_would_put_them(seed: int) -> None:
+    rng = Random(seed)
+    view = ClusterView()
+    for number in range(48):
+        zone = rng.choice("ab")
+        node = make_node(f"node-{number}").allocatable(cpu="4", memory="8Gi", pods=rng.choice((2, 110)))
+        view.add_or_update_node(node.label("topology.kubernetes.io/zone", zone).build())
+    evaluator = Evaluator(default_profile())
+    placed: list[str] = []
+    earlier = None
+    for number in range(60):
+        uid = f"pod-{number}"
+        pod = make_pod(uid).req(cpu="500m", memory="500Mi")
+        if seed % 2:
+            pod.node_affinity(("topology.kubernetes.io/zone", "In", ["a"]))
+        info = view.add_or_update_pod(pod.build()).new
+        assert info is not None
+        snapshot = view.snapshot()
+        ranking = evaluator.rank(info, snapshot, evaluator.judge(info, snapshot))
+        if len(ranking.rows) == 0:
+            return
+        anew = Evaluator(default_profile())
+        fresh = anew.rank(info, snapshot, anew.judge(info, snapshot))
+        assert ranking.best(uid) == fresh.best(uid)
+        assert ranking.total.tolist() == fresh.total.tolist()
+        if earlier is not None:
+            kept, place, total = earlier
+            assert (kept.best("again"), kept.total.tolist()) == (place, total)
+        earlier = ranking, ranking.best("again"), ranking.total.tolist()
+        view.assume(uid, view.nodes.names[ranking.best(uid)])
+        placed.append(uid)
+        if rng.random() < 0.2:
+            view.remove_pod(placed.pop(rng.randrange(len(placed))))
+        if rng.random() < 0.05:
+            view.remove_node(view.nodes.names[rng.randrange(view.nodes.n)])
+            earlier = None  # rows have other nodes now
+
+
+def test_the_value_asked_for_longest_ago_is_given_up() -> None:
+    kept: Kept[int] = Kept(2)
+    kept.put("a", 1)
+    kept.put("b", 2)
+    assert kept.get("a") == 1
+    kept.put("c", 3)
+    assert (kept.get("a"), kept.get("b"), kept.get("c"), len(kept)) == (1, None, 3, 2)
+
+
+def test_a_value_put_again_takes_the_place_of_the_older() -> None:
+    kept: Kept[int] = Kept(2)
+    for value in (1, 2):
+        kept.put("a", value)
+        assert kept.get("a") == value
+    assert len(kept) == 1

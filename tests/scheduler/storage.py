@@ -1,0 +1,83 @@
+"""Volumes and claims for tests of the core, as the watch shows them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from policyengine.cluster import objects
+from policyengine.scheduler.messages import Action, ObjectObserved, PatchObject
+
+Json = dict[str, Any]
+
+
+def storage_class(name: str, provisioner: str = "kubernetes.io/no-provisioner") -> objects.StorageClass:
+    item = {"metadata": {"name": name}, "provisioner": provisioner, "volumeBindingMode": "WaitForFirstConsumer"}
+    return objects.decode(objects.StorageClass, item)
+
+
+def claim(
+    name: str,
+    version: int = 1,
+    *,
+    of: str = "local",
+    size: str = "1Gi",
+    volume: str = "",
+    node: str = "",
+    bound: bool = False,
+) -> objects.PersistentVolumeClaim:
+    annotations = {"pv.kubernetes.io/bind-completed": "yes"} if bound else {}
+    if node:
+        annotations["volume.kubernetes.io/selected-node"] = node
+    spec = {"storageClassName": of, "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}}
+    if volume:
+        spec["volumeName"] = volume
+    return objects.decode(
+        objects.PersistentVolumeClaim,
+        {
+            "metadata": {
+                "name": name,
+                "namespace": "default",
+                "uid": f"uid-{name}",
+                "resourceVersion": str(version),
+                "annotations": annotations,
+            },
+            "spec": spec,
+            "status": {"phase": "Bound" if bound else "Pending"},
+        },
+    )
+
+
+def volume(
+    name: str,
+    version: int = 1,
+    *,
+    of: str = "local",
+    size: str = "1Gi",
+    node: str = "",
+    taken_by: str = "",
+    with_uid: bool = True,
+) -> objects.PersistentVolume:
+    spec: Json = {"storageClassName": of, "accessModes": ["ReadWriteOnce"], "capacity": {"storage": size}}
+    if node:
+        term = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}]}
+        spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [term]}}
+    if taken_by:
+        uid = {"uid": f"uid-{taken_by}"} if with_uid else {}
+        spec["claimRef"] = {"kind": "PersistentVolumeClaim", "namespace": "default", "name": taken_by, **uid}
+    return objects.decode(
+        objects.PersistentVolume,
+        {
+            "metadata": {"name": name, "uid": f"uid-{name}", "resourceVersion": str(version)},
+            "spec": spec,
+            "status": {"phase": "Available"},
+        },
+    )
+
+
+def seen(*items: Any) -> list[ObjectObserved]:
+    """The watch shows them."""
+    return [ObjectObserved(type(item).__name__, item) for item in items]
+
+
+def patches(actions: list[Action]) -> list[PatchObject]:
+    return [action for action in actions if isinstance(action, PatchObject)]

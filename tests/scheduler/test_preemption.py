@@ -1,0 +1,237 @@
+"""Messages in, actions out: a pod that fits nowhere, its victims, and what becomes of both."""
+
+import json
+
+import pytest
+
+from policyengine.cluster.objects import PodDisruptionBudget, decode
+from policyengine.scheduler.messages import (
+    DeleteVictim,
+    ObjectObserved,
+    PatchPodCondition,
+    PodDeleted,
+    RecordEvent,
+    VictimDeleted,
+    VictimNotDeleted,
+)
+from tests.scheduler.driver import Driver, binds, node, notes, pod, profile
+from tests.shared_facts import shared
+
+FULL = "0/1 nodes are available: 1 Insufficient cpu."
+
+
+def standing(name: str, cpu: str = "4", priority: int = 0):
+    return pod(name, cpu=cpu).priority(priority).node("n1")
+
+
+def preemptor(name: str = "high", cpu: str = "4", priority: int = 10):
+    return pod(name, cpu=cpu).priority(priority)
+
+
+def full() -> Driver:
+    """One node, full with `low`, and `high` that wants it."""
+    driver = Driver()
+    driver.see(node("n1"), standing("low"), preemptor())
+    return driver
+
+
+def victims(actions):
+    return [action.name for action in actions if isinstance(action, DeleteVictim)]
+
+
+def nominations(actions):
+    patches = [action for action in actions if isinstance(action, PatchPodCondition)]
+    return {patch.name: patch.nominated_node_name for patch in patches if patch.nominated_node_name is not None}
+
+
+def test_a_pod_preempts_as_recorded():
+    calls = json.loads(shared("recorded/scheduler-calls.json").read_text())
+    told, marked, nominated, preempted = (calls[number]["request"] for number in (16, 17, 18, 23))
+    driver = Driver()
+    driver.see(node("node-1", cpu="2"), node("node-2", cpu="2"))
+    driver.see(pod("small", cpu="1").node("node-1").set("metadata.generation", 1))
+    driver.see(pod("fill1", cpu="2").priority(100).node("node-2"))
+    driver.see(pod("high", cpu="2").priority(100).set("metadata.generation", 1))
+    event, patch, delete = driver.cycle()
+    assert (event.note, event.reason) == (told["note"], told["reason"])
+    assert (patch.message, patch.nominated_node_name) == (
+        nominated["status"]["conditions"][0]["message"],
+        nominated["status"]["nominatedNodeName"],
+    )
+    condition = marked["status"]["conditions"][0]
+    assert (delete.uid, delete.message, delete.observed_generation) == (
+        "small",
+        condition["message"],
+        condition["observedGeneration"],
+    )
+    (said,) = driver.send(VictimDeleted(delete))
+    assert isinstance(said, RecordEvent)
+    for field in ("type", "reason", "action"):
+        assert getattr(said, field) == preempted[field]
+    assert said.note == preempted["note"].replace(calls[16]["request"]["regarding"]["uid"], "high")
+    assert (said.name, said.resource_version) == ("small", "3")
+
+
+def test_nobody_is_asked_within_the_cycle_and_the_pod_is_bound_once_the_victim_has_gone():
+    driver = full()
+    (delete,) = [action for action in driver.cycle() if isinstance(action, DeleteVictim)]
+    assert driver.places("high") == ["unschedulable"]
+    driver.send(VictimDeleted(delete))
+    assert driver.places("high") == ["unschedulable"]
+    driver.send(PodDeleted("default", "low", "low"))
+    assert binds(driver.cycle()) == {"high": "n1"}
+
+
+def test_a_pod_whose_victims_are_on_their_way_out_preempts_nobody_else():
+    driver = full()
+    assert victims(driver.cycle()) == ["low"]
+    driver.see(node("n2"), pod("other", cpu="4").priority(1).node("n2"))
+    driver.wait(400.0)
+    actions = driver.cycle()
+    assert (victims(actions), nominations(actions)) == ([], {})
+    assert driver.state.view.pods["high"].nominated_node_name == "n1"
+
+
+def test_a_victim_that_terminates_is_waited_for():
+    driver = full()
+    (delete,) = [action for action in driver.cycle() if isinstance(action, DeleteVictim)]
+    driver.send(VictimDeleted(delete))
+    going = standing("low").deleting("2100-01-01T00:00:00Z")
+    driver.see(going.condition("DisruptionTarget", "True", "PreemptionByScheduler"))
+    driver.wait(400.0)
+    (note,) = notes(driver.cycle())
+    assert note == (
+        "FailedScheduling",
+        f"{FULL} preemption: not eligible due to a terminating pod on the nominated node.",
+    )
+    assert driver.state.view.pods["high"].nominated_node_name == "n1"
+
+
+def test_a_victim_that_never_dies_costs_the_pod_its_nomination():
+    driver = full()
+    (delete,) = [action for action in driver.cycle() if isinstance(action, DeleteVictim)]
+    driver.send(VictimDeleted(delete))
+    # It should have gone at second 1000, when this test begins.
+    going = standing("low").deleting("1970-01-01T00:16:40Z")
+    driver.see(going.condition("DisruptionTarget", "True", "PreemptionByScheduler"))
+    driver.wait(400.0)
+    actions = driver.cycle()
+    assert (victims(actions), nominations(actions)) == ([], {"high": ""})
+    assert "1 node(s) had victims that should have terminated long ago" in notes(actions)[0][1]
+
+
+def test_a_preemptor_that_is_deleted_leaves_no_nomination_and_others_are_tried_again():
+    driver = Driver()
+    driver.see(node("n1"), preemptor().nominated("n1").gate("not yet"), pod("late", cpu="4").priority(5))
+    assert binds(driver.cycle()) == {}
+    driver.send(PodDeleted("default", "high", "high"))
+    assert driver.state.view.nominated == {}
+    driver.wait(10.0)
+    assert binds(driver.cycle()) == {"late": "n1"}
+
+
+def test_a_pod_being_deleted_holds_no_node():
+    driver = full()
+    driver.cycle()
+    driver.see(preemptor().nominated("n1").deleting())
+    assert driver.state.view.nominated == {}
+
+
+def test_a_nomination_stands_until_the_server_shows_it():
+    driver = full()
+    driver.cycle()
+    view = driver.state.view
+    driver.see(preemptor().label("touched", "1"))
+    assert view.pods["high"].nominated_node_name == "n1"
+    driver.see(preemptor().nominated("n1"))
+    driver.see(preemptor())
+    assert view.pods["high"].nominated_node_name == ""
+
+
+def test_lesser_pods_yield_to_a_nomination_and_their_own_ends():
+    driver = Driver()
+    driver.see(node("n1"), standing("low"), preemptor("middle", priority=5).nominated("n1"))
+    driver.see(preemptor("high", priority=10))
+    actions = driver.cycle(1)
+    assert nominations(actions) == {"high": "n1", "middle": ""}
+    ended = next(action for action in actions if isinstance(action, PatchPodCondition) and action.name == "middle")
+    assert ended.reason == ""
+    driver.send(PodDeleted("default", "low", "low"))
+    assert binds(driver.cycle()) == {"high": "n1"}
+
+
+def test_the_nominated_node_comes_first():
+    driver = Driver()
+    driver.see(node("n1"), node("n2", cpu="64"), pod("p").nominated("n1"))
+    assert binds(driver.cycle()) == {"p": "n1"}
+
+
+@pytest.mark.parametrize("retry_after", [0.0, 30.0])
+def test_a_deletion_that_fails_has_the_pod_try_again_after_its_backoff(retry_after):
+    driver = full()
+    (delete,) = [action for action in driver.cycle() if isinstance(action, DeleteVictim)]
+    driver.send(VictimNotDeleted(delete, "pods is forbidden", retry_after))
+    assert driver.places("high") == ["backoff"]
+    due = driver.state.next_wakeup()
+    assert due is not None
+    assert due >= driver.now + retry_after
+    driver.until_wakeup()
+    assert victims(driver.cycle()) == ["low"]
+
+
+def test_a_victim_that_was_gone_already_gets_no_event():
+    driver = full()
+    (delete,) = [action for action in driver.cycle() if isinstance(action, DeleteVictim)]
+    assert driver.send(VictimDeleted(delete, was_there=False)) == []
+
+
+def test_answers_for_a_preemptor_that_is_gone_are_taken():
+    driver = full()
+    (delete,) = [action for action in driver.cycle() if isinstance(action, DeleteVictim)]
+    driver.send(PodDeleted("default", "high", "high"))
+    assert len(driver.send(VictimDeleted(delete))) == 1
+    assert driver.send(VictimNotDeleted(delete, "too late")) == []
+
+
+def test_who_never_preempts_says_so():
+    driver = Driver()
+    driver.see(node("n1"), standing("low"), pod("meek", cpu="4").priority(10, policy="Never"))
+    actions = driver.cycle()
+    assert notes(actions) == [("FailedScheduling", f"{FULL} preemption: not eligible due to preemptionPolicy=Never.")]
+    assert victims(actions) == []
+
+
+def test_a_budget_is_kept_where_that_is_possible():
+    budget = {
+        "metadata": {"name": "b", "namespace": "default"},
+        "spec": {"selector": {"matchLabels": {"app": "kept"}}},
+        "status": {"disruptionsAllowed": 0},
+    }
+    driver = Driver()
+    driver.see(node("n1"), node("n2"), standing("kept").label("app", "kept"))
+    driver.see(pod("free", cpu="4").priority(5).node("n2"), preemptor())
+    driver.send(ObjectObserved("PodDisruptionBudget", decode(PodDisruptionBudget, budget)))
+    assert victims(driver.cycle()) == ["free"]
+
+
+def test_a_profile_without_post_filters_preempts_nobody():
+    driver = Driver(profile(post_filters=()))
+    driver.see(node("n1"), standing("low"), preemptor())
+    actions = driver.cycle()
+    assert (victims(actions), notes(actions)) == ([], [("FailedScheduling", FULL)])
+
+
+def test_a_post_filter_that_fails_makes_the_attempt_an_error():
+    class Broken:
+        name = "Broken"
+
+        def events_to_register(self):
+            return ()
+
+        def post_filter(self, pod, judgement, evaluator, view):
+            raise ValueError("no idea")
+
+    driver = Driver(profile(post_filters=(Broken(),)))
+    driver.see(node("n1"), standing("low"), preemptor())
+    assert notes(driver.cycle()) == [("FailedScheduling", "no idea")]
+    assert driver.places("high") == ["backoff"]

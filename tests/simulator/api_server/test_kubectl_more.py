@@ -1,0 +1,122 @@
+"""The rest of the tour: edit, replace, selectors, CRDs, drains that wait, and access as others see it."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest_asyncio
+
+from policyengine.simulator.api_server import ApiServer
+from policyengine.simulator.api_server.authentication import service_account
+from tests.simulator import manifests
+from tests.simulator.api_server.keys import needs_openssl
+from tests.simulator.api_server.kubectl import Kubectl, cluster, needs_kubectl
+from tests.simulator.api_server.test_kubectl_tour import POD, bound
+
+pytestmark = [needs_kubectl, needs_openssl]
+TOKENS = {"scheduler": service_account("kube-system", "policyengine")}
+CRD = """apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {plural: widgets, singular: widget, kind: Widget, shortNames: [wd]}
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      subresources: {status: {}}
+      additionalPrinterColumns: [{name: Size, type: integer, jsonPath: .spec.size}]
+      schema:
+        openAPIV3Schema:
+          type: object
+          required: [spec]
+          properties:
+            spec:
+              type: object
+              required: [size]
+              properties: {size: {type: integer, minimum: 1}, colour: {type: string, enum: [red, green]}}
+            status: {type: object, properties: {ready: {type: boolean}}}
+"""
+WIDGET = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w}\nspec: {size: %s}\n"
+
+
+@pytest_asyncio.fixture
+async def world(tmp_path: Path) -> AsyncIterator[tuple[ApiServer, Kubectl]]:
+    async with cluster(tmp_path, TOKENS) as found:
+        yield found
+
+
+async def test_edit_replace_and_selectors(world: tuple[ApiServer, Kubectl], tmp_path: Path) -> None:
+    _, kubectl = world
+    await kubectl("create", "configmap", "m", "--from-literal=k=one")
+    editor = tmp_path / "editor"
+    editor.write_text("#!/bin/sh\nsed -i 's/k: one/k: two/' \"$1\"\n")
+    editor.chmod(0o755)
+    kubectl.environment["KUBE_EDITOR"] = str(editor)
+    assert "configmap/m edited" in await kubectl("edit", "configmap", "m")
+    assert await kubectl("get", "cm", "m", "-o", "jsonpath={.data.k}") == "two"
+    changed = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m, labels: {a: b}}\ndata: {k: three}\n"
+    assert "replaced" in await kubectl("replace", "-f", "-", stdin=changed)
+    assert await kubectl("get", "cm", "-l", "a=b", "-o", "name") == "configmap/m\n"
+    assert await kubectl("get", "cm", "--field-selector", "metadata.name=m", "-o", "name") == "configmap/m\n"
+    assert "deleted" in await kubectl("delete", "cm", "-l", "a=b")
+
+
+async def test_a_custom_kind_is_validated_printed_explained_and_has_a_status(world: tuple[ApiServer, Kubectl]) -> None:
+    _, kubectl = world
+    await kubectl("apply", "-f", "-", stdin=CRD)
+    await kubectl("wait", "--for=condition=Established", "crd/widgets.example.com", "--timeout=30s")
+    refused = await kubectl("apply", "-f", "-", stdin=WIDGET % "0", fails=True)
+    assert "should be greater than or equal to 1" in refused
+    await kubectl("apply", "-f", "-", stdin=WIDGET % "3")
+    shown = await kubectl("get", "wd")
+    assert [line.split()[:2] for line in shown.splitlines()] == [["NAME", "SIZE"], ["w", "3"]]
+    status = ("patch", "wd", "w", "--subresource=status", "--type=merge", "-p", '{"status":{"ready":true}}')
+    await kubectl(*status)
+    assert await kubectl("get", "wd", "w", "-o", "jsonpath={.spec.size} {.status.ready}") == "3 true"
+    assert "colour" in await kubectl("explain", "widget.spec")
+
+
+async def test_a_drain_waits_for_a_budget_to_allow_it(world: tuple[ApiServer, Kubectl]) -> None:
+    _, kubectl = world
+    await bound(kubectl)
+    await kubectl("wait", "--for=condition=Ready", "pod/web", "--timeout=30s")
+    await kubectl("create", "pdb", "keep", "--selector=app=web", "--min-available=1")
+    await kubectl("wait", "--for=jsonpath={.status.currentHealthy}=1", "pdb/keep", "--timeout=30s")
+    draining = await kubectl.start("drain", "n1", "--force", "--timeout=60s")
+    assert draining.stderr is not None
+    while b"will retry" not in (line := await asyncio.wait_for(draining.stderr.readline(), 30)):
+        assert line, "the drain ended without having to wait"
+    await kubectl("delete", "pdb", "keep")
+    assert await asyncio.wait_for(draining.wait(), 30) == 0
+    assert "NotFound" in await kubectl("get", "pod", "web", fails=True)
+
+
+async def test_the_manifests_apply_and_say_what_the_account_may(world: tuple[ApiServer, Kubectl]) -> None:
+    _, kubectl = world
+    made = await kubectl("apply", "-f", str(manifests.PATH))
+    assert made.count(" created") == len(manifests.manifests())
+    assert (await kubectl("apply", "-f", str(manifests.PATH))).count(" unchanged") == len(manifests.manifests())
+    ours = f"--as={TOKENS['scheduler'].name}"
+    assert await kubectl("auth", "can-i", "create", "pods", "--subresource=binding", ours) == "yes\n"
+    assert "no" in await kubectl("auth", "can-i", "create", "pods", ours, fails=True)
+    listed = await kubectl("auth", "can-i", "--list", ours)
+    assert "pods/binding" in listed and "secrets" not in listed
+    assert "cannot list resource" in await kubectl("get", "secrets", "--token=scheduler", fails=True)
+    assert "system:serviceaccount:kube-system:policyengine" in await kubectl("auth", "whoami", "--token=scheduler")
+    token = await kubectl("create", "token", "policyengine", "-n", "kube-system")
+    await kubectl("apply", "-f", "-", stdin=POD)
+    assert await kubectl("get", "pods", f"--token={token.strip()}", "-o", "name") == "pod/web\n"
+
+
+async def test_what_the_server_says_of_itself(world: tuple[ApiServer, Kubectl]) -> None:
+    _, kubectl = world
+    assert "Server Version: v1.36.2" in await kubectl("version")
+    assert "scheduling.k8s.io/v1" in (await kubectl("api-versions")).splitlines()
+    assert await kubectl("get", "--raw", "/readyz") == "ok"
+    fields = await kubectl("explain", "lease.spec")
+    assert "holderIdentity\t<string>" in fields and "leaseDurationSeconds\t<integer>" in fields
+    recursive = await kubectl("explain", "pod.spec.affinity", "--recursive")
+    assert "preferredDuringSchedulingIgnoredDuringExecution\t<[]PreferredSchedulingTerm>" in recursive

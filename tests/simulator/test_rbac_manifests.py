@@ -1,0 +1,154 @@
+"""The scheduler's own ServiceAccount under `deploy/rbac.yaml`: all it needs, and each verb is needed."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from policyengine.clock import SystemClock
+from policyengine.kube.aiohttp_transport import AiohttpTransport
+from policyengine.kube.transport import Transport
+from policyengine.simulator.api_server import ApiServer, MemoryTransport
+from policyengine.simulator.api_server.authentication import read_tokens
+from policyengine.simulator.real_server import ASSETS, real_server, unverified
+from tests.record.servers import As
+from tests.record.session import Session
+from tests.simulator import manifests as m
+
+TOKENS = (
+    'admin-token,admin,admin,"system:masters"\n'
+    'scheduler-token,system:serviceaccount:kube-system:policyengine,u1,"system:serviceaccounts"\n'
+    'annotator-token,system:serviceaccount:kube-system:policyengine-annotator,u2,"system:serviceaccounts"\n'
+)
+BEARERS = {"policyengine": "Bearer scheduler-token", "policyengine-annotator": "Bearer annotator-token"}
+
+
+async def guarded(tmp_path: Path) -> ApiServer:
+    """A server with a token file, RBAC and the manifests applied."""
+    (tmp_path / "tokens.csv").write_text(TOKENS)
+    api = ApiServer(SystemClock(), tokens=read_tokens(tmp_path / "tokens.csv"))
+    for obj in m.manifests():
+        await m.apply(As(api, "Bearer admin-token"), obj)
+    return api
+
+
+@pytest.mark.parametrize("grant", m.grants(), ids=lambda grant: grant.id)
+async def test_each_verb_is_granted_and_without_it_the_call_is_refused(grant: m.Grant, tmp_path: Path) -> None:
+    api = await guarded(tmp_path)
+    ours = As(api, BEARERS[grant.account])
+    status, message = await m.call(ours, grant)
+    assert status != 403, message
+    await m.apply(As(api, "Bearer admin-token"), m.without(grant))
+    assert await m.call(ours, grant) == (403, grant.refusal)
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/api/v1/secrets"),
+        ("GET", "/api/v1/configmaps"),
+        ("DELETE", "/api/v1/namespaces/default/pods"),
+        ("POST", "/api/v1/namespaces/default/pods"),
+        ("PATCH", "/api/v1/namespaces/default/pods/p"),
+        ("POST", "/api/v1/namespaces/default/pods/p/eviction"),
+        ("PATCH", "/api/v1/nodes/n"),
+        ("PUT", "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"),
+        ("DELETE", "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/policyengine"),
+        ("POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"),
+    ],
+)
+async def test_nothing_else_is_granted(method: str, path: str, tmp_path: Path) -> None:
+    ours = As(await guarded(tmp_path), BEARERS["policyengine"])
+    body = b"{}" if method in ("POST", "PUT", "PATCH") else None
+    headers = {"Content-Type": "application/merge-patch+json" if method == "PATCH" else "application/json"}
+    response = await ours.request(method, path, body=body, headers=headers)
+    assert response.status == 403
+
+
+def test_no_rule_is_a_wildcard() -> None:
+    assert all("*" not in (grant.group, grant.resource, grant.verb) for grant in m.grants())
+
+
+async def test_a_scheduling_round_as_that_account(tmp_path: Path) -> None:
+    api = await guarded(tmp_path)
+    admin, ours = As(api, "Bearer admin-token"), As(api, BEARERS["policyengine"])
+
+    async def said(who: Transport, method: str, path: str, body: str = "", content: str = "application/json") -> int:
+        data = body.encode() or None
+        response = await who.request(method, path, body=data, headers={"Content-Type": content} if data else {})
+        await response.close()
+        return response.status
+
+    pod = '{"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i"}]}}'
+    policy = '{"metadata":{"name":"policy"},"data":{"a.policy":"policy a {}"}}'
+    pods, maps = "/api/v1/namespaces/default/pods", "/api/v1/namespaces/kube-system/configmaps"
+    merge = "application/merge-patch+json"
+    assert await said(admin, "POST", pods, pod) == 201
+    assert await said(admin, "POST", maps, policy) == 201
+    assert await said(ours, "GET", "/api/v1/pods") == 200
+    condition = '{"status":{"conditions":[{"type":"PodScheduled","status":"False","reason":"Unschedulable"}]}}'
+    strategic = "application/strategic-merge-patch+json"
+    assert await said(ours, "PATCH", f"{pods}/p/status", condition, strategic) == 200
+    binding = '{"metadata":{"name":"p"},"target":{"kind":"Node","name":"n1"}}'
+    assert await said(ours, "POST", f"{pods}/p/binding", binding) == 201
+    annotation = '{"metadata":{"annotations":{"policyengine.io/status":"{}"}}}'
+    assert await said(ours, "PATCH", f"{maps}/policy", annotation, merge) == 200
+    event = (
+        '{"metadata":{"name":"p.1"},"eventTime":"2026-01-01T00:00:00.000000Z","action":"Binding","reason":"Scheduled",'
+        '"type":"Normal","reportingController":"policyengine","reportingInstance":"h",'
+        '"regarding":{"kind":"Pod","namespace":"default","name":"p"}}'
+    )
+    events = "/apis/events.k8s.io/v1/namespaces/default/events"
+    assert await said(ours, "POST", events, event) == 201
+    lease = '{"metadata":{"name":"policyengine"},"spec":{"holderIdentity":"a","leaseDurationSeconds":15}}'
+    leases = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
+    assert await said(ours, "POST", leases, lease) == 201
+    assert await said(ours, "GET", f"{leases}/policyengine") == 200
+    assert await said(ours, "DELETE", f"{pods}/p") == 200
+
+
+async def test_the_token_a_real_account_asks_for_has_the_same_rights(tmp_path: Path) -> None:
+    api = await guarded(tmp_path)
+    session = Session(lambda header: As(api, "Bearer admin-token" if header is None else header))
+    await session.begin()
+    listed = await session.ask("list", "GET", "/api/v1/pods", user="a service account without rights")
+    assert listed["kind"] == "PodList"
+    # The transport that needs no socket says who it is by itself.
+    nobody = MemoryTransport(api)
+    assert (await nobody.request("GET", "/api/v1/pods")).status == 403
+
+
+@pytest.mark.skipif(not os.environ.get(ASSETS), reason=f"${ASSETS} names no folder with etcd and kube-apiserver")
+async def test_the_same_on_the_real_server() -> None:
+    async with real_server() as (url, token):
+
+        def connect(bearer: str) -> AiohttpTransport:
+            async def authorize(fresh: bool) -> Mapping[str, str]:
+                return {"Authorization": f"Bearer {bearer}"}
+
+            return AiohttpTransport(url, ssl_context=unverified(), authorize=authorize)
+
+        admin = connect(token)
+        for obj in m.manifests():
+            await m.apply(admin, obj)
+        session = Session(lambda header: connect(token if header is None else header.removeprefix("Bearer ")))
+        await session.begin()
+        home = "/api/v1/namespaces/kube-system/serviceaccounts"
+        tokens = {
+            name: (await session.quietly("POST", f"{home}/{name}/token", {"spec": {}}))["status"]["token"]
+            for name in BEARERS
+        }
+        clients = {name: connect(bearer) for name, bearer in tokens.items()}
+        for grant in m.grants():
+            ours = clients[grant.account]
+            status, message = await m.eventually(ours, grant, refused=False)
+            assert status != 403, (grant, message)
+            await m.apply(admin, m.without(grant))
+            status, message = await m.eventually(ours, grant, refused=True)
+            assert (status, message) == (403, grant.refusal)
+            whole = next(o for o in m.manifests() if m._is_role_of(o, grant))
+            await m.apply(admin, whole)
+        for transport in (*clients.values(), admin):
+            await transport.close()
+        await session.end()
