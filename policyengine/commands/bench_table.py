@@ -55,7 +55,8 @@ def _console(stderr: bool = False) -> Console:
 
 def _table(title: str, *columns: str) -> Table:
     table = Table(title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    table.title = Text(title, no_wrap=True)
+    table.title = title
+    table.min_width = len(title)
     for number, name in enumerate(columns):
         table.add_column(name, justify="right" if number else "left", no_wrap=bool(number))
     return table

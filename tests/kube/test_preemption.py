@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -12,10 +13,12 @@ import pytest
 
 from policyengine.kube.client import Client
 from policyengine.kube.compiling import compiled
+from policyengine.kube.conditions import ConditionWriter
 from policyengine.kube.reload import Compiled
 from policyengine.kube.scheduling import Scheduler
 from policyengine.kube.transport import Response
 from policyengine.plugins.registry import default_profile
+from policyengine.scheduler.messages import PatchPodCondition
 from policyengine.simulator.api_server import faults as fault
 from policyengine.simulator.api_server import statuses
 from policyengine.simulator.api_server.handler import ApiServer
@@ -201,5 +204,28 @@ def test_the_nomination_reaches_the_server_and_goes_with_the_pod() -> None:
         await world.delete("high")
         await asyncio.sleep(1)
         assert world.scheduler.state.view.nominated == {}
+
+    scenario(work)
+
+
+def test_a_nomination_is_not_lost_when_the_next_condition_comes_before_it_is_written() -> None:
+    async def work(world: World) -> None:
+        await world.pod("p", "64")
+        uid = (await world.get("p"))["metadata"]["uid"]
+        writer = ConditionWriter(Client(world.watched), world.clock, Random(1))
+        said = PatchPodCondition(uid, "default", "p", "Unschedulable", "first", 0, "node-1")
+        writer.write(said)
+        writer.write(replace(said, message="second", nominated_node_name=None))
+        task = asyncio.ensure_future(writer.outbox.run())
+        await asyncio.sleep(1)
+        status = (await world.get("p"))["status"]
+        assert (status["conditions"][0]["message"], status["nominatedNodeName"]) == ("second", "node-1")
+        writer.write(replace(said, message="third", nominated_node_name=None))
+        writer.write(replace(said, reason="", message="", nominated_node_name=""))
+        await asyncio.sleep(1)
+        status = (await world.get("p"))["status"]
+        assert status["conditions"][0]["message"] == "third"
+        assert "nominatedNodeName" not in status
+        task.cancel()
 
     scenario(work)

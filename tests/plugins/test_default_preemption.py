@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from policyengine.catalogue import compile_policy
 from policyengine.cluster.journal import stable_hash
 from policyengine.cluster.objects import PodDisruptionBudget, decode
 from policyengine.cluster.view import ClusterView
@@ -219,3 +220,26 @@ def test_an_unresolvable_nominated_node_makes_a_pod_eligible_again() -> None:
 def test_arguments_that_do_not_fit_are_refused(arguments: dict[str, int]) -> None:
     with pytest.raises(ArgumentError, match="DefaultPreemption"):
         build("DefaultPreemption", arguments)
+
+
+COMPANY = """policy "two" {
+  scheduler "default-scheduler"
+  base kubernetes
+  filter "company" { require node.podCount < 2 else "two is company" }
+}
+"""
+
+
+def test_the_rules_of_a_policy_are_asked_again_without_the_victims() -> None:
+    view = ClusterView()
+    view.add_or_update_node(make_node("n").capacity(cpu="64", memory="64Gi", pods="110").build())
+    for name, priority in (("x", 1), ("y", 2), ("z", 0)):
+        view.add_or_update_pod(make_pod(name).req(cpu="1").priority(priority).node("n").build())
+    view.add_or_update_pod(make_pod("new").req(cpu="1").priority(9).build())
+    evaluator = Evaluator(compile_policy(COMPANY))
+    (plugin,) = evaluator.profile.post_filters
+    judgement = evaluator.judge(view.pods["new"], view.snapshot())
+    assert judgement.message() == "0/1 nodes are available: 1 two is company."
+    assert isinstance(plugin, DefaultPreemption)
+    result = plugin.post_filter(view.pods["new"], judgement, evaluator, view)
+    assert (result.nominated_node_name, [victim.name for victim in result.victims]) == ("n", ["x", "z"])

@@ -2,12 +2,13 @@
 
 from collections.abc import Awaitable, Callable, Iterable
 
-from tests.record import access, bad_input, original, reads
+from tests.record import access, bad_input, bad_writes, original, reads
 from tests.record.session import Session
 
 SCRIPTS: dict[str, Callable[[Session], Awaitable[None]]] = {
     "reads": reads.run,
     "bad-input": bad_input.run,
+    "bad-writes": bad_writes.run,
     "access": access.run,
 }
 

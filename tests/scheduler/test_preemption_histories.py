@@ -91,16 +91,20 @@ class PreemptingWorld(World):
     def settle(self) -> None:
         self.land_late()
         for _ in range(12):
-            while self.watch or self.posted or self.reads or self.evictions or self.patches:
-                self.deliver(100)
-                self.answer_bind("succeeds")
-                self.answer_read(fails=False)
-                self.answer_eviction("succeeds")
-                self.write_status()
-            self.kubelet()
-            self.deliver(100)
-            self.cycle(100)
             self.wait(31.0)
+            for _ in range(4):
+                self.cycle(100)
+                self._drain()
+                self.kubelet()
+                self.deliver(100)
+
+    def _drain(self) -> None:
+        while self.watch or self.posted or self.reads or self.evictions or self.patches:
+            self.deliver(100)
+            self.answer_bind("succeeds")
+            self.answer_read(fails=False)
+            self.answer_eviction("succeeds")
+            self.write_status()
 
     def _take(self, actions: list[Action]) -> None:
         super()._take(actions)
