@@ -113,4 +113,4 @@ def or_optional(first: Column, second: Column) -> Column:
     """`o.or(p)`: the first where it holds a value, else the second."""
     if first.present is None:
         return first
-    return chosen(Column(first.present), first, second)
+    return chosen(Column(first.present, first.faults), first, second)

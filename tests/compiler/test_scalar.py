@@ -235,3 +235,12 @@ def test_a_default_that_fails_shows_only_where_it_is_taken() -> None:
     snapshot = ClusterView().snapshot()
     assert profile.filters[0].pre_filter(make_pod().label("n", "3").info(), snapshot)[0].is_skip
     assert "division by zero" in profile.filters[0].pre_filter(make_pod().info(), snapshot)[0].message
+
+
+def test_a_fault_of_the_first_optional_is_not_forgotten_for_the_second() -> None:
+    condition = 'node.labels[?string(1 / pod.priority)].or(pod.labels[?"app"]).hasValue() on error false'
+    profile = compile_policy(f'policy "t" {{ base none filter "f" {{ require {condition} }} }}')
+    view = ClusterView()
+    view.add_or_update_node(make_node("n").build())
+    pod = make_pod("p").label("app", "x").priority(0).info()
+    assert len(Evaluator(profile).judge(pod, view.snapshot()).feasible) == 0
