@@ -1,17 +1,24 @@
 """The scheduler's own ServiceAccount under `deploy/rbac.yaml`: all it needs, and each verb is needed."""
 
+import asyncio
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from random import Random
+from typing import Any
 
 import pytest
 
 from policyengine.clock import SystemClock
 from policyengine.kube.aiohttp_transport import AiohttpTransport
-from policyengine.kube.transport import Transport
+from policyengine.kube.client import Client
+from policyengine.kube.scheduling import Scheduler
+from policyengine.kube.transport import Response, Transport
+from policyengine.plugins.registry import default_profile
 from policyengine.simulator.api_server import ApiServer, MemoryTransport
 from policyengine.simulator.api_server.authentication import read_tokens
 from policyengine.simulator.real_server import ASSETS, real_server, unverified
+from policyengine.simulator.sandbox import create, node
 from tests.record.servers import As
 from tests.record.session import Session
 from tests.simulator import manifests as m
@@ -106,6 +113,47 @@ async def test_a_scheduling_round_as_that_account(tmp_path: Path) -> None:
     assert await said(ours, "POST", leases, lease) == 201
     assert await said(ours, "GET", f"{leases}/policyengine") == 200
     assert await said(ours, "DELETE", f"{pods}/p") == 200
+
+
+class Watched(As):
+    """A way into the server that remembers what was refused."""
+
+    def __init__(self, api: ApiServer, authorization: str) -> None:
+        super().__init__(api, authorization)
+        self.refused: list[str] = []
+        self.was_refused = asyncio.Event()
+
+    async def request(self, method: str, path: str, **more: Any) -> Response:
+        """One request."""
+        response = await super().request(method, path, **more)
+        if response.status == 403:
+            self.refused.append(f"{method} {path}")
+            self.was_refused.set()
+        return response
+
+
+@pytest.mark.parametrize("missing", [None, ("pods/binding", "create")])
+async def test_the_scheduler_itself_runs_as_that_account(missing: tuple[str, str] | None, tmp_path: Path) -> None:
+    api = await guarded(tmp_path)
+    admin, ours = As(api, "Bearer admin-token"), Watched(api, BEARERS["policyengine"])
+    if missing is not None:
+        await m.apply(admin, m.without(next(g for g in m.grants() if (g.resource, g.verb) == missing)))
+    await create(admin, "/api/v1/nodes", node("n1", "a"))
+    pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    scheduler = Scheduler(Client(ours), SystemClock(), Random(1), [default_profile()], host="tests")
+    stop = asyncio.Event()
+    work = asyncio.create_task(scheduler.run(stop))
+    watch = await admin.request("GET", "/api/v1/pods", query={"watch": "1", "fieldSelector": "spec.nodeName=n1"})
+    await create(admin, "/api/v1/namespaces/default/pods", pod)
+    async with asyncio.timeout(20):
+        if missing is None:
+            await anext(watch.lines())
+        else:
+            await ours.was_refused.wait()
+    stop.set()
+    await work
+    await watch.close()
+    assert set(ours.refused) == (set() if missing is None else {"POST /api/v1/namespaces/default/pods/p/binding"})
 
 
 async def test_the_token_a_real_account_asks_for_has_the_same_rights(tmp_path: Path) -> None:
