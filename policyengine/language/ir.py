@@ -289,6 +289,70 @@ class Gang:
     span: Span
 
 
+Amounts = tuple[tuple[str, int], ...]
+"""(resource, amount in its grain) in the order written: `(("cpu", 40_000), ("memory", …))`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quota:
+    """What the pods that match may use together. `when` reads only what running pods have.
+
+    `guarantee`: what they get, by reclaiming if need be. `limit`: what they never exceed; None for no limit.
+    `borrow`: whether they may use more than the guarantee; None, and an error in it, are false.
+    """
+
+    name: str
+    when: Expr
+    guarantee: Amounts
+    limit: Amounts | None
+    borrow: Expr | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Permit:
+    """Holds a reserved pod: for `delay`, or until `until` holds; exactly one is given. At `timeout` it is refused;
+    None is kube-scheduler's longest wait. All may read the chosen node."""
+
+    name: str
+    when: Expr | None
+    delay: Expr | None
+    until: Expr | None
+    timeout: Expr | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preempt:
+    """Narrows preemption: `victims` (a bool over `victim.*` and the preemptor) says which running pods may make
+    room, `order` which of them go first, `max_victims` how many at most."""
+
+    when: Expr | None
+    victims: Expr | None
+    order: tuple[OrderKey, ...]
+    max_victims: Expr | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnLog:
+    """A line to log at an extension point (`preFilter postFilter reserve permit preBind postBind …`)."""
+
+    point: str
+    when: Expr | None
+    message: Template
+    span: Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BindAnnotation:
+    """An annotation written with the binding."""
+
+    key: str
+    value: Template
+    span: Span
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginUse:
     """`use Plugin weight N { args }`: arguments as plain data, checked against the plugin's schema."""
@@ -315,6 +379,11 @@ class Policy:
     filters: tuple[Filter, ...]
     scores: tuple[Score, ...]
     gangs: tuple[Gang, ...]
+    quotas: tuple[Quota, ...] = ()
+    permits: tuple[Permit, ...] = ()
+    preempt: Preempt | None = None
+    logs: tuple[OnLog, ...] = ()
+    annotations: tuple[BindAnnotation, ...] = ()
     tests: tuple[object, ...] = field(default=())
     """The `test` members, checked (`ir_test`)."""
     span: Span
