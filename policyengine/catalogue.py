@@ -5,30 +5,63 @@ The one place where the compiler meets the in-tree plugins: neither imports the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from policyengine.compiler import compile as phases
 from policyengine.compiler.assemble import Catalogue
 from policyengine.compiler.compile import CompileResult, PolicyError
+from policyengine.compiler.frame import Watch
 from policyengine.framework.profile import Profile
 from policyengine.language import ir
 from policyengine.language.diagnostics import Diagnostic, Source
 from policyengine.plugins.registry import IN_TREE
 
-__all__ = ["CATALOGUE", "CompileResult", "PolicyError", "checked", "compile_policy", "compile_text"]
+__all__ = [
+    "CATALOGUE",
+    "CompileResult",
+    "PolicyError",
+    "checked",
+    "checked_files",
+    "compile_checked",
+    "compile_files",
+    "compile_policy",
+    "compile_text",
+]
 
 CATALOGUE: Final[Catalogue] = IN_TREE
 
 
 def checked(source: Source) -> tuple[list[ir.Policy], list[Diagnostic]]:
-    """The policies of a file without errors, and the findings of parse and check in order of place."""
-    return phases.checked(source, CATALOGUE)
+    """The policies of a file loaded alone, without errors, and the findings of parse and check in order of place."""
+    return phases.checked([source], CATALOGUE)
+
+
+def checked_files(
+    sources: Sequence[Source], catalogue: Catalogue = CATALOGUE
+) -> tuple[list[ir.Policy], list[Diagnostic]]:
+    """The same of files that are loaded together, in order of file and place. The names of the files differ."""
+    return phases.checked(sources, catalogue)
+
+
+def compile_files(
+    sources: Sequence[Source], params: Mapping[str, object] | None = None, catalogue: Catalogue = CATALOGUE
+) -> CompileResult:
+    """Compile the policies of files that are loaded together, with values from outside for their params."""
+    return phases.compile_files(sources, catalogue, params)
 
 
 def compile_text(text: str, file: str = "<policy>", params: Mapping[str, object] | None = None) -> CompileResult:
     """Compile the policies of a file, named `file` in messages, with values from outside for their params."""
     return phases.compile_text(text, CATALOGUE, file, params)
+
+
+def compile_checked(
+    policy: ir.Policy, watch: Watch | None = None, catalogue: Catalogue = CATALOGUE
+) -> Profile | Diagnostic:
+    """Compile one checked policy with its params' defaults, watched if need be; a finding where a plugin refuses its
+    arguments."""
+    return phases.compile_checked(policy, catalogue, watch)
 
 
 def compile_policy(text: str, params: Mapping[str, object] | None = None) -> Profile:

@@ -169,17 +169,18 @@ def _within_one(values: Array) -> Array:
 
 def scale(a: Column, factor: Column) -> Column:
     """`q * d`: a quantity or duration times a double, rounded to the grain, half to even."""
-    return _to_grain(a.values.astype(np.float64) * factor.values, a, factor)
+    return to_grain(a.values.astype(np.float64) * factor.values, a, factor)
 
 
 def unscale(a: Column, divisor: Column) -> Column:
     """`q / d`: a quantity or duration over a double, rounded to the grain; fails where d is 0."""
-    result = _to_grain(a.values.astype(np.float64) / divisor.values, a, divisor)
+    result = to_grain(a.values.astype(np.float64) / divisor.values, a, divisor)
     by_zero = faults_where(divisor.values == 0.0, Fault.DIVISION)
     return Column(result.values, first_fault(by_zero, result.faults), bound=result.bound)
 
 
-def _to_grain(values: NDArray[np.float64], *operands: Column) -> Column:
+def to_grain(values: NDArray[np.float64], *operands: Column) -> Column:
+    """Doubles rounded to whole grains, half to even; a row fails where an operand did, or where it does not fit."""
     return _rounded(np.rint(values), _faults(*operands))
 
 

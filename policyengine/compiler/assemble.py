@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from policyengine.framework.placed import LoggingPlugin, LogRule
 from policyengine.framework.plugin import FilterPlugin, Plugin, PreEnqueuePlugin, ScorePlugin
 from policyengine.framework.plugin_entry import PluginEntry
 from policyengine.framework.post_filter import PostFilterPlugin
@@ -33,6 +34,7 @@ class Assembly:
     pre_bind: tuple[PreBindPlugin, ...] = ()
     post_filters: tuple[PostFilterPlugin, ...] = ()
     reserve: tuple[ReservePlugin, ...] = ()
+    logs: tuple[LogRule, ...] = ()
 
 
 Catalogue = Mapping[str, PluginEntry]
@@ -42,7 +44,7 @@ Catalogue = Mapping[str, PluginEntry]
 def plugin_facts(catalogue: Catalogue) -> dict[str, PluginFacts]:
     """What the checker is told of the plugins."""
     return {
-        name: PluginFacts(entry.arguments, entry.filters, entry.scores, entry.default_weight)
+        name: PluginFacts(entry.arguments, entry.filters, entry.scores, entry.default_weight, entry.in_base)
         for name, entry in catalogue.items()
     }
 
@@ -68,15 +70,17 @@ def assemble(policy: ir.Policy, params: Mapping[str, object], catalogue: Catalog
         tuple(plugin for _, plugin in built if isinstance(plugin, PreBindPlugin)),
         tuple(plugin for _, plugin in built if isinstance(plugin, PostFilterPlugin)),
         tuple(plugin for _, plugin in built if isinstance(plugin, ReservePlugin)),
+        tuple(rule for _, plugin in built if isinstance(plugin, LoggingPlugin) for rule in plugin.logs),
     )
 
 
 def _base(policy: ir.Policy, catalogue: Catalogue) -> dict[str, Chosen]:
     if policy.base == "none":
         return {}
+    offered = {name: entry for name, entry in catalogue.items() if entry.in_base}
     if policy.base == "filters":
-        return {name: Chosen(entry, None, {}) for name, entry in catalogue.items() if entry.filters or not entry.scores}
-    return {name: Chosen(entry, entry.default_weight, {}) for name, entry in catalogue.items()}
+        return {name: Chosen(entry, None, {}) for name, entry in offered.items() if entry.filters or not entry.scores}
+    return {name: Chosen(entry, entry.default_weight, {}) for name, entry in offered.items()}
 
 
 def _used(use: ir.PluginUse, params: Mapping[str, object], catalogue: Catalogue) -> Chosen:

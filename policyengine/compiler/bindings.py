@@ -17,10 +17,12 @@ from numpy.typing import NDArray
 from policyengine.cluster.journal import Rows
 from policyengine.cluster.node_objects import Node
 from policyengine.cluster.node_table import NodeTable
+from policyengine.cluster.offer import PODS
 from policyengine.cluster.requests import CPU, EPHEMERAL_STORAGE, MEMORY
+from policyengine.compiler import pod_columns
 from policyengine.compiler.column import INT64_MAX, Column, Fault, Mask, faults_where
 from policyengine.compiler.frame import Decision, Frame, Scalar, Scope, Vector
-from policyengine.compiler.object_fields import POD_PATHS, nanoseconds
+from policyengine.compiler.object_fields import POD_PATHS, amount, moment, nanoseconds
 from policyengine.language.values import EvaluationError
 
 Path = tuple[str, ...]
@@ -37,21 +39,32 @@ def scalar_binding(path: Path, scope: Scope) -> Scalar:
     if path[0] == "pod" and path[1:] in POD_PATHS:
         getter = POD_PATHS[path[1:]]
         return lambda decision: getter(decision.pod)
+    if path == ("victim",):
+        return lambda decision: decision.victim
+    if path[0] == "victim":
+        of_victim = POD_PATHS[path[1:]]
+        return lambda decision: of_victim(decision.victim)
     if path[0] == "policy":
         text = scope.policy[path[1]]
         return lambda decision: text
     return _SCALARS[path]
 
 
-def _queued_at(decision: Decision) -> int:
-    if decision.queued_at is None:
-        raise EvaluationError("`pod.queuedAt` is known to the queue only")
-    return nanoseconds(decision.queued_at) or 0
+def _queued(decision: Decision) -> tuple[float, int]:
+    """(since when, how often tried before); a pod in no queue waits since it was made, and was never tried."""
+    if decision.queued_at is not None:
+        return decision.queued_at, decision.attempts
+    known = None if decision.snapshot is None else decision.snapshot.queue_facts.queued(decision.pod)
+    return (decision.pod.created_at, 0) if known is None else known
 
 
 _SCALARS: dict[Path, Scalar] = {
-    ("pod", "queuedAt"): _queued_at,
+    ("pod", "queuedAt"): lambda decision: nanoseconds(_queued(decision)[0]) or 0,
+    ("pod", "attempts"): lambda decision: _queued(decision)[1],
+    ("gang",): lambda decision: _snapshot(decision).queue_facts.gang(decision.pod),
+    ("pod", "nominee"): lambda decision: decision.pod.uid if decision.pod.nominated_node_name else "",
     ("now",): lambda decision: _now(decision),
+    ("podGroup",): lambda decision: decision.pod.group,
     ("cluster", "nodeCount"): lambda decision: _snapshot(decision).nodes.n,
     ("cluster", "podCount"): lambda decision: _snapshot(decision).pod_count,
     ("cluster", "pendingCount"): lambda decision: _snapshot(decision).pending_count,
@@ -128,7 +141,7 @@ def entry_column(kind: str, resource: str) -> Vector:
 
     def vector(frame: Frame) -> Column:
         column = amounts(frame)
-        known = (frame.nodes.allocatable(resource) != 0) | (frame.nodes.requested(resource) != 0)
+        known = (_allocatable(frame.nodes, resource) != 0) | (_requested(frame.nodes, resource) != 0)
         present = frame.pick(known)
         return Column(column.values, present=None if present.all() else present, bound=column.bound)
 
@@ -136,12 +149,21 @@ def entry_column(kind: str, resource: str) -> Vector:
 
 
 _RESOURCE_COLUMNS: dict[str, Callable[[NodeTable, str], NDArray[np.int64]]] = {
-    "allocatable": lambda nodes, resource: nodes.allocatable(resource),
+    "allocatable": lambda nodes, resource: _allocatable(nodes, resource),
     "capacity": lambda nodes, resource: nodes.capacity(resource),
-    "used": lambda nodes, resource: nodes.requested(resource),
+    "used": lambda nodes, resource: _requested(nodes, resource),
     # Allocatable is at most 2^62 and requested sums stay below that: the difference fits.
-    "free": lambda nodes, resource: nodes.allocatable(resource) - nodes.requested(resource),
+    "free": lambda nodes, resource: _allocatable(nodes, resource) - _requested(nodes, resource),
 }
+
+
+def _allocatable(nodes: NodeTable, resource: str) -> NDArray[np.int64]:
+    """What the nodes offer; the table keeps the number of pods apart from the resources."""
+    return nodes.allowed_pods if resource == PODS else nodes.allocatable(resource)
+
+
+def _requested(nodes: NodeTable, resource: str) -> NDArray[np.int64]:
+    return nodes.pod_count if resource == PODS else nodes.requested(resource)
 
 
 def _flags(read: Callable[[NodeTable], Mask]) -> Vector:
@@ -160,6 +182,16 @@ def _per_object(read: Callable[[Node], Any]) -> Vector:
         if frame.rows is not None:
             objects = [objects[row] for row in frame.rows]
         return Column(np.arange(frame.count, dtype=np.int32), dictionary=[read(node) for node in objects])
+
+    return vector
+
+
+def _whole(what: str) -> Vector:
+    """A list of small things, as often as nodes have different ones."""
+
+    def vector(frame: Frame) -> Column:
+        derived = frame.nodes.derived
+        return Column(frame.pick(derived.ids(what, "")), dictionary=derived.values(what, ""))
 
     return vector
 
@@ -184,9 +216,8 @@ def annotation_column(frame: Frame, key: str) -> Column:
 
 def _encoded(ids: NDArray[np.int32], values: Sequence[str]) -> Column:
     absent = ids < 0
-    if not absent.any():
-        return Column(ids, dictionary=values)
-    return Column(np.where(absent, np.int32(0), ids), present=~absent, dictionary=values)
+    # An absent row's id, -1, points at the last value: any will do where nothing is held.
+    return Column(ids, present=~absent if absent.any() else None, dictionary=values)
 
 
 def has_label(frame: Frame, key: str) -> Column:
@@ -199,11 +230,45 @@ def has_annotation(frame: Frame, key: str) -> Column:
     return Column(frame.pick(frame.nodes.annotation_ids(key)) >= 0)
 
 
-MAPS: dict[str, tuple[MapReader, MapReader]] = {
-    "labels": (label_column, has_label),
-    "annotations": (annotation_column, has_annotation),
+_USAGE = {
+    "cpu": ("policyengine.io/usage-cpu", lambda text: amount(text, milli=True)),
+    "memory": ("policyengine.io/usage-memory", lambda text: amount(text, milli=False)),
+    "at": ("policyengine.io/usage-at", lambda text: moment(text)),
 }
-"""A node's map -> how one key of it is read, and whether it is there."""
+"""A field of `node.usage` -> the annotation it stands in, and how that is read."""
+
+
+def usage_column(frame: Frame, field: str) -> Column:
+    """`node.usage.?cpu`: present where the annotation is there and can be read."""
+    annotation, parse = _USAGE[field]
+    values, present = frame.nodes.derived.parsed("annotation", annotation, parse)
+    return Column(frame.pick(values), present=frame.pick(present))
+
+
+def _is_present(read: MapReader) -> MapReader:
+    """Whether a key of a map, or a field that may be absent, is there."""
+
+    def vector(frame: Frame, name: str) -> Column:
+        present = read(frame, name).present
+        return Column(np.ones(frame.count, np.bool_) if present is None else present)
+
+    return vector
+
+
+MAPS: dict[Path, tuple[MapReader, MapReader]] = {
+    ("node", "labels"): (label_column, has_label),
+    ("node", "annotations"): (annotation_column, has_annotation),
+    ("node", "usage"): (usage_column, _is_present(usage_column)),
+    **{
+        ("victim", name): (read, _is_present(read))
+        for name, read in {
+            "labels": pod_columns.label_column,
+            "annotations": pod_columns.annotation_column,
+            "nodeSelector": pod_columns.selector_column,
+        }.items()
+    },
+}
+"""A map of the row -> how one key of it is read, and whether it is there."""
 
 
 def required(column: Column) -> Column:
@@ -235,8 +300,7 @@ NODE_COLUMNS: dict[Path, Vector] = {
     ("unschedulable",): _flags(lambda nodes: nodes.unschedulable),
     ("ready",): _flags(lambda nodes: nodes.ready),
     ("taints",): _taints,
-    ("conditions",): _per_object(lambda node: node.status.conditions),
-    ("images",): _per_object(lambda node: tuple(name for image in node.status.images for name in image.names)),
+    **{(what,): _whole(what) for what in ("conditions", "images", "finished")},
     ("zone",): _label_or_empty(ZONE),
     ("region",): _label_or_empty(REGION),
     ("createdAt",): _created_at,

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from policyengine.compiler.column import Column, Failed, attempt, column_of, single
 from policyengine.compiler.frame import Decision, Frame, Scalar, Scope, Vector
 from policyengine.compiler.scalar import lower_scalar, optional
-from policyengine.compiler.walk import free_locals
 from policyengine.language import ir
-from policyengine.language.ir_walk import children
+from policyengine.language.ir_walk import children, free_locals
 from policyengine.language.types import Kind
 
 _NOBODY: Any = None

@@ -143,7 +143,17 @@ class Column:
 
     def to_list(self, rows: int) -> list[Any]:
         """The Python values of all rows, as `at` gives them."""
-        return [self.at(row) for row in range(rows)]
+        column = self.spread(rows)
+        values: list[Any] = column.values.tolist()
+        if column.dictionary is not None:
+            values = list(map(column.dictionary.__getitem__, values)) if column.dictionary else [None] * rows
+        if column.present is not None:
+            for row in np.flatnonzero(~column.present).tolist():
+                values[row] = None
+        if column.faults is not None:
+            for row in np.flatnonzero(column.faults).tolist():
+                values[row] = Failed(Fault(int(column.faults[row])))
+        return values
 
 
 def _taken(array: Array, index: NDArray[np.integer[Any]]) -> Array:

@@ -4,65 +4,61 @@
     check     syntax tree -> typed tree    language.check (constants folded, cheap conjuncts first)
     params    what is given from outside   compiler.params
     lower     typed tree -> closures       compiler.lower, compiler.scalar
-    rules     closures -> plugins          compiler.rule_filter, rule_score, rule_gang, queue_key
+    rules     closures -> plugins          compiler.rule_*, queue_key, fair_share
     assemble  plugins -> profile           compiler.assemble
 
-Every finding of a file comes out of one run; profiles only where none of them is an error.
+Files that are loaded together (`import`, `overlay`) are compiled together. Every finding comes out of one run;
+profiles only where none of them is an error.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import sha256
 
+from policyengine.compiler import front
 from policyengine.compiler.assemble import Catalogue, assemble, plugin_facts, weight_of
-from policyengine.compiler.frame import Scope
-from policyengine.compiler.params import ParamError, param_values
-from policyengine.compiler.queue_key import queue_key
-from policyengine.compiler.rule_filter import RuleFilter
+from policyengine.compiler.codes import WRONG_ARGUMENTS, WRONG_PARAM
+from policyengine.compiler.fair_share import fair_share
+from policyengine.compiler.frame import Scope, Watch
+from policyengine.compiler.kinds import kinds_read
+from policyengine.compiler.params import param_values, wrong_values
+from policyengine.compiler.policy_hash import policy_hash
+from policyengine.compiler.queue_key import counts_attempts, queue_key
+from policyengine.compiler.rule_filter import rule_filter
 from policyengine.compiler.rule_gang import RuleGang
-from policyengine.compiler.rule_score import RuleScore
+from policyengine.compiler.rule_log import RuleAnnotation, RuleLog
+from policyengine.compiler.rule_permit import RulePermit
+from policyengine.compiler.rule_preempt import RulePreempt
+from policyengine.compiler.rule_quota import quotas
+from policyengine.compiler.rule_score import rule_score
 from policyengine.compiler.signature import Decisions
-from policyengine.compiler.unbound import unbound
 from policyengine.framework.plugin_entry import ArgumentError
 from policyengine.framework.profile import Profile, QueueSettings
 from policyengine.language import ir
-from policyengine.language.check import check
-from policyengine.language.diagnostics import Diagnostic, Severity, Source, has_errors, in_order, register, render
-from policyengine.language.format import format_source
-from policyengine.language.parse import parse_file
-
-WRONG_PARAM = "PE2901"
-WRONG_ARGUMENTS = "PE2902"
-register(
-    {
-        WRONG_PARAM: (
-            "a parameter cannot have the value given",
-            "A param is set from outside (`--param`, `params.yaml`) to a value of its type, within its `range` or\n"
-            "among its `values`. Names of params that the policy does not have are refused.",
-        ),
-        WRONG_ARGUMENTS: (
-            "a plugin refuses its arguments",
-            "The arguments fit the plugin's schema one by one, but not together. The message is the plugin's.",
-        ),
-    }
-)
+from policyengine.language.diagnostics import Diagnostic, Severity, Source, has_errors, in_order, render
 
 
 @dataclass(frozen=True, slots=True)
 class CompileResult:
-    """The profiles of a file, none where it has an error; and every finding."""
+    """The profiles of files loaded together, none where one has an error; and every finding."""
 
-    source: Source
+    sources: tuple[Source, ...]
     profiles: list[Profile] = field(default_factory=list)
     diagnostics: list[Diagnostic] = field(default_factory=list)
+    wrong_params: Mapping[str, str] = field(default_factory=dict)
+    """Why params cannot have the values given, by their names; findings too."""
+    policies: tuple[ir.Policy, ...] = ()
+    """What the profiles were made from; their tests are run before they serve (`scheduler.policy_gate`)."""
 
     @property
     def failed(self) -> bool:
-        """Whether an error keeps the file from being loaded."""
+        """Whether an error keeps the files from being loaded."""
         return has_errors(self.diagnostics)
+
+    def source_of(self, finding: Diagnostic) -> Source:
+        """The file that a finding is in."""
+        return next(source for source in self.sources if source.file == finding.file)
 
 
 class PolicyError(ValueError):
@@ -73,38 +69,58 @@ class PolicyError(ValueError):
         self.diagnostics = diagnostics
 
 
-def checked(source: Source, catalogue: Catalogue) -> tuple[list[ir.Policy], list[Diagnostic]]:
-    """The policies of a file without errors, and the findings of parse and check in order of place."""
-    tree, broken = parse_file(source)
-    policies, wrong = check(tree, source, plugin_facts(catalogue))
-    unknown = [finding for policy in policies for finding in unbound(policy, source.file)]
-    return policies, in_order([*broken, *wrong, *unknown])
+def checked(sources: Sequence[Source], catalogue: Catalogue) -> tuple[list[ir.Policy], list[Diagnostic]]:
+    """The policies without errors of files that are loaded together, and the findings of parse and check in order of
+    file and place."""
+    found = front.checked(sources, plugin_facts(catalogue))
+    return found.policies, found.findings
+
+
+def compile_files(
+    sources: Sequence[Source], catalogue: Catalogue, params: Mapping[str, object] | None = None
+) -> CompileResult:
+    """Compile the policies of files that are loaded together.
+
+    Arguments:
+        sources: the files; their names differ.
+        catalogue: the plugins there are.
+        params: values from outside by the params' full names; each policy takes those it has.
+    """
+    policies, findings = checked(sources, catalogue)
+    if has_errors(findings) or not policies:
+        return CompileResult(tuple(sources), [], findings)
+    wrong = wrong_values([param for policy in policies for param in policy.params], params or {})
+    findings += [_wrong_param(policies, name, message) for name, message in wrong.items()]
+    if wrong:
+        return CompileResult(tuple(sources), [], in_order(findings), wrong)
+    profiles: list[Profile] = []
+    for policy in policies:
+        built = _compiled(policy, params or {}, catalogue)
+        if isinstance(built, Diagnostic):
+            findings.append(built)
+        else:
+            profiles.append(built)
+    built_all = [] if has_errors(findings) else profiles
+    return CompileResult(tuple(sources), built_all, in_order(findings), policies=tuple(policies))
+
+
+def _wrong_param(policies: Sequence[ir.Policy], name: str, message: str) -> Diagnostic:
+    """The finding, at the policy that has the param, else at the first."""
+    having = (policy for policy in policies if any(param.name == name for param in policy.params))
+    policy = next(having, policies[0])
+    return Diagnostic(WRONG_PARAM, Severity.ERROR, message, policy.source.file, policy.span)
 
 
 def compile_text(
     text: str, catalogue: Catalogue, file: str = "<policy>", params: Mapping[str, object] | None = None
 ) -> CompileResult:
-    """Compile the policies of a file.
+    """Compile the policies of one file, named `file` in messages; see `compile_files`."""
+    return compile_files([Source(file, text)], catalogue, params)
 
-    Arguments:
-        text: the file's text.
-        catalogue: the plugins there are.
-        file: its name, for messages.
-        params: values from outside by the params' names.
-    """
-    source = Source(file, text)
-    policies, findings = checked(source, catalogue)
-    if has_errors(findings):
-        return CompileResult(source, [], findings)
-    canonical, _ = format_source(source)
-    profiles: list[Profile] = []
-    for policy in policies:
-        built = _compiled(policy, source, canonical, params or {}, catalogue)
-        if isinstance(built, Diagnostic):
-            findings.append(built)
-        else:
-            profiles.append(built)
-    return CompileResult(source, [] if has_errors(findings) else profiles, in_order(findings))
+
+def compile_checked(policy: ir.Policy, catalogue: Catalogue, watch: Watch | None = None) -> Profile | Diagnostic:
+    """Compile one checked policy with its params' defaults; `watch` is told what the expressions evaluate to."""
+    return _compiled(policy, {}, catalogue, watch)
 
 
 def compile_policy(text: str, catalogue: Catalogue, params: Mapping[str, object] | None = None) -> Profile:
@@ -115,50 +131,50 @@ def compile_policy(text: str, catalogue: Catalogue, params: Mapping[str, object]
     """
     result = compile_text(text, catalogue, params=params)
     if result.failed:
-        raise PolicyError(render(result.diagnostics, result.source), tuple(result.diagnostics))
+        raise PolicyError(render(result.diagnostics, result.sources[0]), tuple(result.diagnostics))
     if len(result.profiles) != 1:
         raise PolicyError(f"the text holds {len(result.profiles)} policies; one is wanted")
     return result.profiles[0]
 
 
 def _compiled(
-    policy: ir.Policy, source: Source, canonical: str, given: Mapping[str, object], catalogue: Catalogue
+    policy: ir.Policy, given: Mapping[str, object], catalogue: Catalogue, watch: Watch | None = None
 ) -> Profile | Diagnostic:
     try:
-        params = param_values(policy.params, given)
-        return _profile(policy, source.text, policy_hash(canonical, policy.name, params), params, catalogue)
-    except ParamError as error:
-        return Diagnostic(WRONG_PARAM, Severity.ERROR, str(error), source.file, policy.span)
+        return _profile(policy, param_values(policy.params, given), catalogue, watch)
     except ArgumentError as error:
-        return Diagnostic(WRONG_ARGUMENTS, Severity.ERROR, str(error), source.file, policy.span)
+        return Diagnostic(WRONG_ARGUMENTS, Severity.ERROR, str(error), policy.source.file, policy.span)
 
 
-def policy_hash(canonical: str, name: str, params: Mapping[str, object]) -> str:
-    """SHA-256, in hex, of the canonical text, the policy's name in it and the values of its params."""
-    values = {key: str(value) for key, value in sorted(params.items())}
-    return sha256(json.dumps([canonical, name, values], ensure_ascii=False).encode()).hexdigest()
-
-
-def _profile(policy: ir.Policy, text: str, digest: str, params: Mapping[str, object], catalogue: Catalogue) -> Profile:
+def _profile(policy: ir.Policy, params: Mapping[str, object], catalogue: Catalogue, watch: Watch | None) -> Profile:
+    digest, text = policy_hash(policy, params), policy.source.text
     lets = {let.name: let for let in policy.lets}
-    scope = Scope(lets, params, {"name": policy.name, "hash": digest})
+    scope = Scope(lets, params, {"name": policy.name, "hash": digest}, watch=watch)
     decisions = Decisions()
     base = assemble(policy, params, catalogue)
-    rules = tuple(RuleFilter(rule, scope, text, decisions) for rule in policy.filters)
-    scores = tuple((RuleScore(rule, scope, decisions), weight_of(rule.weight, params)) for rule in policy.scores)
-    queue = policy.queue
+    rules = tuple(rule_filter(rule, scope, decisions) for rule in policy.filters)
+    scores = tuple((rule_score(rule, scope, decisions), weight_of(rule.weight, params)) for rule in policy.scores)
+    queue, preempt = policy.queue, policy.preempt
     return Profile(
         name=policy.name,
         scheduler_name=policy.scheduler,
         policy_hash=digest,
         share=policy.share,
         pre_enqueue=base.pre_enqueue,
+        quotas=quotas(policy.quotas, scope, decisions),
         filters=(*base.filters, *rules),
         scores=(*base.scores, *scores),
         post_filters=base.post_filters,
+        preempt=None if preempt is None else RulePreempt(preempt, scope),
         reserve=base.reserve,
+        permit=tuple(RulePermit(rule, scope, text) for rule in policy.permits),
         pre_bind=base.pre_bind,
+        logs=(*base.logs, *(RuleLog(rule, scope) for rule in policy.logs)),
+        annotations=tuple(RuleAnnotation(rule, scope) for rule in policy.annotations),
         gangs=tuple(RuleGang(rule, scope, decisions) for rule in policy.gangs),
         queue_key=queue_key(queue.order, scope),
+        counts_attempts=counts_attempts(queue.order, scope),
+        fair=fair_share(queue, scope, decisions),
         queue=QueueSettings(queue.initial_backoff, queue.max_backoff, queue.flush_after),
+        kinds=kinds_read(policy),
     )

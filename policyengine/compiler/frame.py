@@ -8,30 +8,38 @@ the rule's state, and met again in the frame as a column of one value.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policyengine.compiler.column import Column
+from policyengine.language import ir
+from policyengine.language.types import Shape
 
 if TYPE_CHECKING:
     from policyengine.cluster.node_table import NodeTable
     from policyengine.cluster.pod_info import PodInfo
+    from policyengine.cluster.pod_table import PodTable
     from policyengine.cluster.snapshot import Snapshot
-    from policyengine.language import ir
 
 
 class Decision:
     """One pod, and what is known beside it. `memo` holds the lets evaluated so far."""
 
-    __slots__ = ("locals", "memo", "pod", "queued_at", "snapshot")
+    __slots__ = ("attempts", "locals", "memo", "pod", "queued_at", "snapshot", "victim")
 
-    def __init__(self, pod: PodInfo, snapshot: Snapshot | None = None, queued_at: float | None = None) -> None:
+    def __init__(
+        self, pod: PodInfo, snapshot: Snapshot | None = None, queued_at: float | None = None, attempts: int = 0
+    ) -> None:
+        """`queued_at`, `attempts`: what the queue knows, where it asks itself and there is no snapshot."""
         self.pod = pod
         self.snapshot = snapshot
         self.queued_at = queued_at
+        self.attempts = attempts
+        self.victim: PodInfo | None = None
+        """The pod that may have to make room; known in `preempt` only."""
         self.memo: dict[str, Any] = {}
         self.locals: dict[str, Any] = {}
 
@@ -61,7 +69,50 @@ class Frame:
         return np.arange(self.count) if self.rows is None else self.rows
 
 
+class PodFrame(Frame):
+    """Pods as the elements of a list, a row each; what holds for their node is taken from `base`."""
+
+    __slots__ = ("base", "owners", "places", "pods")
+
+    def __init__(
+        self,
+        nodes: NodeTable,
+        pods: PodTable,
+        places: NDArray[np.int64] | None,
+        hoisted: tuple[Column, ...],
+        base: Frame | None = None,
+        owners: NDArray[np.int64] | None = None,
+    ) -> None:
+        """`places` in the pod table, None: all, in order. `base`: the nodes the list is asked for, where each node has
+        its own; then `owners` says in which row of it each pod's node stands: `int64[count]`."""
+        super().__init__(nodes, None, hoisted)
+        self.count = pods.n if places is None else len(places)
+        self.pods = pods
+        self.places = places
+        self.base = base
+        self.owners = owners
+
+    def pick(self, array: NDArray[Any]) -> NDArray[Any]:
+        """The asked places of a column of the pod table."""
+        return array[: self.count] if self.places is None else array[self.places]
+
+    def from_nodes(self, vector: Vector) -> Column:
+        """What a vector says of each pod's node."""
+        assert self.base is not None and self.owners is not None
+        return vector(self.base).take(self.owners)
+
+
 Vector = Callable[[Frame], Column]
+
+
+class Watch(Protocol):
+    """Sees what expressions evaluate to, for coverage: each closure made from an expression may be wrapped."""
+
+    def scalar(self, expr: ir.Expr, closure: Scalar) -> Scalar:
+        """The closure of a single value, or one that also notes what it answers."""
+
+    def vector(self, expr: ir.Expr, closure: Vector) -> Vector:
+        """The closure of a column, or one that also notes what it answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +125,24 @@ class Scope:
     """`policy.name` and `policy.hash`."""
     holes: Mapping[int, str] = field(default_factory=dict)
     """id of an expression -> the local that holds its value."""
+    watch: Watch | None = None
+    """None, as everywhere but in tests of policies, costs nothing."""
+    row: Shape = Shape.NODE
+    """What a row of the frame is: a node, or a pod of the cluster."""
 
     def with_holes(self, holes: Mapping[int, str]) -> Scope:
         """The same scope, with other holes."""
-        return Scope(self.lets, self.params, self.policy, holes)
+        return replace(self, holes=holes)
+
+    def of(self, row: Shape) -> Scope:
+        """The same scope for frames of nodes or of pods."""
+        return self if row is self.row else replace(self, row=row)
+
+    def naming(self, name: str, value: ir.Expr) -> Scope:
+        """The same scope with one more let."""
+        return replace(self, lets={**self.lets, name: ir.Let(name=name, value=value, span=value.span)})
+
+    def let_value(self, name: str) -> ir.Expr | None:
+        """The value of a let, None without one."""
+        let = self.lets.get(name)
+        return None if let is None else let.value

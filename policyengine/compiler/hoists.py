@@ -16,7 +16,7 @@ from policyengine.compiler.frame import Decision, Scalar, Scope, Vector
 from policyengine.compiler.object_fields import Amounts
 from policyengine.compiler.scalar import lower_scalar
 from policyengine.language import ir
-from policyengine.language.ir_walk import key
+from policyengine.language.ir_walk import free_locals, key
 from policyengine.language.types import Reach, Type
 from policyengine.language.values import Optional
 
@@ -43,12 +43,16 @@ class Hoists:
 
     def __init__(self) -> None:
         self.parts: list[Part] = []
+        self.domains: list[Vector] = []
+        """The labels whose domains the rule asks about."""
+        self.follows_all = False
+        """Whether a row may follow any other: a domain's answer depends on another domain's."""
         self._places: dict[Hashable, int] = {}
 
     def hoist(self, expr: ir.Expr, scope: Scope) -> Vector:
         """The closure that finds the expression's value in the frame; constants are folded here."""
         part = Part(lower_scalar(expr, scope), expr.type, expr.reach)
-        if expr.reach is Reach.CONSTANT:
+        if expr.reach is Reach.CONSTANT and not free_locals(expr):
             constant = part.column(Decision(_NOBODY))
             return lambda frame: constant
         place = self._place(expr, part)

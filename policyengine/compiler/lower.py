@@ -11,23 +11,41 @@ from functools import singledispatch
 
 from policyengine.compiler.bindings import MAPS, MapReader, entry_column, node_binding, required
 from policyengine.compiler.by_value import lower_by_value
+from policyengine.compiler.cluster_lists import aggregate, opt_map
 from policyengine.compiler.column import Column
-from policyengine.compiler.frame import Frame, Scope, Vector
+from policyengine.compiler.frame import Frame, PodFrame, Scope, Vector
 from policyengine.compiler.hoists import Hoists
 from policyengine.compiler.lower_calls import kernel_of
 from policyengine.compiler.lower_logic import conditional, conjunction
+from policyengine.compiler.pod_columns import pod_binding, request_column
 from policyengine.compiler.random_column import random_column
 from policyengine.language import ir
+from policyengine.language.cluster_lists import aggregated
+from policyengine.language.ir_walk import walk
 from policyengine.language.types import Shape
 
-AMOUNTS = frozenset({"capacity", "allocatable", "used", "free"})
+AMOUNTS = frozenset(("node", kind) for kind in ("capacity", "allocatable", "used", "free"))
 
 
 def lower(expr: ir.Expr, scope: Scope, hoists: Hoists) -> Vector:
     """The column closure of an expression of any shape."""
     if expr.shape is Shape.SCALAR:
-        return hoists.hoist(expr, scope)
-    return _lower(expr, scope, hoists)
+        vector = hoists.hoist(expr, scope)
+    elif expr.shape is Shape.NODE and scope.row is Shape.POD:
+        vector = _of_the_node(_lower(expr, scope.of(Shape.NODE), hoists))
+    else:
+        vector = _lower(expr, scope, hoists)
+    return vector if scope.watch is None else scope.watch.vector(expr, vector)
+
+
+def _of_the_node(vector: Vector) -> Vector:
+    """What holds for a pod's node, for each pod of a list."""
+
+    def of_pods(frame: Frame) -> Column:
+        assert isinstance(frame, PodFrame)
+        return frame.from_nodes(vector)
+
+    return of_pods
 
 
 @singledispatch
@@ -41,7 +59,7 @@ def _by_value(expr: ir.Expr, scope: Scope, hoists: Hoists) -> Vector:
 
 @_lower.register
 def _(expr: ir.Field, scope: Scope, hoists: Hoists) -> Vector:
-    return node_binding(expr.path[1:])
+    return pod_binding(expr.path[1:]) if expr.path[0] == "victim" else node_binding(expr.path[1:])
 
 
 @_lower.register
@@ -66,18 +84,18 @@ def _(expr: ir.Index, scope: Scope, hoists: Hoists) -> Vector:
 
 
 def _entry(expr: ir.Index, scope: Scope, hoists: Hoists) -> Vector | None:
-    """`node.labels[?key]` and `node.free[?key]` with a key that is the same for all nodes."""
+    """`node.labels[?key]`, `node.free[?key]`, `p.requests[?key]` with a key that is the same for all rows."""
     if not isinstance(expr.operand, ir.Field) or expr.key.shape is not Shape.SCALAR:
         return None
     path, key = expr.operand.path, lower(expr.key, scope, hoists)
-    if len(path) != 2:
-        return None
-    if path[1] in MAPS:
-        read, _ = MAPS[path[1]]
+    if path in MAPS:
+        read, _ = MAPS[path]
         return lambda frame: _with_key(frame, key(frame), read)
-    if path[1] in AMOUNTS:
+    if path in AMOUNTS:
         kind = path[1]
         return lambda frame: _with_key(frame, key(frame), lambda inner, name: entry_column(kind, name)(inner))
+    if path == ("victim", "requests"):
+        return lambda frame: _with_key(frame, key(frame), request_column)
     return None
 
 
@@ -88,10 +106,8 @@ def _with_key(frame: Frame, key: Column, read: MapReader) -> Column:
 
 
 def _map_of(expr: ir.Expr) -> tuple[MapReader, MapReader] | None:
-    """How keys of the node's map are read, None for what is no map of the node."""
-    if isinstance(expr, ir.Field) and len(expr.path) == 2 and expr.path[0] == "node":
-        return MAPS.get(expr.path[1])
-    return None
+    """How keys of a map of the row are read, None for what is none."""
+    return MAPS.get(expr.path) if isinstance(expr, ir.Field) else None
 
 
 @_lower.register
@@ -130,9 +146,12 @@ def _(expr: ir.Call, scope: Scope, hoists: Hoists) -> Vector:
 
 
 def _special_call(expr: ir.Call, scope: Scope, hoists: Hoists) -> Vector | None:
-    """`key in node.labels`, and `random()` of the node's name: read from the node table rather than by value."""
+    """Aggregates, `key in node.labels`, and `random()` of the node's name: by columns rather than by value."""
     if expr.function == "random":
         return _random(expr, scope, hoists)
+    whole = aggregate(expr, scope, hoists, lower)
+    if whole is not None:
+        return whole
     readers = _map_of(expr.args[1]) if expr.function == "@in" else None
     if readers is None or expr.args[0].shape is not Shape.SCALAR:
         return None
@@ -146,6 +165,18 @@ def _random(expr: ir.Call, scope: Scope, hoists: Hoists) -> Vector | None:
         return None
     names = [lower(part, scope, hoists) for part in (uid, rule, stream)]
     return lambda frame: random_column([name(frame) for name in names], frame.pick(frame.nodes.name_hash))
+
+
+@_lower.register
+def _(expr: ir.Comprehension, scope: Scope, hoists: Hoists) -> Vector:
+    return aggregate(expr, scope, hoists, lower) or _by_value(expr, scope, hoists)
+
+
+@_lower.register
+def _(expr: ir.OptMap, scope: Scope, hoists: Hoists) -> Vector:
+    if any(aggregated(part, scope.let_value) is not None for part in walk(expr.body, scope.let_value)):
+        return opt_map(expr, scope, hoists, lower)
+    return _by_value(expr, scope, hoists)
 
 
 @_lower.register

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from policyengine.compiler.column import Array, Column, Faults, first_fault, recoded
+from policyengine.compiler.column import Array, Column, Faults, Mask, first_fault, recoded
 from policyengine.compiler.frame import Frame, Vector
 
 
@@ -105,8 +106,20 @@ def or_value(optional: Column, default: Column) -> Column:
     """`o.orValue(d)`: the default's faults show only where it is taken."""
     if optional.present is None:
         return optional
+    if not optional.present.any():
+        return default.with_faults(optional.faults)
+    if default.is_single and default.faults is None and default.dictionary is not None:
+        return _or_text(optional, optional.present, default.dictionary[int(default.values)])
     content = Column(optional.values, None, None, optional.dictionary, optional.bound)
     return chosen(Column(optional.present), content, default).with_faults(optional.faults)
+
+
+def _or_text(optional: Column, present: Mask, default: Any) -> Column:
+    """One default for all rows: it joins the dictionary, and the rows that hold something keep their codes."""
+    known = optional.dictionary or ()
+    dictionary = known if isinstance(default, str) and default in known else [*known, default]
+    code = np.int32(dictionary.index(default) if dictionary is known else len(known))
+    return Column(np.where(present, optional.values, code), optional.faults, None, dictionary)
 
 
 def or_optional(first: Column, second: Column) -> Column:

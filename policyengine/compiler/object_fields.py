@@ -15,7 +15,9 @@ from policyengine.cluster.metadata import Quantities
 from policyengine.cluster.objects import parse_time
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.requests import Requests
+from policyengine.cluster.workload_objects import NativePodGroup, PodGroup
 from policyengine.language.schema import QOS_CLASSES
+from policyengine.language.values import INT64_MAX, EvaluationError, parse_timestamp
 from policyengine.quantity import QuantityError
 
 Getter = Callable[[Any], Any]
@@ -72,6 +74,20 @@ def _amount(text: str | int | float, milli: bool) -> int | None:
         return None
 
 
+def amount(text: str, *, milli: bool) -> int | None:
+    """A quantity in millicores or bytes; None where it cannot be read, or is negative."""
+    found = _amount(text, milli)
+    return found if found is not None and 0 <= found <= INT64_MAX else None
+
+
+def moment(text: str) -> int | None:
+    """RFC 3339 text as a timestamp; None where it cannot be read."""
+    try:
+        return parse_timestamp(text)
+    except EvaluationError:
+        return None
+
+
 def amounts_of(quantities: Quantities) -> Amounts:
     """A resource list as written; what cannot be read is absent."""
     plain = {"cpu", "memory", "ephemeral-storage"}
@@ -89,6 +105,14 @@ def _pod_group_name(pod: PodInfo) -> str | None:
     if group is not None and group.pod_group_name:
         return group.pod_group_name
     return pod.labels.get("scheduling.x-k8s.io/pod-group")
+
+
+def _min_member(group: PodGroup | NativePodGroup) -> int:
+    """How many pods it takes; 1 for a native group that is no gang."""
+    if isinstance(group, PodGroup):
+        return group.spec.min_member
+    gang = group.spec.scheduling_policy.gang
+    return 1 if gang is None else gang.min_count
 
 
 POD_FIELDS: dict[str, Getter] = {
@@ -168,6 +192,25 @@ _BY_OBJECT: dict[str, dict[str, Getter]] = {
         "type": lambda condition: condition.type,
         "status": lambda condition: condition.status,
         "reason": lambda condition: condition.reason,
+    },
+    "gang": {
+        "key": lambda gang: gang.key,
+        "size": lambda gang: gang.size,
+        "reserved": lambda gang: gang.reserved,
+        "bound": lambda gang: gang.bound,
+        "min": lambda gang: gang.min,
+    },
+    "finishedPod": {
+        "owner": lambda pod: pod.owner,
+        "failed": lambda pod: pod.failed,
+        "reason": lambda pod: pod.reason,
+        "finishedAt": lambda pod: nanoseconds(pod.finished_at),
+    },
+    "podGroup": {
+        "name": lambda group: group.metadata.name,
+        "minMember": _min_member,
+        "scheduleTimeout": lambda group: nanoseconds(getattr(group.spec, "schedule_timeout_seconds", None)),
+        "minResources": lambda group: amounts_of(getattr(group.spec, "min_resources", {})),
     },
     "owner": {
         "kind": lambda owner: owner.kind,

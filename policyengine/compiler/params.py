@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
 from policyengine import quantity
 from policyengine.language import ir
 from policyengine.language.checking.params import outside
+from policyengine.language.suggestion import closest
 from policyengine.language.types import Kind, Type
-from policyengine.language.values import EvaluationError, in_int64, parse_timestamp
+from policyengine.language.values import NONE, EvaluationError, Optional, in_int64, parse_timestamp
 from policyengine.quantity import QuantityError
 
+_LONGEST_SHOWN = 100
 _UNITS = {"ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h": 3600 * 10**9, "d": 86400 * 10**9}
 
 
@@ -21,24 +24,42 @@ class ParamError(ValueError):
     """A parameter was given a value it cannot have. One sentence in lower case."""
 
 
-def param_values(params: tuple[ir.Param, ...], given: Mapping[str, object]) -> dict[str, object]:
-    """The value of every parameter: the one given, else its default.
+def param_values(params: Iterable[ir.Param], given: Mapping[str, object]) -> dict[str, object]:
+    """The value of every parameter: the one given, else its default. What is given for others is theirs.
 
     Raises:
-        ParamError: a name that is no parameter, a value of the wrong type or out of bounds.
+        ParamError: a value of the wrong type or out of bounds.
     """
-    known = {param.name: param for param in params}
-    for name in given:
-        if name not in known:
-            names = ", ".join(f"`{other}`" for other in sorted(known)) or "none"
-            raise ParamError(f"`{name}` is no parameter of the policy; it has {names}")
     return {
-        name: _bounded(param, convert(given[name], param.type, name)) if name in given else param.default
-        for name, param in known.items()
+        param.name: _bounded(param, given[param.name]) if param.name in given else param.default for param in params
     }
 
 
-def _bounded(param: ir.Param, value: object) -> object:
+def wrong_values(params: Sequence[ir.Param], given: Mapping[str, object]) -> dict[str, str]:
+    """What is wrong with the values given, by their names: no such parameter, the wrong type, or out of bounds."""
+    wrong: dict[str, str] = {}
+    for name in given:
+        named = [param for param in params if param.name == name]
+        if not named:
+            wrong[name] = no_such_param(name, sorted({param.name for param in params}))
+        try:
+            param_values(named, given)
+        except ParamError as error:
+            wrong[name] = str(error)
+    return wrong
+
+
+def no_such_param(name: str, known: Sequence[str]) -> str:
+    """What is said of a value that no param takes."""
+    close = next((other for other in known if other.endswith(f".{name}")), None) or closest(name, known)
+    if close is not None:
+        return f"`{name}` is no parameter of the policy; did you mean `{close}`?"
+    names = ", ".join(f"`{other}`" for other in known) or "none"
+    return f"`{name}` is no parameter of the policy; it has {names}"
+
+
+def _bounded(param: ir.Param, given: object) -> object:
+    value = convert(given, param.type, param.name)
     wrong = outside(param, value)
     if wrong is not None:
         raise ParamError(wrong)
@@ -46,14 +67,37 @@ def _bounded(param: ir.Param, value: object) -> object:
 
 
 def convert(value: object, type_: Type, name: str) -> object:
-    """A plain value (from YAML, JSON or the command line) as a value of the type, in its grain."""
-    conversion = _CONVERSIONS.get(type_.kind)
-    if conversion is None:
-        raise ParamError(f"parameter `{name}` of type `{type_}` cannot be set from outside")
+    """A plain value (from YAML, JSON or the command line) as a value of the type, in its grain.
+
+    A list or map may be given as JSON text; the text `null`, or None, is the empty optional.
+    """
     try:
-        return conversion(value)
-    except (KeyError, ValueError, TypeError, QuantityError, EvaluationError):
-        raise ParamError(f"parameter `{name}`: `{value}` is not a value of type `{type_}`") from None
+        return _converted(value, type_)
+    except (KeyError, ValueError, TypeError, RecursionError, QuantityError, EvaluationError):
+        raise ParamError(f"parameter `{name}`: `{_shown(value)}` is not a value of type `{type_}`") from None
+
+
+def _shown(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= _LONGEST_SHOWN else text[:_LONGEST_SHOWN] + "…"
+
+
+def _converted(value: Any, type_: Type) -> object:
+    match type_.kind:
+        case Kind.LIST:
+            items = json.loads(value) if isinstance(value, str) else value
+            if not isinstance(items, list):
+                raise ValueError
+            return [_converted(item, type_.args[0]) for item in items]
+        case Kind.MAP:
+            entries = json.loads(value) if isinstance(value, str) else value
+            if not isinstance(entries, dict):
+                raise ValueError
+            return {_converted(key, type_.args[0]): _converted(one, type_.args[1]) for key, one in entries.items()}
+        case Kind.OPTIONAL:
+            return NONE if value is None or value == "null" else Optional(_converted(value, type_.args[0]))
+        case _:
+            return _CONVERSIONS[type_.kind](value)
 
 
 def _bool(value: object) -> bool:

@@ -17,6 +17,7 @@ from policyengine.compiler.frame import Decision, Scalar, Scope
 from policyengine.compiler.scalar import lower_scalar
 from policyengine.framework.profile import QueueKey, by_priority
 from policyengine.language import ir
+from policyengine.language.ir_walk import fields
 from policyengine.language.types import Kind
 from policyengine.language.values import Optional
 
@@ -49,16 +50,30 @@ def queue_key(order: Sequence[ir.OrderKey], scope: Scope) -> QueueKey:
     """The key function of a queue's order; without keys kube-scheduler's: priority, then time, then UID."""
     if not order:
         return by_priority
-    parts = tuple(_part(key, scope) for key in order)
+    parts = key_parts(order, scope)
 
-    def key(pod: PodInfo, queued_at: float) -> tuple[Any, ...]:
-        decision = Decision(pod, queued_at=queued_at)
-        flat: list[Any] = []
-        for part in parts:
-            flat += part(decision)
-        return (*flat, queued_at, pod.uid)
+    def key(pod: PodInfo, queued_at: float, attempts: int = 0) -> tuple[Any, ...]:
+        return (*flat_key(parts, Decision(pod, queued_at=queued_at, attempts=attempts)), queued_at, pod.uid)
 
     return key
+
+
+def counts_attempts(order: Sequence[ir.OrderKey], scope: Scope) -> bool:
+    """Whether an order reads how often the pod was tried, through lets too."""
+    return any(field.path == ("pod", "attempts") for key in order for field in fields(key.value, scope.let_value))
+
+
+def key_parts(order: Sequence[ir.OrderKey], scope: Scope) -> tuple[Part, ...]:
+    """The expressions of an order, each as the part of a key that it makes."""
+    return tuple(_part(key, scope) for key in order)
+
+
+def flat_key(parts: Sequence[Part], decision: Decision) -> tuple[Any, ...]:
+    """The parts of a key for one decision, the smallest first."""
+    flat: list[Any] = []
+    for part in parts:
+        flat += part(decision)
+    return tuple(flat)
 
 
 def _part(key: ir.OrderKey, scope: Scope) -> Part:

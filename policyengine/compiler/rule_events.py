@@ -25,6 +25,7 @@ _EVENTS: dict[str, tuple[Resource, ActionType]] = {
     "assignedPod.update": (Resource.ASSIGNED_POD, ActionType.UPDATE),
     "unscheduledPod.add": (Resource.UNSCHEDULED_POD, ActionType.ADD),
     "unscheduledPod.delete": (Resource.UNSCHEDULED_POD, ActionType.DELETE),
+    "unscheduledPod.update": (Resource.UNSCHEDULED_POD, ActionType.UPDATE),
     "pod.label": (Resource.UNSCHEDULED_POD, ActionType.UPDATE_POD_LABEL),
     "pod.annotation": (Resource.UNSCHEDULED_POD, ActionType.UPDATE_POD_ANNOTATION),
     "pod.scaleDown": (Resource.UNSCHEDULED_POD, ActionType.UPDATE_POD_SCALE_DOWN),
@@ -33,6 +34,7 @@ _EVENTS: dict[str, tuple[Resource, ActionType]] = {
     "time": (Resource.TIME, ActionType.UPDATE_OTHER),
     "podGroup.add": (Resource.POD_GROUP, ActionType.ADD),
     "podGroup.update": (Resource.POD_GROUP, ActionType.UPDATE),
+    "podGroup.delete": (Resource.POD_GROUP, ActionType.DELETE),
 }
 """The schema's changes as events. `node.image` is none: the periodic flush asks again."""
 

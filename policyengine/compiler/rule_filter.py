@@ -17,19 +17,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from policyengine.compiler.column import Column, Failed, Fault, attempt
+from policyengine.compiler.domain_rows import DomainRows, FollowsDomains, asks_domains
 from policyengine.compiler.frame import Decision, Frame, Scalar, Scope, Vector
 from policyengine.compiler.hoists import Hoists
 from policyengine.compiler.lower import lower
 from policyengine.compiler.lower_logic import chosen
 from policyengine.compiler.rule_events import events_of
 from policyengine.compiler.scalar import lower_scalar
-from policyengine.compiler.signature import Decisions, Signature
+from policyengine.compiler.signature import Decisions, Signature, Situation
 from policyengine.compiler.texts import Text, erred, unmet
 from policyengine.compiler.walk import expressions_of
 from policyengine.framework.events import ClusterEventWithHint
 from policyengine.framework.plugin import Reads
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, Status, Verdicts
 from policyengine.language import ir
+from policyengine.language.ir_walk import fields
+from policyengine.language.schema import attribute
 from policyengine.language.types import Reach
 
 if TYPE_CHECKING:
@@ -88,39 +91,40 @@ class FilterState:
     """What `pre_filter` prepared: the hoisted values, and the ways of refusing, two a require (false, failed)."""
 
     hoisted: tuple[Column, ...]
+    domains: DomainRows
     refusals: list[Refusal] = field(default_factory=list)
 
 
 class RuleFilter:
     """A filter rule of a policy."""
 
-    def __init__(self, rule: ir.Filter, scope: Scope, source: str, decisions: Decisions) -> None:
+    def __init__(self, rule: ir.Filter, scope: Scope, decisions: Decisions) -> None:
         self._name = rule.name
         self._hoists = Hoists()
         self._when = None if rule.when is None else lower_scalar(rule.when, scope)
         asked = [one for one in rule.requires if one.reads_node]
-        self._of_nodes = tuple(self._node_require(one, scope, source) for one in asked)
-        self._of_pod = tuple(self._pod_require(one, scope, source) for one in rule.requires if not one.reads_node)
+        self._of_nodes = tuple(self._node_require(one, scope) for one in asked)
+        self._of_pod = tuple(self._pod_require(one, scope) for one in rule.requires if not one.reads_node)
         self._signature = Signature(rule.when, tuple(_expressions(rule.requires)), scope, decisions)
-        self._reads = reads_of([one.condition for one in asked] + [one.on_error for one in asked if one.on_error])
+        self._reads = reads_of(list(_conditions(asked)), scope)
         when = () if rule.when is None else (rule.when,)
         self._events = events_of((*when, *_conditions(rule.requires)), scope, bool(asked))
 
-    def _node_require(self, require: ir.Require, scope: Scope, source: str) -> NodeRequire:
+    def _node_require(self, require: ir.Require, scope: Scope) -> NodeRequire:
         return NodeRequire(
             lower(require.condition, scope, self._hoists),
             None if require.on_error is None else lower(require.on_error, scope, self._hoists),
             None if require.otherwise is None else Text(require.otherwise, scope, self._hoists),
-            source[require.condition.span.start : require.condition.span.end],
+            require.text,
             _code(require),
         )
 
-    def _pod_require(self, require: ir.Require, scope: Scope, source: str) -> PodRequire:
+    def _pod_require(self, require: ir.Require, scope: Scope) -> PodRequire:
         return PodRequire(
             lower_scalar(require.condition, scope),
             None if require.on_error is None else lower_scalar(require.on_error, scope),
             None if require.otherwise is None else Text(require.otherwise, scope, Hoists()),
-            source[require.condition.span.start : require.condition.span.end],
+            require.text,
             _code(require),
         )
 
@@ -142,6 +146,11 @@ class RuleFilter:
         """The values of the pod-only subexpressions, texts included."""
         return self._signature.of(pod)
 
+    @property
+    def situation(self) -> Situation | None:
+        """What the rule reads of the cluster as a whole."""
+        return self._signature.situation
+
     def pre_filter(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, FilterState | None]:
         """SKIP where `when` is false or no require is left for nodes; refuses where a require without node fails."""
         decision = Decision(pod, snapshot)
@@ -156,7 +165,8 @@ class RuleFilter:
         return SUCCESS, self._state(decision, snapshot.nodes)
 
     def _state(self, decision: Decision, nodes: NodeTable) -> FilterState:
-        state = FilterState(self._hoists.columns(decision))
+        hoisted = self._hoists.columns(decision)
+        state = FilterState(hoisted, DomainRows(self._hoists, hoisted, nodes))
         for require in self._of_nodes:
             state.refusals.append(self._unmet(require, state, decision, nodes))
             state.refusals.append(self._erred(require, state, nodes))
@@ -168,14 +178,14 @@ class RuleFilter:
             return Refusal(require.code, (unmet(self._name, require.source),))
         if not text.differs:
             return Refusal(require.code, (text.of(decision),))
-        return Refusal(require.code, render=lambda row: (text.at(nodes, state.hoisted, row),))
+        return Refusal(require.code, render=lambda rows: text.at(nodes, state.hoisted, rows))
 
     def _erred(self, require: NodeRequire, state: FilterState, nodes: NodeTable) -> Refusal:
-        def render(row: int) -> tuple[str, ...]:
+        def render(rows: Rows) -> list[str]:
             with np.errstate(all="ignore"):
-                value = require.column(Frame(nodes, np.array([row]), state.hoisted)).at(0)
-            fault = value.fault if isinstance(value, Failed) else Fault.FAILED
-            return (erred(self._name, require.source, fault.text),)
+                values = require.column(Frame(nodes, rows, state.hoisted)).to_list(len(rows))
+            faults = [value.fault if isinstance(value, Failed) else Fault.FAILED for value in values]
+            return [erred(self._name, require.source, fault.text) for fault in faults]
 
         return Refusal(require.code, render=render)
 
@@ -194,12 +204,28 @@ class RuleFilter:
         return Verdicts(refused, state.refusals)
 
 
+class DomainFilter(FollowsDomains, RuleFilter):
+    """A filter rule that asks about domains."""
+
+
+def rule_filter(rule: ir.Filter, scope: Scope, decisions: Decisions) -> RuleFilter:
+    """The plugin of a filter rule."""
+    kind = DomainFilter if asks_domains(_expressions(rule.requires), scope) else RuleFilter
+    return kind(rule, scope, decisions)
+
+
 def _room(column: Column, frame: Frame) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     return np.empty(frame.count, dtype=np.bool_)
 
 
 def _code(require: ir.Require) -> Code:
     return Code.UNSCHEDULABLE if require.evictable else Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+
+
+def reads_what_evictions_change(expr: ir.Expr, scope: Scope) -> bool:
+    """Whether an eviction could change the value, through lets too."""
+    known = (attribute(field.path) for field in fields(expr, scope.let_value))
+    return any(one is not None and one.evictable for one in known)
 
 
 def _conditions(requires: Sequence[ir.Require]) -> Iterator[ir.Expr]:
@@ -215,9 +241,9 @@ def _expressions(requires: Sequence[ir.Require]) -> Iterator[ir.Expr]:
         yield from expressions_of(require.otherwise)
 
 
-def reads_of(expressions: Sequence[ir.Expr]) -> Reads:
-    """Which parts of a row expressions read, from their reach."""
+def reads_of(expressions: Sequence[ir.Expr], scope: Scope) -> Reads:
+    """Which parts of a row expressions read, from their reach; lists of all nodes or pods are read of every row."""
     reach = max((expr.reach for expr in expressions), default=Reach.CONSTANT)
-    if reach is Reach.NODE_CHANGING:
+    if reach is Reach.NODE_CHANGING or any(reads_what_evictions_change(expr, scope) for expr in expressions):
         return Reads.NODE | Reads.PODS
     return Reads.NODE if reach is Reach.NODE_FIXED else Reads.NOTHING

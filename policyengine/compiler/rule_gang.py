@@ -1,8 +1,9 @@
-"""`gang "name" [when e] { key min timeout }` as a gang rule: which pods belong together.
+"""`gang "name" [when e] { key min timeout [waits] }` as a gang rule: which pods belong together.
 
 What the author's expressions cannot say is settled so that a pod waits for no company it cannot have: a key
 without a value makes the pod no member; a `min` below 1 or without a value counts as 1, and it is at most 2^31 - 1;
-a `timeout` that is not positive, or without a value, counts as the default. A `when` without a value counts as true.
+a `timeout` that is not positive, or without a value, counts as the default; a `waits` without a value as none, one that
+is not positive as nothing. A `when` without a value counts as true.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ class RuleGang:
         self._key = lower_scalar(rule.key, scope)
         self._min = lower_scalar(rule.min, scope)
         self._timeout = lower_scalar(rule.timeout, scope)
+        self._waits = None if rule.waits is None else lower_scalar(rule.waits, scope)
         self._decisions = decisions
 
     @property
@@ -56,3 +58,10 @@ class RuleGang:
         """Seconds a partial reservation may last."""
         nanoseconds = attempt(self._timeout, self._decisions.about(pod))
         return nanoseconds / 1e9 if isinstance(nanoseconds, int) and nanoseconds > 0 else DEFAULT_TIMEOUT
+
+    def waits(self, pod: PodInfo) -> float | None:
+        """Seconds the gang is to wait for room at most; None where it just waits."""
+        if self._waits is None:
+            return None
+        nanoseconds = attempt(self._waits, self._decisions.about(pod))
+        return max(nanoseconds / 1e9, 0.0) if isinstance(nanoseconds, int) else None

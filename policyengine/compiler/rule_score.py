@@ -14,12 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyengine.compiler.column import Array, Column, Faults, Mask, attempt
+from policyengine.compiler.domain_rows import DomainRows, FollowsDomains, asks_domains
 from policyengine.compiler.frame import Decision, Frame, Scope
 from policyengine.compiler.hoists import Hoists
 from policyengine.compiler.lower import lower
 from policyengine.compiler.rule_filter import reads_of
 from policyengine.compiler.scalar import lower_scalar
-from policyengine.compiler.signature import Decisions, Signature
+from policyengine.compiler.signature import Decisions, Signature, Situation
 from policyengine.framework.events import ClusterEventWithHint
 from policyengine.framework.plugin import MAX_NODE_SCORE, Reads, Scores
 from policyengine.framework.status import SKIP, SUCCESS, Rows, Status
@@ -43,6 +44,7 @@ class ScoreState:
     """What `pre_score` prepared: the hoisted values."""
 
     hoisted: tuple[Column, ...]
+    domains: DomainRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,7 @@ class RuleScore:
         self._value = lower(rule.value, scope, self._hoists)
         self._on_error = None if rule.on_error is None else lower(rule.on_error, scope, self._hoists)
         read = [rule.value] if rule.on_error is None else [rule.value, rule.on_error]
-        self._reads = reads_of(read)
+        self._reads = reads_of(read, scope)
         self._signature = Signature(rule.when, read, scope, decisions)
 
     @property
@@ -91,12 +93,18 @@ class RuleScore:
         """The values of the pod-only subexpressions."""
         return self._signature.of(pod)
 
+    @property
+    def situation(self) -> Situation | None:
+        """What the rule reads of the cluster as a whole."""
+        return self._signature.situation
+
     def pre_score(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, ScoreState | None]:
         """SKIP unless `when` is true; one without a value counts as false."""
         decision = Decision(pod, snapshot)
         if self._when is not None and attempt(self._when, decision) is not True:
             return SKIP, None
-        return SUCCESS, ScoreState(self._hoists.columns(decision))
+        hoisted = self._hoists.columns(decision)
+        return SUCCESS, ScoreState(hoisted, DomainRows(self._hoists, hoisted, snapshot.nodes))
 
     def score(self, state: ScoreState, snapshot: Snapshot, rows: Rows) -> NDArray[np.generic]:
         """Raw scores: `float64[rows]`, `EMPTY` and `FAILED` among them."""
@@ -140,6 +148,16 @@ class RuleScore:
         if greatest - least < _EQUAL:
             return np.zeros_like(values)
         return MAX_NODE_SCORE * (values - least) / (greatest - least)
+
+
+class DomainScore(FollowsDomains, RuleScore):
+    """A score rule that asks about domains."""
+
+
+def rule_score(rule: ir.Score, scope: Scope, decisions: Decisions) -> RuleScore:
+    """The plugin of a score rule."""
+    read = [rule.value] if rule.on_error is None else [rule.value, rule.on_error]
+    return (DomainScore if asks_domains(read, scope) else RuleScore)(rule, scope, decisions)
 
 
 def raw_scores(column: Column) -> Raw:

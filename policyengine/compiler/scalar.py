@@ -29,7 +29,8 @@ def lower_scalar(expr: ir.Expr, scope: Scope) -> Scalar:
     hole = scope.holes.get(id(expr))
     if hole is not None:
         return lambda decision: unfailed(decision.locals[hole])
-    return _lower(expr, scope)
+    scalar = _lower(expr, scope)
+    return scalar if scope.watch is None else scope.watch.scalar(expr, scalar)
 
 
 def unfailed(value: Any) -> Any:
@@ -161,8 +162,19 @@ def _(expr: ir.Has, scope: Scope) -> Scalar:
     return lambda decision: _wrapped(read(operand(decision))).present
 
 
+def _of_cluster(expr: ir.Expr, scope: Scope) -> Scalar | None:
+    """An aggregate over all nodes or pods, worked out by columns; None for any other expression."""
+    from policyengine.compiler.cluster_lists import scalar_aggregate  # built on this module
+    from policyengine.compiler.lower import lower
+
+    return scalar_aggregate(expr, scope, lower)
+
+
 @_lower.register
 def _(expr: ir.Call, scope: Scope) -> Scalar:
+    of_cluster = _of_cluster(expr, scope)
+    if of_cluster is not None:
+        return of_cluster
     args = tuple(lower_scalar(arg, scope) for arg in expr.args)
     if expr.function in _LAZY:
         return _LAZY[expr.function](*args)
@@ -291,6 +303,9 @@ def with_local(decision: Decision, name: str, value: Any, body: Scalar) -> Any:
 
 @_lower.register
 def _(expr: ir.Comprehension, scope: Scope) -> Scalar:
+    of_cluster = _of_cluster(expr, scope)
+    if of_cluster is not None:
+        return of_cluster
     source = lower_scalar(expr.source, scope)
     condition = None if expr.condition is None else lower_scalar(expr.condition, scope)
     return lower_fold(expr, source, condition, lower_scalar(expr.body, scope))

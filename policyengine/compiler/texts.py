@@ -12,6 +12,7 @@ from policyengine.compiler.hoists import Hoists
 from policyengine.compiler.lower import lower
 from policyengine.compiler.scalar import lower_scalar
 from policyengine.compiler.walk import expressions_of
+from policyengine.framework.status import Rows
 from policyengine.language import ir
 from policyengine.language.types import Shape, Type
 from policyengine.language.values import display
@@ -40,22 +41,32 @@ class Text:
                 shown.append("" if scalar is None else _shown(attempt(scalar, decision), type_))
         return "".join(shown)
 
-    def at(self, nodes: NodeTable, hoisted: tuple[Column, ...], row: int) -> str:
-        """The text for one row."""
-        frame = Frame(nodes, np.array([row]), hoisted)
-        shown = []
+    def at(self, nodes: NodeTable, hoisted: tuple[Column, ...], rows: Rows) -> list[str]:
+        """The texts for some rows."""
+        frame = Frame(nodes, rows, hoisted)
+        parts = []
         for piece in self._pieces:
             if isinstance(piece, str):
-                shown.append(piece)
+                parts.append([piece] * len(rows))
             else:
                 with np.errstate(all="ignore"):
-                    shown.append(_shown(piece[1](frame).at(0), piece[2]))
-        return "".join(shown)
+                    column = piece[1](frame)
+                parts.append(_all_shown(column, len(rows), piece[2]))
+        return list(map("".join, zip(*parts, strict=True)))
 
 
 def _piece(part: ir.Expr, scope: Scope, hoists: Hoists) -> tuple[Scalar | None, Vector, Type]:
     scalar = lower_scalar(part, scope) if part.shape is Shape.SCALAR else None
     return scalar, lower(part, scope, hoists), part.type
+
+
+def _all_shown(column: Column, rows: int, type_: Type) -> list[str]:
+    """Equal amounts are many, and written once."""
+    values = column.to_list(rows)
+    if column.values.dtype != np.int64:
+        return [_shown(value, type_) for value in values]
+    shown = {value: _shown(value, type_) for value in set(values)}
+    return [shown[value] for value in values]
 
 
 def _shown(value: object, type_: Type) -> str:

@@ -39,6 +39,8 @@ class Fix:
 
     title: str
     edits: tuple[Edit, ...] = ()
+    safe: bool = False
+    """Whether it may be applied unseen (`lint --fix`): it is no guess at what was meant."""
 
 
 @dataclass(frozen=True, slots=True)

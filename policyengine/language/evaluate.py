@@ -16,10 +16,12 @@ from policyengine.language.evaluate_tree import NoNames, TreeEvaluator
 from policyengine.language.parse_expression import parse_expression
 from policyengine.language.values import (
     NONE,
+    TYPE_NAMES,
     Duration,
     EvaluationError,
     Optional,
     Timestamp,
+    TypeValue,
     from_key,
     in_int64,
     to_key,
@@ -30,6 +32,7 @@ __all__ = ["EvaluationError", "evaluate"]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _DEEPEST = 64
+_DOTTED_TYPES = frozenset(name for name in TYPE_NAMES if "." in name)
 
 
 def evaluate(expression: str, bindings: Mapping[str, object] | None = None) -> object:
@@ -41,14 +44,14 @@ def evaluate(expression: str, bindings: Mapping[str, object] | None = None) -> o
 
     Returns:
         A plain value. A duration is a `timedelta` and a timestamp a `datetime` in UTC, both cut to microseconds;
-        a quantity is an int (millicores, bytes); an optional is its content, or None.
+        a quantity is an int (millicores, bytes); an optional is its content, or None; a type is its name.
 
     Raises:
         EvaluationError: the text is no expression, or it has no value (overflow, no such key, …).
         TypeError: a binding is no plain value.
     """
     values = {name: _taken_in(value, _DEEPEST) for name, value in (bindings or {}).items()}
-    tree = _lowered(expression, frozenset(name for name in values if "." in name))
+    tree = _lowered(expression, _DOTTED_TYPES.union(name for name in values if "." in name))
     return _given_out(TreeEvaluator(_Bindings(values)).value(tree))
 
 
@@ -69,7 +72,9 @@ class _Bindings(NoNames):
     def field(self, path: tuple[str, ...]) -> object:
         """The value of a free variable."""
         name = ".".join(path)
-        return self._values[name] if name in self._values else super().field(path)
+        if name in self._values:
+            return self._values[name]
+        return TYPE_NAMES[name] if name in TYPE_NAMES else super().field(path)
 
 
 def _taken_in(value: object, depth: int) -> object:
@@ -112,6 +117,8 @@ def _given_out(value: object) -> object:
         if len(given) < len(value):
             raise EvaluationError("no dict can hold both `true` and `1`, or `false` and `0`, as keys")
         return given
+    if isinstance(value, TypeValue):
+        return value.name
     if isinstance(value, Optional):
         return None if value == NONE else _given_out(value.content)
     return value

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from policyengine.language.ir import Expr
 from policyengine.language.syntax import Span
 
 
@@ -74,11 +75,12 @@ class ExpectBefore(Step):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectRejected(Step):
-    """The pod is refused: everywhere or on a node, by any rule or one."""
+    """The pod is refused: everywhere or on a node, by any rule or one, with a reason that contains a text."""
 
     pod: str
     node: str | None
     rule: str | None
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +88,34 @@ class ExpectWaits(Step):
     """The pod is held by a gang or permit."""
 
     pod: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectThat(Step):
+    """The condition holds; it asks about pods by name (`checking.conditions`)."""
+
+    condition: Expr
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectNumber(Step):
+    """A rule's score of a node (before its weight) or, without a rule, the node's total is within bounds."""
+
+    pod: str
+    node: str
+    rule: str | None
+    least: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectGang(Step):
+    """A gang has so many members (None: any number): in all, bound, not bound."""
+
+    key: str
+    size: int | None = None
+    bound: int | None = None
+    waiting: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,3 +127,31 @@ class Test:
     name: str
     steps: tuple[Step, ...]
     span: Span
+    file: str = ""
+    """The file of the overlay it is written in, '' for the policy's own."""
+
+    @property
+    def expectations(self) -> tuple[Step, ...]:
+        """The steps that expect something, in order."""
+        return tuple(step for step in self.steps if not isinstance(step, GIVEN))
+
+
+GIVEN = (GivenNode, GivenPod, GivenNow, GivenParam, After)
+"""The steps that expect nothing."""
+
+
+def vacuous(test: Test) -> str | None:
+    """Why a test proves nothing, None where it may fail."""
+    if not test.expectations:
+        return "the test expects nothing"
+    if not any(isinstance(step, GivenPod) and step.on is None for step in test.steps):
+        return "the test gives no pod to be placed, so nothing happens in it"
+    started = False
+    pods: dict[str, str | None] = {}
+    for step in test.steps:
+        if isinstance(step, GivenPod):
+            pods[step.name] = step.on
+            started |= step.on is None
+        elif isinstance(step, ExpectOn) and not started and pods.get(step.pod) == step.node:
+            return f"`{step.pod}` was given on `{step.node}` and nothing has happened yet: the expectation cannot fail"
+    return None

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import fields as dataclass_fields
+from dataclasses import is_dataclass, replace
+from typing import Any
 
 from policyengine.language import ir
+from policyengine.language.diagnostics import Source
+from policyengine.language.syntax import Span
 
 
 def children(expr: ir.Expr) -> tuple[ir.Expr, ...]:
@@ -31,6 +35,19 @@ def children(expr: ir.Expr) -> tuple[ir.Expr, ...]:
             return (expr.operand, expr.body)
         case _:
             return ()
+
+
+def expressions_in(member: Any) -> Iterator[ir.Expr]:
+    """The expressions that stand in a policy, or in a member or test of one; not the parts of an expression."""
+    pending = [member]
+    while pending:
+        one = pending.pop()
+        if isinstance(one, ir.Expr):
+            yield one
+        elif isinstance(one, tuple):
+            pending += reversed(one)
+        elif is_dataclass(one) and not isinstance(one, Source | Span):
+            pending += [getattr(one, field.name) for field in reversed(dataclass_fields(one))]
 
 
 LetOf = Callable[[str], ir.Expr | None]
@@ -113,3 +130,23 @@ def rebuilt(expr: ir.Expr, parts: Sequence[ir.Expr]) -> ir.Expr:
             return replace(expr, operand=parts[0], body=parts[1])
         case _:
             return expr
+
+
+def respanned(expr: ir.Expr, span: Span) -> ir.Expr:
+    """The expression as if all of it stood in one place."""
+    parts = children(expr)
+    if parts:
+        expr = rebuilt(expr, [respanned(part, span) for part in parts])
+    return replace(expr, span=span)
+
+
+def free_locals(expr: ir.Expr) -> frozenset[str]:
+    """The variables of macros and functions that an expression takes from outside itself."""
+    if isinstance(expr, ir.Local):
+        return frozenset((expr.name,))
+    if isinstance(expr, ir.Comprehension):
+        inner = free_locals(expr.body) | (free_locals(expr.condition) if expr.condition else frozenset())
+        return free_locals(expr.source) | (inner - frozenset(expr.variables))
+    if isinstance(expr, ir.OptMap):
+        return free_locals(expr.operand) | (free_locals(expr.body) - {expr.variable})
+    return frozenset().union(*map(free_locals, children(expr)))

@@ -178,9 +178,9 @@ class _Survey(dict[str, Action]):
         opener = self.at(shape.parts[0].end)
         self.layout.close_before.add(opener)
         first = shape.parts[1]
-        if isinstance(first, Shape) and self.tokens[self.at(first.start) - 1].kind == "LPAR":
-            closing = self.tokens[self.at(first.end)]
-            self.group(Form.LIST, opener, closing.end, first.parts)
+        takes_some = isinstance(first, Shape) and self.at(first.start) == opener + 1
+        closing = self.tokens[self.at(first.end) if takes_some else opener + 1]
+        self.group(Form.LIST, opener, closing.end, first.parts if isinstance(first, Shape) and takes_some else ())
 
     def on_type_ref(self, shape: Shape) -> None:
         if len(shape.parts) > 1:

@@ -14,6 +14,7 @@ from policyengine.language import ir
 from policyengine.language.checking.context import extent
 from policyengine.language.evaluate_tree import NoNames, TreeEvaluator
 from policyengine.language.ir_walk import children, rebuilt
+from policyengine.language.schema_objects import CLUSTER_POD, NODE
 from policyengine.language.types import Kind, Shape
 from policyengine.language.values import EvaluationError
 
@@ -36,6 +37,8 @@ _LONGEST_FOLDED = 10_000
 """Longer strings are made when they are needed: many of them would fill the memory."""
 _CALL_COST = {"matches": 40, "replace": 20, "split": 20, "join": 20, "betaCdf": 100, "random": 30, "hash": 20}
 _TEXT_COST = 8
+_OF_SHAPE = {Shape.SCALAR: 1, Shape.NODE: 10, Shape.POD: 100}
+"""There are about ten pods a node."""
 _PER_ELEMENT = 8
 """How many elements a comprehension is taken to run over."""
 
@@ -47,12 +50,22 @@ def rewrite(policy: ir.Policy) -> ir.Policy:
         lets=tuple(replace(let, value=simplified(let.value)) for let in policy.lets),
         queue=replace(
             policy.queue,
-            order=tuple(replace(key, value=simplified(key.value)) for key in policy.queue.order),
+            order=tuple(map(_key, policy.queue.order)),
+            fair_by=_maybe(policy.queue.fair_by),
         ),
         filters=tuple(map(_filter, policy.filters)),
         scores=tuple(map(_score, policy.scores)),
         gangs=tuple(map(_gang, policy.gangs)),
+        quotas=tuple(map(_quota, policy.quotas)),
+        permits=tuple(map(_permit, policy.permits)),
+        preempt=_preempt(policy.preempt) if policy.preempt is not None else None,
+        logs=tuple(replace(log, when=_maybe(log.when), message=_text(log.message)) for log in policy.logs),
+        annotations=tuple(replace(one, value=_text(one.value)) for one in policy.annotations),
     )
+
+
+def _key(key: ir.OrderKey) -> ir.OrderKey:
+    return replace(key, value=simplified(key.value))
 
 
 def _filter(rule: ir.Filter) -> ir.Filter:
@@ -60,7 +73,7 @@ def _filter(rule: ir.Filter) -> ir.Filter:
         replace(
             require,
             condition=simplified(require.condition),
-            otherwise=_template(require.otherwise),
+            otherwise=_text(require.otherwise) if require.otherwise is not None else None,
             on_error=_maybe(require.on_error),
         )
         for require in rule.requires
@@ -84,13 +97,35 @@ def _gang(rule: ir.Gang) -> ir.Gang:
     )
 
 
+def _quota(rule: ir.Quota) -> ir.Quota:
+    return replace(rule, when=simplified(rule.when), borrow=_maybe(rule.borrow))
+
+
+def _permit(rule: ir.Permit) -> ir.Permit:
+    return replace(
+        rule,
+        when=_maybe(rule.when),
+        delay=_maybe(rule.delay),
+        until=_maybe(rule.until),
+        timeout=_maybe(rule.timeout),
+    )
+
+
+def _preempt(rule: ir.Preempt) -> ir.Preempt:
+    return replace(
+        rule,
+        when=_maybe(rule.when),
+        victims=_maybe(rule.victims),
+        order=tuple(map(_key, rule.order)),
+        max_victims=_maybe(rule.max_victims),
+    )
+
+
 def _maybe(expr: ir.Expr | None) -> ir.Expr | None:
     return simplified(expr) if expr is not None else None
 
 
-def _template(template: ir.Template | None) -> ir.Template | None:
-    if template is None:
-        return None
+def _text(template: ir.Template) -> ir.Template:
     parts = (part if isinstance(part, str) else simplified(part) for part in template.parts)
     return replace(template, parts=tuple(parts))
 
@@ -144,17 +179,19 @@ def _logic(expr: ir.Logic) -> ir.Expr:
 
 
 def cost(expr: ir.Expr) -> int:
-    """A rough price: what a column costs counts ten times what one value does."""
+    """A rough price: what a column of nodes costs counts ten times what one value does, one of pods a hundred times."""
     parts: Sequence[ir.Expr] = children(expr)
     below = sum(map(cost, parts))
     match expr:
         case ir.Const() | ir.ParamRef() | ir.LetRef() | ir.Local():
             own = 0
         case ir.Comprehension():
-            return below * _PER_ELEMENT
+            source, *asked = map(cost, parts)
+            # What is asked of all pods or nodes is a column of its own, which its shape makes dear enough.
+            return source + sum(asked) * (1 if expr.source.type.args[0] in (NODE, CLUSTER_POD) else _PER_ELEMENT)
         case ir.Call():
             texts = any(arg.type.kind is Kind.STRING for arg in expr.args)
             own = _CALL_COST.get(expr.function, _TEXT_COST if texts else 1)
         case _:
             own = 1
-    return below + own * (10 if expr.shape is Shape.NODE else 1)
+    return below + own * _OF_SHAPE[expr.shape]

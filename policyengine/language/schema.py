@@ -14,6 +14,7 @@ from policyengine.language.schema_objects import (
     CLUSTER_POD,
     CONDITION,
     CONTAINER,
+    DOMAIN,
     FINISHED,
     GANG,
     LABELS,
@@ -35,6 +36,7 @@ from policyengine.language.schema_objects import (
 )
 from policyengine.language.types import (
     BOOL,
+    DURATION,
     INT,
     QOS,
     STRING,
@@ -65,7 +67,11 @@ _POD_CHANGES = {
 }
 """What of a pending pod can change at all; the rest of its spec is fixed."""
 _ASSIGNED = ("assignedPod.add", "assignedPod.delete", "assignedPod.update")
-_AGGREGATES = ("node.add", "node.delete", *_ASSIGNED, "unscheduledPod.add", "unscheduledPod.delete")
+_WAITING = ("unscheduledPod.add", "unscheduledPod.delete", "unscheduledPod.update")
+_OF_NODES = ("node.label", "node.annotation", "node.allocatable", "node.taint", "node.condition", "node.image")
+"""What an update of a Node object may change."""
+_NODES = ("node.add", "node.delete", *_OF_NODES, *_ASSIGNED)
+_PODS = (*_ASSIGNED, *_WAITING)
 
 
 def _node(name: str, type_: Type, doc: str, *changes: str) -> Attribute:
@@ -73,7 +79,7 @@ def _node(name: str, type_: Type, doc: str, *changes: str) -> Attribute:
     return Attribute(name=name, type=type_, doc=doc, reach=Reach.NODE_FIXED, changes=("node.add", *changes))
 
 
-def _on_node(name: str, type_: Type, doc: str, *changes: str, available: bool = True) -> Attribute:
+def _on_node(name: str, type_: Type, doc: str, *changes: str) -> Attribute:
     """A field that what stands on the node decides."""
     return Attribute(
         name=name,
@@ -82,7 +88,6 @@ def _on_node(name: str, type_: Type, doc: str, *changes: str, available: bool = 
         reach=Reach.NODE_CHANGING,
         evictable=True,
         changes=("node.add", *changes, *_ASSIGNED),
-        available=available,
     )
 
 
@@ -111,7 +116,7 @@ _POD_FIELDS = (
 
 _WAITING_FIELDS = (
     field_of("queuedAt", TIMESTAMP, "when it entered the queue; refreshed at each refusal"),
-    replace(field_of("attempts", INT, "how often it was tried"), available=False),
+    field_of("attempts", INT, "how often it was tried before"),
 )
 
 _PLACED_FIELDS = (
@@ -131,18 +136,26 @@ _NODE_FIELDS = (
     _on_node("used", RESOURCES, "the requests of the pods on the node, summed"),
     _on_node("free", RESOURCES, "allocatable less used; may be negative", "node.allocatable"),
     _on_node("podCount", INT, "how many pods stand on the node"),
-    _on_node("pods", list_of(CLUSTER_POD), "the pods assigned or assumed there", available=False),
-    _on_node("nominated", list_of(CLUSTER_POD), "the pods nominated to the node", available=False),
-    _on_node("finished", list_of(FINISHED), "the pods that ended there in the last hour", available=False),
+    _on_node("pods", list_of(CLUSTER_POD), "the pods assigned or assumed there, finished ones not"),
+    _on_node("nominated", list_of(CLUSTER_POD), "the other pending pods nominated to the node", *_WAITING),
+    _on_node("finished", list_of(FINISHED), "the pods that ended there in the last hour, at most 100", "time"),
     _node("taints", list_of(TAINT), "spec.taints", "node.taint"),
     _node("unschedulable", BOOL, "spec.unschedulable", "node.taint"),
     _node("ready", BOOL, "whether its condition Ready is True", "node.condition"),
     _node("conditions", list_of(CONDITION), "status.conditions", "node.condition"),
     _node("images", list_of(STRING), "the names of the images on the node", "node.image"),
-    replace(_node("usage", USAGE, "what its pods really use, as measured", "node.annotation"), available=False),
+    _node("usage", USAGE, "what is really used there, as measured", "node.annotation"),
     _node("zone", STRING, "label topology.kubernetes.io/zone, '' without", "node.label"),
     _node("region", STRING, "label topology.kubernetes.io/region, '' without", "node.label"),
     _node("createdAt", TIMESTAMP, "metadata.creationTimestamp"),
+)
+
+_DOMAIN = _on_node(
+    "domain",
+    DOMAIN,
+    "`domain(key)`: the nodes that share the label's value with the node, itself included",
+    "node.delete",
+    "node.label",
 )
 
 OBJECTS: Mapping[str, ObjectInfo] = {
@@ -161,24 +174,23 @@ OBJECTS: Mapping[str, ObjectInfo] = {
             "domain",
             "the nodes that share a label's value, and their pods",
             field_of("pods", list_of(CLUSTER_POD), "the pods on the nodes of the domain"),
-            field_of("nodes", list_of(NODE), "the nodes of the domain"),
+            replace(field_of("nodes", list_of(NODE), "the nodes of the domain"), changes=_NODES),
         ),
         object_info_of(
             "pod",
             "the pod being placed",
-            *(
-                replace(field, reach=Reach.POD, changes=_POD_CHANGES.get(field.name, ()))
-                for field in (*_POD_FIELDS, *_WAITING_FIELDS)
-            ),
+            *(replace(field, reach=Reach.POD, changes=_POD_CHANGES.get(field.name, ())) for field in _POD_FIELDS),
+            # The queue knows them, not the pod: two equal pods may differ in them.
+            *(replace(field, reach=Reach.CLUSTER) for field in _WAITING_FIELDS),
         ),
         object_info_of("clusterPod", "a pod of the cluster", *_POD_FIELDS, *_PLACED_FIELDS),
-        object_info_of("node", "a node", *_NODE_FIELDS),
+        replace(object_info_of("node", "a node", *_NODE_FIELDS), methods={"domain": _DOMAIN}),
         object_info_of(
             "podGroup",
             "the PodGroup object of the pod",
             field_of("name", STRING, "metadata.name"),
             field_of("minMember", INT, "spec.minMember"),
-            field_of("scheduleTimeoutSeconds", INT, "spec.scheduleTimeoutSeconds", optional=True),
+            field_of("scheduleTimeout", optional_of(DURATION), "spec.scheduleTimeoutSeconds"),
             field_of("minResources", LIMITS, "spec.minResources"),
         ),
         object_info_of(
@@ -197,8 +209,8 @@ OBJECTS: Mapping[str, ObjectInfo] = {
                 Attribute(name=name, type=INT, doc=doc, reach=Reach.CLUSTER, changes=changes)
                 for name, doc, changes in (
                     ("nodeCount", "how many nodes there are", ("node.add", "node.delete", "time")),
-                    ("podCount", "how many pods there are, pending, reserved or bound", (*_AGGREGATES[2:], "time")),
-                    ("pendingCount", "how many pods wait", ("unscheduledPod.add", "unscheduledPod.delete", "time")),
+                    ("podCount", "how many pods there are, pending, reserved or bound", (*_PODS, "time")),
+                    ("pendingCount", "how many pods wait", (*_WAITING, "time")),
                 )
             ),
         ),
@@ -212,8 +224,8 @@ OBJECTS: Mapping[str, ObjectInfo] = {
 }
 
 
-def _root(name: str, type_: Type, doc: str, reach: Reach, *changes: str, available: bool = True) -> Attribute:
-    return Attribute(name=name, type=type_, doc=doc, reach=reach, changes=changes, available=available)
+def _root(name: str, type_: Type, doc: str, reach: Reach, *changes: str, evictable: bool = False) -> Attribute:
+    return Attribute(name=name, type=type_, doc=doc, reach=reach, changes=changes, evictable=evictable)
 
 
 ROOTS: Mapping[str, Attribute] = {
@@ -222,21 +234,27 @@ ROOTS: Mapping[str, Attribute] = {
         _root("pod", POD, "the pod being placed", Reach.POD),
         _root("node", NODE, "the node under consideration", Reach.NODE_FIXED, "node.add"),
         _root(
-            "podGroup", optional_of(POD_GROUP), "its PodGroup", Reach.CLUSTER, "podGroup.add", "podGroup.update",
-            available=False,
+            "podGroup", optional_of(POD_GROUP), "its PodGroup, none where there is no such object", Reach.CLUSTER,
+            "podGroup.add", "podGroup.update", "podGroup.delete",
         ),
-        _root("gang", optional_of(GANG), "its gang", Reach.CLUSTER, *_AGGREGATES, available=False),
+        _root("gang", optional_of(GANG), "its gang, none where no gang rule applies", Reach.CLUSTER, *_PODS),
         _root("cluster", object_of("cluster"), "the whole cluster", Reach.CLUSTER),
         _root("policy", object_of("policy"), "the policy itself", Reach.CONSTANT),
         _root("now", TIMESTAMP, "the start of the decision, in whole seconds", Reach.CLUSTER, "time"),
-        _root("nodes", list_of(NODE), "every node", Reach.CLUSTER, *_AGGREGATES, available=False),
-        _root("pods", list_of(CLUSTER_POD), "every pod not finished", Reach.CLUSTER, *_AGGREGATES, available=False),
-        _root("victim", CLUSTER_POD, "a running pod that may make room", Reach.NODE_CHANGING, available=False),
+        _root("nodes", list_of(NODE), "every node", Reach.CLUSTER, *_NODES, evictable=True),
+        _root(
+            "pods", list_of(CLUSTER_POD), "every pod not finished: pending, reserved or bound", Reach.CLUSTER, *_PODS,
+            evictable=True,
+        ),
+        replace(
+            _root("victim", CLUSTER_POD, "a running pod that may make room; in `preempt` only", Reach.NODE_CHANGING),
+            of_pods=True,
+        ),
     )
 }  # fmt: skip
 
-UNAVAILABLE_METHODS: Mapping[str, str] = {"domain": "node"}
-"""Methods of schema objects that this version cannot evaluate -> the object that has them."""
+METHODS: frozenset[str] = frozenset(name for info in OBJECTS.values() for name in info.methods)
+"""The names of all methods of objects."""
 
 
 def object_info(type_: Type) -> ObjectInfo | None:
@@ -249,7 +267,7 @@ def attribute(path: tuple[str, ...]) -> Attribute | None:
     known = ROOTS.get(path[0])
     for name in path[1:]:
         info = object_info(known.type) if known else None
-        inner = info.fields.get(name) if info else None
+        inner = (info.fields.get(name) or info.methods.get(name)) if info else None
         if known is None or inner is None:
             return None
         known = _below(known, inner)
@@ -262,7 +280,7 @@ def _below(outer: Attribute, inner: Attribute) -> Attribute:
         reach=max(outer.reach, inner.reach),
         evictable=outer.evictable or inner.evictable,
         changes=inner.changes or outer.changes,
-        available=outer.available and inner.available,
+        of_pods=outer.of_pods or inner.of_pods,
     )
 
 

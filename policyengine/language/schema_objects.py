@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from policyengine.language.types import (
     CPU,
@@ -28,7 +28,7 @@ class Attribute:
 
     changes: what may alter it, as `<thing>.<change>`; the compiler maps them to cluster events. evictable: whether
     evicting a pod may alter it. optional: it may be absent, so it is read as `.?name` or behind `has`.
-    available: False for what the schema knows and this version cannot yet evaluate.
+    of_pods: it is read of each pod of a list.
     """
 
     name: str
@@ -38,22 +38,26 @@ class Attribute:
     reach: Reach = Reach.CONSTANT
     evictable: bool = False
     changes: tuple[str, ...] = ()
-    available: bool = True
+    of_pods: bool = False
 
     @property
     def shape(self) -> Shape:
-        """NODE for what there is one of a node, else SCALAR."""
+        """POD for what there is one of a pod of the cluster, NODE for what there is one of a node, else SCALAR."""
+        if self.of_pods:
+            return Shape.POD
         return Shape.NODE if self.reach in (Reach.NODE_FIXED, Reach.NODE_CHANGING) else Shape.SCALAR
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectInfo:
-    """A thing with fields. `entries`: the type of `thing[?"vendor/x"]`, None where it takes no key."""
+    """A thing with fields. `entries`: the type of `thing[?"vendor/x"]`, None where it takes no key. `methods`: what
+    takes an argument (`node.domain(key)`), with the type of its result."""
 
     name: str
     doc: str
     fields: Mapping[str, Attribute]
     entries: Type | None = None
+    methods: Mapping[str, Attribute] = field(default_factory=dict)
 
 
 RESOURCES = object_of("resources")

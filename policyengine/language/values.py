@@ -70,6 +70,13 @@ _KIND_OF: Mapping[type, Kind] = {
 
 
 @dataclass(frozen=True, slots=True)
+class TypeValue:
+    """What `type(x)` answers: a type, by CEL's name for it. `policyengine.evaluate` only."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Optional:
     """A value that may be absent. `Optional(v)` holds v, which may be None; `NONE` holds nothing."""
 
@@ -114,10 +121,39 @@ def elements(value: object) -> Iterator[object]:
     raise EvaluationError("a macro runs over a list or a map")
 
 
+TYPE_VALUES: Mapping[Kind, TypeValue] = {
+    **{
+        kind: TypeValue(kind.value)
+        for kind in (Kind.BOOL, Kind.INT, Kind.DOUBLE, Kind.STRING, Kind.LIST, Kind.MAP, Kind.NULL, Kind.TYPE)
+    },
+    Kind.DURATION: TypeValue("google.protobuf.Duration"),
+    Kind.TIMESTAMP: TypeValue("google.protobuf.Timestamp"),
+    Kind.OPTIONAL: TypeValue("optional_type"),
+}
+"""The types of plain values."""
+TYPE_NAMES: Mapping[str, TypeValue] = {type_.name: type_ for type_ in TYPE_VALUES.values()}
+
+
+def type_of(value: object) -> TypeValue:
+    """`type(x)`.
+
+    Raises:
+        EvaluationError: the value is of a type CEL does not have.
+    """
+    if isinstance(value, TypeValue):
+        return TYPE_VALUES[Kind.TYPE]
+    found = TYPE_VALUES.get(kind_of(value))
+    if found is None:
+        raise EvaluationError("a quantity has no type in CEL")
+    return found
+
+
 def kind_of(value: object) -> Kind:
     """The kind of a value that carries it (dynamic evaluation)."""
     kind = _KIND_OF.get(type(value))
     if kind is None:
+        if isinstance(value, TypeValue):
+            return Kind.TYPE
         return Kind.OPTIONAL if isinstance(value, Optional) else Kind.MAP if isinstance(value, Mapping) else Kind.DYN
     return kind
 

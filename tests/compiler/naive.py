@@ -14,7 +14,7 @@ from typing import Any
 
 from policyengine.language import ir
 from policyengine.language.types import Kind
-from tests.compiler.worlds import GPU, ZONE, PlainNode, PlainPod
+from tests.compiler.worlds import GPU, ZONE, PlainNode, PlainPod, World
 
 LARGEST, SMALLEST = 2**63 - 1, -(2**63)
 QUANTITIES = (Kind.CPU, Kind.MEMORY, Kind.STORAGE, Kind.DURATION)
@@ -45,6 +45,22 @@ class Place:
     node: PlainNode | None
     lets: dict[str, ir.Expr]
     params: dict[str, Any]
+    world: World | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class ThePod:
+    """A pod of the cluster, as the element of a list."""
+
+    pod: PlainPod
+    node: PlainNode | None
+
+
+@dataclass(frozen=True, eq=False)
+class TheNode:
+    """A node, as the element of a list."""
+
+    node: PlainNode
 
 
 def evaluate(expr: ir.Expr, at: Place, names: dict[str, Any] | None = None) -> Any:
@@ -63,6 +79,12 @@ def evaluate(expr: ir.Expr, at: Place, names: dict[str, Any] | None = None) -> A
     if isinstance(expr, ir.Index):
         return look_up(go(expr.operand), go(expr.key), expr.optional)
     if isinstance(expr, ir.Select):
+        fields, whole = [expr.name], expr.operand
+        while isinstance(whole, ir.Select):
+            fields, whole = [whole.name, *fields], whole.operand
+        thing = go(whole) if isinstance(whole, ir.Local) else None
+        if isinstance(thing, ThePod | TheNode):
+            return read_thing(tuple(fields), thing, at)
         return look_up(go(expr.operand), expr.name, expr.optional)
     if isinstance(expr, ir.Has):
         return expr.name in go(expr.operand)
@@ -75,15 +97,56 @@ def evaluate(expr: ir.Expr, at: Place, names: dict[str, Any] | None = None) -> A
     if isinstance(expr, ir.OptMap):
         held = go(expr.operand)
         return Some(go(expr.body, {expr.variable: held.value})) if isinstance(held, Some) else NOTHING
+    if isinstance(expr, ir.Comprehension) and expr.fold in (ir.Fold.FILTER, ir.Fold.MAP):
+        return picked(expr, go)
+    if isinstance(expr, ir.Call) and expr.function == "domain":
+        return domain(expr, at, go)
     if isinstance(expr, ir.Comprehension):
         return fold(expr, [lambda item=item: go(expr.body, {expr.variables[0]: item}) for item in go(expr.source)])
     assert isinstance(expr, ir.Call), expr
     return call(expr, go)
 
 
+def picked(expr: ir.Comprehension, go: Callable[..., Any]) -> list[Any]:
+    items, name = go(expr.source), expr.variables[0]
+    if expr.fold is ir.Fold.FILTER:
+        return [item for item in items if go(expr.body, {name: item})]
+    kept = [item for item in items if expr.condition is None or go(expr.condition, {name: item})]
+    return [go(expr.body, {name: item}) for item in kept]
+
+
+def domain(expr: ir.Call, at: Place, go: Callable[..., Any]) -> list[Any]:
+    member, label = expr.args[0], go(expr.args[1])
+    node, world = at.node, at.world
+    if isinstance(member, ir.Field):
+        wanted = member.path[-1]
+    else:
+        assert isinstance(member, ir.Select) and isinstance(member.operand, ir.Select)
+        wanted, node = member.name, go(member.operand.operand).node
+    assert node is not None and world is not None
+    if label not in node.labels:
+        raise NoValue("no domain")
+    there = [other for other in world.nodes if other.labels.get(label) == node.labels[label]]
+    return [TheNode(one) for one in there] if wanted == "nodes" else [ThePod(p, n) for n in there for p in n.pods]
+
+
+def read_thing(path: tuple[str, ...], thing: ThePod | TheNode, at: Place) -> Any:
+    if isinstance(thing, TheNode):
+        return read(("node", *path), Place(at.pod, thing.node, at.lets, at.params, at.world))
+    if path == ("node",):
+        return thing.node.name if thing.node is not None else ""
+    return read_pod(path, thing.pod)
+
+
 def read(path: tuple[str, ...], at: Place) -> Any:
     if path[0] == "pod":
         return read_pod(path[1:], at.pod)
+    if path[0] in ("nodes", "pods"):
+        assert at.world is not None
+        if path[0] == "nodes":
+            return [TheNode(node) for node in at.world.nodes]
+        standing = [ThePod(pod, node) for node in at.world.nodes for pod in node.pods]
+        return standing + [ThePod(pod, None) for pod in at.world.pending]
     node = at.node
     assert node is not None
     used = {
@@ -101,6 +164,11 @@ def read(path: tuple[str, ...], at: Place) -> Any:
             return node.annotations
         case ("zone",):
             return node.labels.get(ZONE, "")
+        case ("pods",):
+            return [ThePod(pod, node) for pod in node.pods]
+        case ("nominated",):
+            waiting = at.world.pending if at.world is not None else []
+            return [ThePod(pod, None) for pod in waiting if pod.nominated == node.name and pod.name != at.pod.name]
         case ("podCount",):
             return len(node.pods)
         case ("unschedulable",):
@@ -126,6 +194,8 @@ def read_pod(path: tuple[str, ...], pod: PlainPod) -> Any:
     match path:
         case ("name",):
             return pod.name
+        case ("namespace",):
+            return pod.namespace
         case ("labels",):
             return pod.labels
         case ("priority",):
@@ -213,6 +283,8 @@ def call(expr: ir.Call, go: Callable[..., Any]) -> Any:
         return held if isinstance(held, Some) else go(args[1])
     values = [go(arg) for arg in args]
     kinds = [arg.type.kind for arg in args]
+    if name in ("sum", "avg", "min", "max", "stddev") and kinds[0] is Kind.LIST:
+        return of_list(name, values[0], args[0].type.args[0].kind)
     if name in ("_+_", "_-_", "_*_", "_/_", "_%_", "-_"):
         return arithmetic(name, values, kinds)
     return FUNCTIONS[name](*values)
@@ -233,6 +305,41 @@ def arithmetic(name: str, values: list[Any], kinds: list[Kind]) -> Any:
     if b == 0 or (a == SMALLEST and b == -1):
         raise NoValue
     return int(math.copysign(1, a)) * (abs(a) % abs(b))
+
+
+def of_list(name: str, values: list[Any], kind: Kind) -> Any:
+    """Aggregates of a list: exact fractions, rounded once."""
+    if name in ("min", "max"):
+        if not values:
+            return NOTHING
+        return Some(next((v for v in values if v != v), (min if name == "min" else max)(values)))
+    if name == "sum":
+        return float_sum(values) if kind is Kind.DOUBLE else fits(sum(values))
+    if not values:
+        return 0 if kind in QUANTITIES else 0.0
+    result = mean([float(value) for value in values])
+    if name == "stddev":
+        squares = [(float(value) - result) * (float(value) - result) for value in values]
+        middle = mean(squares)
+        result = math.sqrt(middle) if middle >= 0 else math.nan
+    return from_double(result) if kind in QUANTITIES else result
+
+
+def float_sum(values: list[float]) -> float:
+    if any(map(math.isnan, values)) or {math.inf, -math.inf} <= set(values):
+        return math.nan
+    endless = [value for value in values if math.isinf(value)]
+    if endless:
+        return endless[0]
+    exact = sum(map(Fraction, values), Fraction(0))
+    try:
+        return float(exact)
+    except OverflowError:
+        return math.inf if exact > 0 else -math.inf
+
+
+def mean(values: list[float]) -> float:
+    return float_sum(values) / len(values)
 
 
 def times(a: Any, b: Any, kinds: list[Kind]) -> Any:

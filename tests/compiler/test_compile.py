@@ -6,6 +6,7 @@ import pytest
 
 from policyengine.catalogue import PolicyError, compile_policy, compile_text
 from policyengine.plugins.registry import IN_TREE, default_profile
+from tests.builders import make_pod
 
 
 def names(text: str) -> tuple[list[str], dict[str, int]]:
@@ -105,7 +106,8 @@ def test_params_are_set_from_plain_values_or_text(type_: str, default: str, give
         ({"least": "8Gi"}, "outside the range"),
         ({"least": "much"}, "`much` is not a value of type `memory`"),
         ({"least": True}, "`True` is not a value of type `memory`"),
-        ({"leest": "2Gi"}, "`leest` is no parameter of the policy; it has `least`"),
+        ({"leest": "2Gi"}, "`leest` is no parameter of the policy; did you mean `least`?"),
+        ({"most": "2Gi"}, "`most` is no parameter of the policy; it has `least`"),
     ],
 )
 def test_a_param_that_cannot_be_so_is_a_finding(given: dict[str, object], message: str) -> None:
@@ -119,7 +121,7 @@ def test_independent_mistakes_are_all_found_in_one_run() -> None:
     text = 'policy "t" {\n let a = 1 + "x"\n filter "f" { require node.fre.cpu > 1 }\n score "s" weight 1 = = 2\n}'
     result = compile_text(text, "t.policy")
     assert result.failed
-    assert {result.source.line_column(finding.span.start)[0] for finding in result.diagnostics} == {2, 3, 4}
+    assert {result.sources[0].line_column(finding.span.start)[0] for finding in result.diagnostics} == {2, 3, 4}
 
 
 def test_one_broken_policy_keeps_its_file_from_being_loaded() -> None:
@@ -152,9 +154,8 @@ def test_plugins_refuse_arguments_that_do_not_fit() -> None:
 @pytest.mark.parametrize(
     "member",
     [
-        'filter "f" { require pod.queuedAt < timestamp("2026-01-01T00:00:00Z") }',
-        'let since = pod.queuedAt score "s" weight 1 when since < pod.createdAt = 1',
-        'filter "f" { require node.ready else "since {pod.queuedAt}" }',
+        'gang "g" { key: string(pod.attempts) min: 1 timeout: 1min }',
+        'let since = pod.queuedAt gang "g" when since < pod.createdAt { key: "" min: 1 timeout: 1min }',
     ],
 )
 def test_what_has_no_value_in_its_place_is_found_before_the_policy_is_loaded(member: str) -> None:
@@ -163,3 +164,10 @@ def test_what_has_no_value_in_its_place_is_found_before_the_policy_is_loaded(mem
 
 def test_a_queue_key_may_read_when_the_pod_was_queued() -> None:
     assert not compile_text('policy "t" { queue { order by pod.queuedAt desc } }').diagnostics
+
+
+def test_a_queue_key_that_counts_attempts_is_given_them() -> None:
+    profile = compile_policy('policy "t" { let tries = pod.attempts queue { order by tries } }')
+    assert profile.counts_attempts
+    assert profile.queue_key(make_pod().info(), 1.0, 3) > profile.queue_key(make_pod().info(), 9.0, 2)
+    assert not compile_policy('policy "t" { }').counts_attempts

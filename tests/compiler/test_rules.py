@@ -17,7 +17,7 @@ from policyengine.compiler.rule_filter import RuleFilter
 from policyengine.compiler.rule_score import RuleScore
 from policyengine.framework.evaluation import Evaluator
 from policyengine.framework.events import QueueingHint
-from policyengine.framework.plugin import FilterPlugin, Reads, ScaledScorePlugin
+from policyengine.framework.plugin import FilterPlugin, Reads, ScaledScorePlugin, SituationReader
 from policyengine.framework.profile import Profile
 from policyengine.framework.status import Code
 from tests.builders import PodBuilder, make_node, make_pod
@@ -172,10 +172,16 @@ def test_all_pods_a_rule_does_not_apply_to_share_a_signature() -> None:
     assert a == b
 
 
-def test_a_rule_that_reads_the_cluster_shares_nothing() -> None:
+def test_a_rule_that_reads_the_cluster_shares_while_the_situation_is_the_same() -> None:
     profile = policy('filter "f" { require node.podCount < cluster.nodeCount }')
     a, b = signatures(profile, make_pod("a"), make_pod("a"))
-    assert a != b
+    assert a == b
+    (rule,) = profile.filters
+    assert isinstance(rule, SituationReader) and rule.situation is not None
+    view = ClusterView()
+    before = rule.situation(make_pod("a").info(), view.snapshot())
+    view.add_or_update_node(make_node("n").build())
+    assert rule.situation(make_pod("a").info(), view.snapshot()) != before
 
 
 def test_a_rule_that_reads_the_cluster_sees_it_change() -> None:

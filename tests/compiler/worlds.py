@@ -29,6 +29,8 @@ class PlainPod:
     gpus: int | None = None
     priority: int = 0
     images: tuple[str, ...] = ("app:1",)
+    namespace: str = "ns"
+    nominated: str = ""
 
     def decode(self, node: str = "") -> objects.Pod:
         requests: dict[str, str] = {"cpu": f"{self.cpu}m", "memory": str(self.memory)}
@@ -39,9 +41,9 @@ class PlainPod:
         return objects.decode(
             objects.Pod,
             {
-                "metadata": {"name": self.name, "namespace": "ns", "uid": self.name, "labels": self.labels},
+                "metadata": {"name": self.name, "namespace": self.namespace, "uid": self.name, "labels": self.labels},
                 "spec": {"containers": containers, "priority": self.priority, "nodeName": node},
-                "status": {},
+                "status": {"nominatedNodeName": self.nominated},
             },
         )
 
@@ -90,9 +92,12 @@ class World:
     """A cluster."""
 
     nodes: list[PlainNode]
+    pending: list[PlainPod] = field(default_factory=list)
 
     def view(self) -> ClusterView:
         view = ClusterView()
+        for pod in self.pending:
+            view.add_or_update_pod(pod.decode())
         for node in self.nodes:
             view.add_or_update_node(node.decode())
             for pod in node.pods:
@@ -125,6 +130,7 @@ def plain_pods(draw: st.DrawFn, name: str = "p") -> PlainPod:
         draw(st.sampled_from((None, 0, 1, 4))),
         draw(st.sampled_from((-5, 0, 7, 2**31 - 1))),
         draw(st.sampled_from((("app:1",), ("app:1", "side:2")))),
+        draw(st.sampled_from(("ns", "prod"))),
     )
 
 
@@ -148,3 +154,14 @@ def worlds(draw: st.DrawFn, most: int = 5) -> World:
             )
         )
     return World(nodes)
+
+
+@st.composite
+def full_worlds(draw: st.DrawFn, most: int = 5) -> World:
+    """Clusters with pending pods too, some of them nominated."""
+    world = draw(worlds(most))
+    for number in range(draw(st.integers(0, 3))):
+        pod = draw(plain_pods(f"q{number}"))
+        pod.nominated = draw(st.sampled_from(("", *(node.name for node in world.nodes))))
+        world.pending.append(pod)
+    return world

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from policyengine.language import ir
-from policyengine.language.check import PluginFacts, check
+from policyengine.language.check import PluginFacts, check, check_files
 from policyengine.language.diagnostics import Diagnostic, Source
 from policyengine.language.parse import parse_file
 
@@ -52,3 +52,14 @@ def findings(members: str) -> list[Diagnostic]:
 def wrong(expression: str, members: str = "") -> list[Diagnostic]:
     """What is wrong with an expression, as the value of a let."""
     return findings(f"{members}\nlet it = {expression}")
+
+
+def together(**files: str) -> tuple[list[ir.Policy], list[Diagnostic]]:
+    """The policies of files that are loaded together, by name, and the checker's findings; they have to parse."""
+    parsed = []
+    for name, text in files.items():
+        source = Source(f"{name}.policy", text)
+        file, wrong = parse_file(source)
+        assert not wrong, wrong
+        parsed.append((file, source))
+    return check_files(parsed, PLUGINS)

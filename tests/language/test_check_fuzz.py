@@ -6,13 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policyengine.language import ir, syntax
-from policyengine.language.check import check
+from policyengine.language.check import check, check_files
 from policyengine.language.diagnostics import CODES, Diagnostic, Severity, Source, has_errors
 from policyengine.language.ir_walk import walk
 from policyengine.language.parse import parse_file
 from policyengine.language.types import Kind
 from tests.language.checking import PLUGINS
 from tests.language.expressions import AT, EXPRESSIONS
+from tests.language.members import FILES
 from tests.language.policies import damaged
 from tests.language.typed import sources
 
@@ -146,3 +147,17 @@ def test_a_file_of_mistakes_is_checked_in_good_time() -> None:
     file, wrong = parse_file(source)
     assert not wrong
     assert len(survives(file, source)) == 101
+
+
+@given(FILES, FILES)
+@settings(max_examples=150, deadline=None)
+def test_no_two_files_together_make_the_checker_raise(one: str, other: str) -> None:
+    sources = [Source("one", one), Source("other", other)]
+    parsed = [(parse_file(source)[0], source) for source in sources]
+    policies, found = check_files(parsed, PLUGINS)
+    assert {finding.code for finding in found} <= CODES.keys()
+    assert {finding.file for finding in found} <= {"one", "other"}
+    for policy in policies:
+        assert {part.name for let in policy.lets for part in walk(let.value) if isinstance(part, ir.LetRef)} <= {
+            let.name for let in policy.lets
+        }

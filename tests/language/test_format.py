@@ -10,6 +10,7 @@ from policyengine.language.parse import parse_file
 from policyengine.language.parsing.tokens import tokenise
 from policyengine.language.syntax import Expr
 from tests.language.expressions import EXPRESSIONS
+from tests.language.members import FILES
 from tests.language.policies import EVERYTHING
 from tests.language.trees import bare, printed
 from tests.shared_facts import shared
@@ -52,6 +53,7 @@ CASES = [
     ("let a = b in[1]", "let a = b in [1]"),
     ("let a = b  &&  .c", "let a = b && .c"),
     ("function f ( a:int , b : map ( string,int ) ) :int=a", "function f(a: int, b: map(string, int)): int = a"),
+    ("function f ( ) :int=1", "function f(): int = 1"),
     ("param a :int=1 range[0,1]", "param a: int = 1 range [0, 1]"),
     ("param a:int=1 values[0,1,]", "param a: int = 1 values [0, 1]"),
     ("use X weight 2 {a:1 b:{c:2}}", "use X weight 2 { a: 1, b: {c: 2} }"),
@@ -133,6 +135,13 @@ def test_white_space_and_comments_anywhere_change_nothing_but_themselves(data: s
         text = text[:place] + data.draw(st.sampled_from(inserts)) + text[place:]
     source = Source("a.policy", text)
     if bare(without_docs(source)) == bare(without_docs(Source("", EVERYTHING))):
+        formatted(text)
+
+
+@given(FILES)
+@settings(max_examples=60, deadline=None)
+def test_any_file_keeps_its_meaning_and_its_comments(text: str) -> None:
+    if not parse_file(Source("a.policy", text))[1]:
         formatted(text)
 
 

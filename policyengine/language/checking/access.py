@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from policyengine.language import ir, syntax
+from policyengine.language.checking.aggregates import check_domain_field
 from policyengine.language.checking.codes import (
     ALWAYS_THERE,
-    NOT_AVAILABLE,
     OUT_OF_REACH,
     UNGUARDED,
     UNKNOWN_FIELD,
+    UNKNOWN_FUNCTION,
     UNKNOWN_NAME,
     WRONG_LITERAL,
     WRONG_MACRO,
@@ -25,7 +28,7 @@ from policyengine.language.checking.context import (
 from policyengine.language.checking.guards import field_name, key_fact, size_fact
 from policyengine.language.diagnostics import Edit, Fix
 from policyengine.language.schema import ROOTS, attribute, object_info
-from policyengine.language.schema_objects import Attribute
+from policyengine.language.schema_objects import DOMAIN, Attribute
 from policyengine.language.syntax import Span
 from policyengine.language.types import BOOL, INT, STRING, Kind, Shape, Type, optional_of
 from policyengine.language.values import with_article
@@ -37,15 +40,12 @@ def check_name(checks: Checks, node: syntax.Name, context: Context) -> ir.Expr:
     """A variable, let, param or root of the schema."""
     name, span = node.name, node.span
     if not node.absolute and name in context.locals:
-        local = context.locals[name]
-        return ir.Local(type=local.type, span=span, shape=local.shape, reach=local.reach, name=name)
-    let = checks.names.let(name)
-    if let is not None:
-        value = let.value
-        return ir.LetRef(type=value.type, span=span, shape=value.shape, reach=value.reach, name=name)
-    param = checks.names.param(name)
-    if param is not None:
-        return ir.ParamRef(type=param.type, span=span, name=name)
+        return replace(context.locals[name], span=span)
+    found = _named(checks, name, span)
+    if found is not None:
+        return found
+    if name == "victim" and not context.victim:
+        return checks.report.failed(OUT_OF_REACH, "`victim` is read in `preempt` only", span)
     if name in ROOTS:
         return _field(checks, (name,), span)
     known = {*ROOTS, *checks.names.visible(), *context.locals}
@@ -56,16 +56,39 @@ def check_name(checks: Checks, node: syntax.Name, context: Context) -> ir.Expr:
     return checks.report.failed(UNKNOWN_NAME, message, span, replacing(span, close) if close else None)
 
 
+def _named(checks: Checks, name: str, span: Span) -> ir.Expr | None:
+    """A let or param, by the name that is written; None where there is none."""
+    let = checks.names.let(name)
+    if let is not None:
+        value = let.value
+        return ir.LetRef(type=value.type, span=span, shape=value.shape, reach=value.reach, name=let.name)
+    param = checks.names.param(name)
+    if param is not None:
+        return ir.ParamRef(type=param.type, span=span, name=param.name)
+    if checks.names.function(name) is not None:
+        return checks.report.failed(UNKNOWN_FUNCTION, f"`{name}` is a function: write `{name}(…)`", span)
+    return None
+
+
+def library_of(checks: Checks, operand: syntax.Expr | None, context: Context) -> str | None:
+    """The imported library that an expression names; None where it names none."""
+    if not isinstance(operand, syntax.Name) or operand.name in context.locals:
+        return None
+    return operand.name if checks.names.is_library(operand.name) else None
+
+
 def _field(checks: Checks, path: tuple[str, ...], span: Span) -> ir.Expr:
     known = attribute(path)
     assert known is not None
-    if not known.available:
-        return checks.report.failed(NOT_AVAILABLE, f"`{'.'.join(path)}` is not available in this version", span)
     return ir.Field(type=known.type, span=span, shape=known.shape, reach=known.reach, path=path)
 
 
 def check_select(checks: Checks, node: syntax.Select, context: Context) -> ir.Expr:
-    """`operand.field` and `operand.?field`."""
+    """`operand.field` and `operand.?field`, and what a library has: `safe.x`."""
+    library = library_of(checks, node.operand, context)
+    if library is not None:
+        found = _named(checks, f"{library}.{node.field}", node.span)
+        return found or checks.names.not_in_library(library, node.field, node.field_span)
     operand = aliased(checks, checks.check(node.operand, context))
     if is_error(operand):
         return error_at(node.span)
@@ -83,9 +106,9 @@ def check_select(checks: Checks, node: syntax.Select, context: Context) -> ir.Ex
 def aliased(checks: Checks, operand: ir.Expr) -> ir.Expr:
     """`let r = pod.requests` is another name for the path: `r.cpu` is `pod.requests.cpu`."""
     if isinstance(operand, ir.LetRef) and operand.type.kind is Kind.OBJECT:
-        let = checks.names.let(operand.name)
-        if let is not None and isinstance(let.value, ir.Field):
-            return let.value
+        value = checks.names.let_value(operand.name)
+        if isinstance(value, ir.Field) or (value is not None and value.type == DOMAIN):
+            return value
     return operand
 
 
@@ -108,6 +131,9 @@ def _select_of_object(checks: Checks, node: syntax.Select, operand: ir.Expr, con
         )
     if node.optional and known.type.kind is not Kind.OPTIONAL:
         _always_there(checks, node, node.field)
+    of_domain = check_domain_field(operand, known, node)
+    if of_domain is not None:
+        return of_domain
     if isinstance(operand, ir.Field):
         return _field(checks, (*operand.path, node.field), node.span)
     return ir.Select(

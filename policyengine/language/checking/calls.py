@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from policyengine.language import ir, syntax
+from policyengine.language.checking.access import library_of
+from policyengine.language.checking.aggregates import check_cost, check_method
 from policyengine.language.checking.codes import (
     NO_OVERLOAD,
     NOT_A_LITERAL,
-    NOT_AVAILABLE,
     NOT_IN_POLICIES,
     UNKNOWN_FUNCTION,
     UNKNOWN_TYPE,
@@ -23,13 +24,14 @@ from policyengine.language.checking.context import (
     is_error,
     wrapped,
 )
+from policyengine.language.checking.function_calls import check_function_call
 from policyengine.language.checking.literals import fits, is_bare, is_flexible, natural
 from policyengine.language.functions import FUNCTIONS, Function, Overload, Style
 from policyengine.language.functions.conversions import DIMENSIONS
 from policyengine.language.functions.moments import zone
 from policyengine.language.functions.table import is_open, substitute, unify
 from policyengine.language.functions.text import compiled
-from policyengine.language.schema import UNAVAILABLE_METHODS, attribute
+from policyengine.language.schema import METHODS, attribute
 from policyengine.language.syntax import Span
 from policyengine.language.types import DOUBLE, INT, STRING, Kind, Reach, Shape, Type
 from policyengine.language.values import EvaluationError
@@ -48,8 +50,14 @@ class Choice(NamedTuple):
 
 
 def check_call(checks: Checks, node: syntax.Call, context: Context, expected: Type | None) -> ir.Expr:
-    """`f(x)` or `x.f(y)` of the function table; macros are not seen here."""
+    """`f(x)` or `x.f(y)` of the function table, or `f(x)` and `safe.f(x)` of the policy's own; no macros."""
     name, target = node.function, node.target
+    library = library_of(checks, target, context)
+    own = checks.names.function(f"{library}.{name}" if library else name) if library or target is None else None
+    if own is not None:
+        return check_function_call(checks, node, own, context)
+    if library is not None:
+        return _not_in_library(checks, node, library, context)
     if isinstance(target, syntax.Name) and target.name == "optional" and "optional" not in context.locals:
         name, target = f"optional.{name}", None
     if name == "random" and target is None:
@@ -66,11 +74,19 @@ def check_call(checks: Checks, node: syntax.Call, context: Context, expected: Ty
     if all(overload.dynamic for overload in function.overloads):
         if name == "value":
             message = f"a policy has no `.{name}()`; write `.orValue(…)`"
+        elif name == "type":
+            message = "a policy has no `type()`: its types are known when it loads"
         else:
             message = f"a policy has no `{name}()`: it is for device selectors; write quantities as `2Gi`"
         return _checked_all(checks, args, context, NOT_IN_POLICIES, message, node)
     result = resolve(checks, function, args, node.span, context, expected)
     return _literals_checked(checks, function, result) if function.literals else result
+
+
+def _not_in_library(checks: Checks, node: syntax.Call, library: str, context: Context) -> ir.Expr:
+    for arg in node.args:
+        checks.check(arg, context)
+    return checks.names.not_in_library(library, node.function, node.function_span)
 
 
 def _checked_all(
@@ -84,13 +100,28 @@ def _checked_all(
 
 def _unknown(checks: Checks, node: syntax.Call, name: str, context: Context) -> ir.Expr:
     args = node.args if node.target is None or name.startswith("optional.") else (node.target, *node.args)
-    if node.target is not None and name in UNAVAILABLE_METHODS:
-        message = f"`{UNAVAILABLE_METHODS[name]}.{name}(…)` is not available in this version"
-        return _checked_all(checks, args, context, NOT_AVAILABLE, message, node)
+    if node.target is not None and name in METHODS:
+        found = check_method(checks, node, context)
+        if found is not None:
+            return found
+    if node.target is None and name in checks.names.visible():
+        return _no_function(checks, args, context, name, node)
     known = [row.name for row in FUNCTIONS.values() if row.style is not Style.OPERATOR and "/" not in row.name]
-    close = checks.report.closest(name, [*known, "toQuantity", "has", "all", "exists", "filter", "map", "optMap"])
+    own = [word for word in checks.names.visible() if checks.names.function(word) is not None]
+    close = checks.report.closest(name, [*known, *own, "toQuantity", "has", "all", "exists", "filter", "map", "optMap"])
     hint = f"; did you mean `{close}`?" if close else ""
     return _checked_all(checks, args, context, UNKNOWN_FUNCTION, f"no function is called `{name}`{hint}", node)
+
+
+def _no_function(
+    checks: Checks, args: Sequence[syntax.Expr], context: Context, name: str, node: syntax.Call
+) -> ir.Expr:
+    """A name of the block that is no function; silent where it was reported."""
+    if checks.names.let(name) is not None or checks.names.param(name) is not None:
+        return _checked_all(checks, args, context, UNKNOWN_FUNCTION, f"`{name}` is no function", node)
+    for arg in args:
+        checks.check(arg, context)
+    return error_at(node.span)
 
 
 def resolve(
@@ -136,7 +167,8 @@ def _call(
             best.overload.implementation(*(arg.value for arg in args if isinstance(arg, ir.Const)))
         except EvaluationError as error:
             return checks.report.failed(WRONG_LITERAL, str(error), span)
-    return ir.Call(type=result, span=span, **extent(*args), function=function.name, args=tuple(args))
+    call = ir.Call(type=result, span=span, **extent(*args), function=function.name, args=tuple(args))
+    return check_cost(checks, call) if function.name == "@in" else call
 
 
 def _choice(

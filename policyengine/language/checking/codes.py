@@ -20,6 +20,8 @@ ALWAYS_THERE = "PE1013"
 LET_CYCLE = "PE1014"
 UNKNOWN_TYPE = "PE1015"
 WRONG_MACRO = "PE1016"
+CROSSWISE = "PE1017"
+NOT_AGGREGATED = "PE1018"
 
 DUPLICATE_MEMBER = "PE2001"
 DUPLICATE_NAME = "PE2002"
@@ -31,11 +33,14 @@ PARAM_BOUNDS = "PE2007"
 MISSING_FIELD = "PE2008"
 WRONG_TIME = "PE2009"
 EMPTY_RULE = "PE2010"
-MEMBER_NOT_AVAILABLE = "PE2011"
 WRONG_WORD = "PE2012"
 WRONG_TEST = "PE2013"
 SAME_SCHEDULER = "PE2014"
 TOO_MANY = "PE2015"
+WRONG_AMOUNT = "PE2016"
+WRONG_IMPORT = "PE2017"
+WRONG_OVERLAY = "PE2018"
+OVER_BUDGET = "PE2019"
 
 register(
     {
@@ -80,7 +85,7 @@ register(
         ),
         REDEFINED: (
             "a name that is taken",
-            "A let, param or macro variable may not redefine or shadow a name that is visible.",
+            "A let, param, function or variable may not redefine or shadow a name that is visible.",
         ),
         NOT_AVAILABLE: (
             "not available in this version",
@@ -99,7 +104,10 @@ register(
             "a field that is always there",
             "`has` and `.?` are for what may be absent; this field never is.",
         ),
-        LET_CYCLE: ("lets that need each other", "A let may not, through others, need its own value."),
+        LET_CYCLE: (
+            "names that need each other",
+            "A let may not, through others, need its own value; a function may not, through others, call itself.",
+        ),
         UNKNOWN_TYPE: (
             "a type that cannot be told",
             "Nothing around an empty list, an empty map or `optional.none()` says what it holds; and `1G` alone may\n"
@@ -108,6 +116,17 @@ register(
         WRONG_MACRO: (
             "a macro written wrongly",
             "`has(x.f)` takes a field; `list.all(x, e)` and its kin a new name and an expression.",
+        ),
+        CROSSWISE: (
+            "nodes times nodes",
+            "The expression would go through all nodes or pods once for every node, or for every pod. `node.pods` is\n"
+            'what stands on a node; `node.domain("topology.kubernetes.io/zone").pods` what stands on the nodes that\n'
+            "share a label with it. `nodes` and `pods` may be compared with what is the same for all nodes.",
+        ),
+        NOT_AGGREGATED: (
+            "a list of the cluster where a value is wanted",
+            "`nodes`, `pods` and what is filtered and mapped from them have no order and may be long. Ask them\n"
+            "something: `.exists(p, …)`, `.all(…)`, `.size()`, `.map(p, …).sum()`, `x in nodes.map(n, n.name)`.",
         ),
         DUPLICATE_MEMBER: (
             "a member given twice",
@@ -132,14 +151,34 @@ register(
             "a param outside its bounds",
             "The default of a param lies in its `range`, or among its `values`.",
         ),
-        MISSING_FIELD: ("a field is missing", "A gang needs `key`, `min` and `timeout`."),
+        MISSING_FIELD: (
+            "a field is missing",
+            "A gang needs `key`, `min` and `timeout`; a quota `guarantee` or `limit`; a permit one of `delay` and\n"
+            "`until`; a preempt at least one of `victims`, `order by` and `maxVictims`.",
+        ),
+        WRONG_IMPORT: (
+            "a library that cannot be imported",
+            '`import "safe"` names a library among the files that are loaded together: those given to one command, or\n'
+            "the keys of one ConfigMap. It is known as `safe` here, or as what `as` says. No two have one name, no\n"
+            "libraries import each other in a circle.",
+        ),
+        WRONG_OVERLAY: (
+            "an overlay on no policy",
+            '`overlay "team" on "shared"` adds to a policy among the files that are loaded together, and has a name\n'
+            "no other overlay of that policy has.",
+        ),
+        OVER_BUDGET: (
+            "a policy that costs too much",
+            "What a policy costs is known before it runs, and has a limit: how often its functions are called, how\n"
+            "large what a call stands for becomes, how much work one decision over 5,000 nodes is. Name parts with\n"
+            "`let`, which is worked out once, and nest macros over long lists less deeply.",
+        ),
+        WRONG_AMOUNT: (
+            "an amount that cannot be",
+            "Amounts are not negative, no guarantee is above its limit, and `maxVictims` is at least 1.",
+        ),
         WRONG_TIME: ("a time out of order", "Times are positive, and the first backoff is not above the last."),
         EMPTY_RULE: ("a rule that does nothing", "A filter without a `require` refuses nothing."),
-        MEMBER_NOT_AVAILABLE: (
-            "a member not available in this version",
-            "The language has it, this version does not carry it out yet, so it refuses the policy rather than\n"
-            "ignore a rule.",
-        ),
         WRONG_WORD: ("a word that is none of those allowed", "The page of the member lists what may stand there."),
         WRONG_TEST: (
             "a test that cannot be run",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
-from typing import Protocol, TypedDict
+from typing import TYPE_CHECKING, Protocol, TypedDict
 
 from policyengine.language import ir, syntax
 from policyengine.language.checking.codes import REDEFINED
@@ -14,6 +14,10 @@ from policyengine.language.schema import ROOTS
 from policyengine.language.suggestion import closest
 from policyengine.language.syntax import Span
 from policyengine.language.types import ERROR, Kind, Reach, Shape, Type
+
+if TYPE_CHECKING:
+    from policyengine.language.checking.definitions import Definitions
+    from policyengine.language.checking.function_calls import Declared
 
 Fact = tuple[str, Hashable, Hashable]
 """`("key", map, key)`: the map has the key. `("size", list, n)`: the list has at least n items."""
@@ -32,7 +36,13 @@ class Report:
 
     file: str
     diagnostics: list[Diagnostic] = field(default_factory=list)
+    types: dict[Span, Type] = field(default_factory=dict)
+    """The type of each expression of the file that was checked, by its place: what editors show."""
     _compared: int = 0
+
+    def apart(self) -> Report:
+        """Another report of the same file, with findings of its own. What is learnt of types is shared."""
+        return Report(self.file, types=self.types)
 
     def error(
         self, code: str, message: str, span: Span, fix: Fix | None = None, related: tuple[Related, ...] = ()
@@ -56,11 +66,15 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Where an expression stands: variables in scope, what guards established, and the rule's name."""
+    """Where an expression stands: variables in scope (of a function called, its arguments), what guards established,
+    the rule's name, and whether it is about a victim."""
 
-    locals: Mapping[str, ir.Local] = field(default_factory=dict)
+    locals: Mapping[str, ir.Expr] = field(default_factory=dict)
     facts: frozenset[Fact] = frozenset()
     rule: str = ""
+    victim: bool = False
+    prefix: str = ""
+    """In a function's body: what its variables' names begin with, so that none is one of an argument's."""
 
     def knowing(self, facts: Iterable[Fact]) -> Context:
         """The same place with more facts established."""
@@ -69,29 +83,43 @@ class Context:
 
     def binding(self, *variables: ir.Local) -> Context:
         """The same place inside a macro."""
-        return replace(self, locals={**self.locals, **{variable.name: variable for variable in variables}})
+        bound = {variable.name.removeprefix(self.prefix): variable for variable in variables}
+        return replace(self, locals={**self.locals, **bound})
 
 
 class Names(Protocol):
-    """The lets and params of a policy."""
+    """The names of a block. A name is what is written; a let's or param's full name says which block it is of."""
+
+    @property
+    def definitions(self) -> Definitions:
+        """What full names mean."""
 
     def let(self, name: str) -> ir.Let | None:
-        """A let by name, checked on first use; None if there is none."""
+        """A let by the name that is written; None if there is none."""
+
+    def param(self, name: str) -> ir.Param | None:
+        """A param by the name that is written; None if there is none."""
+
+    def function(self, name: str) -> Declared | None:
+        """A function by the name that is written; None if there is none."""
+
+    def is_library(self, name: str) -> bool:
+        """Whether a word is the name of an imported library."""
+
+    def not_in_library(self, library: str, name: str, span: Span) -> ir.Expr:
+        """Reports what an imported library does not have."""
+
+    def visible(self) -> Set[str]:
+        """The words that mean something besides the schema's."""
 
     def let_value(self, name: str) -> ir.Expr | None:
-        """The value of a let by name; None if there is none."""
+        """The value of a let by its full name; None if there is none."""
 
     def let_facts(self, name: str, truth: bool) -> frozenset[Fact]:
         """What is there wherever the let is `truth`."""
 
-    def param(self, name: str) -> ir.Param | None:
-        """A param by name; None if there is none."""
-
     def reads(self, expr: ir.Expr) -> frozenset[tuple[str, ...]]:
         """The paths an expression reads, through the lets it names too."""
-
-    def visible(self) -> Set[str]:
-        """The names of all lets and params."""
 
 
 class Checks(Protocol):
@@ -102,6 +130,9 @@ class Checks(Protocol):
 
     def check(self, expr: syntax.Expr, context: Context, expected: Type | None = None) -> ir.Expr:
         """The typed tree of an expression. `expected` steers literals only; the caller compares types."""
+
+    def on(self, report: Report, names: Names) -> Checks:
+        """A checker that reports elsewhere, and knows other names."""
 
 
 def error_at(span: Span) -> ir.Const:
@@ -150,7 +181,7 @@ def taken(checks: Checks, name: syntax.NameText, context: Context) -> bool:
     elif name.text in context.locals:
         meaning = "a variable around it"
     elif name.text in checks.names.visible():
-        meaning = "a let or param of the policy"
+        meaning = "a name of the policy"
     else:
         return False
     checks.report.error(REDEFINED, f"`{name.text}` is taken: it is {meaning}", name.span)

@@ -10,6 +10,7 @@ from typing import Literal as OneOf
 
 from policyengine.language import ir, syntax
 from policyengine.language.checking.access import check_has, check_index, check_name, check_select
+from policyengine.language.checking.aggregates import check_use
 from policyengine.language.checking.calls import check_call, resolve
 from policyengine.language.checking.codes import NO_OVERLOAD, NOT_IN_POLICIES, WRONG_TYPE
 from policyengine.language.checking.context import (
@@ -42,8 +43,18 @@ class ExpressionChecker:
         self.report = report
         self.names = names
 
+    def on(self, report: Report, names: Names) -> ExpressionChecker:
+        """A checker that reports elsewhere, and knows other names."""
+        return ExpressionChecker(report, names)
+
     def check(self, expr: syntax.Expr, context: Context, expected: Type | None = None) -> ir.Expr:
         """The typed tree of an expression. `expected` steers literals only; the caller compares types."""
+        checked = check_use(self, self._checked(expr, context, expected))
+        if checked.type.kind is not Kind.ERROR:
+            self.report.types.setdefault(expr.span, checked.type)
+        return checked
+
+    def _checked(self, expr: syntax.Expr, context: Context, expected: Type | None) -> ir.Expr:
         match expr:
             case syntax.Literal(value=None):
                 return self.report.failed(

@@ -11,7 +11,8 @@ from policyengine.language.types import CPU, DOUBLE, Kind
 
 
 class Interval(NamedTuple):
-    """Bounds of a value in its grain; infinite where nothing is known. Of an optional: of its content."""
+    """Bounds of a value in its grain; infinite where nothing is known. Of an optional: of its content; of a list: of
+    each of its elements."""
 
     low: float
     high: float
@@ -33,7 +34,6 @@ _KNOWN = {
     "trailingInt": _POSITIVE,
     "hash": _POSITIVE,
     "sqrt": _POSITIVE,
-    "stddev": _POSITIVE,
     "indexOf": Interval(-1.0, math.inf),
     "lastIndexOf": Interval(-1.0, math.inf),
     "getMonth": Interval(0, 11),
@@ -43,17 +43,32 @@ _KNOWN = {
     "getDayOfYear": Interval(0, 365),
     "getMilliseconds": Interval(-999, 999),
 }
+_ROUNDINGS = 4
 _CLOCK = {"getHours": 23, "getMinutes": 59, "getSeconds": 59}
 
 
-class Intervals:
-    """Bounds of expressions of one policy. `lets`: each after those it names."""
+Find = Callable[[str], ir.Param | ir.Let | None]
 
-    def __init__(self, params: Iterable[ir.Param], lets: Iterable[ir.Let]) -> None:
-        self._params = {param.name: _of_param(param) for param in params}
-        self._lets: dict[str, Interval] = {}
+
+class Intervals:
+    """Bounds of expressions of one policy."""
+
+    def __init__(self, params: Iterable[ir.Param], lets: Iterable[ir.Let], find: Find = lambda name: None) -> None:
+        """`lets`: each after those it names. `find`: params and lets that came to be later."""
+        self._find = find
+        self._named = {param.name: _of_param(param) for param in params}
         for let in lets:
-            self._lets[let.name] = self.of(let.value)
+            self._named[let.name] = self.of(let.value)
+
+    def _of_name(self, name: str) -> Interval:
+        if name not in self._named:
+            found = self._find(name)
+            self._named[name] = EVERYTHING
+            if isinstance(found, ir.Let):
+                self._named[name] = self.of(found.value)
+            elif found is not None:
+                self._named[name] = _of_param(found)
+        return self._named[name]
 
     def of(self, expr: ir.Expr) -> Interval:
         """The bounds of an expression."""
@@ -61,14 +76,18 @@ class Intervals:
             case ir.Const():
                 value = expr.value
                 return Interval(value, value) if isinstance(value, int | float) and value == value else EVERYTHING
-            case ir.ParamRef():
-                return self._params.get(expr.name, EVERYTHING)
-            case ir.LetRef():
-                return self._lets.get(expr.name, EVERYTHING)
+            case ir.ParamRef() | ir.LetRef():
+                return self._of_name(expr.name)
             case ir.Conditional():
                 return hull([self.of(expr.then), self.of(expr.otherwise)])
             case ir.OptMap():
                 return self.of(expr.body)
+            case ir.Comprehension(fold=ir.Fold.MAP):
+                return self.of(expr.body)
+            case ir.Comprehension(fold=ir.Fold.FILTER):
+                return self.of(expr.source)
+            case ir.ListExpr() if expr.items:
+                return hull(self.of(item) for item, _ in expr.items)
             case ir.Call():
                 result = self._call(expr)
                 return EVERYTHING if math.isnan(result.low) or math.isnan(result.high) else result
@@ -81,8 +100,11 @@ class Intervals:
             return Interval(0, _CLOCK[name])
         if name in _KNOWN:
             return _KNOWN[name]
+        if args and args[0].type.kind is Kind.LIST:
+            of_list = _OF_LISTS.get(name) if len(args) == 1 else None
+            return EVERYTHING if of_list is None else of_list(self.of(args[0]))
         rule = _RULES.get(name)
-        if rule is None or any(arg.type.kind is Kind.LIST for arg in args):
+        if rule is None:
             return EVERYTHING
         result = rule(*map(self.of, args))
         if name == "double" and args[0].type == CPU:
@@ -148,6 +170,24 @@ def _rising(compute: Callable[[float], float], a: Interval) -> Interval:
     return Interval(compute(a.low), compute(a.high))
 
 
+def _sum(each: Interval) -> Interval:
+    """Of any number of elements, of none too."""
+    return Interval(-math.inf if each.low < 0 else 0.0, math.inf if each.high > 0 else 0.0)
+
+
+def _mean(each: Interval) -> Interval:
+    """Of nothing it is 0. Sum and quotient are rounded once each: the mean of equal values may be off by that much."""
+    low, high = min(each.low, 0.0), max(each.high, 0.0)
+    for _ in range(_ROUNDINGS):
+        low, high = math.nextafter(low, -math.inf), math.nextafter(high, math.inf)
+    return Interval(low, high)
+
+
+def _deviation(each: Interval) -> Interval:
+    """At most half of what lies between the ends; between, not to lose a rounding."""
+    return Interval(0.0, each.high - each.low)
+
+
 def _exp(value: float) -> float:
     return math.exp(value) if value < 700 else math.inf
 
@@ -156,6 +196,13 @@ def _ln(value: float) -> float:
     return math.log(value) if value > 0 else -math.inf
 
 
+_OF_LISTS: Mapping[str, Callable[[Interval], Interval]] = {
+    "min": lambda each: each,
+    "max": lambda each: each,
+    "sum": _sum,
+    "avg": _mean,
+    "stddev": _deviation,
+}
 _RULES: Mapping[str, Callable[..., Interval]] = {
     "_+_": lambda a, b: Interval(a.low + b.low, a.high + b.high),
     "_-_": lambda a, b: Interval(a.low - b.high, a.high - b.low),

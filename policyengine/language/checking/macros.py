@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from policyengine.language import ir, syntax
+from policyengine.language.checking.aggregates import check_cost, element
 from policyengine.language.checking.codes import WRONG_MACRO, WRONG_TYPE
 from policyengine.language.checking.context import Checks, Context, error_at, extent, is_error, taken
 from policyengine.language.checking.guards import established, key_fact
@@ -36,15 +37,15 @@ def check_macro(checks: Checks, node: syntax.Call, context: Context) -> ir.Expr:
     if taken(checks, variable, context) or is_error(source):
         return error_at(node.span)
     if node.function in FOLDS:
-        return _comprehension(checks, node, source, variable.text, context)
-    return _opt_map(checks, node, source, variable.text, context)
+        return _comprehension(checks, node, source, context.prefix + variable.text, context)
+    return _opt_map(checks, node, source, context.prefix + variable.text, context)
 
 
 def _comprehension(checks: Checks, node: syntax.Call, source: ir.Expr, variable: str, context: Context) -> ir.Expr:
     if source.type.kind not in (Kind.LIST, Kind.MAP):
         message = f"`{node.function}` runs over a list or a map, not over {source.type}"
         return checks.report.failed(WRONG_TYPE, message, source.span)
-    local = _local(variable, source.type.args[0], source)
+    local = element(variable, source.type.args[0], source, checks)
     inner = context.binding(local)
     if source.type.kind is Kind.MAP:
         inner = inner.knowing({key_fact(source, local)})
@@ -57,16 +58,20 @@ def _comprehension(checks: Checks, node: syntax.Call, source: ir.Expr, variable:
     body = checks.check(node.args[-1], inner) if fold is ir.Fold.MAP else _test(checks, node, node.args[-1], inner)
     if is_error(body):
         return error_at(node.span)
-    return ir.Comprehension(
+    asked = (body,) if condition is None else (condition, body)
+    whole = ir.Comprehension(
         type=_result(fold, source.type.args[0], body.type),
         span=node.span,
-        **extent(source, body, *((condition,) if condition else ())),
+        # What holds for each element is of the element's shape; the whole is as the list it runs over.
+        shape=source.shape if local.shape is not source.shape else max(part.shape for part in (source, *asked)),
+        reach=max(part.reach for part in (source, *asked)),
         fold=fold,
         source=source,
         variables=(variable,),
         condition=condition,
         body=body,
     )
+    return check_cost(checks, whole)
 
 
 def _local(name: str, type_: Type, source: ir.Expr) -> ir.Local:

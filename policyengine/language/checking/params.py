@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from policyengine.language import ir, syntax
 from policyengine.language.checking.codes import OUT_OF_REACH, PARAM_BOUNDS, WRONG_LITERAL, WRONG_TYPE, WRONG_WORD
 from policyengine.language.checking.context import Checks, Context, is_error, replacing
@@ -38,17 +41,22 @@ NAMED_TYPES = {
 }
 _MADE_TYPES = {"list": (Kind.LIST, 1), "map": (Kind.MAP, 2), "optional": (Kind.OPTIONAL, 1)}
 _KEYS = (STRING, INT, BOOL)
+_NONE: Mapping[str, Type] = MappingProxyType({})
+_READING = ir.Field | ir.Comprehension | ir.LetRef | ir.ParamRef
 _RANGED = (INT, DOUBLE, TIMESTAMP, DURATION, CPU, MEMORY, STORAGE)
 
 
-def check_type(checks: Checks, written: syntax.TypeRef) -> Type | None:
-    """The type that is written, None (reported) for none."""
+def check_type(
+    checks: Checks, written: syntax.TypeRef, objects: Mapping[str, Type] = MappingProxyType({})
+) -> Type | None:
+    """The type that is written, None (reported) for none. `objects`: types that are no values."""
     name, args = written.name, written.args
-    if name in NAMED_TYPES and not args:
-        return NAMED_TYPES[name]
+    named = {**NAMED_TYPES, **objects}
+    if name in named and not args:
+        return named[name]
     if name in _MADE_TYPES:
         kind, count = _MADE_TYPES[name]
-        inner = [check_type(checks, arg) for arg in args]
+        inner = [check_type(checks, arg, objects) for arg in args]
         types = tuple(type_ for type_ in inner if type_ is not None)
         if len(args) != count:
             example = {"list": "list(string)", "map": "map(string, int)", "optional": "optional(int)"}[name]
@@ -60,7 +68,7 @@ def check_type(checks: Checks, written: syntax.TypeRef) -> Type | None:
             checks.report.error(WRONG_TYPE, "the keys of a map are string, int or bool", args[0].span)
             return None
         return Type(kind, types) if len(types) == count else None
-    close = checks.report.closest(name, (*NAMED_TYPES, *_MADE_TYPES))
+    close = checks.report.closest(name, (*named, *_MADE_TYPES))
     message = f"no type is called `{name}`" + (f"; did you mean `{close}`?" if close else "")
     checks.report.error(
         WRONG_WORD, message, written.span, replacing(written.span, close) if close and not args else None
@@ -68,8 +76,8 @@ def check_type(checks: Checks, written: syntax.TypeRef) -> Type | None:
     return None
 
 
-def check_param(checks: Checks, member: syntax.Param) -> ir.Param | None:
-    """A param, None (reported) where its type or default is wrong."""
+def check_param(checks: Checks, member: syntax.Param, name: str) -> ir.Param | None:
+    """A param by its full name, None (reported) where its type or default is wrong."""
     type_ = check_type(checks, member.type)
     if type_ is None:
         return None
@@ -85,7 +93,7 @@ def check_param(checks: Checks, member: syntax.Param) -> ir.Param | None:
     low, high = (bound.value for bound in bounds if bound) if bounds else (None, None)
     listed = tuple(value.value for value in values if value) if member.values is not None else None
     param = ir.Param(
-        name=member.name.text,
+        name=name,
         type=type_,
         default=default.value,
         minimum=low,
@@ -125,7 +133,7 @@ def constant(checks: Checks, expr: syntax.Expr, type_: Type) -> ir.Const | None:
     if checked.type != type_:
         checks.report.error(WRONG_TYPE, f"{with_article(type_)} is wanted, this is {checked.type}", expr.span)
         return None
-    if any(isinstance(part, ir.Field | ir.Comprehension) for part in walk(checked)):
+    if any(isinstance(part, _READING) for part in walk(checked)):
         checks.report.error(OUT_OF_REACH, "a constant is wanted: it reads nothing", expr.span)
         return None
     try:

@@ -17,7 +17,8 @@ from policyengine.language.checking.codes import (
     WRONG_WEIGHT,
 )
 from policyengine.language.checking.context import Report, replacing
-from policyengine.language.checking.rules import PolicyScope, check_weight
+from policyengine.language.checking.policy_scope import PolicyScope
+from policyengine.language.checking.rules import check_weight
 from policyengine.language.syntax import Span
 
 
@@ -29,6 +30,8 @@ class PluginFacts:
     filters: bool
     scores: bool
     default_weight: int | None = None
+    in_base: bool = True
+    """Whether `base kubernetes` has it; what a package brings has to be used by name."""
 
 
 Plugins = Mapping[str, PluginFacts]
@@ -41,7 +44,9 @@ def check_use(scope: PolicyScope, member: syntax.Use, plugins: Plugins) -> ir.Pl
     if facts is None:
         unknown_plugin(scope.report, member.plugin, plugins)
         return None
-    weight = check_weight(scope, member.weight) if member.weight is not None else None
+    # Weight 0 leaves a plugin's score out and keeps its filter.
+    smallest = 0 if facts.filters else 1
+    weight = check_weight(scope, member.weight, smallest) if member.weight is not None else None
     good = member.weight is None or weight is not None
     if member.weight is not None and not facts.scores:
         scope.report.error(WRONG_WEIGHT, f"`{name}` gives no score, so it takes no weight", member.weight.span)

@@ -2,96 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-
 from policyengine.language import ir, syntax
 from policyengine.language.checking.codes import (
     EMPTY_RULE,
     MISSING_FIELD,
-    OUT_OF_REACH,
     UNBOUNDED_SCORE,
     WRONG_TIME,
     WRONG_TYPE,
     WRONG_WEIGHT,
 )
-from policyengine.language.checking.context import Context, Report, is_error, wrapped
-from policyengine.language.checking.expression import ExpressionChecker
+from policyengine.language.checking.context import Context, is_error, wrapped
 from policyengine.language.checking.guards import established
-from policyengine.language.checking.intervals import Intervals
-from policyengine.language.checking.names import PolicyNames
-from policyengine.language.ir_walk import fields
+from policyengine.language.checking.policy_scope import PolicyScope, check_template, check_when
 from policyengine.language.schema import attribute
-from policyengine.language.syntax import Span
 from policyengine.language.types import BOOL, DURATION, INT, STRING, Kind, Shape, Type
-from policyengine.language.values import with_article
 
-OF_THE_POD = frozenset({"pod", "podGroup"})
-"""What a queue key and a gang's fields may read: it stays while the pod waits."""
 LARGEST_WEIGHT = 1_000_000
 """So that no sum of weighted scores comes near 64 bits."""
-
-
-@dataclass(frozen=True)
-class PolicyScope:
-    """What checking the members of one policy takes."""
-
-    report: Report
-    names: PolicyNames
-    checker: ExpressionChecker
-    intervals: Intervals
-
-    def known(self, context: Context, *true: ir.Expr | None) -> Context:
-        """The context behind conditions that hold."""
-        for expr in true:
-            if expr is not None and not is_error(expr):
-                context = context.knowing(established(expr, True, self.names))
-        return context
-
-    def typed(self, expr: syntax.Expr, context: Context, wanted: Type, what: str) -> ir.Expr | None:
-        """An expression of a type, None (reported) otherwise."""
-        checked = self.checker.check(expr, context, wanted)
-        if is_error(checked):
-            return None
-        if checked.type != wanted:
-            hint = "; it may be empty: add `.orValue(…)`" if checked.type.kind is Kind.OPTIONAL else ""
-            self.report.error(WRONG_TYPE, f"{what} is {with_article(wanted)}, this is {checked.type}{hint}", expr.span)
-            return None
-        return checked
-
-    def reads_no_node(self, expr: ir.Expr, what: str) -> bool:
-        """Whether the expression has one value for all nodes; reported otherwise."""
-        if expr.shape is Shape.SCALAR:
-            return True
-        paths = [path for path in self.names.reads(expr) if path[0] == "node"]
-        path, span = self._place(expr, paths)
-        self.report.error(OUT_OF_REACH, f"{what} reads no node, and `{path}` is read from the node", span)
-        return False
-
-    def _place(self, expr: ir.Expr, paths: Iterable[tuple[str, ...]]) -> tuple[str, Span]:
-        """One of the paths that the expression reads, and where: in the expression itself, or through a let of it."""
-        wanted = sorted(paths)
-        for read in fields(expr):
-            if read.path in wanted:
-                return ".".join(read.path), read.span
-        return ".".join(wanted[0]), expr.span
-
-    def reads_the_pod(self, expr: ir.Expr, what: str) -> bool:
-        """Whether the expression reads pod, podGroup and params alone; reported otherwise."""
-        others = [path for path in self.names.reads(expr) if path[0] not in OF_THE_POD]
-        if others:
-            path, span = self._place(expr, others)
-            message = f"{what} reads only pod, podGroup and params, and `{path}` is none of them"
-            self.report.error(OUT_OF_REACH, message, span)
-        return not others
-
-
-def check_when(scope: PolicyScope, when: syntax.Expr | None, context: Context) -> tuple[ir.Expr | None, bool]:
-    """A rule's `when`, and whether it is in order."""
-    if when is None:
-        return None, True
-    checked = scope.typed(when, context, BOOL, "`when`")
-    return checked, checked is not None and scope.reads_no_node(checked, "`when`")
 
 
 # --- filters ---------------------------------------------------------------------------------------------
@@ -112,7 +39,7 @@ def check_filter(scope: PolicyScope, member: syntax.Filter) -> ir.Filter | None:
             context = scope.known(context, checked.condition)
     if not good or len(requires) < len(member.requires) or not requires:
         return None
-    return ir.Filter(name=member.name.text, when=when, requires=tuple(requires), span=member.span)
+    return ir.Filter(name=member.name.text, when=when, requires=tuple(requires), span=member.span, file=scope.file)
 
 
 def _require(scope: PolicyScope, written: syntax.Require, context: Context) -> ir.Require | None:
@@ -137,6 +64,7 @@ def _require(scope: PolicyScope, written: syntax.Require, context: Context) -> i
         on_error=on_error,
         evictable=any(_evictable(scope, part) for part in parts),
         reads_node=any(part.shape is Shape.NODE for part in parts),
+        text=scope.source.slice(written.condition.span),
         span=written.span,
     )
 
@@ -145,28 +73,6 @@ def _evictable(scope: PolicyScope, expr: ir.Expr) -> bool:
     """Whether an eviction could change the value."""
     found = map(attribute, scope.names.reads(expr))
     return any(known is not None and known.evictable for known in found)
-
-
-def check_template(scope: PolicyScope, written: syntax.Template, context: Context) -> ir.Template | None:
-    """A string with expressions filled in, None (reported) where one is wrong."""
-    parts: list[str | ir.Expr] = []
-    good = True
-    for part in written.parts:
-        if isinstance(part, str):
-            parts.append(part)
-            continue
-        checked = scope.checker.check(part, context)
-        parts.append(checked)
-        good = good and not is_error(checked)
-        if not is_error(checked) and _has_object(checked.type):
-            message = f"{with_article(checked.type)} cannot be shown; name a field of it"
-            scope.report.error(WRONG_TYPE, message, part.span)
-            good = False
-    return ir.Template(parts=tuple(parts), span=written.span) if good else None
-
-
-def _has_object(type_: Type) -> bool:
-    return type_.kind is Kind.OBJECT or any(map(_has_object, type_.args))
 
 
 # --- scores ----------------------------------------------------------------------------------------------
@@ -196,6 +102,7 @@ def check_score(scope: PolicyScope, member: syntax.Score) -> ir.Score | None:
         value=value,
         on_error=on_error,
         span=member.span,
+        file=scope.file,
     )
 
 
@@ -219,8 +126,8 @@ def _score_value(scope: PolicyScope, written: syntax.Expr, context: Context, bou
     return None
 
 
-def check_weight(scope: PolicyScope, written: syntax.Expr) -> int | ir.ParamRef | None:
-    """A weight: an int literal or an int param, at least 1; None (reported) otherwise."""
+def check_weight(scope: PolicyScope, written: syntax.Expr, smallest: int = 1) -> int | ir.ParamRef | None:
+    """A weight: an int literal or an int param, at least `smallest`; None (reported) otherwise."""
     checked = scope.checker.check(written, Context())
     if is_error(checked):
         return None
@@ -228,17 +135,15 @@ def check_weight(scope: PolicyScope, written: syntax.Expr) -> int | ir.ParamRef 
     if isinstance(checked, ir.Const) and checked.type == INT:
         least = most = checked.value
     elif isinstance(checked, ir.ParamRef) and checked.type == INT:
-        param = scope.names.param(checked.name)
-        assert param is not None
-        ends = [param.default, *(param.values or ()), param.minimum, param.maximum]
-        numbers = [end for end in ends if isinstance(end, int)]
-        least, most = min(numbers), max(numbers)
+        ends = scope.ends_of(checked)
+        least, most = min(ends), max(ends)
     else:
         scope.report.error(WRONG_WEIGHT, "a weight is an int literal or an int param", written.span)
         return None
     assert isinstance(least, int) and isinstance(most, int)
-    if not 1 <= least <= most <= LARGEST_WEIGHT:
-        message = f"a weight lies within 1 and {LARGEST_WEIGHT}, this may be {least if least < 1 else most}"
+    if not smallest <= least <= most <= LARGEST_WEIGHT:
+        wrong = least if least < smallest else most
+        message = f"a weight lies within {smallest} and {LARGEST_WEIGHT}, this may be {wrong}"
         scope.report.error(WRONG_WEIGHT, message, written.span)
         return None
     return checked if isinstance(checked, ir.ParamRef) else least

@@ -9,19 +9,19 @@ from typing import NamedTuple, TypeVar
 from policyengine.language import ir, syntax
 from policyengine.language.checking.codes import (
     DUPLICATE_MEMBER,
-    MEMBER_NOT_AVAILABLE,
+    DUPLICATE_NAME,
     WRONG_TIME,
-    WRONG_TYPE,
     WRONG_WEIGHT,
     WRONG_WORD,
 )
-from policyengine.language.checking.context import Context, Report, is_error, replacing
+from policyengine.language.checking.context import Context, Report, replacing
+from policyengine.language.checking.order import check_order_key
 from policyengine.language.checking.params import constant
-from policyengine.language.checking.rules import PolicyScope
+from policyengine.language.checking.policy_scope import PolicyScope
+from policyengine.language.checking.rules import LARGEST_WEIGHT
 from policyengine.language.diagnostics import Related
 from policyengine.language.syntax import Span
-from policyengine.language.types import BOOL, DOUBLE, DURATION, INT, QOS, STRING, TIMESTAMP, Kind, Type
-from policyengine.language.values import with_article
+from policyengine.language.types import DOUBLE, DURATION, INT, STRING
 
 Base = OneOf["kubernetes", "filters", "none"]
 BASES: tuple[Base, ...] = ("kubernetes", "filters", "none")
@@ -98,10 +98,11 @@ def check_queue(scope: PolicyScope, members: Sequence[syntax.Member]) -> ir.Queu
     member = only(scope.report, members, syntax.Queue, "queue")
     if member is None:
         return ir.Queue(order=(_by_priority(scope, Span(0, 0)),))
-    if member.fair is not None:
-        message = "`fair by` is not available in this version"
-        scope.report.error(MEMBER_NOT_AVAILABLE, message, member.fair.span)
-    keys = [_order_key(scope, key) for key in member.order]
+    context = Context(rule="queue")
+    keys = [
+        check_order_key(scope, key, context, lambda value: scope.reads_the_pod(value, "a queue key"))
+        for key in member.order
+    ]
     order = tuple(key for key in keys if key is not None) or (_by_priority(scope, member.span),)
     times = _times(scope, member)
     return ir.Queue(
@@ -109,6 +110,8 @@ def check_queue(scope: PolicyScope, members: Sequence[syntax.Member]) -> ir.Queu
         initial_backoff=times.initial_backoff,
         max_backoff=times.max_backoff,
         flush_after=times.flush_after,
+        fair_by=_fair_by(scope, member.fair),
+        fair_weights=_fair_weights(scope, member.fair_weights),
     )
 
 
@@ -120,21 +123,30 @@ def _by_priority(scope: PolicyScope, span: Span) -> ir.OrderKey:
     return ir.OrderKey(value=value, descending=True, missing_first=False, span=span)
 
 
-def _order_key(scope: PolicyScope, key: syntax.OrderKey) -> ir.OrderKey | None:
-    value = scope.checker.check(key.value, Context(rule="queue"))
-    if is_error(value):
+def _fair_by(scope: PolicyScope, written: syntax.Expr | None) -> ir.Expr | None:
+    """The tenant of a pod: a string."""
+    if written is None:
         return None
-    content = value.type.args[0] if value.type.kind is Kind.OPTIONAL else value.type
-    if not _is_ordered(content):
-        scope.report.error(WRONG_TYPE, f"{with_article(value.type)} has no order to queue by", key.value.span)
-        return None
-    if not scope.reads_the_pod(value, "a queue key"):
-        return None
-    return ir.OrderKey(value=value, descending=key.descending, missing_first=key.missing == "first", span=key.span)
+    tenant = scope.typed(written, Context(rule="queue"), STRING, "`fair by`")
+    return tenant if tenant is not None and scope.reads_the_pod(tenant, "`fair by`") else None
 
 
-def _is_ordered(type_: Type) -> bool:
-    return type_ in (INT, DOUBLE, STRING, BOOL, DURATION, TIMESTAMP, QOS) or type_.is_quantity
+def _fair_weights(scope: PolicyScope, written: syntax.MapLiteral | None) -> tuple[tuple[str, float], ...]:
+    """The weights by tenant; wrong ones are reported and left out."""
+    found: dict[str, float] = {}
+    for entry in written.entries if written is not None else ():
+        key = constant(scope.checker, entry.key, STRING)
+        value = constant(scope.checker, entry.value, DOUBLE)
+        if key is None or value is None:
+            continue
+        assert isinstance(key.value, str) and isinstance(value.value, float)
+        if not 0.0 < value.value <= LARGEST_WEIGHT:
+            message = f"a tenant's weight is above 0 and at most {LARGEST_WEIGHT}"
+            scope.report.error(WRONG_WEIGHT, message, entry.value.span)
+        elif key.value in found:
+            scope.report.error(DUPLICATE_NAME, f"the tenant `{key.value}` is given twice", entry.key.span)
+        found.setdefault(key.value, value.value)
+    return tuple(found.items())
 
 
 def _times(scope: PolicyScope, member: syntax.Queue) -> Times:

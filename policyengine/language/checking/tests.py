@@ -2,60 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Mapping, Set
 
-from policyengine import quantity
 from policyengine.language import ir_test, syntax
-from policyengine.language.checking.codes import NOT_AVAILABLE, WRONG_LITERAL, WRONG_TEST
+from policyengine.language.checking.codes import WRONG_LITERAL, WRONG_TEST
+from policyengine.language.checking.conditions import check_condition
 from policyengine.language.checking.context import replacing
+from policyengine.language.checking.given import FOLLOWS, NODE_FIELDS, OF_ONE_CONTAINER, POD_FIELDS, wrong_value
 from policyengine.language.checking.params import constant, outside
 from policyengine.language.checking.plugins import NotPlainError, key_of, plain
-from policyengine.language.checking.rules import PolicyScope
-from policyengine.language.types import DURATION
+from policyengine.language.checking.policy_scope import PolicyScope
+from policyengine.language.types import DURATION, Type
 from policyengine.language.values import EvaluationError, parse_timestamp
-
-_TEXTS, _AMOUNTS, _ANY = "texts", "amounts", "any"
-NODE_FIELDS = {
-    "labels": _TEXTS,
-    "annotations": _TEXTS,
-    "capacity": _AMOUNTS,
-    "allocatable": _AMOUNTS,
-    "taints": list,
-    "unschedulable": bool,
-    "ready": bool,
-    "conditions": list,
-    "images": list,
-    "zone": str,
-    "region": str,
-    "createdAt": str,
-}
-"""What `given node` takes -> the form of its value."""
-POD_FIELDS = {
-    "namespace": str,
-    "labels": _TEXTS,
-    "annotations": _TEXTS,
-    "requests": _AMOUNTS,
-    "limits": _AMOUNTS,
-    "priority": int,
-    "priorityClass": str,
-    "nodeSelector": _TEXTS,
-    "tolerations": list,
-    "containers": list,
-    "initContainers": list,
-    "images": list,
-    "serviceAccount": str,
-    "createdAt": str,
-    "podGroup": str,
-}
-"""What `given pod` takes -> the form of its value."""
-_FORMS = {
-    _TEXTS: "a map of strings",
-    _AMOUNTS: "a map of amounts, such as `{cpu: 4, memory: 8Gi}`",
-    list: "a list",
-    bool: "a bool",
-    str: "a string",
-    int: "an int",
-}
 
 
 def check_test(scope: PolicyScope, member: syntax.Test, rules: Set[str]) -> ir_test.Test | None:
@@ -65,7 +23,7 @@ def check_test(scope: PolicyScope, member: syntax.Test, rules: Set[str]) -> ir_t
     good = tuple(step for step in steps if step is not None)
     if len(good) < len(steps):
         return None
-    return ir_test.Test(name=member.name.text, steps=good, span=member.span)
+    return ir_test.Test(name=member.name.text, steps=good, span=member.span, file=scope.file)
 
 
 class _Test:
@@ -76,6 +34,8 @@ class _Test:
         self._rules = rules
         self._nodes: set[str] = set()
         self._pods: set[str] = set()
+        self._standing: set[str] = set()
+        """Pods that were given on a node."""
 
     def step(self, step: syntax.TestStep) -> ir_test.Step | None:
         """A step; None (reported) for a wrong one."""
@@ -107,6 +67,8 @@ class _Test:
         if fields is None or not placed or not self._new(step.name, self._pods, "pod"):
             return None
         on = step.on.text if step.on else None
+        if on is not None:
+            self._standing.add(step.name.text)
         return ir_test.GivenPod(name=step.name.text, on=on, fields=fields, span=step.span)
 
     def _given_now(self, step: syntax.GivenNow) -> ir_test.Step | None:
@@ -138,7 +100,7 @@ class _Test:
         return True
 
     def _fields(
-        self, written: syntax.MapLiteral | None, known: dict[str, object], what: str
+        self, written: syntax.MapLiteral | None, known: Mapping[str, Type], what: str
     ) -> dict[str, object] | None:
         fields: dict[str, object] = {}
         report, good = self._scope.report, True
@@ -149,19 +111,25 @@ class _Test:
                 report.error(WRONG_TEST, "a given value is a literal, a list or a map of literals", error.span)
                 good = False
                 continue
-            wrong = _wrong_form(value, known.get(name, _ANY))
-            if name not in known:
-                good = self._known(
-                    syntax.NameText(span=entry.key.span, text=name),
-                    known.keys(),
-                    f"field of a given {what}",
-                    "no field is called",
-                )
-            elif wrong:
-                report.error(WRONG_TEST, f"`{name}` is {wrong}", entry.value.span)
-                good = False
+            good &= self._field(entry, name, value, known, what)
             fields[name] = value
-        return fields if good else None
+        doubled = [name for name in OF_ONE_CONTAINER if name in fields and "containers" in fields]
+        if doubled and written is not None:
+            message = f"`{doubled[0]}` is said of each of the `containers`, or of the pod, not of both"
+            report.error(WRONG_TEST, message, written.span)
+        return fields if good and not doubled else None
+
+    def _field(self, entry: syntax.MapEntry, name: str, value: object, known: Mapping[str, Type], what: str) -> bool:
+        if name in known:
+            wrong = wrong_value(value, known[name])
+            if wrong:
+                self._scope.report.error(WRONG_TEST, f"`{name}` is {wrong}", entry.value.span)
+            return not wrong
+        if why := FOLLOWS[what].get(name):
+            self._scope.report.error(WRONG_TEST, f"`{name}` is not given: it {why}", entry.key.span)
+            return False
+        key = syntax.NameText(span=entry.key.span, text=name)
+        return self._known(key, known.keys(), f"field of a given {what}", f"a given {what} has no field")
 
     # --- expected -------------------------------------------------------------------------------------
 
@@ -171,20 +139,24 @@ class _Test:
                 if self._pod(step.pod) & self._known(step.node, self._nodes, "node"):
                     return ir_test.ExpectOn(pod=step.pod.text, node=step.node.text, span=step.span)
             case syntax.ExpectBefore():
-                if self._pod(step.pod) & self._pod(step.other):
+                if step.pod.text == step.other.text:
+                    self._scope.report.error(WRONG_TEST, "no pod comes before itself", step.other.span)
+                elif self._to_place(step.pod) & self._to_place(step.other):
                     return ir_test.ExpectBefore(pod=step.pod.text, other=step.other.text, span=step.span)
             case syntax.ExpectWaits():
-                if self._pod(step.pod):
+                if self._to_place(step.pod):
                     return ir_test.ExpectWaits(pod=step.pod.text, span=step.span)
             case syntax.ExpectRejected():
                 return self._rejected(step)
-            case _:
-                message = "`expect that` is not available in this version"
-                self._scope.report.error(NOT_AVAILABLE, message, step.span)
+            case syntax.ExpectThat():
+                known = {"pod": self._pods, "node": self._nodes, "rule": self._rules}
+                condition = check_condition(self._scope, step.condition, known)
+                if condition is not None:
+                    return ir_test.ExpectThat(condition=condition, span=step.span)
         return None
 
     def _rejected(self, step: syntax.ExpectRejected) -> ir_test.Step | None:
-        good = self._pod(step.pod)
+        good = self._to_place(step.pod)
         good &= step.node is None or self._known(step.node, self._nodes, "node")
         good &= step.rule is None or self._known(step.rule, self._rules, "rule", "no rule or plugin is called")
         if not good:
@@ -195,6 +167,13 @@ class _Test:
     def _pod(self, name: syntax.NameText) -> bool:
         return self._known(name, self._pods, "pod")
 
+    def _to_place(self, name: syntax.NameText) -> bool:
+        """Whether the pod is one that the scheduler is to place."""
+        if self._pod(name) and name.text in self._standing:
+            self._scope.report.error(WRONG_TEST, f"`{name.text}` is given on a node: it is never queued", name.span)
+            return False
+        return name.text in self._pods
+
     def _known(self, name: syntax.NameText, names: Set[str], what: str, absent: str = "") -> bool:
         if name.text in names:
             return True
@@ -204,26 +183,3 @@ class _Test:
         fix = replacing(name.span, f'"{close}"') if close and what in ("node", "pod", "rule") else None
         self._scope.report.error(WRONG_TEST, f"{absent} `{name.text}`{hint}", name.span, fix)
         return False
-
-
-def _wrong_form(value: object, form: object) -> str | None:
-    """What the value should be, None if it is."""
-    if form == _ANY:
-        return None
-    if form == _TEXTS:
-        good = isinstance(value, dict) and all(isinstance(text, str) for text in value.values())
-    elif form == _AMOUNTS:
-        good = isinstance(value, dict) and all(map(_is_amount, value.values()))
-    else:
-        good = isinstance(form, type) and isinstance(value, form) and (form is not int or not isinstance(value, bool))
-    return None if good else _FORMS[form]
-
-
-def _is_amount(value: object) -> bool:
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return False
-    try:
-        quantity.parse(value)
-    except quantity.QuantityError:
-        return False
-    return True

@@ -23,10 +23,11 @@ from policyengine.language.types import (
     STRING,
     TIMESTAMP,
     Kind,
+    Type,
     list_of,
     map_of,
 )
-from policyengine.language.values import Optional, kind_of, to_key
+from policyengine.language.values import Optional, kind_of, to_key, type_of
 
 ORDERED = (INT, DOUBLE, STRING, BOOL, CPU, MEMORY, STORAGE, DURATION, TIMESTAMP, QOS)
 _NUMBERS = frozenset({Kind.INT, Kind.DOUBLE})
@@ -70,6 +71,7 @@ def _mixed(compare: Callable[[Any, Any], bool]) -> Iterator[Overload]:
 
 
 FUNCTIONS: tuple[Function, ...] = (
+    function("type", Style.GLOBAL, "the type of a value", Overload((T,), Type(Kind.TYPE), type_of, dynamic=True)),
     function("_==_", Style.OPERATOR, "whether both are the same", Overload((T, T), BOOL, equal)),
     function("_!=_", Style.OPERATOR, "whether they differ", Overload((T, T), BOOL, lambda a, b: not equal(a, b))),
     _ordering("_<_", "whether the left is less", operator.lt),

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from typing import cast
 
 from policyengine.language.functions.arithmetic import SCALABLE, whole
 from policyengine.language.functions.beta import beta_cdf
@@ -91,13 +93,17 @@ def _pow(base: float, exponent: float) -> float:
 
 
 def total(values: Sequence[float]) -> float:
-    """The exactly rounded sum of doubles: no order of them shows."""
-    if any(map(math.isinf, values)) or any(map(math.isnan, values)):
-        return sum(values)
+    """The exactly rounded sum of doubles: no order of them shows, and no sign of a zero."""
+    if not all(map(math.isfinite, values)):
+        return sum(value for value in values if not math.isfinite(value))
     try:
-        return math.fsum(values)
+        return math.fsum(values) + 0.0
+    except OverflowError:  # on the way, or in the end
+        exact = sum(map(Fraction, values), Fraction(0))
+    try:
+        return float(exact)
     except OverflowError:
-        return math.copysign(math.inf, sum(values))
+        return math.inf if exact > 0 else -math.inf
 
 
 def mean(values: Sequence[float]) -> float:
@@ -108,14 +114,21 @@ def mean(values: Sequence[float]) -> float:
 def deviation(values: Sequence[float]) -> float:
     """The population standard deviation, 0 of nothing."""
     middle = mean(values)
-    return math.sqrt(mean([(value - middle) ** 2 for value in values]))
+    return math.sqrt(mean([(value - middle) * (value - middle) for value in values]))
+
+
+def _of_list(compute: Implementation, type_: Type) -> Implementation:
+    """An extreme of a list, None of nothing. Which of two zeros a list holds first does not show."""
+    if type_ == DOUBLE:
+        return lambda items: cast(float, compute(*items)) + 0.0 if items else None
+    return lambda items: compute(*items) if items else None
 
 
 def _extremes(compute: Implementation) -> Iterator[Overload]:
     for type_ in COMPARABLE:
         for count in range(2, _MOST_ARGUMENTS + 1):
             yield Overload((type_,) * count, type_, compute)
-        yield Overload((list_of(type_),), optional_of(type_), lambda items: compute(*items) if items else None)
+        yield Overload((list_of(type_),), optional_of(type_), _of_list(compute, type_))
 
 
 def _sums() -> Iterator[Overload]:

@@ -47,6 +47,13 @@ def run(start: str, tokens: Sequence[Token], actions: Mapping[str, Action]) -> A
     raise Unexpected(stopped, again.acceptable())
 
 
+def expected_behind(start: str, tokens: Sequence[Token]) -> frozenset[str]:
+    """The terminals that may come behind tokens a start rule begins with; none where these fit nothing already."""
+    machine = _Machine(start, _NoActions(), 0)
+    stopped = machine.run([*tokens, Token("$END", "", 0, 0)], len(tokens))
+    return machine.acceptable() if stopped is None else frozenset()
+
+
 class _NoActions(dict[str, Action]):
     """For a run that makes nothing."""
 

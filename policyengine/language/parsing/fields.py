@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from policyengine.language import syntax
 from policyengine.language.codes import quoted, syntax_error
 from policyengine.language.diagnostics import Diagnostic, Edit, Fix
@@ -16,6 +18,14 @@ from policyengine.language.syntax import Expr, Member, NameText, Span
 Field = tuple[NameText, bool, Expr]
 """A field's name, whether it was quoted, and its value."""
 Fields = tuple[Span, tuple[Field, ...]]
+
+FIELDS_OF: Mapping[str, tuple[str, ...]] = {
+    "gang": ("key", "min", "timeout", "waits"),
+    "quota": ("guarantee", "limit", "borrow"),
+    "permit": ("delay", "until", "timeout"),
+    "bind": ("annotations",),
+}
+"""Member -> the names of its fields."""
 
 MAX_FILLED_IN = 10_000
 """Pieces of text and expressions in all messages of a file; each expression is parsed by itself."""
@@ -83,8 +93,9 @@ class FieldActions(ExpressionActions):
             entries.append(syntax.MapEntry(span=span, key=left, value=value))
         return syntax.MapLiteral(span=fields[0], entries=tuple(entries))
 
-    def _named(self, member: str, fields: Fields, known: tuple[str, ...]) -> dict[str, Expr]:
+    def _named(self, member: str, fields: Fields) -> dict[str, Expr]:
         """The fields by name; an unknown or repeated one is reported and left out."""
+        known = FIELDS_OF[member]
         found: dict[str, Expr] = {}
         for key, _, value in fields[1]:
             if key.text not in known:
@@ -115,7 +126,7 @@ class FieldActions(ExpressionActions):
     # --- members made of fields -----------------------------------------------------------------------
 
     def gang(self, start: int, end: int, name: Token, when: Expr | None, fields: Fields) -> Member:
-        found = self._named("gang", fields, ("key", "min", "timeout", "waits"))
+        found = self._named("gang", fields)
         return syntax.Gang(
             span=Span(start, end),
             name=self.text(name),
@@ -127,7 +138,7 @@ class FieldActions(ExpressionActions):
         )
 
     def quota(self, start: int, end: int, name: Token, when: Expr, fields: Fields) -> Member:
-        found = self._named("quota", fields, ("guarantee", "limit", "borrow"))
+        found = self._named("quota", fields)
         return syntax.Quota(
             span=Span(start, end),
             name=self.text(name),
@@ -138,7 +149,7 @@ class FieldActions(ExpressionActions):
         )
 
     def permit(self, start: int, end: int, name: Token, when: Expr | None, fields: Fields) -> Member:
-        found = self._named("permit", fields, ("delay", "until", "timeout"))
+        found = self._named("permit", fields)
         return syntax.Permit(
             span=Span(start, end),
             name=self.text(name),
@@ -149,7 +160,7 @@ class FieldActions(ExpressionActions):
         )
 
     def bind(self, start: int, end: int, fields: Fields) -> Member:
-        found = self._map("annotations", self._named("bind", fields, ("annotations",)).get("annotations"))
+        found = self._map("annotations", self._named("bind", fields).get("annotations"))
         pairs = [self._annotation(entry) for entry in found.entries] if found else []
         return syntax.BindAnnotations(span=Span(start, end), annotations=tuple(p for p in pairs if p))
 

@@ -21,11 +21,12 @@ from policyengine.language.syntax import Span
 
 _BLOCKS = ("policy", "library", "overlay")
 _MEMBERS = tuple(rule for rule in STARTS if rule not in (*_BLOCKS, "import", "expression"))
-_ALLOWED = {
+ALLOWED = {
     "policy": frozenset(_MEMBERS),
     "library": frozenset({"param", "let", "function"}),
     "overlay": frozenset({"param", "let", "function", "filter", "score", "quota", "test"}),
 }
+"""The members a block may have."""
 _FILE_LEVEL = frozenset({"IMPORT", "LIBRARY", "POLICY", "OVERLAY"})
 _QUOTED = _FILE_LEVEL | {"SCHEDULER", "FILTER", "SCORE", "GANG", "QUOTA", "PERMIT", "TEST"}
 _BARE = frozenset(["BASE", "USE", "DISABLE", "PARAM", "LET", "FUNCTION", "ON"])
@@ -183,9 +184,9 @@ class _Splitter:
             if token.kind != "UNREADABLE":
                 self.unknown(token, self.closest(token, _MEMBERS))
             tokens = [tokens[0]._replace(kind="$UNKNOWN"), *tokens[1:]]
-        elif rule not in _ALLOWED[block.head.rule]:
+        elif rule not in ALLOWED[block.head.rule]:
             article = "an" if block.head.rule == "overlay" else "a"
-            allowed = ", ".join(f"`{name}`" for name in _MEMBERS if name in _ALLOWED[block.head.rule])
+            allowed = ", ".join(f"`{name}`" for name in _MEMBERS if name in ALLOWED[block.head.rule])
             message = f"{article} {block.head.rule} has no `{rule}`: it holds {allowed}"
             self.report("PE0109", message, token.span)
         block.members.append(Piece(rule, tokens))

@@ -1,0 +1,179 @@
+"""`KubeSchedulerConfiguration` (kubescheduler.config.k8s.io/v1), read as kube-scheduler reads it.
+
+Rules (v1.36, apis/config/v1/default_plugins.go `mergePluginSet`, framework/runtime/framework.go
+`expandMultiPointPlugins`):
+1. A profile's multiPoint set is merged into the default one: `disabled` takes out (`*`: everything), an `enabled` entry
+   takes the default's place, others are appended.
+2. At each extension point the multiPoint plugins that implement it are added, unless they are disabled there or
+   enabled there on their own, which is then what counts.
+3. A score without a weight has weight 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from policyengine.compiler.assemble import Catalogue
+from policyengine.compiler.conversion.document import Document
+from policyengine.compiler.conversion.wanted import ConversionError, WantedPlugin, WantedProfile
+from policyengine.framework.plugin_entry import ArgumentError, PluginEntry
+
+DEFAULT_SCHEDULER = "default-scheduler"
+DEFAULT_BACKOFF = (1.0, 10.0)
+VERSIONS = ("v1", "v1beta3", "v1beta2")
+POINTS = (
+    "preEnqueue",
+    "queueSort",
+    "preFilter",
+    "filter",
+    "postFilter",
+    "preScore",
+    "score",
+    "reserve",
+    "permit",
+    "preBind",
+    "bind",
+    "postBind",
+)
+_ELSEWHERE = {
+    "leaderElection": "leader election is set in the configuration file of `policyengine run`",
+    "clientConnection": "the client's QPS and burst are set in the configuration file of `policyengine run`",
+    "extenders": "extenders are set in the configuration file of `policyengine run`, in the same form",
+    "percentageOfNodesToScore": "every node is looked at, whatever `percentageOfNodesToScore` says",
+    "parallelism": "`parallelism` has no meaning here: a decision is a few operations over all nodes at once",
+}
+_PLAIN = (("percentageOfNodesToScore", 0), ("parallelism", 16))
+"""Defaults that need no word."""
+_INSTEAD = {
+    "Coscheduling": "write a `gang` rule",
+    "GangScheduling": "write a `gang` rule",
+    "CapacityScheduling": "write `quota` rules",
+    "QOSSort": "write `queue { order by pod.priority desc, pod.qos desc }`",
+    "NodeResourcesAllocatable": "write a `score` rule over `node.allocatable`",
+}
+"""Plugins of kubernetes-sigs/scheduler-plugins -> what takes their place."""
+
+_EVEN = [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}]
+DEFAULT_ARGUMENTS: Mapping[str, Mapping[str, Any]] = {
+    "DefaultPreemption": {"minCandidateNodesPercentage": 10, "minCandidateNodesAbsolute": 100},
+    "DynamicResources": {"filterTimeout": "10s", "bindingTimeout": "10m0s"},
+    "InterPodAffinity": {"hardPodAffinityWeight": 1, "ignorePreferredTermsOfExistingPods": False},
+    "NodeResourcesBalancedAllocation": {"resources": _EVEN},
+    "NodeResourcesFit": {"scoringStrategy": {"type": "LeastAllocated", "resources": _EVEN}},
+    "PodTopologySpread": {"defaultingType": "System"},
+    "VolumeBinding": {"bindTimeoutSeconds": 600},
+}
+"""What kube-scheduler fills in (apis/config/v1/defaults.go), and so writes into a configuration that it prints."""
+
+Enabled = dict[str, int | None]
+"""Plugin -> its weight there."""
+
+
+def read_configuration(value: object, catalogue: Catalogue) -> list[WantedProfile]:
+    """The profiles of a configuration. Raises `ConversionError`."""
+    root = Document(value, "")
+    version = root.text("apiVersion").rpartition("/")[2]
+    if version not in VERSIONS:
+        raise ConversionError(f"`apiVersion` ends in `{version}`; {', '.join(f'`{one}`' for one in VERSIONS)} are read")
+    shared = [sentence for name, sentence in _ELSEWHERE.items() if root.has(name) and root.given_as(name) not in _PLAIN]
+    if version != "v1":
+        shared.append(f"{version} was read as v1, whose default plugins and weights are kube-scheduler 1.36's")
+    backoff = (
+        root.number("podInitialBackoffSeconds", DEFAULT_BACKOFF[0]),
+        root.number("podMaxBackoffSeconds", DEFAULT_BACKOFF[1]),
+    )
+    profiles = [_profile(one, catalogue) for one in root.listed("profiles")] or [_profile(Document({}, ""), catalogue)]
+    names = [profile.scheduler_name for profile in profiles]
+    if len(set(names)) < len(names):
+        raise ConversionError("two profiles have one `schedulerName`")
+    for profile in profiles:
+        profile.notes[:0] = shared
+        profile.backoff = None if backoff == DEFAULT_BACKOFF else backoff
+    return profiles
+
+
+def _profile(document: Document, catalogue: Catalogue) -> WantedProfile:
+    wanted = WantedProfile(document.text("schedulerName", DEFAULT_SCHEDULER), {})
+    if document.has("percentageOfNodesToScore"):
+        wanted.notes.append(_ELSEWHERE["percentageOfNodesToScore"])
+    sets = document.inner("plugins")
+    multi = _merged(catalogue, sets.inner("multiPoint"))
+    enabled = {point: _at_point(point, multi, sets.inner(point), catalogue) for point in POINTS}
+    for name in {**multi, **{name: None for plugins in enabled.values() for name in plugins}}:
+        if name not in catalogue and name != "DefaultBinder":
+            instead = _INSTEAD.get(name)
+            wanted.notes.append(f"`{name}` is no plugin of kube-scheduler's own" + (f": {instead}" if instead else ""))
+    arguments = _arguments(document, catalogue, wanted)
+    for name, entry in catalogue.items():
+        _want(wanted, entry, enabled, arguments.get(name, {}))
+    sorting = [name for name in enabled["queueSort"] if name not in catalogue]
+    if sets.has("queueSort") and not sorting and "PrioritySort" not in enabled["queueSort"]:
+        wanted.notes.append("`queueSort` is empty; the order by priority is kept")
+    return wanted
+
+
+def _merged(catalogue: Catalogue, custom: Document) -> Enabled:
+    """Rule 1."""
+    off = custom.names("disabled")
+    given = custom.weights("enabled")
+    defaults: Enabled = {name: entry.default_weight for name, entry in catalogue.items() if entry.in_base}
+    kept = {} if "*" in off else {name: given.get(name, weight) for name, weight in defaults.items() if name not in off}
+    return {**kept, **{name: weight for name, weight in given.items() if name not in kept}}
+
+
+def _at_point(point: str, multi: Enabled, custom: Document, catalogue: Catalogue) -> Enabled:
+    """Rule 2. Of plugins outside the catalogue it is not known what they implement: they are taken to be everywhere."""
+    off, own = custom.names("disabled"), custom.weights("enabled")
+    if "*" in off:
+        return own
+    expanded = {
+        name: weight
+        for name, weight in multi.items()
+        if name not in off and name not in own and (name not in catalogue or _implements(catalogue[name], point))
+    }
+    return {**expanded, **own}
+
+
+def _implements(entry: PluginEntry, point: str) -> bool:
+    if point in ("preFilter", "filter"):
+        return entry.filters
+    if point in ("preScore", "score"):
+        return entry.scores
+    return not entry.filters and not entry.scores
+
+
+def _want(wanted: WantedProfile, entry: PluginEntry, enabled: Mapping[str, Enabled], arguments: Any) -> None:
+    name = entry.name
+    filters = name in enabled["filter"]
+    weight = (enabled["score"][name] or 1) if entry.scores and name in enabled["score"] else None
+    if entry.filters and not filters and weight is not None:
+        wanted.notes.append(f"`{name}` was to score only; here it filters as well")
+        filters = True
+    if not entry.filters:
+        filters = weight is not None if entry.scores else any(name in plugins for plugins in enabled.values())
+    if filters:
+        wanted.plugins[name] = WantedPlugin(filters, weight, arguments)
+        halves = (("preFilter", "filter"), ("preScore", "score"))
+        for before, after in halves:
+            if name in enabled[after] and name not in enabled[before] and _implements(entry, after):
+                wanted.notes.append(f"`{name}` cannot do without its {before}; it is kept")
+
+
+def _arguments(document: Document, catalogue: Catalogue, wanted: WantedProfile) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for one in document.listed("pluginConfig"):
+        name = one.text("name")
+        given = {key: value for key, value in one.plain("args").items() if key not in ("apiVersion", "kind")}
+        if name not in catalogue:
+            wanted.notes.append(f"the arguments of `{name}` were left out")
+            continue
+        if name in found:
+            raise ConversionError(f"`{one.path}`: the arguments of `{name}` are given twice")
+        try:
+            catalogue[name].build(given)
+        except ArgumentError as error:
+            raise ConversionError(f"`{one.path}.args`: {error}") from None
+        defaults = DEFAULT_ARGUMENTS.get(name, {})
+        found[name] = {key: value for key, value in given.items() if defaults.get(key) != value}
+    return found

@@ -1,0 +1,132 @@
+"""A policy as `KubeSchedulerConfiguration` (v1): its base as plugins and their arguments, its rules as an extender.
+
+The extender is `ignorable`: while it is away kube-scheduler goes on without it, so that neither has to start first,
+and the pod that runs it can be placed. Its weight is the sum of the scores' weights: kube-scheduler multiplies an
+extender's 0..10 by ten times that, which is what the rules weigh inside (but for the grain of 0..10).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from policyengine.compiler.assemble import Catalogue, weight_of
+from policyengine.compiler.params import param_values
+from policyengine.language import ir
+
+API_VERSION = "kubescheduler.config.k8s.io/v1"
+_UNAVOIDABLE = ("PrioritySort", "DefaultBinder")
+"""Without them kube-scheduler does not start."""
+_DEFAULTS = ir.Queue(order=())
+
+
+def kube_scheduler_configuration(
+    policies: Sequence[ir.Policy], catalogue: Catalogue, url: str, given: Mapping[str, object] | None = None
+) -> dict[str, Any]:
+    """The configuration, as data for YAML. `url` is where the extender answers, without a policy's name."""
+    queue = policies[0].queue
+    answer: dict[str, Any] = {"apiVersion": API_VERSION, "kind": "KubeSchedulerConfiguration"}
+    for field, seconds, default in (
+        ("podInitialBackoffSeconds", queue.initial_backoff, _DEFAULTS.initial_backoff),
+        ("podMaxBackoffSeconds", queue.max_backoff, _DEFAULTS.max_backoff),
+    ):
+        if seconds != default:
+            answer[field] = max(1, round(seconds))
+    answer["profiles"] = [_profile(policy, catalogue, given or {}) for policy in policies]
+    extenders = [_extender(policy, url, given or {}) for policy in policies]
+    asked = [one for one in extenders if len(one) > 1]
+    if asked:
+        answer["extenders"] = asked
+    return answer
+
+
+def without_place(policies: Sequence[ir.Policy]) -> list[str]:
+    """What of the policies has no place behind kube-scheduler, a sentence each."""
+    notes: list[str] = []
+    for policy in policies:
+        members = {
+            "gang": policy.gangs,
+            "permit": policy.permits,
+            "preempt": policy.preempt,
+            "on": policy.logs,
+            "bind": policy.annotations,
+            "fair by": policy.queue.fair_by,
+        }
+        idle = [f"`{name}`" for name, there in members.items() if there]
+        if not _by_priority(policy.queue):
+            idle.append("the queue's order")
+        if idle:
+            notes.append(f"policy `{policy.name}`: {', '.join(idle)} have no effect behind kube-scheduler")
+    if len(policies) > 1 and any(policy.filters or policy.scores or policy.quotas for policy in policies):
+        notes.append("every extender is asked about the pods of every profile; give each policy a kube-scheduler")
+    return notes
+
+
+def _by_priority(queue: ir.Queue) -> bool:
+    return (
+        len(queue.order) == 1
+        and queue.order[0].descending
+        and isinstance(queue.order[0].value, ir.Field)
+        and (queue.order[0].value.path == ("pod", "priority"))
+    )
+
+
+def _profile(policy: ir.Policy, catalogue: Catalogue, given: Mapping[str, object]) -> dict[str, Any]:
+    params = param_values(policy.params, given)
+    multi: dict[str, list[dict[str, Any]]] = {"enabled": [], "disabled": []}
+    score: dict[str, list[dict[str, Any]]] = {"enabled": [], "disabled": []}
+    arguments: list[dict[str, Any]] = []
+    if policy.base == "none":
+        multi["disabled"].append({"name": "*"})
+        multi["enabled"] += [{"name": name} for name in _UNAVOIDABLE]
+    elif policy.base == "filters":
+        score["disabled"].append({"name": "*"})
+    for use in policy.uses:
+        entry = catalogue[use.name]
+        weight = entry.default_weight if use.weight is None else weight_of(use.weight, params)
+        if use.arguments:
+            arguments.append({"name": use.name, "args": _arguments(use)})
+        if policy.base == "none" or not entry.in_base:
+            multi["enabled"].append({"name": use.name, "weight": weight} if weight else {"name": use.name})
+        elif policy.base == "kubernetes" and weight and weight != entry.default_weight:
+            multi["enabled"].append({"name": use.name, "weight": weight})
+        if policy.base == "filters" and weight:
+            score["enabled"].append({"name": use.name, "weight": weight})
+        elif weight == 0 and policy.base != "filters":
+            score["disabled"].append({"name": use.name})
+    multi["disabled"] += [{"name": name} for name in policy.disabled]
+    sets = {"multiPoint": multi, "score": score}
+    plugins = {
+        name: kept for name, one in sets.items() if (kept := {key: value for key, value in one.items() if value})
+    }
+    answer: dict[str, Any] = {"schedulerName": policy.scheduler}
+    if plugins:
+        answer["plugins"] = plugins
+    if arguments:
+        answer["pluginConfig"] = arguments
+    return answer
+
+
+def _arguments(use: ir.PluginUse) -> dict[str, Any]:
+    """kube-scheduler's own form: `strategy` is a shorthand of the language."""
+    given = dict(use.arguments)
+    strategy = given.pop("strategy", None)
+    if strategy is not None:
+        given["scoringStrategy"] = {"type": strategy}
+    return {"apiVersion": API_VERSION, "kind": f"{use.name}Args", **given}
+
+
+def _extender(policy: ir.Policy, url: str, given: Mapping[str, object]) -> dict[str, Any]:
+    params = param_values(policy.params, given)
+    answer: dict[str, Any] = {"urlPrefix": f"{url.rstrip('/')}/{quote(policy.name, safe='')}"}
+    if policy.filters or policy.quotas:
+        answer |= {"filterVerb": "filter", "preemptVerb": "preempt"}
+    if policy.scores:
+        weight = sum(weight_of(score.weight, params) for score in policy.scores)
+        answer |= {"prioritizeVerb": "prioritize", "weight": weight}
+    if len(answer) > 1:
+        answer |= {"nodeCacheCapable": True, "ignorable": True, "httpTimeout": "5s"}
+        if url.startswith("https:"):
+            answer["enableHTTPS"] = True
+    return answer

@@ -1,0 +1,214 @@
+"""What the tests of a policy have seen of it: which way each condition went, which branch was taken.
+
+A `Coverage` watches the closures of the real compiled policy (`Scope.watch`); there is no second evaluator. It knows
+the expressions of one checked tree by identity, so that a policy compiled several times, with other params, is covered
+by all of it together. What stands in one place of the text is one point: the body of a function is, wherever it is
+called.
+
+| point | outcomes to be seen |
+|---|---|
+| `when` of a rule | true, false |
+| `require` | holds, refuses |
+| filter of several requires | passes a node, refuses one |
+| operand of `&&` or `||`, condition of `?:` | true, false |
+| `on error` | taken |
+| score | evaluated |
+
+What reads only params and literals is decided when the policy loads, and is no point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from policyengine.compiler.column import Column
+from policyengine.compiler.frame import Decision, Frame, Scalar, Vector
+from policyengine.compiler.walk import expressions_of
+from policyengine.language import ir
+from policyengine.language.ir_walk import walk
+from policyengine.language.syntax import Span
+from policyengine.language.types import BOOL, Reach
+
+_TRUTH = ("true", "false")
+_REQUIRE = ("holds", "refuses")
+
+Place = tuple[str, int, int, tuple[str, ...]]
+"""File, start, end and outcomes."""
+
+
+@dataclass(slots=True, eq=False)
+class Point:
+    """One thing of a policy that tests should see, and how much of it they saw."""
+
+    what: str
+    """`when of filter "x"`, ``operand of `&&` ``, …"""
+    span: Span
+    outcomes: tuple[str, ...]
+    file: str = ""
+    """The file of the overlay or library it stands in, '' for the policy's own."""
+    seen: set[str] = field(default_factory=set)
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The outcomes never seen, in order."""
+        return tuple(outcome for outcome in self.outcomes if outcome not in self.seen)
+
+
+class Coverage:
+    """The points of one policy; a `frame.Watch`. Notes only while `active`: lowering evaluates constants too."""
+
+    def __init__(self, policy: ir.Policy) -> None:
+        self.policy = policy
+        self.active = False
+        self._filters: dict[str, Point] = {}
+        self._places: dict[Place, Point] = {}
+        self._points: dict[int, list[Point]] = {}
+        """id of an expression -> its points."""
+        for rule in policy.filters:
+            self._of_filter(rule)
+        for what, expr, outcomes, file in _whole(policy):
+            self._add(what, expr, outcomes, file)
+        for expr, file in _everything(policy):
+            for part in walk(expr):
+                self._inside(part, file)
+
+    @property
+    def points(self) -> list[Point]:
+        """All points, in the order of the text."""
+        found = [*self._places.values(), *self._filters.values()]
+        return sorted(found, key=lambda point: (point.file, point.span.start, point.span.end))
+
+    def outcomes(self) -> tuple[int, int]:
+        """(outcomes seen, outcomes there are)."""
+        points = self.points
+        return sum(len(point.seen) for point in points), sum(len(point.outcomes) for point in points)
+
+    def filtered(self, rule: str, passed: bool, refused: bool) -> None:
+        """A filter judged nodes: whether it let one pass, whether it refused one."""
+        point = self._filters.get(rule)
+        if point is not None:
+            point.seen |= {outcome for outcome, seen in zip(point.outcomes, (passed, refused), strict=True) if seen}
+
+    # --- the watch ------------------------------------------------------------------------------------
+
+    def scalar(self, expr: ir.Expr, closure: Scalar) -> Scalar:
+        """Notes the value where the expression is a point."""
+        points = self._points.get(id(expr))
+        if points is None:
+            return closure
+
+        def noted(decision: Decision) -> Any:
+            value = closure(decision)
+            if self.active:
+                _note(points, value is True, value is False)
+            return value
+
+        return noted
+
+    def vector(self, expr: ir.Expr, closure: Vector) -> Vector:
+        """Notes the column's values where the expression is a point."""
+        points = self._points.get(id(expr))
+        if points is None:
+            return closure
+
+        def noted(frame: Frame) -> Column:
+            column = closure(frame)
+            if self.active and frame.count:
+                _note(points, *_truths(column)) if expr.type == BOOL else _note(points, False, False)
+            return column
+
+        return noted
+
+    # --- finding the points ---------------------------------------------------------------------------
+
+    def _add(self, what: str, expr: ir.Expr, outcomes: tuple[str, ...], file: str) -> None:
+        place = (file, expr.span.start, expr.span.end, outcomes)
+        point = self._places.setdefault(place, Point(what, expr.span, outcomes, file))
+        own = self._points.setdefault(id(expr), [])
+        if point not in own:
+            own.append(point)
+
+    def _inside(self, part: ir.Expr, file: str) -> None:
+        match part:
+            case ir.Logic():
+                for operand in part.operands:
+                    if operand.reach is not Reach.CONSTANT:
+                        self._add(f"operand of `{part.op}`", operand, _TRUTH, file)
+            case ir.Conditional() if part.condition.reach is not Reach.CONSTANT:
+                self._add("condition of `?:`", part.condition, _TRUTH, file)
+
+    def _of_filter(self, rule: ir.Filter) -> None:
+        if len(rule.requires) > 1 and any(require.reads_node for require in rule.requires):
+            self._filters[rule.name] = Point(
+                f'filter "{rule.name}"', rule.span, ("passes a node", "refuses one"), rule.file
+            )
+
+
+def _whole(policy: ir.Policy) -> Iterator[tuple[str, ir.Expr, tuple[str, ...], str]]:
+    """The points that are expressions of rules as a whole."""
+    for kind, rule in _rules(policy):
+        when = rule.when
+        if when is not None and when.reach is not Reach.CONSTANT:
+            yield f'`when` of {kind} "{rule.name}"', when, _TRUTH, _file(rule)
+    for filter_ in policy.filters:
+        for require in filter_.requires:
+            if require.condition.reach is not Reach.CONSTANT:
+                yield f'`require` of filter "{filter_.name}"', require.condition, _REQUIRE, filter_.file
+            if require.on_error is not None:
+                yield f'`on error` of filter "{filter_.name}"', require.on_error, ("taken",), filter_.file
+    for score in policy.scores:
+        yield f'score "{score.name}"', score.value, ("evaluated",), score.file
+        if score.on_error is not None:
+            yield f'`on error` of score "{score.name}"', score.on_error, ("taken",), score.file
+
+
+def _rules(policy: ir.Policy) -> Iterator[tuple[str, Any]]:
+    groups = {
+        "filter": policy.filters,
+        "score": policy.scores,
+        "gang": policy.gangs,
+        "quota": policy.quotas,
+        "permit": policy.permits,
+    }
+    for kind, rules in groups.items():
+        for rule in rules:
+            yield kind, rule
+
+
+def _everything(policy: ir.Policy) -> Iterator[tuple[ir.Expr, str]]:
+    """Every expression of the rules, in which there may be operands and conditions, with its file."""
+    yield from ((let.value, let.file) for let in policy.lets)
+    yield from ((key.value, "") for key in policy.queue.order)
+    for filter_ in policy.filters:
+        for require in filter_.requires:
+            for part in (require.condition, *expressions_of(require.otherwise), require.on_error):
+                if part is not None:
+                    yield part, filter_.file
+    for _, rule in _rules(policy):
+        for name in ("when", "value", "on_error", "key", "min", "timeout", "delay", "until"):
+            expr = getattr(rule, name, None)
+            if isinstance(expr, ir.Expr):
+                yield expr, _file(rule)
+
+
+def _file(rule: Any) -> str:
+    return getattr(rule, "file", "")
+
+
+def _note(points: list[Point], true: bool, false: bool) -> None:
+    for point in points:
+        if len(point.outcomes) == 1:
+            point.seen.add(point.outcomes[0])
+        else:
+            point.seen |= {outcome for outcome, seen in zip(point.outcomes, (true, false), strict=True) if seen}
+
+
+def _truths(column: Column) -> tuple[bool, bool]:
+    """Whether a row is true, whether one is false; rows that failed are neither."""
+    good = True if column.faults is None else column.faults == 0
+    values = column.values
+    return bool(np.any(values & good)), bool(np.any(np.logical_not(values) & good))

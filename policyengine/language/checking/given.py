@@ -1,0 +1,169 @@
+"""What a test may say of the nodes and pods it gives: the fields of the schema, and the form of their values.
+
+Values are plain data, in policies and YAML suites alike. What follows from other things (`free`, `podCount`, `qos`)
+is not given.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from policyengine import quantity
+from policyengine.language.schema import OBJECTS
+from policyengine.language.schema_objects import POD_GROUP
+from policyengine.language.types import DYN, STRING, TIMESTAMP, Kind, Type, map_of
+from policyengine.language.values import EvaluationError, parse_timestamp, with_article
+
+RAW: Final = map_of(STRING, DYN)
+"""`spec` and `status`: whatever the Kubernetes object has there."""
+_DURATION = re.compile(r"[0-9]+(?:\.[0-9]+)?(?:ms|s|min|h|d)", re.ASCII)
+_AMOUNTS = frozenset({"resources", "limits"})
+
+FOLLOWS: Final[Mapping[str, Mapping[str, str]]] = {
+    "node": {
+        "name": "is the quoted name",
+        "used": "follows from the pods on the node",
+        "free": "follows from `allocatable` and the pods on the node",
+        "podCount": "follows from the pods on the node",
+        "pods": "follows from the pods on the node",
+        "nominated": "follows from the pods nominated to the node",
+        "finished": "follows from the pods that ended on the node: give them with `phase` and `finishedAt`",
+    },
+    "pod": {
+        "name": "is the quoted name",
+        "qos": "follows from requests and limits",
+        "queuedAt": "follows from when the pod is given",
+        "attempts": "follows from what happens to the pod",
+        "node": 'is given as `given pod "p" on "a"`',
+    },
+}
+"""Fields of the schema that are not given -> why."""
+
+
+def _given(kind: str, *objects: str, **more: Type) -> dict[str, Type]:
+    fields = {field.name: field.type for name in objects for field in OBJECTS[name].fields.values()}
+    return {name: type_ for name, type_ in (fields | more).items() if name not in FOLLOWS[kind]}
+
+
+NODE_FIELDS: Final[Mapping[str, Type]] = _given("node", "node", spec=RAW, status=RAW)
+"""What `given node` takes -> the type of its value."""
+POD_FIELDS: Final[Mapping[str, Type]] = _given(
+    "pod",
+    "pod",
+    "clusterPod",
+    phase=STRING,
+    reason=STRING,
+    finishedAt=TIMESTAMP,
+    nominatedNode=STRING,
+    group=POD_GROUP,
+    spec=RAW,
+    status=RAW,
+)
+"""What `given pod` takes -> the type of its value."""
+OF_ONE_CONTAINER: Final = ("requests", "limits", "images")
+"""What the pod has through its one container; with `containers` they are said there."""
+
+
+def wrong_value(value: object, type_: Type) -> str | None:
+    """What a given value should be, as in "`x` is a list of taints"; None if it is."""
+    match type_.kind:
+        case Kind.DYN:
+            return None
+        case Kind.OPTIONAL:
+            return wrong_value(value, type_.args[0])
+        case Kind.LIST:
+            return _wrong_list(value, type_)
+        case Kind.MAP:
+            return _wrong_map(value, type_)
+        case Kind.OBJECT:
+            return _wrong_object(value, type_)
+        case _:
+            return None if _is_plain(value, type_.kind) else _form(type_)
+
+
+def _wrong_list(value: object, type_: Type) -> str | None:
+    if not isinstance(value, list):
+        return _form(type_)
+    return next((f"{_form(type_)}, and one of them is {wrong}" for item in value
+                 if (wrong := wrong_value(item, type_.args[0]))), None)  # fmt: skip
+
+
+def _wrong_map(value: object, type_: Type) -> str | None:
+    if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
+        return _form(type_)
+    return None if all(wrong_value(inner, type_.args[1]) is None for inner in value.values()) else _form(type_)
+
+
+def _wrong_object(value: object, type_: Type) -> str | None:
+    if not isinstance(value, dict):
+        return _form(type_)
+    if type_.name in _AMOUNTS:
+        return None if all(map(_is_amount, value.values())) else _form(type_)
+    known = OBJECTS[type_.name].fields
+    for name, inner in value.items():
+        if name not in known:
+            fields = ", ".join(f"`{field}`" for field in known)
+            return f"{_form(type_)}, which has {fields}, and no `{name}`"
+        if wrong := wrong_value(inner, known[name].type):
+            return f"{_form(type_)}, whose `{name}` is {wrong}"
+    return None
+
+
+def _is_plain(value: object, kind: Kind) -> bool:
+    match kind:
+        case Kind.BOOL:
+            return isinstance(value, bool)
+        case Kind.INT:
+            return isinstance(value, int) and not isinstance(value, bool)
+        case Kind.STRING:
+            return isinstance(value, str)
+        case Kind.TIMESTAMP:
+            return _is_time(value)
+        case Kind.DURATION:
+            return isinstance(value, str) and _DURATION.fullmatch(value) is not None
+        case _:
+            return _is_amount(value)
+
+
+def _is_time(value: object) -> bool:
+    try:
+        return isinstance(value, str) and parse_timestamp(value) is not None
+    except EvaluationError:
+        return False
+
+
+def _is_amount(value: object) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return False
+    try:
+        quantity.parse(value)
+    except quantity.QuantityError:
+        return False
+    return True
+
+
+def form(type_: Type) -> str:
+    """The form of a value in words: `a list of taints`."""
+    return _form(type_)
+
+
+def _form(type_: Type) -> str:
+    match type_.kind:
+        case Kind.OPTIONAL:
+            return _form(type_.args[0])
+        case Kind.LIST:
+            return f"a list of {_form(type_.args[0]).split(' ', 1)[1].split(',')[0]}s"
+        case Kind.MAP:
+            return "a map" if type_.args[1] == DYN else "a map of strings"
+        case Kind.OBJECT if type_.name in _AMOUNTS:
+            return "a map of amounts, such as `{cpu: 4, memory: 8Gi}`"
+        case Kind.TIMESTAMP:
+            return "a time, such as `2026-01-05T18:30:00Z`"
+        case Kind.DURATION:
+            return "a duration, such as `60s`"
+        case Kind.CPU | Kind.MEMORY | Kind.STORAGE:
+            return "an amount"
+        case _:
+            return with_article(type_)

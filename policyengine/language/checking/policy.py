@@ -1,0 +1,210 @@
+"""One policy on its way through the check, with the overlays on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from policyengine.language import ir, syntax
+from policyengine.language.checking.budget import check_cost
+from policyengine.language.checking.codes import DUPLICATE_NAME, WRONG_WORD
+from policyengine.language.checking.context import Context, Report
+from policyengine.language.checking.definitions import Definitions, reached
+from policyengine.language.checking.intervals import Intervals
+from policyengine.language.checking.libraries import (
+    File,
+    Libraries,
+    any_failed,
+    bring_in,
+    libraries_of,
+    texts_of,
+)
+from policyengine.language.checking.log_bind import check_bind, check_on
+from policyengine.language.checking.names import BlockNames
+from policyengine.language.checking.permit import check_permit
+from policyengine.language.checking.plugins import Plugins, check_use, contradictions, unknown_plugin
+from policyengine.language.checking.policy_scope import PolicyScope, check_when
+from policyengine.language.checking.preempt import check_preempt
+from policyengine.language.checking.quota import check_quota
+from policyengine.language.checking.rules import check_filter, check_gang, check_score
+from policyengine.language.checking.settings import check_base, check_queue, check_scheduler, check_share
+from policyengine.language.checking.tests import check_test
+from policyengine.language.diagnostics import Related, Source, has_errors
+from policyengine.language.ir_walk import expressions_in
+from policyengine.language.rewrite import rewrite
+from policyengine.language.syntax import Span
+
+_M = TypeVar("_M", bound=syntax.Member)
+_R = TypeVar("_R")
+Block = syntax.Policy | syntax.Overlay
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A block that makes up the policy, and the names its members see: the policy itself, or an overlay on it."""
+
+    file: File
+    block: Block
+    scope: PolicyScope
+
+
+class PolicyCheck:
+    """One policy, and the overlays on it in the order of their files."""
+
+    def __init__(
+        self,
+        file: File,
+        policy: syntax.Policy,
+        overlays: Sequence[tuple[File, syntax.Overlay]],
+        libraries: Libraries,
+        plugins: Plugins,
+    ) -> None:
+        self._file, self._policy, self._plugins, self._libraries = file, policy, plugins, libraries
+        self._definitions = Definitions("")
+        self._intervals = Intervals((), (), self._definitions.find)
+        self._own = self._policy_part()
+        self._parts = [self._own, *(self._overlay_part(other, block) for other, block in overlays)]
+
+    def _policy_part(self) -> Part:
+        file, policy = self._file, self._policy
+        imports = self._libraries.imported(file)
+        bring_in(self._definitions, imports, file)
+        report = file.report.apart()
+        libraries = libraries_of(imports)
+        names = BlockNames(report, policy.members, self._definitions, broken=policy.broken, libraries=libraries)
+        return Part(file, policy, PolicyScope(file.source, report, names, names.checker, self._intervals))
+
+    def _overlay_part(self, file: File, block: syntax.Overlay) -> Part:
+        imports = self._libraries.imported(file)
+        bring_in(self._definitions, imports, file, None if file is self._file else self._policy.name.span)
+        report = file.report.apart()
+        place = "" if file is self._file else file.source.file
+        names = BlockNames(
+            report,
+            block.members,
+            self._definitions,
+            broken=block.broken,
+            libraries=libraries_of(imports),
+            outer=self._own.scope.names,
+            prefix=f"{block.name.text}.",
+            file=place,
+        )
+        bare = PolicyScope(file.source, report, names, names.checker, self._intervals, file=place)
+        when, _ = check_when(bare, block.when, Context(rule=block.name.text))
+        scope = PolicyScope(file.source, report, names, names.checker, self._intervals, when, place)
+        return Part(file, block, scope)
+
+    # --- the whole ------------------------------------------------------------------------------------
+
+    def checked(self) -> ir.Policy | None:
+        """The policy; None, with everything reported, where anything in it or in what it imports is wrong."""
+        policy = self._assembled()
+        if not has_errors(finding for part in self._parts for finding in part.scope.report.diagnostics):
+            policy = rewrite(policy)
+            check_cost(self._own.scope.report, policy, self._policy.name.span)
+        failed = False
+        for part in self._parts:
+            imports = self._libraries.imported(part.file)
+            failed |= has_errors(part.scope.report.diagnostics) or bool(part.block.broken) or any_failed(imports)
+            part.file.report.diagnostics += part.scope.report.diagnostics
+        return None if failed else policy
+
+    def _assembled(self) -> ir.Policy:
+        """The policy; what was reported is left out of it."""
+        members, scope = self._policy.members, self._own.scope
+        if not self._policy.name.text.strip():
+            scope.report.error(WRONG_WORD, "a policy has a name", self._policy.name.span)
+        self._rule_names()
+        disabled = self._disabled()
+        policy = ir.Policy(
+            name=self._policy.name.text,
+            scheduler=check_scheduler(scope.report, members),
+            base=check_base(scope.report, members),
+            share=check_share(scope, members),
+            params=tuple(self._definitions.params.values()),
+            lets=(),
+            queue=check_queue(scope, members),
+            uses=self._each(syntax.Use, lambda scope, member: check_use(scope, member, self._plugins)),
+            disabled=disabled,
+            filters=self._each(syntax.Filter, check_filter),
+            scores=self._each(syntax.Score, check_score),
+            gangs=self._each(syntax.Gang, check_gang),
+            quotas=self._each(syntax.Quota, check_quota),
+            permits=self._each(syntax.Permit, check_permit),
+            preempt=check_preempt(scope, members),
+            logs=self._each(syntax.OnLog, check_on),
+            annotations=check_bind(scope, members),
+            tests=self._each(syntax.Test, lambda scope, member: check_test(scope, member, self._refusing())),
+            span=self._policy.span,
+            source=self._file.source,
+            texts=tuple(dict.fromkeys(self._texts())),
+        )
+        return replace(policy, lets=tuple(reached(self._definitions.lets.values(), expressions_in(policy))))
+
+    def _each(self, kind: type[_M], check_one: Callable[[PolicyScope, _M], _R | None]) -> tuple[_R, ...]:
+        found = (
+            check_one(part.scope, member)
+            for part in self._parts
+            for member in part.block.members
+            if isinstance(member, kind)
+        )
+        return tuple(one for one in found if one is not None)
+
+    def _texts(self) -> Iterator[tuple[Source, Span]]:
+        for part in self._parts:
+            yield part.file.source, part.block.span
+            yield from texts_of(self._libraries.imported(part.file), part.file)
+
+    # --- names of plugins and rules -------------------------------------------------------------------
+
+    def _disabled(self) -> tuple[str, ...]:
+        members = [member for member in self._policy.members if isinstance(member, syntax.Disable)]
+        uses = [member for member in self._policy.members if isinstance(member, syntax.Use)]
+        report = self._own.scope.report
+        contradictions(report, uses, members)
+        for member in members:
+            if member.plugin.text not in self._plugins:
+                unknown_plugin(report, member.plugin, self._plugins)
+        return tuple(member.plugin.text for member in members)
+
+    def _refusing(self) -> frozenset[str]:
+        """What may refuse a pod: rules, and plugins."""
+        names = [name.text for part in self._parts for name in _names_of_rules(part.block)]
+        broken = [name for part in self._parts for name in part.block.broken]
+        return frozenset((*names, *broken, *self._plugins))
+
+    def _rule_names(self) -> None:
+        """Each rule has a name of its own in the whole policy, no rule a plugin's, and each test in its block."""
+        rules: dict[str, tuple[Report, syntax.NameText]] = {}
+        for part in self._parts:
+            report = part.scope.report
+            self._each_once(report, "rule", _names_of_rules(part.block), rules)
+            tests = [member.name for member in part.block.members if isinstance(member, syntax.Test)]
+            self._each_once(report, "test", tests, {})
+
+    def _each_once(
+        self,
+        report: Report,
+        what: str,
+        names: Iterable[syntax.NameText],
+        first: dict[str, tuple[Report, syntax.NameText]],
+    ) -> None:
+        for name in names:
+            if not name.text.strip():
+                report.error(WRONG_WORD, f"a {what} has a name", name.span)
+            elif name.text in first:
+                there, earlier = first[name.text]
+                related = (Related(earlier.span, "taken here"),) if there.file == report.file else ()
+                where = "" if there.file == report.file else f" in `{there.file}`"
+                message = f"another {what} is called `{name.text}`{where}"
+                report.error(DUPLICATE_NAME, message, name.span, related=related)
+            elif what == "rule" and name.text in self._plugins:
+                report.error(DUPLICATE_NAME, f"`{name.text}` is the name of a plugin", name.span)
+            first.setdefault(name.text, (report, name))
+
+
+def _names_of_rules(block: Block) -> list[syntax.NameText]:
+    """The names under which rules refuse or score."""
+    kinds = syntax.Filter | syntax.Score | syntax.Gang | syntax.Quota | syntax.Permit
+    return [member.name for member in block.members if isinstance(member, kinds)]

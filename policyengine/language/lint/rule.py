@@ -1,0 +1,63 @@
+"""What a rule is: a code, a severity, a page, and a function from a policy to findings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from inspect import cleandoc
+from typing import TYPE_CHECKING, NamedTuple
+
+from policyengine.language.diagnostics import Edit, Fix, Related, Severity
+from policyengine.language.syntax import Span
+
+if TYPE_CHECKING:
+    from policyengine.language.lint.subject import Subject
+
+
+class Finding(NamedTuple):
+    """What a rule has found: a sentence, a place, and where it can a fix that keeps the policy's meaning."""
+
+    message: str
+    span: Span
+    fix: Fix | None = None
+    related: tuple[Related, ...] = ()
+
+
+Check = Callable[["Subject"], Iterable[Finding]]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule. `title` is the first line of its file's docstring, `page` the rest: Markdown."""
+
+    code: str
+    severity: Severity
+    title: str
+    page: str
+    check: Check
+
+
+def rule(code: str, severity: Severity, doc: str | None) -> Callable[[Check], Rule]:
+    """Makes a rule of the function it decorates.
+
+    Arguments:
+        code: `PE3xxx`, never given twice and never given up.
+        severity: where no setting says otherwise.
+        doc: the docstring of the rule's file. Without one (`python -OO`) a rule works, and has no page.
+    """
+    title, _, page = cleandoc(doc or code).partition("\n")
+
+    def made(check: Check) -> Rule:
+        return Rule(code, severity, title, page.strip(), check)
+
+    return made
+
+
+def instead(span: Span, text: str) -> Fix:
+    """A safe fix that writes something else in a place."""
+    return Fix(f"write `{text}`", (Edit(span, text),), safe=True)
+
+
+def removal(span: Span, title: str) -> Fix:
+    """A safe fix that takes a place out."""
+    return Fix(title, (Edit(span, ""),), safe=True)

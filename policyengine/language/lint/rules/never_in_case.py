@@ -1,0 +1,34 @@
+"""a text compared in a case it never has
+
+`lowerAscii()` gives no upper case letter, so it never equals, contains or begins with a text that has one; likewise
+`upperAscii()`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from policyengine.language import ir
+from policyengine.language.diagnostics import Severity
+from policyengine.language.lint.rule import Finding, rule
+from policyengine.language.lint.subject import Subject
+
+_CASES = {"lowerAscii": str.lower, "upperAscii": str.upper}
+_COMPARES = frozenset({"_==_", "_!=_", "startsWith", "endsWith", "contains"})
+
+
+@rule("PE3509", Severity.WARNING, __doc__)
+def never_in_case(subject: Subject) -> Iterator[Finding]:
+    """Comparisons of a folded text with a literal in the other case."""
+    for part in subject.parts:
+        if isinstance(part, ir.Call) and part.function in _COMPARES:
+            for folded, literal in (part.args, part.args[::-1]):
+                if _never(folded, literal):
+                    yield Finding("the text on the other side never has this case", literal.span)
+
+
+def _never(folded: ir.Expr, literal: ir.Expr) -> bool:
+    if not (isinstance(folded, ir.Call) and folded.function in _CASES and isinstance(literal, ir.Const)):
+        return False
+    value = literal.value
+    return isinstance(value, str) and value.isascii() and _CASES[folded.function](value) != value

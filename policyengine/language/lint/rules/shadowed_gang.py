@@ -1,0 +1,26 @@
+"""a gang that never applies
+
+Of the gangs of a policy the first whose `when` holds applies. One before this takes every pod that this one is for:
+put the more special one first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from policyengine.language.diagnostics import Related, Severity
+from policyengine.language.lint.rule import Finding, rule
+from policyengine.language.lint.subject import Subject
+
+
+@rule("PE3304", Severity.WARNING, __doc__)
+def shadowed_gang(subject: Subject) -> Iterator[Finding]:
+    """Each gang after those that hold wherever it does."""
+    gangs = subject.own(subject.policy.gangs)
+    for number, gang in enumerate(gangs[:40]):
+        given = [gang.when] if gang.when is not None else []
+        for earlier in gangs[:number]:
+            if earlier.when is None or subject.truth.implied(earlier.when, *given):
+                related = (Related(earlier.span, "this one applies"),)
+                yield Finding(f"`{gang.name}` never applies: `{earlier.name}` takes its pods", gang.span, None, related)
+                break

@@ -1,0 +1,36 @@
+"""an int division that loses the fraction before it is scaled
+
+Between ints `/` cuts the fraction off: `node.podCount / 110 * 100` is 0 until the node is full. Write `100 *` first, or
+use doubles: `100 * ratio(double(node.podCount), 110.0)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from policyengine.language import ir
+from policyengine.language.diagnostics import Severity
+from policyengine.language.lint.rule import Finding, rule
+from policyengine.language.lint.subject import Subject
+from policyengine.language.types import INT
+
+
+@rule("PE3106", Severity.WARNING, __doc__)
+def truncated_division(subject: Subject) -> Iterator[Finding]:
+    """Int divisions below `*`, or made a double afterwards."""
+    for part in subject.parts:
+        match part:
+            case ir.Call(function="_*_", args=args) if part.type == INT:
+                yield from (_finding(arg) for arg in args if _divides(arg))
+            case ir.Call(function="double", args=(arg,)) if _divides(arg):
+                yield _finding(arg)
+            case _:
+                pass
+
+
+def _divides(expr: ir.Expr) -> bool:
+    return isinstance(expr, ir.Call) and expr.function == "_/_" and expr.type == INT
+
+
+def _finding(division: ir.Expr) -> Finding:
+    return Finding("dividing ints cuts the fraction off before it is used: divide doubles, or last", division.span)

@@ -1,0 +1,28 @@
+"""a resource that no node has
+
+Beside `cpu`, `memory`, `ephemeral-storage`, `pods` and `hugepages-…` every resource is named with a domain:
+`nvidia.com/gpu`. One without is 0, or absent, on every node. cpu, memory and storage are fields:
+`pod.requests.cpu`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from policyengine.language.diagnostics import Severity
+from policyengine.language.lint.labels import keys_in
+from policyengine.language.lint.rule import Finding, rule
+from policyengine.language.lint.subject import Subject
+
+_NATIVE = frozenset({"cpu", "memory", "storage", "ephemeral-storage", "pods"})
+_RESOURCES = ("requests", "limits", "allocatable", "capacity", "used", "free")
+
+
+@rule("PE3515", Severity.WARNING, __doc__)
+def unknown_resource(subject: Subject) -> Iterator[Finding]:
+    """Keys of amounts without a domain."""
+    for field in _RESOURCES:
+        for key in keys_in(subject, field):
+            if "/" not in key.text and key.text not in _NATIVE and not key.text.startswith("hugepages-"):
+                message = f"no node has a resource `{key.text}`: extended resources have a domain, as `nvidia.com/gpu`"
+                yield Finding(message, key.span)

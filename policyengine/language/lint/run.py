@@ -1,0 +1,68 @@
+"""All rules over a checked file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from policyengine.language import ir, syntax
+from policyengine.language.checking.plugins import Plugins
+from policyengine.language.diagnostics import Diagnostic, Source, in_order, register
+from policyengine.language.excerpt import printable
+from policyengine.language.lint.rule import Finding, Rule
+from policyengine.language.lint.rules import RULES
+from policyengine.language.lint.settings import Settings
+from policyengine.language.lint.subject import Subject
+from policyengine.language.lint.suppressions import MALFORMED, UNUSED, allowed
+
+register({rule.code: (rule.title, rule.page) for rule in RULES})
+LINT_CODES = frozenset({rule.code for rule in RULES} | {MALFORMED, UNUSED})
+"""The codes whose severity a project may settle."""
+MOST_FINDINGS = 200
+"""Of one policy; a text that earns more is not read to the end."""
+
+
+def lint(
+    source: Source, file: syntax.File, policies: Sequence[ir.Policy], plugins: Plugins, settings: Settings
+) -> list[Diagnostic]:
+    """The opinions about a file, in order of place.
+
+    Arguments:
+        file: what `parse_file` made of the source.
+        policies: what `check` made of the file: a policy with an error is not among them, and gets no opinions.
+        plugins: every plugin a policy may name.
+    """
+    written = {policy.span: policy for policy in file.policies}
+    found: list[Diagnostic] = []
+    for policy in policies:
+        if policy.span in written:
+            subject = Subject(source, written[policy.span], policy, plugins, settings, file)
+            found += _opinions(subject)
+    complete = len(policies) == len(file.policies) and not any(policy.broken for policy in file.policies)
+    ignored = settings.ignored if complete else LINT_CODES
+    left = [_settled(one, settings) for one in allowed(source, file, found, ignored)]
+    return in_order(one for one in left if one is not None)
+
+
+def _opinions(subject: Subject) -> list[Diagnostic]:
+    found = [
+        _diagnostic(rule, finding, subject)
+        for rule in RULES
+        if rule.code not in subject.settings.ignored
+        for finding in rule.check(subject)
+        if subject.holds(finding.span) or finding.span in {one.span for one in subject.file.imports}
+    ]
+    return in_order(found)[:MOST_FINDINGS]
+
+
+def _diagnostic(rule: Rule, finding: Finding, subject: Subject) -> Diagnostic:
+    message = printable(finding.message)
+    return Diagnostic(
+        rule.code, rule.severity, message, subject.source.file, finding.span, finding.fix, finding.related
+    )
+
+
+def _settled(finding: Diagnostic, settings: Settings) -> Diagnostic | None:
+    severity = settings.severity(finding.code, finding.severity)
+    if severity is None or severity is finding.severity:
+        return finding if severity is not None else None
+    return Diagnostic(finding.code, severity, finding.message, finding.file, finding.span, finding.fix, finding.related)

@@ -1,0 +1,234 @@
+"""What a rule looks at: one policy without errors, as it is written and as it was checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, TypeVar
+
+from policyengine.language import ir, syntax
+from policyengine.language.checking.plugins import Plugins
+from policyengine.language.diagnostics import Source
+from policyengine.language.ir_walk import children
+from policyengine.language.lint.bounds import Bounds
+from policyengine.language.lint.settings import Settings
+from policyengine.language.lint.truth import Truth
+from policyengine.language.syntax import Span
+
+_M = TypeVar("_M")
+_NOWHERE = Span(0, 0)
+
+
+class Place(NamedTuple):
+    """An expression of a policy, with what it is there: `when`, `condition`, `value`, `key`, … of which member."""
+
+    what: str
+    member: Any
+    expr: ir.Expr
+
+
+class Lookup(NamedTuple):
+    """A literal key, as it is written, and the field of a pod or node in whose map it is looked up."""
+
+    field: str
+    text: str
+    span: Span
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One policy. `policy` may hold what other files gave it (imports, overlays); `own` is what is written here."""
+
+    source: Source
+    written: syntax.Policy
+    policy: ir.Policy
+    plugins: Plugins
+    settings: Settings
+    file: syntax.File
+
+    # --- as it is checked -------------------------------------------------------------------------------
+
+    @cached_property
+    def lets(self) -> Mapping[str, ir.Let]:
+        """All lets by name."""
+        return {let.name: let for let in self.policy.lets}
+
+    @cached_property
+    def params(self) -> Mapping[str, ir.Param]:
+        """All params by name."""
+        return {param.name: param for param in self.policy.params}
+
+    def let_value(self, name: str) -> ir.Expr | None:
+        """The value of a let, None where there is none."""
+        let = self.lets.get(name)
+        return let.value if let is not None else None
+
+    @cached_property
+    def bounds(self) -> Bounds:
+        """Bounds of expressions."""
+        return Bounds(self.policy.params, self.policy.lets)
+
+    @cached_property
+    def truth(self) -> Truth:
+        """Which conditions can hold together."""
+        return Truth(self.lets, self.bounds)
+
+    def own(self, members: tuple[_M, ...]) -> tuple[_M, ...]:
+        """Those of the checked members that are written in this policy, not brought in by another file."""
+        here = (one for one in members if not getattr(one, "file", ""))
+        return tuple(one for one in here if self.holds(getattr(one, "span", _NOWHERE)))
+
+    def holds(self, span: Span) -> bool:
+        """Whether a place lies in this policy."""
+        return self.written.span.start <= span.start < span.end <= self.written.span.end
+
+    @property
+    def order(self) -> tuple[ir.OrderKey, ...]:
+        """The keys of the queue that are written out; not those that stand where none are."""
+        return self.policy.queue.order if any(queue.order for queue in self.written_as(syntax.Queue)) else ()
+
+    @cached_property
+    def places(self) -> tuple[Place, ...]:
+        """Every expression that stands in a member of the policy, in no order that means anything."""
+        members = (
+            *self.own(self.policy.lets),
+            *self.own(self.policy.filters),
+            *self.own(self.policy.scores),
+            *self.own(self.policy.gangs),
+            *self.own(self.policy.quotas),
+            *self.own(self.policy.permits),
+            *self.own(self.policy.logs),
+            *self.own(self.policy.annotations),
+            *((self.policy.preempt,) if self.policy.preempt is not None else ()),
+            *self.own(self.order),
+        )
+        found = [place for member in members for place in _places(member, member)]
+        if self.policy.queue.fair_by is not None:
+            found.append(Place("fair_by", self.policy.queue, self.policy.queue.fair_by))
+        return tuple(place for place in found if self.holds(place.expr.span))
+
+    @cached_property
+    def parts(self) -> tuple[ir.Expr, ...]:
+        """Every expression and part of one that is written in the policy. Where a function's body stands for its
+        call, the body is left out: it is written elsewhere."""
+        return tuple(part for place in self.places for part in _within(place.expr))
+
+    @cached_property
+    def lookups(self) -> tuple[Lookup, ...]:
+        """The literal keys that are looked up in maps: `labels`, `annotations`, amounts."""
+        return tuple(found for part in self.parts if (found := _lookup(part)) is not None)
+
+    # --- as it is written -------------------------------------------------------------------------------
+
+    @cached_property
+    def nodes(self) -> tuple[syntax.Node, ...]:
+        """Every node of the policy's syntax tree."""
+        return tuple(_nodes(self.written))
+
+    def written_as(self, kind: type[_M]) -> tuple[_M, ...]:
+        """The members of a kind."""
+        return tuple(member for member in self.written.members if isinstance(member, kind))
+
+    def nodes_of(self, kind: type[_M]) -> Iterator[_M]:
+        """The syntax nodes of a kind."""
+        return (node for node in self.nodes if isinstance(node, kind))
+
+    def text(self, span: Span) -> str:
+        """What is written in a place."""
+        return self.source.slice(span)
+
+    def is_named_in_file(self, name: str) -> bool:
+        """Whether the name begins one in any block of the file."""
+        blocks = (*self.file.libraries, *self.file.policies, *self.file.overlays)
+        return any(
+            (isinstance(node, syntax.Name) and node.name == name)
+            or (isinstance(node, syntax.NameText) and node.text.startswith(f"{name}."))
+            for block in blocks
+            for node in _nodes(block)
+        )
+
+    def line_of(self, member: syntax.Node) -> Span:
+        """The lines of a member that has them to itself, with its doc comment and the line break: to be removed."""
+        text, start, end = self.source.text, member.span.start, member.span.end
+        first = text.rfind("\n", 0, start) + 1
+        last = text.find("\n", end)
+        last = len(text) if last < 0 else last + 1
+        if text[first:start].strip() or text[end:last].strip():
+            return member.span
+        while first:
+            above = text.rfind("\n", 0, first - 1) + 1
+            if not text[above:first].lstrip().startswith("///"):
+                break
+            first = above
+        return Span(first, last)
+
+
+def _places(member: Any, value: Any) -> Iterator[Place]:
+    """The expressions in the fields of a checked member; those of a part (a require) belong to the part."""
+    for name in value.__dataclass_fields__:
+        inner = getattr(value, name)
+        for item in inner if isinstance(inner, tuple) else (inner,):
+            if isinstance(item, ir.Expr):
+                yield Place(name, value, item)
+            elif isinstance(item, ir.Template):
+                yield from (Place(name, value, part) for part in item.parts if not isinstance(part, str))
+            elif hasattr(item, "__dataclass_fields__") and hasattr(item, "span"):
+                yield from _places(member, item)
+
+
+def _within(expr: ir.Expr) -> Iterator[ir.Expr]:
+    pending = [expr]
+    while pending:
+        part = pending.pop()
+        yield part
+        inside = (one for one in children(part) if expr.span.start <= one.span.start <= one.span.end <= expr.span.end)
+        pending += reversed(list(inside))
+
+
+def _nodes(node: syntax.Node) -> Iterator[syntax.Node]:
+    pending: list[Any] = [node]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, syntax.Node):
+            yield item
+            pending += [getattr(item, name) for name in reversed(_child_fields(type(item)))]
+        elif isinstance(item, tuple):
+            pending += reversed(item)
+
+
+_CHILD_FIELDS: dict[type, tuple[str, ...]] = {}
+_PLAIN = ("str", "bool", "int", "float", "Span", "OneOf")
+
+
+def _child_fields(kind: type) -> tuple[str, ...]:
+    """The fields of a kind of node in which other nodes may stand."""
+    known = _CHILD_FIELDS.get(kind)
+    if known is None:
+        fields: Any = kind.__dict__.get("__dataclass_fields__", {})
+        known = _CHILD_FIELDS[kind] = tuple(
+            name for name, field in fields.items() if not str(field.type).startswith(_PLAIN)
+        )
+    return known
+
+
+def _lookup(part: ir.Expr) -> Lookup | None:
+    match part:
+        case ir.Index(operand=operand, key=ir.Const(value=str() as text) as key):
+            return Lookup(_field(operand), text, key.span)
+        case ir.Call(function="@in", args=(ir.Const(value=str() as text) as key, operand)):
+            return Lookup(_field(operand), text, key.span)
+        case ir.Call(function="domain", args=(_, ir.Const(value=str() as text) as key)):
+            return Lookup("labels", text, key.span)
+        case _:
+            return None
+
+
+def _field(operand: ir.Expr) -> str:
+    match operand:
+        case ir.Field(path=(*_, last)):
+            return last
+        case ir.Select(name=name):
+            return name
+        case _:
+            return ""

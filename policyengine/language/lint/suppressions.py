@@ -1,0 +1,163 @@
+"""Comments that allow a finding: `// lint: allow PE3012 because every group sets it`.
+
+Behind code the comment is about what begins on its line. On a line of its own it is about what the next line of code
+begins: the whole member, require, key, field or step that starts there, or else that line. A reason is required, and
+a comment that allows nothing (any more) is a finding itself, so that none outlives its cause.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from policyengine.language import syntax
+from policyengine.language.diagnostics import CODES, Diagnostic, Edit, Fix, Severity, Source, register
+from policyengine.language.parsing.tokens import Token, tokenise
+from policyengine.language.syntax import Span
+
+MALFORMED = "PE3901"
+UNUSED = "PE3902"
+register(
+    {
+        MALFORMED: (
+            "a comment that allows findings, not understood",
+            "A finding is allowed by a comment with its code and a reason:\n"
+            "`// lint: allow PE3012 because every group of this cluster sets it`. Several codes are parted by commas.\n"
+            "Without a reason, or with a code that no rule has, the comment allows nothing. Errors (`PE0`, `PE1`,\n"
+            "`PE2`) cannot be allowed.",
+        ),
+        UNUSED: (
+            "a comment that allows nothing",
+            "There is no finding of this code in the place the comment is about: the line it stands on, or, where it\n"
+            "has a line to itself, what begins on the next line of code. `--fix` removes it.",
+        ),
+    }
+)
+_COMMENT = re.compile(r"(?://|#)\s*lint\s*:\s*(.*)", re.DOTALL)
+_ALLOW = re.compile(r"allow\s+(PE\d{4}(?:\s*,\s*PE\d{4})*)\s+because\s+(\S.*)", re.IGNORECASE | re.DOTALL)
+_MARK = re.compile(r"lint\s*:")
+_MOST = 100
+"""Findings about comments of one file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Suppression:
+    """A comment with codes; `about` are the starts of what it is about."""
+
+    codes: tuple[str, ...]
+    span: Span
+    about: Span
+
+
+def allowed(source: Source, file: syntax.File, found: Sequence[Diagnostic], ignored: Iterable[str]) -> list[Diagnostic]:
+    """The findings that no comment allows, and those about the comments themselves.
+
+    Arguments:
+        found: opinions only, whose file is `source`.
+        ignored: codes that are switched off: comments about these are not called unused.
+    """
+    if _MARK.search(source.text) is None:
+        return list(found)
+    comments, wrong = _read(source, file)
+    used: set[tuple[int, str]] = set()
+    left = [finding for finding in found if not _is_allowed(finding, comments, used)]
+    unused = [
+        _unused(source, comment, [code for code in comment.codes if (at, code) not in used])
+        for at, comment in enumerate(comments)
+        if any((at, code) not in used and code not in ignored for code in comment.codes)
+    ]
+    return [*left, *wrong[:_MOST], *unused[:_MOST]]
+
+
+def _is_allowed(finding: Diagnostic, comments: Sequence[Suppression], used: set[tuple[int, str]]) -> bool:
+    matching = [
+        (at, finding.code)
+        for at, comment in enumerate(comments)
+        if finding.code in comment.codes and comment.about.start <= finding.span.start < comment.about.end
+    ]
+    used.update(matching)
+    return bool(matching)
+
+
+def _read(source: Source, file: syntax.File) -> tuple[list[Suppression], list[Diagnostic]]:
+    cut = tokenise(source.text, source.file)
+    comments: list[Suppression] = []
+    wrong: list[Diagnostic] = []
+    begins = {span.start: span for span in reversed(list(_units(file)))}
+    for comment in cut.comments:
+        found = _COMMENT.match(comment.text)
+        if found is None:
+            continue
+        codes, problem = _codes(found[1])
+        if problem:
+            wrong.append(Diagnostic(MALFORMED, Severity.WARNING, problem, source.file, comment.span))
+        else:
+            comments.append(Suppression(codes, comment.span, _about(source, cut.tokens, comment, begins)))
+    return comments, wrong
+
+
+def _codes(text: str) -> tuple[tuple[str, ...], str]:
+    """The codes of a comment, or what is wrong with it."""
+    found = _ALLOW.fullmatch(text.strip())
+    if found is None:
+        if re.match(r"allow\s+PE\d{4}", text.strip(), re.IGNORECASE):
+            return (), "the comment gives no reason: `lint: allow PE3001 because …`"
+        return (), "the comment is written `lint: allow PE3001 because …`"
+    codes = tuple(code.strip().upper() for code in found[1].split(","))
+    for code in codes:
+        if not code.startswith("PE3"):
+            return (), f"`{code}` is an error and cannot be allowed"
+        if code not in CODES:
+            return (), f"no rule has the code `{code}`"
+    return codes, ""
+
+
+def _about(source: Source, tokens: Sequence[Token], comment: Token, begins: dict[int, Span]) -> Span:
+    line, column = source.line_column(comment.start)
+    start = source.line_start(line)
+    if source.text[start : start + column - 1].strip():
+        return Span(start, comment.start)
+    following = next((token for token in tokens if token.start > comment.start), tokens[-1])
+    if following.start in begins:
+        return begins[following.start]
+    first = source.line_column(following.start)[0]
+    end = source.line_start(first + 1) if first < source.line_count else len(source.text)
+    return Span(following.start, end)
+
+
+def _units(file: syntax.File) -> Iterator[Span]:
+    """What a comment can be about as a whole, outer ones first."""
+    blocks: tuple[syntax.Library | syntax.Policy | syntax.Overlay, ...]
+    blocks = (*file.libraries, *file.policies, *file.overlays)
+    for block in blocks:
+        yield block.span
+        for member in block.members:
+            yield member.span
+            match member:
+                case syntax.Filter():
+                    yield from (require.span for require in member.requires)
+                case syntax.Queue() | syntax.Preempt():
+                    yield from (key.span for key in member.order)
+                case syntax.Test():
+                    yield from (step.span for step in member.steps)
+                case _:
+                    pass
+
+
+def _unused(source: Source, comment: Suppression, codes: Sequence[str]) -> Diagnostic:
+    shown = ", ".join(f"`{code}`" for code in codes)
+    message = f"there is no finding {shown} here that the comment could allow"
+    fix = None
+    if len(codes) == len(comment.codes):
+        fix = Fix("remove the comment", (Edit(_whole_line(source, comment.span), ""),), safe=True)
+    return Diagnostic(UNUSED, Severity.WARNING, message, source.file, comment.span, fix)
+
+
+def _whole_line(source: Source, span: Span) -> Span:
+    """The comment with its line where it has one to itself, else with the blanks before it."""
+    text = source.text
+    start = span.start - (len(text[: span.start]) - len(text[: span.start].rstrip(" \t")))
+    if start == 0 or text[start - 1] == "\n":
+        return Span(start, span.end + (span.end < len(text)))
+    return Span(start, span.end)

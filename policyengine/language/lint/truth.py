@@ -1,0 +1,292 @@
+"""Whether conditions can hold together, by constraints on the terms that they compare.
+
+A condition is taken apart through `&&`, `||`, `!`, `?:` and lets until comparisons are left. Each narrows what its
+term may be; conditions cannot hold together when on every way through them some term may be nothing at all. The
+answer `False` means `not known to be`: steps are bounded, and what is not understood is taken to be possible.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from policyengine.language import ir
+from policyengine.language.checking.intervals import EVERYTHING, Interval
+from policyengine.language.ir_walk import key, walk
+from policyengine.language.lint.bounds import Bounds
+from policyengine.language.types import Kind, Type
+
+MOST_STEPS = 20_000
+"""Comparisons looked at in one policy; after these nothing more is claimed."""
+MOST_IN_A_QUESTION = 2_000
+_NEGATED = {"_<_": "_>=_", "_<=_": "_>_", "_>_": "_<=_", "_>=_": "_<_", "_==_": "_!=_", "_!=_": "_==_"}
+_MIRRORED = {"_<_": "_>_", "_<=_": "_>=_", "_>_": "_<_", "_>=_": "_<=_", "_==_": "_==_", "_!=_": "_!=_"}
+_INTEGRAL = frozenset({Kind.INT, Kind.CPU, Kind.MEMORY, Kind.STORAGE, Kind.DURATION, Kind.TIMESTAMP})
+_NUMERIC = _INTEGRAL | {Kind.DOUBLE}
+_MAY_FAIL = frozenset({"_/_", "_%_", "int", "duration", "timestamp", "domain"})
+"""Overflow is left out: no amount of a cluster comes near it."""
+_DEPTH = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """What a term may be: numbers between two ends, or any value of a set; without those excluded."""
+
+    bounds: Interval = EVERYTHING
+    open_low: bool = False
+    open_high: bool = False
+    allowed: frozenset[object] | None = None
+    excluded: frozenset[object] = frozenset()
+    integral: bool = False
+
+    def narrowed(self, operator: str, value: object) -> Domain:
+        """The domain where the term compares so with a constant."""
+        if operator == "_==_":
+            allowed = frozenset({value}) if self.allowed is None else self.allowed & {value}
+            return replace(self, allowed=allowed)
+        if operator == "_!=_":
+            return replace(self, excluded=self.excluded | {value})
+        assert isinstance(value, int | float)
+        if operator in ("_<_", "_<=_"):
+            return self._below(value, operator == "_<_")
+        return self._above(value, operator == "_>_")
+
+    def _below(self, value: float, strict: bool) -> Domain:
+        if self.integral and strict:
+            value, strict = math.ceil(value) - 1, False
+        if value > self.bounds.high or (value == self.bounds.high and not strict):
+            return self
+        return replace(self, bounds=Interval(self.bounds.low, value), open_high=strict)
+
+    def _above(self, value: float, strict: bool) -> Domain:
+        if self.integral and strict:
+            value, strict = math.floor(value) + 1, False
+        if value < self.bounds.low or (value == self.bounds.low and not strict):
+            return self
+        return replace(self, bounds=Interval(value, self.bounds.high), open_low=strict)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no value is left."""
+        if self.allowed is not None:
+            return not any(map(self._holds, self.allowed - self.excluded))
+        low, high = self.bounds
+        if self.integral:
+            while low in self.excluded and low <= high:
+                low += 1
+            while high in self.excluded and low <= high:
+                high -= 1
+        point_out = low == high and (self.open_low or self.open_high or low in self.excluded)
+        return low > high or point_out
+
+    def _holds(self, value: object) -> bool:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return True
+        low, high = self.bounds
+        return (low < value or (low == value and not self.open_low)) and (
+            value < high or (value == high and not self.open_high)
+        )
+
+
+Literal = tuple[ir.Expr, bool]
+"""A condition, and whether it holds."""
+Store = dict[Hashable, Domain]
+
+
+class OutOfStepsError(Exception):
+    """The question takes too long to answer."""
+
+
+class Truth:
+    """Answers for one policy."""
+
+    def __init__(self, lets: Mapping[str, ir.Let], bounds: Bounds) -> None:
+        """`lets`: each after those it names."""
+        self._lets = lets
+        self._bounds = bounds
+        self._left = MOST_STEPS
+        self._in_question = 0
+        self._keys: dict[int, tuple[ir.Expr, Hashable]] = {}
+
+    def impossible(self, *conditions: ir.Expr) -> bool:
+        """Whether the conditions can never hold together."""
+        return self._refuted([(condition, True) for condition in conditions])
+
+    def implied(self, condition: ir.Expr, *given: ir.Expr) -> bool:
+        """Whether the condition holds wherever those given do, and cannot fail to have a value there."""
+        return self._refuted([*((one, True) for one in given), (condition, False)])
+
+    def may_fail(self, expr: ir.Expr) -> bool:
+        """Whether evaluating it may be an error: then even a condition that is always true refuses something."""
+        return any(self._part_may_fail(part, self._failing) for part in walk(expr))
+
+    @cached_property
+    def _failing(self) -> frozenset[str]:
+        """The lets whose evaluation may be an error."""
+        failing: set[str] = set()
+        for name, let in self._lets.items():
+            if any(self._part_may_fail(part, failing) for part in walk(let.value)):
+                failing.add(name)
+        return frozenset(failing)
+
+    def _part_may_fail(self, part: ir.Expr, failing: Set[str]) -> bool:
+        if isinstance(part, ir.LetRef):
+            return part.name in failing
+        if not isinstance(part, ir.Call):
+            return False
+        reads_text = part.function == "double" and part.args[0].type.kind is Kind.STRING
+        return reads_text or part.function in _MAY_FAIL
+
+    def _let_of(self, name: str) -> ir.Expr | None:
+        let = self._lets.get(name)
+        return let.value if let is not None else None
+
+    # --- taking apart -----------------------------------------------------------------------------------
+
+    def _refuted(self, literals: Sequence[Literal]) -> bool:
+        self._in_question = min(MOST_IN_A_QUESTION, self._left)
+        allowed = self._in_question
+        try:
+            return self._closed(list(literals), {}, 0)
+        except OutOfStepsError:
+            return False
+        finally:
+            self._left -= allowed - max(self._in_question, 0)
+
+    def _closed(self, pending: list[Literal], store: Store, depth: int) -> bool:
+        """Whether every way to make the literals hold, beside what the store says, is a contradiction."""
+        branches: list[tuple[Literal, ...]] = []
+        while pending:
+            self._step(depth)
+            expr, holds = pending.pop()
+            match expr:
+                case ir.Const():
+                    if expr.value is not holds:
+                        return True
+                case ir.LetRef() if (value := self._let_of(expr.name)) is not None:
+                    pending.append((value, holds))
+                case ir.Call(function="!_"):
+                    pending.append((expr.args[0], not holds))
+                case ir.Logic() if (expr.op == "&&") == holds:
+                    pending += [(part, holds) for part in expr.operands]
+                case ir.Logic():
+                    branches.append(tuple((part, holds) for part in expr.operands))
+                case ir.Conditional():
+                    taken = ir.Logic(type=expr.type, span=expr.span, op="&&", operands=(expr.condition, expr.then))
+                    if not holds:
+                        taken = replace(taken, operands=(expr.condition, _negation(expr.then)))
+                    refused = expr.otherwise if holds else _negation(expr.otherwise)
+                    other = replace(taken, operands=(_negation(expr.condition), refused))
+                    branches.append(((taken, True), (other, True)))
+                case _:
+                    if self._contradicts(expr, holds, store):
+                        return True
+        return self._all_closed(branches, store, depth)
+
+    def _all_closed(self, branches: list[tuple[Literal, ...]], store: Store, depth: int) -> bool:
+        if not branches:
+            return False
+        first, *rest = sorted(branches, key=len)
+        later = [(_disjunction(branch), True) for branch in rest]
+        return all(self._closed([*later, literal], dict(store), depth + 1) for literal in first)
+
+    def _step(self, depth: int) -> None:
+        self._in_question -= 1
+        if self._in_question <= 0 or depth > _DEPTH:
+            raise OutOfStepsError
+
+    # --- comparisons ------------------------------------------------------------------------------------
+
+    def _contradicts(self, expr: ir.Expr, holds: bool, store: Store) -> bool:
+        """Adds a condition that cannot be taken apart to the store; True where nothing is left of its term."""
+        if isinstance(expr, ir.Call) and expr.function in _NEGATED:
+            function = expr.function if holds else _NEGATED[expr.function]
+            return self._compares(function, expr.args[0], expr.args[1], store)
+        if isinstance(expr, ir.Call) and expr.function == "@in":
+            values = _constants(expr.args[1])
+            if values is not None:
+                return self._is_among(expr.args[0], values, holds, store)
+        return self._narrow(("holds", self._key(expr)), Domain(), "_==_", holds, store)
+
+    def _compares(self, function: str, left: ir.Expr, right: ir.Expr, store: Store) -> bool:
+        if isinstance(left, ir.Const) and not isinstance(right, ir.Const):
+            function, left, right = _MIRRORED[function], right, left
+        numeric = _content(left.type).kind in _NUMERIC and left.type.kind is not Kind.OPTIONAL
+        if isinstance(right, ir.Const) and _is_plain(right.value):
+            if not numeric and function not in ("_==_", "_!=_"):
+                return self._narrow(("ordered", self._key(left), function, right.value), Domain(), "_==_", True, store)
+            return self._narrow(self._key(left), self._domain(left, numeric), function, right.value, store)
+        return self._between(function, left, right, numeric, store)
+
+    def _between(self, function: str, left: ir.Expr, right: ir.Expr, numeric: bool, store: Store) -> bool:
+        """Two terms: their difference is a term of its own; where they are no numbers, whether they are equal."""
+        first, second = self._key(left), self._key(right)
+        if repr(first) > repr(second):
+            function, left, right, first, second = _MIRRORED[function], right, left, second, first
+        if numeric:
+            low, high = self._bounds.of(left), self._bounds.of(right)
+            ends = Interval(low.low - high.high, low.high - high.low)
+            ends = EVERYTHING if math.isnan(ends.low) or math.isnan(ends.high) else ends
+            start = Domain(ends, integral=left.type.kind in _INTEGRAL)
+            start = start.narrowed("_==_", 0) if first == second else start
+            return self._narrow(("difference", first, second), start, function, 0, store)
+        if function not in ("_==_", "_!=_"):
+            return False
+        return self._narrow(("equal", first, second), Domain(), "_==_", function == "_==_", store)
+
+    def _is_among(self, term: ir.Expr, values: frozenset[object], holds: bool, store: Store) -> bool:
+        name = self._key(term)
+        domain = store.get(name) or self._domain(term, _content(term.type).kind in _NUMERIC)
+        if holds:
+            allowed = values if domain.allowed is None else domain.allowed & values
+            domain = replace(domain, allowed=allowed)
+        else:
+            domain = replace(domain, excluded=domain.excluded | values)
+        store[name] = domain
+        return domain.is_empty
+
+    def _narrow(self, name: Hashable, start: Domain, function: str, value: object, store: Store) -> bool:
+        domain = store[name] = store.get(name, start).narrowed(function, value)
+        return domain.is_empty
+
+    def _domain(self, term: ir.Expr, numeric: bool) -> Domain:
+        if not numeric:
+            return Domain()
+        return Domain(self._bounds.of(term), integral=term.type.kind in _INTEGRAL)
+
+    def _key(self, expr: ir.Expr) -> Hashable:
+        """The key of an expression; a let stands for what it names where that is a name again."""
+        seen = 0
+        while isinstance(expr, ir.LetRef) and isinstance(value := self._let_of(expr.name), ir.LetRef) and seen < 50:
+            expr, seen = value, seen + 1
+        known = self._keys.get(id(expr))
+        if known is None:
+            known = self._keys[id(expr)] = expr, key(expr)
+        return known[1]
+
+
+def _negation(expr: ir.Expr) -> ir.Expr:
+    return ir.Call(type=expr.type, span=expr.span, function="!_", args=(expr,))
+
+
+def _disjunction(branch: tuple[Literal, ...]) -> ir.Expr:
+    parts = tuple(expr if holds else _negation(expr) for expr, holds in branch)
+    return ir.Logic(type=parts[0].type, span=parts[0].span, op="||", operands=parts)
+
+
+def _content(type_: Type) -> Type:
+    return type_.args[0] if type_.kind is Kind.OPTIONAL else type_
+
+
+def _is_plain(value: object) -> bool:
+    return isinstance(value, str | int) or (isinstance(value, float) and value == value)
+
+
+def _constants(expr: ir.Expr) -> frozenset[object] | None:
+    """The values of a list of constants; None for any other."""
+    if not isinstance(expr, ir.ListExpr) or not expr.items:
+        return None
+    values = [item.value for item, optional in expr.items if isinstance(item, ir.Const) and not optional]
+    return frozenset(values) if len(values) == len(expr.items) and all(map(_is_plain, values)) else None

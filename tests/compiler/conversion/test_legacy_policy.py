@@ -1,0 +1,97 @@
+"""The Policy API of old: predicates and priorities become plugins, and rules where a label was meant."""
+
+import json
+from typing import Any
+
+import pytest
+
+from policyengine.catalogue import CATALOGUE, compile_policy
+from policyengine.compiler.conversion.legacy_policy import kind_of, read_policy
+from policyengine.compiler.conversion.policy_text import policy_text
+from policyengine.compiler.conversion.wanted import ConversionError, WantedProfile
+
+
+def policy(**fields: Any) -> dict[str, Any]:
+    return {"kind": "Policy", "apiVersion": "v1", **fields}
+
+
+def text_of(wanted: WantedProfile) -> str:
+    return policy_text(wanted, CATALOGUE)
+
+
+def test_absent_lists_are_the_defaults() -> None:
+    assert text_of(read_policy(policy(), CATALOGUE)).count("\n") == 3
+
+
+def test_listed_predicates_are_all_there_is_but_for_the_mandatory_ones() -> None:
+    wanted = read_policy(policy(predicates=[{"name": "PodFitsResources"}, {"name": "HostName"}]), CATALOGUE)
+    profile = compile_policy(text_of(wanted))
+    listed = {"NodeUnschedulable", "NodeName", "TaintToleration", "NodeResourcesFit", "DynamicResources"}
+    scoring = {"NodeAffinity", "VolumeBinding", "PodTopologySpread", "InterPodAffinity"}
+    assert {plugin.name for plugin in profile.filters} == listed | scoring | {"NodeDeclaredFeatures"}
+    assert "`NodeAffinity` was to score only; here it filters as well" in wanted.notes
+
+
+def test_priorities_become_weights_and_those_of_one_plugin_add_up() -> None:
+    priorities = [
+        {"name": "MostRequestedPriority", "weight": 5},
+        {"name": "EvenPodsSpreadPriority", "weight": 2},
+        {"name": "SelectorSpreadPriority", "weight": 1},
+        {"name": "EqualPriority", "weight": 9},
+    ]
+    profile = compile_policy(text_of(read_policy(policy(priorities=priorities), CATALOGUE)))
+    assert {plugin.name: weight for plugin, weight in profile.scores} == {"NodeResourcesFit": 5, "PodTopologySpread": 3}
+
+
+def test_an_empty_list_of_priorities_scores_nothing() -> None:
+    assert compile_policy(text_of(read_policy(policy(priorities=[]), CATALOGUE))).scores == ()
+
+
+def test_labels_that_must_be_there_and_labels_preferred_become_rules() -> None:
+    value = policy(
+        predicates=[{"name": "zoned", "argument": {"labelsPresence": {"labels": ["zone", "rack"], "presence": True}}}],
+        priorities=[
+            {"name": "no-spot", "weight": 3, "argument": {"labelPreference": {"label": "spot", "presence": False}}}
+        ],
+    )
+    text = text_of(read_policy(value, CATALOGUE))
+    assert 'require "zone" in node.labels' in text and 'require "rack" in node.labels' in text
+    assert 'score "no-spot" weight 3 = "spot" in node.labels ? 0 : 100' in text
+    compile_policy(text)
+
+
+def test_a_shape_becomes_the_strategy_of_the_resources_fit() -> None:
+    shape = [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}]
+    argument = {"requestedToCapacityRatioArguments": {"shape": shape, "resources": [{"name": "cpu", "weight": 2}]}}
+    wanted = read_policy(policy(priorities=[{"name": "packed", "weight": 2, "argument": argument}]), CATALOGUE)
+    compile_policy(text_of(wanted))
+    assert wanted.plugins["NodeResourcesFit"].arguments["scoringStrategy"]["type"] == "RequestedToCapacityRatio"
+
+
+def test_what_is_not_known_is_noted() -> None:
+    value = policy(
+        predicates=[{"name": "MyPredicate"}], priorities=[{"name": "MyPriority"}], extenders=[{"urlPrefix": "x"}]
+    )
+    notes = read_policy(value, CATALOGUE).notes
+    assert any("`MyPredicate`" in note for note in notes) and any("`MyPriority`" in note for note in notes)
+    assert any("extenders" in note for note in notes)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ({"kind": "Deployment"}, "`kind` is `Deployment`"),
+        ({}, "`kind` is missing"),
+        (policy(predicates="x"), "`predicates` is not a list"),
+        (policy(priorities=[{"name": "x", "weight": True}]), "`priorities[0].weight` is not an int"),
+    ],
+)
+def test_a_wrong_policy_is_told_where(value: object, message: str) -> None:
+    with pytest.raises(ConversionError) as caught:
+        kind_of(value)
+        read_policy(value, CATALOGUE)
+    assert message in str(caught.value)
+
+
+def test_json_is_yaml() -> None:
+    assert kind_of(json.loads(json.dumps(policy()))) == "Policy"

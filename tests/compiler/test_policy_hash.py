@@ -1,0 +1,52 @@
+"""What a policy's hash follows from, and what it does not."""
+
+from __future__ import annotations
+
+from policyengine.catalogue import compile_files
+from policyengine.language.diagnostics import Source
+
+LIBRARY = 'library "safe" {\n  param spare: memory = 2Gi\n  let two = 2\n}\n'
+POLICY = 'import "safe"\npolicy "p" {\n  filter "f" { require node.free.memory >= safe.spare }\n}\n'
+OTHER = 'policy "q" {\n  scheduler "q"\n  filter "f" { require node.ready }\n}\n'
+OVERLAY = 'overlay "o" on "p" {\n  filter "o" { require node.ready }\n}\n'
+
+
+def hashes(*texts: str, params: dict[str, object] | None = None) -> dict[str, str]:
+    result = compile_files([Source(f"{at}.policy", text) for at, text in enumerate(texts)], params)
+    assert not result.diagnostics, result.diagnostics
+    return {profile.name: profile.policy_hash for profile in result.profiles}
+
+
+def test_editing_another_policy_of_the_file_leaves_the_hash() -> None:
+    edited = OTHER.replace("node.ready", "!node.unschedulable")
+    assert hashes(POLICY + OTHER, LIBRARY)["p"] == hashes(POLICY + edited, LIBRARY)["p"]
+    assert hashes(POLICY + OTHER, LIBRARY)["q"] != hashes(POLICY + edited, LIBRARY)["q"]
+
+
+def test_editing_an_imported_library_changes_it() -> None:
+    assert hashes(POLICY, LIBRARY) != hashes(POLICY, LIBRARY.replace("let two = 2", "let two = 3"))
+
+
+def test_editing_what_the_library_imports_changes_it() -> None:
+    over, under = 'import "base"\n' + LIBRARY, 'library "base" {\n  let x = 1\n}\n'
+    assert hashes(POLICY, over, under) != hashes(POLICY, over, under.replace("1", "2"))
+
+
+def test_a_library_that_is_not_imported_counts_for_nothing() -> None:
+    other = 'library "other" {\n  let x = 1\n}\n'
+    assert hashes(POLICY, LIBRARY) == hashes(POLICY, LIBRARY, other)
+
+
+def test_an_overlay_changes_it() -> None:
+    plain, overlaid = hashes(POLICY, LIBRARY), hashes(POLICY, LIBRARY, OVERLAY)
+    assert plain != overlaid != hashes(POLICY, LIBRARY, OVERLAY.replace("node.ready", "!node.ready"))
+
+
+def test_white_space_between_words_and_the_file_s_name_change_nothing() -> None:
+    spaced = POLICY.replace("{", "\t{  ").replace(">=", "  >=  ").replace("\n", "\n\n")
+    assert hashes(POLICY, LIBRARY) == hashes(spaced, LIBRARY) == hashes(LIBRARY, POLICY)
+
+
+def test_the_values_of_params_count_those_of_libraries_too() -> None:
+    assert hashes(POLICY, LIBRARY) == hashes(POLICY, LIBRARY, params={"safe.spare": "2048Mi"})
+    assert hashes(POLICY, LIBRARY) != hashes(POLICY, LIBRARY, params={"safe.spare": "3Gi"})

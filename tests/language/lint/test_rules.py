@@ -1,0 +1,49 @@
+"""Every rule finds what its file of cases says, on that line, and nothing in the cases that are in order."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from policyengine.language.diagnostics import CODES, Severity
+from policyengine.language.lint.rules import RULES
+from policyengine.language.lint.run import LINT_CODES
+from tests.language.lint.findings import checked_and_linted, marks, places, whole
+
+FOLDER = Path(__file__).parent
+FILES = {file.stem: file.read_text(encoding="utf-8") for file in sorted(FOLDER.glob("PE*.md"))}
+CASES = [
+    pytest.param(code, case, id=f"{code}-{number}")
+    for code, text in FILES.items()
+    for number, case in enumerate(re.findall(r"^```policy\n(.*?)\n```$", text, re.DOTALL | re.MULTILINE), 1)
+]
+
+
+@pytest.mark.parametrize(("code", "case"), CASES)
+def test_a_case(code: str, case: str) -> None:
+    text = whole(case)
+    wrong, found = checked_and_linted(text)
+    assert [finding.message for finding in wrong] == []
+    assert places([finding for finding in found if finding.code == code], text) == marks(case)
+
+
+def test_every_rule_has_cases_of_both_outcomes_and_a_page() -> None:
+    assert FILES.keys() == LINT_CODES
+    for code, text in FILES.items():
+        found, clean = text.split("\n## Not found\n")
+        assert f"// ^ {code}" in found
+        assert "// ^" not in clean
+        title, page = CODES[code]
+        assert text.startswith(f"# {code}: {title}\n")
+        assert len(page) > 80
+
+
+def test_every_file_of_a_rule_is_listed_under_one_code() -> None:
+    folder = Path(str(__import__("policyengine.language.lint.rules", fromlist=["RULES"]).__file__)).parent
+    names = {file.stem for file in folder.glob("*.py")} - {"__init__"}
+    assert {rule.check.__name__ for rule in RULES} == names
+    assert len({rule.code for rule in RULES}) == len(RULES) >= 35
+    assert [rule.code for rule in RULES] == sorted(rule.code for rule in RULES)
+    assert all(rule.severity is not Severity.ERROR for rule in RULES)

@@ -1,0 +1,63 @@
+"""Policy text is untrusted: what is too large, too deep or too costly is a finding, soon."""
+
+from __future__ import annotations
+
+import pytest
+
+from policyengine.language.check import check
+from policyengine.language.diagnostics import Diagnostic, Source, in_order
+from policyengine.language.parse import MAX_DEPTH, SourceError, decode_source, parse_file
+from tests.language.checking import PLUGINS
+
+
+def found(members: str) -> list[Diagnostic]:
+    source = Source("p.policy", f'policy "p" {{\n{members}\n}}')
+    file, broken = parse_file(source)
+    return in_order([*broken, *check(file, source, PLUGINS)[1]])
+
+
+def nested(levels: int) -> str:
+    return "pod.priority" + " + 1" * levels
+
+
+@pytest.mark.parametrize(
+    ("members", "code", "part"),
+    [
+        (f"let x = {'(' * 100}1{')' * 100}", "PE0401", f"{MAX_DEPTH} levels"),
+        (f"let x = {nested(MAX_DEPTH + 1)}", "PE0401", f"{MAX_DEPTH} levels"),
+        (f'let x = "{"a" * 10_001}"', "PE0403", "10,000"),
+        (f"let {'a' * 251} = 1", "PE0403", "250"),
+        ("let x = 99999999999999999999", "PE0202", "64 bits"),
+        ("let x = " + "1, " * 30_000, "PE0402", "30,000"),
+        ('let x = "a".matches("(a*)*\\\\1")', "PE1006", "RE2"),
+    ],
+)
+def test_text_that_is_too_much_is_told_with_the_limit(members: str, code: str, part: str) -> None:
+    codes = {finding.code: finding.message for finding in found(members)}
+    assert code in codes, codes
+
+
+def test_a_file_that_is_too_large_is_no_policy_text() -> None:
+    with pytest.raises(SourceError) as refused:
+        decode_source(b"/" * (1 << 20) + b"/", "big.policy")
+    assert "larger than 1 MiB" in str(refused.value)
+
+
+def test_macros_in_macros_in_macros_cost_too_much() -> None:
+    body = "a + b + c + d + e + f > 0"
+    for name in "fedcba":
+        body = f"[1, 2].all({name}, {body})"
+    (finding,) = found(f'filter "f" {{ require node.ready && {body} }}')
+    assert finding.code == "PE2019"
+    assert "steps" in finding.message
+
+
+def test_a_let_is_paid_for_once() -> None:
+    column = " + ".join(["node.podCount"] * 60)
+    requires = "\n".join(f"require wide > {at}" for at in range(800))
+    assert not found(f'let wide = {column}\nfilter "f" {{ {requires} }}')
+
+
+def test_a_policy_as_long_as_it_may_be_is_within_the_budget() -> None:
+    requires = "\n".join(f"require node.free.cpu - pod.requests.cpu >= {at}" for at in range(2000))
+    assert not found(f'filter "f" {{ {requires} }}')
