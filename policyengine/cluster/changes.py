@@ -97,7 +97,7 @@ def departure(pod: PodInfo) -> ClusterEvent:
 
 def object_event(kind: str, action: ActionType) -> list[ClusterEvent]:
     """The event of another kind's object: ADD, DELETE or UPDATE_OTHER; none for kinds no plugin waits for."""
-    event = _OTHER_EVENTS.get((kind, action))
+    event = _OTHER_EVENTS.get((Resource.POD_GROUP.value if kind == "NativePodGroup" else kind, action))
     return [] if event is None else [event]
 
 

@@ -4,14 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from policyengine.cluster.finished import FinishedPod, FinishedPods
 from policyengine.cluster.journal import ABSENT, EncodedColumn, grown
-from policyengine.cluster.node_objects import Node, Taint
+from policyengine.cluster.node_objects import Node, NodeCondition, Taint
 from policyengine.cluster.offer import capacity_of
+
+Int64 = NDArray[np.int64]
+Bool = NDArray[np.bool_]
+
+
+class ParsedValues:
+    """The numbers that an encoded column's texts stand for, by id; only texts that came since are read."""
+
+    __slots__ = ("_numbers", "_parse", "_present", "_texts")
+
+    def __init__(self, parse: Callable[[str], int | None]) -> None:
+        """`parse` answers None for a text that is no number."""
+        self._parse = parse
+        self._texts: list[str] = []
+        self._numbers: Int64 = np.zeros(1, np.int64)
+        self._present: Bool = np.zeros(1, np.bool_)
+
+    def of(self, texts: list[str], ids: NDArray[np.int32]) -> tuple[Int64, Bool]:
+        """The numbers of rows, and where there are any; `texts` by id."""
+        if texts is not self._texts:
+            self._texts = texts
+            self._numbers, self._present = np.zeros(1, np.int64), np.zeros(1, np.bool_)
+        known = len(self._numbers) - 1
+        if known < len(texts):
+            read = [self._parse(text) for text in texts[known:]]
+            # The last entry is what the id of an absent text, -1, points at.
+            self._numbers = np.concatenate((self._numbers[:-1], [number or 0 for number in read], [0]), dtype=np.int64)
+            self._present = np.concatenate((self._present[:-1], [number is not None for number in read], [False]))
+        return self._numbers[ids], self._present[ids]
 
 
 class DerivedColumns:
@@ -19,17 +49,20 @@ class DerivedColumns:
 
     def __init__(self, objects: list[Node]) -> None:
         self._objects = objects
-        self._encoded: dict[tuple[str, str], EncodedColumn[str]] = {}
+        self.finished = FinishedPods()
+        """The pods that ended on nodes, those that are not known included."""
+        self._encoded: dict[tuple[str, str], EncodedColumn[Any]] = {}
+        self._parsed: dict[tuple[str, str], ParsedValues] = {}
         self._capacity: dict[str, NDArray[np.int64]] = {}
         self.taints: EncodedColumn[tuple[Taint, ...]] = EncodedColumn(self._taints_at, 0)
 
     def ids(self, what: str, key: str) -> NDArray[np.int32]:
         """Index into `values(what, key)` for each row, -1 absent: `int32[n]`. `what`: label, annotation or
-        condition.
+        condition by a key; with the key "": `conditions`, `images` (names) or `finished`, whole as a tuple.
         """
         return self._column(what, key).ids[: len(self._objects)]
 
-    def values(self, what: str, key: str) -> list[str]:
+    def values(self, what: str, key: str) -> list[Any]:
         """The values by id."""
         return self._column(what, key).values
 
@@ -39,6 +72,14 @@ class DerivedColumns:
         if found == ABSENT:
             return np.zeros(len(self._objects), np.bool_)
         return np.asarray(self.ids(what, key) == found, dtype=np.bool_)
+
+    def parsed(self, what: str, key: str, parse: Callable[[str], int | None]) -> tuple[Int64, Bool]:
+        """Numbers that stand in texts, and where there are any: `int64[n]`, `bool[n]`. Each text is read once.
+
+        `parse` must be the same for the same `what` and `key`.
+        """
+        known = self._parsed.setdefault((what, key), ParsedValues(parse))
+        return known.of(self.values(what, key), self.ids(what, key))
 
     def decoded(self, what: str, key: str) -> list[str | None]:
         """The column spelt out, None where absent."""
@@ -69,13 +110,19 @@ class DerivedColumns:
                     amounts = self._capacity[name] = np.asarray(grown(amounts, row + 1), dtype=np.int64)
                 amounts[row] = capacity.get(name, 0)
 
+    def refresh_finished(self, row: int) -> None:
+        """Other pods than before have ended on a node."""
+        column = self._encoded.get(("finished", ""))
+        if column is not None:
+            column.refresh(row)
+
     def rebuild_if_stale(self) -> bool:
         """Number values anew where most are out of use. True where ids have changed their meaning."""
         rows = len(self._objects)
         stale = [column.rebuild_if_stale(rows) for column in self._encoded.values()]
         return self.taints.rebuild_if_stale(rows) or any(stale)
 
-    def _column(self, what: str, key: str) -> EncodedColumn[str]:
+    def _column(self, what: str, key: str) -> EncodedColumn[Any]:
         column = self._encoded.get((what, key))
         if column is None:
             read = partial(self._readers[what], self, key)
@@ -95,8 +142,20 @@ class DerivedColumns:
     def _taints_at(self, row: int) -> tuple[Taint, ...]:
         return self._objects[row].spec.taints
 
-    _readers: ClassVar[dict[str, Callable[[DerivedColumns, str, int], str | None]]] = {
+    def _conditions_at(self, key: str, row: int) -> tuple[NodeCondition, ...]:
+        return self._objects[row].status.conditions
+
+    def _images_at(self, key: str, row: int) -> tuple[str, ...]:
+        return tuple(name for image in self._objects[row].status.images for name in image.names)
+
+    def _finished_at(self, key: str, row: int) -> tuple[FinishedPod, ...]:
+        return self.finished.on(self._objects[row].metadata.name)
+
+    _readers: ClassVar[dict[str, Callable[[DerivedColumns, str, int], Any]]] = {
         "label": _label_at,
         "annotation": _annotation_at,
         "condition": _condition_at,
+        "conditions": _conditions_at,
+        "images": _images_at,
+        "finished": _finished_at,
     }

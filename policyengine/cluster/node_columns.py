@@ -99,6 +99,21 @@ class NodeColumns:
         column = self._requested.get(resource)
         return np.zeros(self.n, np.int64) if column is None else column[: self.n]
 
+    def room(self, resource: str, row: int) -> tuple[int, int]:
+        """(allocatable, requested) of one node: for few rows faster than the columns."""
+        allocatable, requested = self._allocatable.get(resource), self._requested.get(resource)
+        if allocatable is None or requested is None:
+            return 0, 0
+        return allocatable.item(row), requested.item(row)
+
+    def room_with_defaults(self, resource: str, row: int) -> tuple[int, int]:
+        """(allocatable, requested) of one node, containers without a request for cpu or memory counting too."""
+        if resource == CPU:
+            return self._allocatable[CPU].item(row), self._nonzero_cpu.item(row)
+        if resource == MEMORY:
+            return self._allocatable[MEMORY].item(row), self._nonzero_memory.item(row)
+        return self.room(resource, row)
+
     def capacity(self, resource: str) -> Int64:
         """The nodes' capacity, `pods` included, in the same units: `int64[n]`."""
         return self.derived.capacity(resource)

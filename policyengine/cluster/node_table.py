@@ -12,7 +12,7 @@ Invariants:
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from copy import copy
 
 import msgspec
@@ -23,15 +23,18 @@ from policyengine.cluster.node_columns import Int64, NodeColumns
 from policyengine.cluster.node_objects import ContainerImage, Node
 from policyengine.cluster.offer import offer_of
 from policyengine.cluster.pod_info import PodInfo, seconds_or_none
+from policyengine.cluster.pod_table import PodTable
 
 
 class NodeTable(NodeColumns):
     """All nodes, as columns. Only `ClusterView` writes to it."""
 
-    def __init__(self) -> None:
+    def __init__(self, pods: Mapping[str, PodInfo] | None = None) -> None:
+        """`pods`: UID -> pod, every one there is, with a node and without."""
         super().__init__()
         self.names: list[str] = []
         self.row_of: dict[str, int] = {}
+        self.pod_table = PodTable({} if pods is None else pods, self.row_of)
         self.node_journal = Journal()
         self.pod_journal = Journal()
         self.images = ImageIndex()
@@ -86,6 +89,7 @@ class NodeTable(NodeColumns):
         row = self.row_of[name]
         pods = self._pods[row]
         for info in pods.values():
+            self.pod_table.touch(info.uid)
             if info.shape.host_ports:
                 self.ports.remove(row, info.shape.host_ports)
         self.images.remove(row, self.objects[row].status.images)
@@ -104,6 +108,7 @@ class NodeTable(NodeColumns):
     def add_pod(self, row: int, info: PodInfo) -> None:
         """Count a pod on a node."""
         self._pods[row][info.uid] = info
+        self.pod_table.touch(info.uid)
         shape = info.shape
         for name, amount in shape.amounts:
             self._requested_column(name)[row] += amount
@@ -117,6 +122,7 @@ class NodeTable(NodeColumns):
     def remove_pod(self, row: int, info: PodInfo) -> None:
         """Count a pod out; it must be on the row, with this shape."""
         del self._pods[row][info.uid]
+        self.pod_table.touch(info.uid)
         shape = info.shape
         for name, amount in shape.amounts:
             self._requested[name][row] -= amount
@@ -131,10 +137,25 @@ class NodeTable(NodeColumns):
         """Put a pod's newer form in the place of the older."""
         if old.shape is new.shape:
             self._pods[row][new.uid] = new
+            self.pod_table.touch(new.uid)
             self.pod_journal.append(row)
         else:
             self.remove_pod(row, old)
             self.add_pod(row, new)
+
+    def note_nomination(self, node_name: str) -> None:
+        """Which pods are nominated to the node is not what it was."""
+        row = self.row_of.get(node_name)
+        if row is not None:
+            self.pod_journal.append(row)
+
+    def note_finished(self, node_names: Iterable[str]) -> None:
+        """Which pods ended on the nodes is not what it was."""
+        for name in node_names:
+            row = self.row_of.get(name)
+            if row is not None:
+                self.derived.refresh_finished(row)
+                self.pod_journal.append(row)
 
     def restore_order(self, row: int, order: Mapping[str, PodInfo]) -> None:
         """Bring the pods of a row into the order they had in `order`, which holds the same pods."""
@@ -199,6 +220,7 @@ class NodeTable(NodeColumns):
         self.images.remove(source, node.status.images)
         self.images.add(target, node.status.images)
         for info in self._pods[source].values():
+            self.pod_table.touch(info.uid)
             self.ports.remove(source, info.shape.host_ports)
             self.ports.add(target, info.shape.host_ports)
         self.names[target] = self.names[source]

@@ -116,6 +116,7 @@ from policyengine.cluster.workload_objects import (
     Lease,
     LeaseSpec,
     Namespace,
+    NativePodGroup,
     PodDisruptionBudget,
     PodDisruptionBudgetSpec,
     PodDisruptionBudgetStatus,
@@ -156,6 +157,7 @@ KINDS: Mapping[str, type[Wire]] = {
         DeviceClass,
         ConfigMap,
         PodGroup,
+        NativePodGroup,
         Lease,
     )
 }
@@ -262,6 +264,7 @@ __all__ = [
     "LeaseSpec",
     "LocalVolume",
     "Namespace",
+    "NativePodGroup",
     "Node",
     "NodeAffinity",
     "NodeCondition",

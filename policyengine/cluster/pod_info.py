@@ -1,6 +1,6 @@
 """`PodInfo`: one pod as the cluster view keeps it, its spec shared through `PodShape`.
 
-Only `ClusterView` writes to a `PodInfo`, and only to `state`, `node_name` and `nominated_node_name`. An update
+Only `ClusterView` writes to a `PodInfo`, and only to `state`, `node_name`, `nominated_node_name` and `group`. An update
 from the API makes a new one, so that an old one stays what it was.
 """
 
@@ -17,6 +17,7 @@ from policyengine.cluster.pod_objects import Pod, PodCondition, PodStatus, Resou
 from policyengine.cluster.pod_shape import ANY_IP, HostPort, PodShape, normalized_image_name, shape_of
 from policyengine.cluster.requests import Requests
 from policyengine.cluster.sharing import shared, shared_map
+from policyengine.cluster.workload_objects import NativePodGroup, PodGroup
 
 
 class PodState(Enum):
@@ -39,6 +40,7 @@ class PodInfo:
         "deletion_due",
         "finished",
         "generation",
+        "group",
         "labels",
         "name",
         "namespace",
@@ -84,6 +86,8 @@ class PodInfo:
         self.started_at: float | None = seconds_or_none(status.start_time)
         self.scheduled_at: float | None = None
         self.restarts: int = 0
+        self.group: PodGroup | NativePodGroup | None = None
+        """The object of the pod group it names, if there is one; `ClusterView` knows."""
         self.conditions: tuple[PodCondition, ...] = ()
         """PodScheduled, DisruptionTarget and PodResizePending, without times."""
         self.resource_claims: tuple[ResourceClaimStatus, ...] = status.resource_claim_statuses

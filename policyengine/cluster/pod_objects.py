@@ -107,6 +107,7 @@ class PodSpec(Wire, frozen=True):
     scheduling_group: SchedulingGroup | None = None
     service_account_name: str = ""
     termination_grace_period_seconds: int | None = None
+    active_deadline_seconds: int | None = None
     runtime_class_name: str | None = None
     host_network: bool = False
     host_users: bool | None = None

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass
 
 from policyengine.cluster.changes import departure, node_events, pod_events
@@ -33,11 +34,15 @@ from policyengine.cluster.node_objects import Node
 from policyengine.cluster.node_table import NodeTable
 from policyengine.cluster.object_store import ClusterObject, ObjectStore, Reverted, is_newer, version_is_newer
 from policyengine.cluster.pending_claims import PendingClaims
+from policyengine.cluster.pod_groups import PodGroups
 from policyengine.cluster.pod_info import PodInfo, PodState
 from policyengine.cluster.pod_objects import Pod
+from policyengine.cluster.queue_facts import NoQueue, QueueFacts
 from policyengine.cluster.recount import dump_view, validate_view
 from policyengine.cluster.resource_objects import ResourceClaim
 from policyengine.cluster.snapshot import Snapshot
+from policyengine.cluster.tally import Grouping, Tallies, Tally
+from policyengine.cluster.teams import NoTeams, Teams
 from policyengine.cluster.workload_objects import Namespace, PodDisruptionBudget, Service
 
 _NONE: Mapping[str, PodInfo] = {}
@@ -56,12 +61,11 @@ class ClusterView:
     """Nodes, pods and other objects as last seen, plus what the scheduler has assumed."""
 
     def __init__(self) -> None:
-        self.nodes = NodeTable()
         self.pods: dict[str, PodInfo] = {}
         """UID -> pod: pending, assumed and bound."""
+        self.nodes = NodeTable(self.pods)
         self.generation = 0
-        self.now = 0.0
-        """When the decision began, in seconds since the epoch; set by whoever asks for it."""
+        self._now = 0.0
         self.pending_count = 0
         """Pods neither assumed nor bound."""
         self.orphans: dict[str, dict[str, PodInfo]] = {}
@@ -70,8 +74,30 @@ class ClusterView:
         """Node name -> UID -> pending pod nominated there."""
         self._uid_of: dict[str, str] = {}
         self._store = ObjectStore()
+        self.pod_groups = PodGroups(self._store)
+        self._tallies = Tallies()
+        self.teams: Teams = NoTeams()
+        """Which pods are of no use without each other; set by whoever knows."""
         self.pending_claims = PendingClaims(self._claims_moved)
         """Claims allocated by a reservation and not seen allocated yet."""
+        self.queue_facts: QueueFacts = NoQueue()
+        """What the queues know of pods; set by the scheduler."""
+        self._snapshot = Snapshot(self)
+
+    @property
+    def now(self) -> float:
+        """When the decision began, in seconds since the epoch; set by whoever asks for it."""
+        return self._now
+
+    @now.setter
+    def now(self, now: float) -> None:
+        self._now = now
+        self._note_finished(self.nodes.derived.finished.expire(now))
+
+    def _note_finished(self, node_names: Iterable[str]) -> None:
+        for name in node_names:
+            self.generation += 1
+            self.nodes.note_finished((name,))
 
     def add_or_update_node(self, node: Node) -> list[ClusterEvent]:
         """Take a node as observed; its orphans come home."""
@@ -110,6 +136,7 @@ class ClusterView:
             return PodChange(old, old, [])
         new = PodInfo(pod)
         if new.finished:
+            self._note_end(pod)
             return self.remove_pod(uid)
         if old.state is PodState.ASSUMED and not new.node_name:
             new.node_name, new.state = old.node_name, PodState.ASSUMED
@@ -124,6 +151,7 @@ class ClusterView:
             return PodChange(namesake, namesake, [])
         gone = [] if namesake is None else self.remove_pod(namesake.uid).events
         if new.finished:
+            self._note_end(pod)
             return PodChange(namesake, None, gone)
         self.generation += 1
         self._enter(new)
@@ -137,8 +165,14 @@ class ClusterView:
         self.generation += 1
         event = departure(info)
         self._leave(info)
+        self._tallies.drop(uid)
         info.state = PodState.GONE
         return PodChange(info, None, [event])
+
+    def _note_end(self, pod: Pod) -> None:
+        node_name = self.nodes.derived.finished.note(pod, self._now)
+        if node_name is not None:
+            self._note_finished((node_name,))
 
     def find_pod(self, namespace: str, name: str) -> PodInfo | None:
         """The pod that has the name now."""
@@ -156,6 +190,7 @@ class ClusterView:
         self._withdraw(info)
         info.node_name, info.state = self.nodes.names[row], PodState.ASSUMED
         self.nodes.add_pod(row, info)
+        self._tallies.add(info)
 
     def forget(self, uid: str) -> list[ClusterEvent]:
         """Take an assumption back; the pod is pending again. No change where the pod is gone or bound by now.
@@ -180,6 +215,10 @@ class ClusterView:
         self._withdraw(info)
         info.nominated_node_name = node_name
         self._await(info)
+
+    def tally(self, grouping: Grouping) -> Tally:
+        """What the pods with a node ask for, by the groups that `grouping` puts them in."""
+        return self._tallies.of(grouping, self.pods.values())
 
     def nominated_on(self, node_name: str) -> Mapping[str, PodInfo]:
         """UID -> pending pod nominated to the node."""
@@ -228,6 +267,18 @@ class ClusterView:
             self.pending_claims.drop(gone.metadata.uid)
         return self._store.drop(kind, key)
 
+    def regroup(self, kind: str, key: str) -> list[PodChange]:
+        """A PodGroup object came, changed or went: its pods are made anew with what it is now."""
+        changes: list[PodChange] = []
+        item = self._store.of(kind).get(key)
+        for old in list(self.pod_groups.pods_of(kind, key).values()):
+            if not self.pod_groups.is_same(old, item):
+                new = copy(old)
+                self._replace(old, new)
+                changes.append(PodChange(old, new, []))
+        self.generation += bool(changes)
+        return changes
+
     def assume_object(self, owner: str, kind: str, item: ClusterObject) -> None:
         """Show `item`, made from an observed object, in its place until the pod `owner` gives that up, or another
         version is observed. Raises ValueError where the object is gone, has changed, or is assumed already.
@@ -270,12 +321,16 @@ class ClusterView:
         return self._store.pdbs
 
     def snapshot(self) -> Snapshot:
-        """The view to read from, at this generation."""
-        return Snapshot(self)
+        """The view to read from, at this generation; the same one until something changes."""
+        if self._snapshot.generation != self.generation:
+            self._snapshot = Snapshot(self)
+        return self._snapshot
 
     def validate(self) -> None:
         """Count everything again from pods and nodes; AssertionError names the first invariant broken."""
         validate_view(self)
+        self.nodes.pod_table.validate()
+        self._tallies.validate(self.pods.values())
 
     def dump(self) -> dict[str, object]:
         """What the view holds, as plain data without rows, order or ids: equal for equal clusters."""
@@ -296,17 +351,24 @@ class ClusterView:
             self._enter(new)
         else:
             self.pods[new.uid] = new
+            self.pod_groups.leave(old)
+            self.pod_groups.enter(new)
             self.nodes.replace_pod(row, old, new)
+            self._tallies.remove(old)
+            self._tallies.add(new)
 
     def _enter(self, info: PodInfo) -> None:
         self.pods[info.uid] = info
         self._uid_of[info.key] = info.uid
+        self.pod_groups.enter(info)
         if not info.node_name:
             self._await(info)
             return
+        self._tallies.add(info)
         row = self.nodes.row_of.get(info.node_name)
         if row is None:
             self.orphans.setdefault(info.node_name, {})[info.uid] = info
+            self.nodes.pod_table.touch(info.uid)
         else:
             info.node_name = self.nodes.names[row]
             self.nodes.add_pod(row, info)
@@ -314,6 +376,7 @@ class ClusterView:
     def _leave(self, info: PodInfo) -> None:
         del self.pods[info.uid]
         del self._uid_of[info.key]
+        self.pod_groups.leave(info)
         if info.node_name:
             self._displace(info)
         else:
@@ -321,11 +384,13 @@ class ClusterView:
 
     def _displace(self, info: PodInfo) -> None:
         """Off its node, or out of the orphans."""
+        self._tallies.remove(info)
         row = self.nodes.row_of.get(info.node_name)
         if row is not None:
             self.nodes.remove_pod(row, info)
             return
         orphans = self.orphans[info.node_name]
+        self.nodes.pod_table.touch(info.uid)
         del orphans[info.uid]
         if not orphans:
             del self.orphans[info.node_name]
@@ -333,13 +398,17 @@ class ClusterView:
     def _await(self, info: PodInfo) -> None:
         """In among the pending."""
         self.pending_count += 1
+        self.nodes.pod_table.touch(info.uid)
         if info.nominated_node_name:
             self.nominated.setdefault(info.nominated_node_name, {})[info.uid] = info
+            self.nodes.note_nomination(info.nominated_node_name)
 
     def _withdraw(self, info: PodInfo) -> None:
         """Out of the pending."""
         self.pending_count -= 1
+        self.nodes.pod_table.touch(info.uid)
         if info.nominated_node_name:
+            self.nodes.note_nomination(info.nominated_node_name)
             nominated = self.nominated[info.nominated_node_name]
             del nominated[info.uid]
             if not nominated:

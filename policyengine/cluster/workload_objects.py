@@ -111,6 +111,31 @@ class PodGroup(Wire, frozen=True):
     status: PodGroupStatus = PodGroupStatus()
 
 
+class GangPolicy(Wire, frozen=True):
+    """All of so many pods or none."""
+
+    min_count: int = 0
+
+
+class SchedulingPolicy(Wire, frozen=True):
+    """How the pods of a group are scheduled: as a gang, or (`basic`) each on its own."""
+
+    gang: GangPolicy | None = None
+
+
+class NativePodGroupSpec(Wire, frozen=True):
+    """What a controller asks for."""
+
+    scheduling_policy: SchedulingPolicy = SchedulingPolicy()
+
+
+class NativePodGroup(Wire, frozen=True):
+    """Kubernetes' own PodGroup (`scheduling.k8s.io/v1alpha2`, KEP-4671)."""
+
+    metadata: ObjectMeta
+    spec: NativePodGroupSpec = NativePodGroupSpec()
+
+
 class LeaseSpec(Wire, frozen=True):
     """Who leads, since when, for how long."""
 

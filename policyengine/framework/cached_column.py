@@ -25,6 +25,7 @@ from policyengine.framework.plugin import (
     Plugin,
     Reads,
     ScorePlugin,
+    SituationReader,
     TopologyPlugin,
 )
 from policyengine.framework.rows import FEW
@@ -124,6 +125,7 @@ class Column:
     node_position: int
     pod_position: int
     objects: Hashable
+    """What the plugin read beside signature and rows: versions of other objects, its situation."""
     settled: bool
     """A skip or refusal that follows from the pod alone, and so stays what it is."""
 
@@ -141,17 +143,24 @@ class ColumnCache:
         self._prepare = prepare
         self._compute = compute
         self._reads = plugin.reads
-        self._follows_pods = Reads.PODS in plugin.reads or isinstance(plugin, TopologyPlugin)
+        self._follows_pods = Reads.PODS in plugin.reads
         self._topology: TopologyPlugin | None = plugin if isinstance(plugin, TopologyPlugin) else None
         self._kinds: tuple[str, ...] = _kinds(plugin)
+        self._situation = plugin.situation if isinstance(plugin, SituationReader) else None
+        self._reads_beside = bool(self._kinds) or self._situation is not None
         self.narrowing: NarrowingPlugin | None = plugin if isinstance(plugin, NarrowingPlugin) else None
         self._columns: Kept[Column] = Kept(size)
         self._versions = count()
+        self.asked = 0
+        """How often a column was asked for."""
+        self.computed = 0
+        """How often one was worked out for it, whole or patched."""
 
     def column(self, signature: Hashable, pod: PodInfo, changes: Changes) -> Column:
         """The plugin's column for the pod, whose signature it is, at the snapshot of `changes`."""
+        self.asked += 1
         column = self._columns.get(signature)
-        if column is None or (self._kinds and column.objects != self._objects(changes.snapshot)):
+        if column is None or (self._reads_beside and column.objects != self._objects(pod, changes.snapshot)):
             column = self._fresh(pod, changes)
             self._columns.put(signature, column)
             return column
@@ -160,22 +169,46 @@ class ColumnCache:
             and (column.pod_position == changes.pod_position or not self._follows_pods)
         ):
             return column
+        if self._situation is not None and self._is_said(column):
+            return column  # another situation would have been asked about anew
         updated = self._updated(column, pod, changes)
         if updated is not column:
             self._columns.put(signature, updated)
         return updated
 
-    def _objects(self, snapshot: Snapshot) -> Hashable:
-        return tuple(snapshot.version(kind) for kind in self._kinds)
+    @property
+    def looks_at_rows_alone(self) -> bool:
+        """Whether an answer for a row follows from the pod, the node and the pods on it."""
+        return self._topology is None and not self._reads_beside and self.narrowing is None
+
+    @property
+    def follows_pods(self) -> bool:
+        """Whether the pods on the nodes are read."""
+        return self._follows_pods
+
+    def at(self, column: Column, changes: Changes, rows: Rows) -> Array:
+        """The column's values in a few rows, as they are at the snapshot of `changes`; the column stays what it is."""
+        self.asked += 1
+        self.computed += 1
+        return self._compute(column.state, changes.snapshot, rows)[0]
+
+    def _is_said(self, column: Column) -> bool:
+        """Whether the plugin said all it has to say before it was asked about rows."""
+        return not column.status.is_success and (self._topology is None or column.state is None)
+
+    def _objects(self, pod: PodInfo, snapshot: Snapshot) -> Hashable:
+        versions = tuple(snapshot.version(kind) for kind in self._kinds)
+        return versions if self._situation is None else (versions, self._situation(pod, snapshot))
 
     def _fresh(self, pod: PodInfo, changes: Changes) -> Column:
+        self.computed += 1
         snapshot = changes.snapshot
         status, state = self._prepare(pod, snapshot)
         values: Array = np.zeros(0, dtype=np.int16)
         refusals: Sequence[Refusal] = ()
         if status.is_success:
             values, refusals = self._compute(state, snapshot, np.arange(changes.n))
-        return Column(
+        column = Column(
             plugin=self.plugin.name,
             status=self._signed(status),
             state=state,
@@ -187,9 +220,11 @@ class ColumnCache:
             unanimous=self._judges and not values.any(),
             node_position=changes.node_position,
             pod_position=changes.pod_position,
-            objects=self._objects(snapshot),
-            settled=not status.is_success and (self._topology is None or state is None),
+            objects=self._objects(pod, snapshot),
+            settled=False,
         )
+        column.settled = self._situation is None and self._is_said(column)
+        return column
 
     def _signed(self, status: Status) -> Status:
         return status if status.is_success or status.is_skip else status.by(self.plugin.name)
@@ -226,24 +261,32 @@ class ColumnCache:
         if rows is None:
             return self._fresh(pod, changes)
         n, had = changes.n, len(column.values)
-        if len(rows) == 0 and had == n:
-            return self._moved(column, changes)
+        if had == n and len(rows) <= FEW:
+            return self._patched_few(column, changes, rows) if len(rows) else self._moved(column, changes)
         if had < n:
             rows = np.union1d(rows, np.arange(had, n))
         if 2 * len(rows) > n:
             return self._recomputed(column, changes)
         answer, refusals = self._compute(column.state, changes.snapshot, rows)
-        if had == n and answer.dtype == column.values.dtype:
-            if _stands(column, rows, answer, refusals):
-                return self._moved(column, changes)
-            values = column.values.copy()
-        else:
-            values = np.empty((n, *answer.shape[1:]), dtype=np.result_type(column.values, answer))
-            values[: min(had, n)] = column.values[:n]
+        values = np.empty((n, *answer.shape[1:]), dtype=np.result_type(column.values, answer))
+        values[: min(had, n)] = column.values[:n]
         values[rows] = answer
         # A patch that refuses no row may come without the table that the other rows point into.
         table = refusals if len(refusals) >= len(column.refusals) else column.refusals
         return self._replaced(column, changes, values, table, rows)
+
+    def _patched_few(self, column: Column, changes: Changes, rows: Rows) -> Column:
+        """A patch that leaves every row what it was leaves the column what it was."""
+        answer, refusals = self._compute(column.state, changes.snapshot, rows)
+        before, table = column.values, column.refusals
+        if answer.dtype != before.dtype:
+            values = before.astype(np.result_type(before, answer))
+        elif len(refusals) <= len(table) and before[rows].tolist() == answer.tolist():
+            return self._moved(column, changes)
+        else:
+            values = before.copy()
+        values[rows] = answer
+        return self._replaced(column, changes, values, refusals if len(refusals) >= len(table) else table, rows)
 
     def _recomputed(self, column: Column, changes: Changes) -> Column:
         values, refusals = self._compute(column.state, changes.snapshot, np.arange(changes.n))
@@ -252,6 +295,7 @@ class ColumnCache:
     def _replaced(
         self, column: Column, changes: Changes, values: Array, refusals: Sequence[Refusal], rows: Rows | None
     ) -> Column:
+        self.computed += 1
         return Column(
             plugin=column.plugin,
             status=column.status,
@@ -273,14 +317,6 @@ class ColumnCache:
         column.node_position = changes.node_position
         column.pod_position = changes.pod_position
         return column
-
-
-def _stands(column: Column, rows: Rows, answer: Array, refusals: Sequence[Refusal]) -> bool:
-    """Whether the rows have the values they had; of many rows that is not even asked."""
-    if len(rows) > FEW or len(refusals) > len(column.refusals):
-        return False
-    before: Array = column.values[rows]
-    return bool(before.tolist() == answer.tolist())
 
 
 def _kinds(plugin: Plugin) -> tuple[str, ...]:

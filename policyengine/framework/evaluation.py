@@ -6,7 +6,7 @@ and raw score is a cached column (`cached_column`); a decision joins columns, it
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,7 @@ from policyengine.framework.plugin import UNCONCERNED, FilterPlugin
 from policyengine.framework.profile import Profile
 from policyengine.framework.ranking import Ranking, Share
 from policyengine.framework.status import SUCCESS, Code, Refusal, Rows, Status
+from policyengine.framework.streak import Streak
 from policyengine.framework.totals import Totals, weighted
 
 if TYPE_CHECKING:
@@ -33,6 +34,11 @@ __all__ = ["Evaluator", "Judgement", "Ranking"]
 
 COLUMNS = 128
 """Signatures kept per plugin and extension point: 10 KB a verdict column, 40 KB a score column at 5,000 nodes."""
+
+PAUSE = 64
+"""Identical pods after which a streak is tried again where the last one led nowhere."""
+WORTH = 4
+"""Pods that pay for the beginning of a streak."""
 
 
 @dataclass(slots=True, eq=False)
@@ -66,6 +72,11 @@ class Evaluator:
         self._size = columns
         self._table: NodeTable | None = None
         self._changes: Changes | None = None
+        self._streak: Streak | None = None
+        self._shape: object = None
+        """Of the last pod chosen for: one with the same begins a streak."""
+        self._pause = 0
+        """For how many such pods none is begun, because the last one was of no use."""
         self._start_over()
 
     def judge(self, pod: PodInfo, snapshot: Snapshot) -> Judgement:
@@ -132,10 +143,47 @@ class Evaluator:
             self._the_ring,
         )
 
+    def usage(self) -> Iterator[tuple[str, str, int, int]]:
+        """(plugin, `Filter` or `Score`, how often its column was asked for, how often that meant work), of all."""
+        for cache in self._filters:
+            yield cache.plugin.name, "Filter", cache.asked, cache.computed
+        for scorer in self._scorers:
+            yield scorer.plugin.name, "Score", scorer.columns.asked, scorer.columns.computed
+
+    def choose(self, pod: PodInfo, snapshot: Snapshot, judgement: Judgement) -> int:
+        """The row of the best node of `judgement`, which must stem from this snapshot as it is now and leave some."""
+        ranking = self.rank(pod, snapshot, judgement)
+        if pod.shape is not self._shape:
+            self._shape, self._pause = pod.shape, 0
+        elif self._pause:
+            self._pause -= 1
+        elif not self.profile.quotas:
+            changes = self._changes_up_to(snapshot)
+            parts = (self._filters, self._scorers, pod, changes, judgement, ranking, self._the_ring)
+            self._streak = Streak.begin(*parts)
+            self._pause = 0 if self._streak is not None else PAUSE
+        return ranking.best(pod.uid)
+
+    def choose_again(self, pod: PodInfo, snapshot: Snapshot) -> int | None:
+        """What `judge` and `choose` would come to for a pod that is like the last one chosen for; None where that
+        cannot be told without them."""
+        streak, self._streak = self._streak, None
+        if streak is None:
+            return None
+        row = streak.next(pod, self._changes_up_to(snapshot))
+        if row is not None:
+            self._streak = streak
+        elif streak.length < WORTH:
+            self._pause = PAUSE
+        return row
+
     def _ask(self, pod: PodInfo, snapshot: Snapshot) -> _Asked:
         """Every filter's column, up to the one that refuses the pod for good."""
         changes = self._changes_up_to(snapshot)
-        asked = _Asked([], [], [], None)
+        refused = self.profile.quotas.refusal(pod, snapshot) if self.profile.quotas else None
+        asked = _Asked([], [], [], refused)
+        if refused is not None:
+            return asked
         for cache in self._filters:
             signature = cache.signature(pod)
             if signature is UNCONCERNED:
@@ -162,6 +210,7 @@ class Evaluator:
         self._joined: Kept[_Joined] = Kept(self._size)
         self._totals = Totals(self._size)
         self._ring: Ring | None = None
+        self._streak, self._shape, self._pause = None, None, 0
 
     def _changes_up_to(self, snapshot: Snapshot) -> Changes:
         if snapshot.nodes is not self._table:

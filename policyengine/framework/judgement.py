@@ -55,6 +55,19 @@ class Judgement:
                 return Status(refusal.code, refusal.reasons_at(row), verdict.plugin)
         return Status(Code.SUCCESS)
 
+    def refusals(self, rows: Rows) -> Iterator[tuple[Status, Rows]]:
+        """Why rows that are not feasible are refused, as `refusal` says it; those with the same words together."""
+        if self.pre_filter is not None:
+            yield self.pre_filter, rows
+            return
+        for verdict in self._verdicts:
+            numbers = verdict.refused[rows]
+            for number in np.unique(numbers[numbers > 0]).tolist():
+                refusal = verdict.refusals[number - 1]
+                for reasons, group in _by_reasons(refusal, rows[numbers == number]):
+                    yield Status(refusal.code, reasons, verdict.plugin), group
+            rows = rows[numbers == 0]
+
     def by_plugin(self) -> dict[str, Rows]:
         """The rows each plugin was the first to refuse, in the order asked; PreFilter's refusal counts for all."""
         if self.pre_filter is not None:
@@ -65,8 +78,9 @@ class Judgement:
             found[verdict.plugin] = rows if earlier is None else np.union1d(earlier, rows)
         return found
 
-    def also_refused(self, refusals: Mapping[int, Status]) -> Judgement:
-        """This verdict with some feasible rows refused: {row: the refusal, signed}."""
+    def also_refused(self, refusals: Mapping[int, Status], first: bool = False) -> Judgement:
+        """This verdict with some feasible rows refused: {row: the refusal, signed}. `first`: rows refused already are
+        refused for that instead."""
         by_plugin: dict[str, tuple[NDArray[np.int16], list[Refusal]]] = {}
         for row, status in refusals.items():
             empty: tuple[NDArray[np.int16], list[Refusal]] = (np.zeros(len(self._names), dtype=np.int16), [])
@@ -77,7 +91,8 @@ class Judgement:
             refused[row] = 1 + known.index(refusal)
         more = tuple(Verdict(plugin, refused, known) for plugin, (refused, known) in by_plugin.items())
         feasible = np.setdiff1d(self.feasible, np.fromiter(refusals, dtype=np.int64, count=len(refusals)))
-        return Judgement(self._names, feasible, (*self._verdicts, *more), self.pre_filter, self._narrowing)
+        verdicts = (*more, *self._verdicts) if first else (*self._verdicts, *more)
+        return Judgement(self._names, feasible, verdicts, self.pre_filter, self._narrowing)
 
     def counts(self) -> list[tuple[str, int]]:
         """(reason, number of nodes), most frequent first. A reason that differs from node to node is counted as
@@ -150,3 +165,14 @@ class Judgement:
                 row = min(rows[numbers == index + 1].tolist(), key=self._names.__getitem__)
                 quoted = tuple(f"{reason} ({self._names[row]})" for reason in refusal.reasons_at(row))
                 yield index, count, quoted
+
+
+def _by_reasons(refusal: Refusal, rows: Rows) -> Iterator[tuple[tuple[str, ...], Rows]]:
+    if refusal.render is None:
+        yield refusal.reasons, rows
+        return
+    found: dict[str, list[int]] = {}
+    for row, reason in zip(rows.tolist(), refusal.render(rows), strict=True):
+        found.setdefault(reason, []).append(row)
+    for reason, group in found.items():
+        yield (reason,), np.array(group)

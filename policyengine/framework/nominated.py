@@ -19,12 +19,21 @@ from policyengine.framework.status import Status
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
     from policyengine.cluster.view import ClusterView
+    from policyengine.framework.profile import Profile
 
 
-def nominees(view: ClusterView, node_name: str, pod: PodInfo) -> list[str]:
-    """UIDs of the pods nominated to the node that `pod` has to yield to."""
+def nominees(evaluator: Evaluator, view: ClusterView, node_name: str, pod: PodInfo) -> list[str]:
+    """UIDs of the pods nominated to the node that `pod` has to yield to: those of equal or higher priority, and those
+    that a quota owes the room that `pod` would borrow."""
     on_node = view.nominated_on(node_name)
-    return [uid for uid, other in on_node.items() if other.priority >= pod.priority and uid != pod.uid]
+    return [uid for uid, other in on_node.items() if uid != pod.uid and yields(evaluator.profile, view, pod, other)]
+
+
+def yields(profile: Profile, view: ClusterView, pod: PodInfo, coming: PodInfo) -> bool:
+    """Whether the pod keeps off the room that is being made for `coming`."""
+    if coming.priority >= pod.priority:
+        return True
+    return bool(profile.quotas) and profile.quotas.minds(pod, coming, view.snapshot())
 
 
 def judge_with_nominated(evaluator: Evaluator, view: ClusterView, pod: PodInfo) -> Judgement:
@@ -37,7 +46,7 @@ def judge_with_nominated(evaluator: Evaluator, view: ClusterView, pod: PodInfo) 
     contested = {
         row: [(uid, name) for uid in uids]
         for name in list(view.nominated)
-        if (row := row_of.get(name, -1)) in feasible and (uids := nominees(view, name, pod))
+        if (row := row_of.get(name, -1)) in feasible and (uids := nominees(evaluator, view, name, pod))
     }
     refusals: dict[int, Status] = {}
     for row, coming in contested.items():
@@ -51,7 +60,7 @@ def judge_with_nominated(evaluator: Evaluator, view: ClusterView, pod: PodInfo) 
 def judge_row_with_nominated(evaluator: Evaluator, view: ClusterView, pod: PodInfo, row: int) -> Status:
     """One node's verdict, first with the pods nominated to it, then without."""
     name = view.nodes.names[row]
-    coming = nominees(view, name, pod)
+    coming = nominees(evaluator, view, name, pod)
     if coming:
         with view.hypothetically(add=[(uid, name) for uid in coming]) as snapshot:
             status = evaluator.judge_row(pod, snapshot, row)

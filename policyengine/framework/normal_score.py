@@ -5,7 +5,7 @@ Rule: the scores handed out equal `normalize(raw scores of the feasible rows)`, 
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING
@@ -39,15 +39,42 @@ class Scorer:
         self.signature = plugin.signature
         self._per_feasible_set = plugin if isinstance(plugin, FeasibleScorePlugin) else None
         self._scaled = plugin if isinstance(plugin, ScaledScorePlugin) else None
-        self._columns = score_columns(plugin, size)
+        self.columns = score_columns(plugin, size)
         self._normal: Kept[_Normal] = Kept(size)
         self._numbers = count(1)
+
+    @property
+    def sees_feasible(self) -> bool:
+        """Whether the plugin is told which nodes are feasible; nothing of it is kept."""
+        return self._per_feasible_set is not None
+
+    @property
+    def keeps_scores(self) -> bool:
+        """Whether the scores of a decision are kept over the whole table, and scaled row by row."""
+        return self._scaled is not None and not self.sees_feasible
+
+    @property
+    def is_pointwise(self) -> bool:
+        """Whether each score is scaled by itself."""
+        return self._scaled is not None and self._scaled.pointwise
+
+    def is_steady(self, column: Column) -> bool:
+        """Whether scaled scores stay what they are when a row becomes feasible, or is not any more."""
+        raw = column.values
+        return self.is_pointwise or not len(raw) or bool(raw.min() == raw.max())
+
+    def scaled_at(self, column: Column, changes: Changes, rows: Rows) -> Sequence[int]:
+        """The scores of a few rows, of a plugin that scales each by itself."""
+        assert self._scaled is not None and self._scaled.pointwise
+        raw = self.columns.at(column, changes, rows)
+        scores: Sequence[int] = self._scaled.rescale(column.state, None, raw).tolist()
+        return scores
 
     def share(self, signature: Hashable, pod: PodInfo, changes: Changes, feasible: Rows) -> Share | None:
         """The normalised scores of the feasible rows, never none of them; None when the plugin is skipped."""
         if self._per_feasible_set is not None:
             return self._computed(self._per_feasible_set, pod, changes, feasible)
-        column = self._columns.column(signature, pod, changes)
+        column = self.columns.column(signature, pod, changes)
         if column.status.code is not Code.SUCCESS:
             return None
         if self._scaled is not None:

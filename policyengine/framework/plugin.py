@@ -15,7 +15,7 @@ Rules a plugin obeys, so that its columns may be kept and shared:
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from enum import Flag, auto
 from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
@@ -154,6 +154,16 @@ class ObjectReader(Plugin, Protocol):
     @property
     def kinds(self) -> tuple[str, ...]:
         """The kinds, as in `snapshot.objects(kind)`."""
+
+
+@runtime_checkable
+class SituationReader(Plugin, Protocol):
+    """A plugin whose columns follow from more than a pod's signature and the rows: from the cluster as a whole, from
+    the time. A column is worked out again when the situation is another than the one it was worked out in."""
+
+    @property
+    def situation(self) -> Callable[[PodInfo, Snapshot], Hashable] | None:
+        """Says what the plugin reads beside signature and rows, as a value to compare; None where that is nothing."""
 
 
 @runtime_checkable

@@ -32,6 +32,8 @@ class PluginEntry:
     """The weight of its score in the default profile; None for one that does not score."""
     filters: bool = False
     order: int = 0
+    in_base: bool = True
+    """Whether it is in a policy's base; else only where the policy says `use`."""
 
     @property
     def scores(self) -> bool:

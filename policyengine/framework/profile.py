@@ -6,19 +6,23 @@ the core, `explain`, the simulator and the extender all run whatever profile the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from policyengine.framework.events import ClusterEventWithHint
+from policyengine.framework.placed import AnnotationRule, LogRule
 from policyengine.framework.plugin import FilterPlugin, Plugin, PreEnqueuePlugin, ScorePlugin
+from policyengine.framework.post_filter import PreemptRule
+from policyengine.framework.quota import NO_QUOTAS, Quotas
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
 
-QueueKey = Callable[["PodInfo", float], tuple[Any, ...]]
-"""(pod, time in epoch seconds at which it entered the queue) -> a key; the smallest is popped first."""
+QueueKey = Callable[..., tuple[Any, ...]]
+"""(pod, time in epoch seconds at which it entered the queue) -> a key; the smallest is popped first. One that counts
+attempts (`Profile.counts_attempts`) takes their number too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +33,16 @@ class QueueSettings:
     max_backoff: float = 10.0
     """0 switches backoff off."""
     flush_after: float = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class FairShare:
+    """Tenants are served by dominant share: of what a tenant's pods use, the largest part of what the cluster has."""
+
+    tenant: Callable[[PodInfo], str]
+    """The tenant that a pod belongs to, pending or placed, of any scheduler; "" where it says none."""
+    weights: Mapping[str, float] = field(default_factory=dict)
+    """A tenant's share is divided by its weight; 1 where none is given."""
 
 
 class GangRule(Protocol):
@@ -46,6 +60,10 @@ class GangRule(Protocol):
 
     def timeout(self, pod: PodInfo) -> float:
         """Seconds a partial reservation may last; the shortest value among the members counts."""
+
+    def waits(self, pod: PodInfo) -> float | None:
+        """Seconds the gang is to wait for room at most: room is kept for it meanwhile. The shortest value among the
+        members counts; None keeps none."""
 
 
 def by_priority(pod: PodInfo, queued_at: float) -> tuple[Any, ...]:
@@ -65,10 +83,14 @@ class Profile:
     share: int = 1
     """Turns taken at serving the queues, relative to the other profiles."""
     pre_enqueue: tuple[PreEnqueuePlugin, ...] = ()
+    quotas: Quotas = NO_QUOTAS
+    """Asked before the filters; they take part in preemption too."""
     filters: tuple[FilterPlugin, ...] = ()
     scores: tuple[tuple[ScorePlugin, int], ...] = ()
     """(plugin, weight); the weighted scores add up to a node's total."""
     post_filters: tuple[Plugin, ...] = ()
+    preempt: PreemptRule | None = None
+    """Narrows whom preemption may choose."""
     reserve: tuple[Plugin, ...] = ()
     permit: tuple[Plugin, ...] = ()
     pre_bind: tuple[Plugin, ...] = ()
@@ -76,12 +98,22 @@ class Profile:
     post_bind: tuple[Plugin, ...] = ()
     gangs: tuple[GangRule, ...] = ()
     """The first whose `key` is not None applies to a pod."""
+    logs: tuple[LogRule, ...] = ()
+    annotations: tuple[AnnotationRule, ...] = ()
+    """Written with the binding."""
     queue_key: QueueKey = by_priority
+    counts_attempts: bool = False
+    """Whether the key is also given how often the pod was tried."""
+    fair: FairShare | None = None
+    """Which tenant is served first; None: all pods are one's."""
     queue: QueueSettings = field(default_factory=QueueSettings)
+    kinds: tuple[str, ...] = ()
+    """Kinds of objects that its rules read, beside those that its plugins name."""
 
     def plugins(self) -> Iterator[Plugin]:
         """Every plugin of the profile; one that serves several extension points comes several times."""
         yield from self.pre_enqueue
+        yield from self.quotas.rules
         yield from self.filters
         yield from (plugin for plugin, _ in self.scores)
         for group in (self.post_filters, self.reserve, self.permit, self.pre_bind, self.bind, self.post_bind):

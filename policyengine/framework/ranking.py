@@ -15,9 +15,12 @@ from policyengine.framework.plugin import Scores
 from policyengine.framework.status import Rows
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Share:
-    """One plugin's normalised scores, over the ranked rows or (`by_row`) over the whole node table."""
+    """One plugin's normalised scores, over the ranked rows or (`by_row`) over the whole node table.
+
+    Never written to; not frozen, because a frozen one takes five times as long to make.
+    """
 
     plugin: str
     weight: int
@@ -37,8 +40,9 @@ class Total:
     values: Scores
     """`int64[nodes]`, never written to."""
     node_position: int
-    in_a_run: bool
-    """Whether it follows from one for an identical pod: keeping its leaders may pay."""
+    ranked: Rows | None = None
+    """The rows that this total, or the one it follows from, was last asked to rank: where an identical pod ranks the
+    same ones, keeping the leaders pays."""
     leaders: Leaders | None = None
     """The leaders of these values; handed on to the total that follows from this one."""
 
@@ -88,6 +92,8 @@ class Ranking:
             tied = self.rows[tied]
         if len(tied) == 1:
             return int(tied[0])
-        if kept is not None and kept.in_a_run and len(tied) >= MANY:
-            kept.leaders = Leaders(self.ring(), self.rows, tied, best, kept.node_position)
+        if kept is not None and len(tied) >= MANY:
+            if kept.ranked is self.rows:
+                kept.leaders = Leaders(self.ring(), self.rows, tied, best, kept.node_position)
+            kept.ranked = self.rows
         return int(tied[np.argmin(self.name_hash[tied] - np.uint64(stable_hash(pod_uid)))])

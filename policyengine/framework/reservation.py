@@ -16,10 +16,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 from policyengine.framework.plugin import Plugin
-from policyengine.framework.status import State, Status
+from policyengine.framework.status import SUCCESS, State, Status
 
 if TYPE_CHECKING:
     from policyengine.cluster.object_store import ClusterObject
@@ -41,14 +41,29 @@ class ReservePlugin(Plugin, Protocol):
         """Give back what `reserve` took. Does nothing where it took nothing; must not fail."""
 
 
+class Permission(NamedTuple):
+    """A Permit plugin's answer."""
+
+    status: Status
+    """SUCCESS, a refusal, or WAIT."""
+    timeout: float = 0.0
+    """Of WAIT: the seconds, counted from the reservation, after which waiting turns into a refusal."""
+    ask_in: float | None = None
+    """Of WAIT: the seconds from now after which the plugin is asked again; None where only an event can tell."""
+
+
+PERMITTED = Permission(SUCCESS)
+
+
 @runtime_checkable
 class PermitPlugin(Plugin, Protocol):
     """Lets a reserved pod be bound, refuses it, or has it wait."""
 
-    def permit(self, pod: PodInfo, node_name: str, snapshot: Snapshot) -> tuple[Status, float]:
-        """SUCCESS, a refusal, or WAIT with the seconds after which waiting turns into a refusal.
+    def permit(self, pod: PodInfo, node_name: str, snapshot: Snapshot, waited: float) -> Permission:
+        """Whether the pod, which has waited for so many seconds, may be bound.
 
-        A pod that waits is asked again when an event happens for which the plugin registered.
+        A pod that waits is asked again when an event happens for which the plugin registered, each minute where it
+        registered for the passing of minutes, and when the answer says.
         """
 
 

@@ -87,17 +87,17 @@ class Refusal:
     """One way in which a filter refuses nodes; a verdict column points at these by number.
 
     `reasons` are what counting (`2 Insufficient cpu`) and `explain` show. Where the text differs from node to
-    node (a rule's `else "needs {x}, has {node.free.memory}"`), `render` writes the reasons of one row, and
+    node (a rule's `else "needs {x}, has {node.free.memory}"`), `render` writes the reason of each of some rows, and
     `reasons` is left empty; refusals with one `Refusal` are still counted together, quoting the first node.
     """
 
     code: Code
     reasons: tuple[str, ...] = ()
-    render: Callable[[int], tuple[str, ...]] | None = field(default=None, compare=False)
+    render: Callable[[Rows], Sequence[str]] | None = field(default=None, compare=False)
 
     def reasons_at(self, row: int) -> tuple[str, ...]:
         """The reasons as they read for the node in `row`."""
-        return self.reasons if self.render is None else self.render(row)
+        return self.reasons if self.render is None else tuple(self.render(np.array([row])))
 
 
 Rows = NDArray[np.int64]

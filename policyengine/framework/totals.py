@@ -40,7 +40,7 @@ class Totals:
             return before.total
         changed = None if before is None else _changed_rows(before.shares, shares)
         if before is None or changed is None:
-            total = Total(weighted(shares), node_position, in_a_run=False)
+            total = Total(weighted(shares), node_position)
         else:
             total = _patched(before.total, shares, changed, node_position)
         self._summed.put(signatures, _Summed(shares, total))
@@ -88,7 +88,7 @@ def _patched(before: Total, shares: Sequence[Share], rows: Rows, node_position: 
             values[row] = sum([share.scores.item(row) * share.weight for share in shares])
     else:
         values[rows] = sum(share.scores[rows] * share.weight for share in shares)
-    total = Total(values, node_position, in_a_run=True)
+    total = Total(values, node_position, before.ranked)
     leaders, before.leaders = before.leaders, None
     if few and leaders is not None and _keeps_up(leaders, rows, total):
         total.leaders = leaders

@@ -12,7 +12,7 @@ from policyengine.cluster.pod_info import PodInfo
 from policyengine.framework.rows import FEW
 from policyengine.framework.status import Rows
 from policyengine.plugins.affinity_term import Term, Terms
-from policyengine.plugins.domain_counts import DomainCounts, Moved
+from policyengine.plugins.domain_counts import DomainCounts, DomainsMoved, Moved
 from policyengine.plugins.pod_index import PodIndex, PodKind
 
 if TYPE_CHECKING:
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 Effect = tuple[tuple[str, int, int], ...]
 """(topology key, number of matches, weight): what one standing pod of a kind does to its domains."""
 EffectOf = Callable[[PodKind], Effect]
-DomainsMoved = Mapping[str, Moved]
-"""Topology key -> the domains in which something changed; keys without any are left out."""
+Among = Callable[[PodIndex], Iterable[PodKind]]
 
 _NO_LABELS: Final[Mapping[str, str]] = {}
 _MEMO: Final = 4096
@@ -32,18 +31,18 @@ _MEMO: Final = 4096
 class Incoming:
     """The pod to be placed, as terms of others see it, and the namespaces as its own terms see them."""
 
-    __slots__ = ("_labels", "_namespace", "_namespace_labels", "_namespaces", "terms")
+    __slots__ = ("_namespace", "_namespace_labels", "_namespaces", "labels", "terms")
 
     def __init__(self, pod: PodInfo, terms: Terms, snapshot: Snapshot) -> None:
         self.terms = terms
         self._namespace = pod.namespace
-        self._labels = pod.labels
+        self.labels = pod.labels
         self._namespaces = snapshot.namespaces
         self._namespace_labels = _labels_of(snapshot, pod.namespace) or _NO_LABELS
 
     def is_meant_by(self, term: Term) -> bool:
         """Whether a standing pod's term means this pod. An unknown namespace counts as one without labels."""
-        return term.matches(self._namespace, self._namespace_labels, self._labels)
+        return term.matches(self._namespace, self._namespace_labels, self.labels)
 
     def means(self, term: Term, kind: PodKind) -> bool:
         """Whether one of its own terms means pods of the kind. A namespace selector finds only known namespaces."""
@@ -77,14 +76,14 @@ def _labels_of(snapshot: Snapshot, namespace: str) -> Mapping[str, str] | None:
 class AffinityCounts:
     """Per topology key the sums of the effects of standing pods. Keys come as pods with terms on them do."""
 
-    __slots__ = ("_all_kinds", "_effect_of", "_known", "by_key")
+    __slots__ = ("_among", "_effect_of", "_known", "by_key")
 
-    def __init__(self, effect_of: EffectOf, keys: Iterable[str], all_kinds: bool) -> None:
-        """`all_kinds`: whether pods without affinity of their own have an effect too."""
+    def __init__(self, effect_of: EffectOf, keys: Iterable[str], among: Among) -> None:
+        """`among` names kinds of an index, among them all that have an effect."""
         self.by_key: dict[str, DomainCounts] = {key: DomainCounts(key) for key in keys}
         """`sums` of weights; `members` counts the nodes with at least one match."""
         self._effect_of = effect_of
-        self._all_kinds = all_kinds
+        self._among = among
         self._known: dict[PodKind, Effect] = {}
 
     def update(self, nodes: NodeTable, index: PodIndex, rows: Rows) -> DomainsMoved | None:
@@ -108,16 +107,15 @@ class AffinityCounts:
         for row in rows.tolist():
             sums = {key: [0, 0] for key in self.by_key}
             for kind, count in index.on_row(row):
-                if self._all_kinds or kind.terms.any:
-                    for key, matches, weight in self._effect(kind):
-                        sums[key][0] += matches * count
-                        sums[key][1] += weight * count
+                for key, matches, weight in self._effect(kind):
+                    sums[key][0] += matches * count
+                    sums[key][1] += weight * count
             for key, (matches, weight) in sums.items():
                 self.by_key[key].update_row(nodes, row, weight, matches > 0, moved[key])
         return {key: domains for key, domains in moved.items() if domains}
 
     def _update_key(self, key: str, nodes: NodeTable, index: PodIndex, rows: Rows) -> bool:
-        among = None if self._all_kinds else index.with_affinity.values()
+        among = self._among(index)
         matches = index.weights(lambda kind: self._part(kind, key, 1), rows, among)
         weights = index.weights(lambda kind: self._part(kind, key, 2), rows, among)
         counts = self.by_key[key]
@@ -131,7 +129,7 @@ class AffinityCounts:
         if not index.with_affinity:
             return set()
         if len(rows) == n:
-            kinds = set(index.with_affinity.values())
+            kinds = set(self._among(index))
         else:
             kinds = {kind for row in rows.tolist() for kind in index.with_affinity_on(row)}
         return {key for kind in kinds for key, _, _ in self._effect(kind)} - self.by_key.keys()

@@ -64,37 +64,35 @@ STRATEGY_SCHEMA: Final[Mapping[str, object]] = {
 }
 
 
+Asked = tuple[tuple[str, int, int], ...]
+"""(resource, request, weight) of the resources that count for a pod."""
+
+
 class AllocationStrategy(ABC):
     """A weighted mean over resources."""
 
     def __init__(self, resources: Sequence[WeightedResource]) -> None:
         self.resources = tuple(resources)
 
-    def score(self, nodes: NodeTable, requests: Sequence[int], rows: Rows) -> Scores:
-        """`int64[rows]`, 0..100. `requests` is aligned with `resources`."""
-        asked = [
-            (resource, request)
+    def asked(self, requests: Sequence[int]) -> Asked:
+        """What counts for a pod with these requests, aligned with `resources`."""
+        return tuple(
+            (resource.name, request, resource.weight)
             for resource, request in zip(self.resources, requests, strict=True)
             if counts(resource.name, request)
-        ]
-        weights = [resource.weight for resource, _ in asked]
+        )
+
+    def score(self, nodes: NodeTable, asked: Asked, rows: Rows) -> Scores:
+        """`int64[rows]`, 0..100."""
         if not asked:
             return np.zeros(len(rows), dtype=np.int64)
-        used = [taken(nodes, resource.name, with_defaults=True) for resource, _ in asked]
-        offers = [nodes.allocatable(resource.name) for resource, _ in asked]
         if len(rows) <= FEW:
-            more = [request for _, request in asked]
-            each = [
-                self._node_score(
-                    [column.item(row) + request for column, request in zip(used, more, strict=True)],
-                    [column.item(row) for column in offers],
-                    weights,
-                )
-                for row in rows.tolist()
-            ]
-            return np.array(each, dtype=np.int64)
-        requested = [at(column, rows) + np.int64(request) for column, (_, request) in zip(used, asked, strict=True)]
-        return self._column_score(requested, [at(column, rows) for column in offers], weights)
+            return np.array([self._node_score(nodes, asked, row) for row in rows.tolist()], dtype=np.int64)
+        requested = [
+            at(taken(nodes, resource, with_defaults=True), rows) + np.int64(request) for resource, request, _ in asked
+        ]
+        capacities = [at(nodes.allocatable(resource), rows) for resource, _, _ in asked]
+        return self._column_score(requested, capacities, [weight for _, _, weight in asked])
 
     def _column_score(
         self, requested: Sequence[Amounts], capacities: Sequence[Amounts], weights: Sequence[int]
@@ -117,12 +115,13 @@ class AllocationStrategy(ABC):
         assert total is not None
         return self._mean(total, shares)
 
-    def _node_score(self, requested: Sequence[int], capacities: Sequence[int], weights: Sequence[int]) -> int:
+    def _node_score(self, nodes: NodeTable, asked: Asked, row: int) -> int:
         """The same for one node, in Python's integers: for a patch of few rows the faster way."""
         total = shares = 0
-        for used, capacity, weight in zip(requested, capacities, weights, strict=True):
+        for resource, request, weight in asked:
+            capacity, used = nodes.room_with_defaults(resource, row)
             if capacity > 0:
-                points = self._node_points(used, capacity)
+                points = self._node_points(used + request, capacity)
                 if points > 0 or not self.zero_counts_not:
                     total += points * weight
                     shares += weight
@@ -217,6 +216,8 @@ def read_strategy(scoring: Mapping[str, Any] | None, short: str | None) -> Alloc
         raise ValueError("NodeResourcesFit: `strategy` and `scoringStrategy.type` differ; write one of them")
     kind = scoring.get("type") or short or "LeastAllocated"
     resources = read_resources(scoring.get("resources")) if scoring else DEFAULT_RESOURCES
+    if kind != "RequestedToCapacityRatio" and "requestedToCapacityRatio" in scoring:
+        raise ValueError(f"NodeResourcesFit: `requestedToCapacityRatio` is not for `{kind}`")
     if kind == "LeastAllocated":
         return LeastAllocated(resources)
     if kind == "MostAllocated":

@@ -1,8 +1,9 @@
 """DefaultPreemption: make room for a pod that fits nowhere by deleting less important ones.
 
 Eligible: unless its preemptionPolicy is Never, and not while a victim still terminates on its nominated node.
-Candidates: the nodes refused as Unschedulable that would pass without some pods of lower priority; see
-`victim_selection` for which, `preemption_candidate` for the node taken.
+Candidates: the nodes refused as Unschedulable that would pass without some pods of lower priority, as far as quotas,
+gangs and the policy's `preempt` let them go (`preemptible`); see `victim_selection` for which, `preemption_candidate`
+for the node taken.
 Where several nodes are equally good the next one on the hash ring after the pod's UID is taken.
 Source: plugins/defaultpreemption and framework/preemption of kube-scheduler, v1.36.
 
@@ -23,6 +24,7 @@ from policyengine.framework.fit_error import fit_error_message
 from policyengine.framework.judgement import Judgement
 from policyengine.framework.post_filter import PostFilterResult
 from policyengine.framework.status import SUCCESS, Code, Status
+from policyengine.plugins.preemptible import Preemptible
 from policyengine.plugins.preemption_candidate import Candidate
 from policyengine.plugins.preemption_dry_run import DryRun
 
@@ -66,7 +68,7 @@ class DefaultPreemption:
         self, pod: PodInfo, judgement: Judgement, evaluator: Evaluator, view: ClusterView
     ) -> PostFilterResult:
         """The node on which room can be made and the victims, or why there is none."""
-        why = self.why_not_eligible(pod, judgement, view)
+        why = self.why_not_eligible(pod, judgement, evaluator, view)
         if why:
             return PostFilterResult(_refused(why))
         potential = len(judgement.rows_with(Code.UNSCHEDULABLE))
@@ -80,7 +82,7 @@ class DefaultPreemption:
             return PostFilterResult(_refused(message), nominated_node_name="")
         return PostFilterResult(SUCCESS, view.nodes.names[chosen.row], chosen.victims)
 
-    def why_not_eligible(self, pod: PodInfo, judgement: Judgement, view: ClusterView) -> str:
+    def why_not_eligible(self, pod: PodInfo, judgement: Judgement, evaluator: Evaluator, view: ClusterView) -> str:
         """Why the pod may not preempt others; empty where it may."""
         if pod.shape.spec.preemption_policy == "Never":
             return NEVER
@@ -88,7 +90,9 @@ class DefaultPreemption:
         if row is None or judgement.refusal(row).code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
             return ""
         standing = view.nodes.pods_on(row).values()
-        awaited = any(other.priority < pod.priority and _is_awaited(other, view.now - OVERDUE) for other in standing)
+        going = [other for other in standing if _is_awaited(other, view.now - OVERDUE)]
+        preemptible = Preemptible(pod, evaluator.profile, view) if going else None
+        awaited = preemptible is not None and any(map(preemptible.may_await, going))
         return TERMINATING if awaited else ""
 
     def all_candidates(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from policyengine.framework.rows import FEW
 from policyengine.framework.status import Rows
 
 if TYPE_CHECKING:
@@ -18,6 +20,23 @@ T = TypeVar("T", bound=np.generic)
 
 Moved = set[int]
 """Ids of the domains whose sum or number of members may have changed."""
+DomainsMoved = Mapping[str, Moved]
+"""Topology key -> the domains in which something changed; keys without any are left out."""
+
+
+def rows_in(moved: DomainsMoved, nodes: NodeTable, changed: Rows) -> Rows | None:
+    """The rows that changed, and those in a domain that moved; None where these are many domains."""
+    if not moved:
+        return changed
+    if sum(map(len, moved.values())) > FEW:
+        return None
+    touched = np.zeros(nodes.n, dtype=np.bool_)
+    for key, domains in moved.items():
+        ids = nodes.label_ids(key)
+        for domain in domains:
+            touched |= ids == domain
+    touched[changed] = True
+    return np.flatnonzero(touched)
 
 
 class DomainCounts:
@@ -65,6 +84,10 @@ class DomainCounts:
     def knows(self, nodes: NodeTable) -> bool:
         """Whether rows may be counted one by one: none came or went, and no domain is new."""
         return len(self._ids) == nodes.n and len(self.sums) == len(nodes.label_values(self.key))
+
+    def is_counted(self, row: int) -> bool:
+        """Whether the row counted somewhere when it was last counted."""
+        return self._eligible.item(row)
 
     def update_row(self, nodes: NodeTable, row: int, weight: int, eligible: bool, moved: Moved) -> None:
         """Count one row as it is now, where `knows` holds; domains that change for it are added to `moved`."""

@@ -22,6 +22,7 @@ from policyengine.framework.events import ClusterEventWithHint
 from policyengine.framework.plugin import UNCONCERNED, Reads, Scores
 from policyengine.framework.reservation import NOTHING_TO_DO, Plan
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
+from policyengine.language.values import EvaluationError, parse_duration
 from policyengine.plugins.default_normalize import largest, proportional
 from policyengine.plugins.dynamic_resources_claims import CLAIM, CLASS, SLICE, claim_names, is_reserved_for
 from policyengine.plugins.dynamic_resources_hints import dynamic_resources_events
@@ -58,6 +59,17 @@ _PROBLEMS: Final = (CANNOT_ALLOCATE, INVALID_POOLS, _NOT_AVAILABLE)
 _ERROR: Final = len(_PROBLEMS) + 1
 
 
+def _check_time(arguments: Mapping[str, Any], name: str, least: int, what: str) -> None:
+    """ValueError unless the argument, if it is there, is a duration of at least `least` nanoseconds."""
+    text = arguments.get(name)
+    try:
+        if text is None or parse_duration(text) >= least:
+            return
+    except EvaluationError as error:
+        raise ValueError(f"`{name}`: {error}") from None
+    raise ValueError(f"`{name}`: `{text}` must be {what}")
+
+
 class DynamicResources:
     """Reads claims, slices and classes; labels and names of nodes."""
 
@@ -66,6 +78,9 @@ class DynamicResources:
     kinds = (CLAIM, SLICE, CLASS)
 
     def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
+        """DynamicResourcesArgs. ValueError where a time is malformed or too short."""
+        _check_time(arguments or {}, "filterTimeout", 0, "zero or positive")
+        _check_time(arguments or {}, "bindingTimeout", 10**9, "at least 1 second")
         self._table: NodeTable | None = None
         self._made_of: Hashable = None
         self._devices = Devices(Pools(()), Taken())
@@ -105,8 +120,8 @@ class DynamicResources:
                 elif outcome.problem:
                     refused[place] = _PROBLEMS.index(outcome.problem) + 1
 
-        def wrong_at(row: int) -> tuple[str, ...]:
-            return (claims.outcome(nodes.objects[row]).problem,)
+        def wrong_at(rows: Rows) -> list[str]:
+            return [claims.outcome(nodes.objects[row]).problem for row in rows.tolist()]
 
         problems = tuple(Refusal(_UNRESOLVABLE, (text,)) for text in _PROBLEMS)
         return Verdicts(refused, (*problems, Refusal(Code.ERROR, render=wrong_at)))

@@ -6,19 +6,24 @@ What a selector sees (KEP-4381): `device.driver`, `device.allowMultipleAllocatio
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Final
+
+from cachetools import LRUCache
 
 from policyengine.cluster.objects import Device
 from policyengine.cluster.resource_objects import DeviceAttribute, DeviceTaint
 from policyengine.language.dynamic_expression import parsed
 from policyengine.language.functions.kubernetes import to_quantity, to_semver
 from policyengine.language.values import EvaluationError
+from policyengine.plugins.dynamic_resources_selector import attributes_read, likeness
 
 DeviceID = tuple[str, str, str]
 """Driver, pool, device."""
 
 _SELECTORS_KEPT: Final = 256
+_shared: Final[LRUCache[tuple[str, Hashable], bool | str]] = LRUCache(4096)
+"""(selector, what it reads of a device) -> its answer, or what is wrong."""
 _PREVENTING: Final = frozenset({"NoSchedule", "NoExecute"})
 
 
@@ -70,6 +75,17 @@ class SliceDevice:
         return self.device.attributes.get(identifier) if domain == self.id[0] else None
 
     def _judged(self, expression: str) -> bool | str:
+        """What the selector says, asked of the first of all devices that are alike to it."""
+        reads = attributes_read(expression)
+        alike = None if reads is None else likeness(self.id[0], self.device, reads)
+        if alike is None:
+            return self._evaluated(expression)
+        answer = _shared.get((expression, alike))
+        if answer is None:
+            answer = _shared[expression, alike] = self._evaluated(expression)
+        return answer
+
+    def _evaluated(self, expression: str) -> bool | str:
         compiled = parsed(expression)
         if isinstance(compiled, str):
             return f"CEL compile error: {compiled}"

@@ -8,7 +8,7 @@ Score: Σ ± weights of preferred terms, those of standing pods too, their requi
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.framework.events import ClusterEventWithHint
 from policyengine.framework.plugin import MAX_NODE_SCORE, Reads, Scores
-from policyengine.framework.rows import FEW, at
+from policyengine.framework.rows import at
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
-from policyengine.plugins.affinity_counts import AffinityCounts, DomainsMoved, Effect, Incoming
+from policyengine.plugins.affinity_counts import AffinityCounts, Effect, Incoming
 from policyengine.plugins.affinity_hints import affinity_events
-from policyengine.plugins.affinity_term import terms_of
-from policyengine.plugins.domain_counts import Moved
-from policyengine.plugins.pod_index import PodKind, pod_index
+from policyengine.plugins.affinity_term import Term, terms_of
+from policyengine.plugins.domain_counts import DomainsMoved, Moved, rows_in
+from policyengine.plugins.pod_index import PodIndex, PodKind, pod_index
 
 if TYPE_CHECKING:
     from policyengine.cluster.columns import NodeTable
@@ -69,9 +69,9 @@ class _FilterState:
             return tuple((term.key, 1, 1) for term in kind.terms.anti_affinity if incoming.is_meant_by(term))
 
         self._counts = (
-            AffinityCounts(near, {term.key for term in terms.affinity}, all_kinds=True),
-            AffinityCounts(away, {term.key for term in terms.anti_affinity}, all_kinds=True),
-            AffinityCounts(existing, (), all_kinds=False),
+            AffinityCounts(near, _keys(terms.affinity), lambda index: _selected(index, terms.affinity[:1])),
+            AffinityCounts(away, _keys(terms.anti_affinity), lambda index: _selected(index, terms.anti_affinity)),
+            AffinityCounts(existing, (), lambda index: index.meaning(incoming.labels)),
         )
         self.near: _Tables = {}
         self.anti_affinity: _Tables = {}
@@ -135,7 +135,11 @@ class _ScoreState:
             hard = [(term.key, 1, hard_weight) for term in required if incoming.is_meant_by(term)]
             return (*mine, *theirs, *hard)
 
-        self.counts = AffinityCounts(effect, {one.term.key for one in own}, all_kinds=bool(own))
+        def among(index: PodIndex) -> Iterable[PodKind]:
+            mine = _selected(index, [one.term for one in own])
+            return {kind: None for kinds in (mine, index.meaning(incoming.labels)) for kind in kinds}
+
+        self.counts = AffinityCounts(effect, {one.term.key for one in own}, among)
 
 
 class InterPodAffinity:
@@ -231,7 +235,7 @@ class InterPodAffinity:
         else:
             preferences: _ScoreState = state
             moved = preferences.counts.update(nodes, pod_index(nodes), changed)
-        return None if moved is None else _rows_of(moved, nodes, changed)
+        return None if moved is None else rows_in(moved, nodes, changed)
 
     def standing(self, state: State) -> Status:
         """Scores are skipped as long as nothing matches."""
@@ -242,19 +246,12 @@ class InterPodAffinity:
         return affinity_events()
 
 
-def _rows_of(moved: DomainsMoved, nodes: NodeTable, changed: Rows) -> Rows | None:
-    """The rows that changed, and those in a domain that moved; None where these are many domains."""
-    if not moved:
-        return changed
-    if sum(map(len, moved.values())) > FEW:
-        return None
-    touched = np.zeros(nodes.n, dtype=np.bool_)
-    for key, domains in moved.items():
-        ids = nodes.label_ids(key)
-        for domain in domains:
-            touched |= ids == domain
-    touched[changed] = True
-    return np.flatnonzero(touched)
+def _keys(terms: Iterable[Term]) -> set[str]:
+    return {term.key for term in terms}
+
+
+def _selected(index: PodIndex, terms: Iterable[Term]) -> Iterable[PodKind]:
+    return index.selected_by([term.selector for term in terms])
 
 
 def _same(before: _Tables, after: _Tables) -> bool:

@@ -51,7 +51,21 @@ _CONFLICT: Final = Status(_UNRESOLVABLE, ("pod affinity terms conflict",))
 
 ARGUMENTS: Final[Mapping[str, object]] = {
     "type": "object",
-    "properties": {"addedAffinity": {"type": "object"}},
+    "properties": {
+        "addedAffinity": {
+            "type": "object",
+            "properties": {
+                "requiredDuringSchedulingIgnoredDuringExecution": {
+                    "type": "object",
+                    "properties": {"nodeSelectorTerms": {"type": "array"}},
+                    "required": ["nodeSelectorTerms"],
+                    "additionalProperties": False,
+                },
+                "preferredDuringSchedulingIgnoredDuringExecution": {"type": "array"},
+            },
+            "additionalProperties": False,
+        }
+    },
     "additionalProperties": False,
 }
 

@@ -6,6 +6,7 @@ resources std is half the difference. Fractions above 1 count as 1; resources th
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from math import sqrt
 from typing import TYPE_CHECKING, Any, Final
@@ -20,15 +21,14 @@ from policyengine.framework.rows import FEW, at
 from policyengine.framework.status import SKIP, SUCCESS, Rows, State, Status
 from policyengine.plugins.per_shape import PerShape
 from policyengine.plugins.resource_amounts import (
-    RESOURCES_SCHEMA,
     Amounts,
     counts,
     read_resources,
     scored_requests,
-    taken,
 )
 
 if TYPE_CHECKING:
+    from policyengine.cluster.columns import NodeTable
     from policyengine.cluster.snapshot import Snapshot
 
 NAME: Final = "NodeResourcesBalancedAllocation"
@@ -36,11 +36,23 @@ _HALF: Final = MAX_NODE_SCORE // 2
 
 ARGUMENTS: Final[Mapping[str, object]] = {
     "type": "object",
-    "properties": {"resources": RESOURCES_SCHEMA},
+    "properties": {
+        "resources": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {"name": {"type": "string", "minLength": 1}, "weight": {"const": 1}},
+                "required": ["name"],
+                "additionalProperties": False,
+            },
+        }
+    },
     "additionalProperties": False,
 }
 
 Fractions = NDArray[np.float64]
+_Asked = tuple[tuple[str, int], ...]
+"""(resource, request) of the resources that count for a pod."""
 
 
 class NodeResourcesBalancedAllocation:
@@ -51,8 +63,11 @@ class NodeResourcesBalancedAllocation:
     pointwise = True
 
     def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
-        """NodeResourcesBalancedAllocationArgs: `resources`; their weights do not matter."""
-        self._resources = read_resources((arguments or {}).get("resources"))
+        """NodeResourcesBalancedAllocationArgs: `resources`. ValueError where one is named twice."""
+        self._resources = read_resources((arguments or {}).get("resources") or None)
+        for name, count in Counter(resource.name for resource in self._resources).items():
+            if count > 1:
+                raise ValueError(f"NodeResourcesBalancedAllocation: `resources`: `{name}` stands there twice")
         self._requests = PerShape(self._requests_of)
 
     def signature(self, pod: PodInfo) -> Hashable:
@@ -63,22 +78,23 @@ class NodeResourcesBalancedAllocation:
     def pre_score(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, State]:
         """Skipped for a pod that asks for none of the resources."""
         requests = self._requests(pod)
-        return (SUCCESS, requests) if any(requests) else (SKIP, None)
-
-    def score(self, state: State, snapshot: Snapshot, rows: Rows) -> NDArray[np.generic]:
-        """50..100: above 75 where the pod evens the node out."""
-        requests: tuple[int, ...] = state
-        asked = [
+        if not any(requests):
+            return SKIP, None
+        asked: _Asked = tuple(
             (resource.name, request)
             for resource, request in zip(self._resources, requests, strict=True)
             if counts(resource.name, request)
-        ]
-        used = [taken(snapshot.nodes, name, with_defaults=False) for name, _ in asked]
-        offered = [snapshot.nodes.allocatable(name) for name, _ in asked]
+        )
+        return SUCCESS, asked
+
+    def score(self, state: State, snapshot: Snapshot, rows: Rows) -> NDArray[np.generic]:
+        """50..100: above 75 where the pod evens the node out."""
+        asked: _Asked = state
+        nodes = snapshot.nodes
         if len(rows) <= FEW:
-            return _score_each(used, offered, [request for _, request in asked], rows)
-        held = [at(column, rows) for column in used]
-        offers = [at(column, rows).astype(np.float64) for column in offered]
+            return np.array([_node_score(nodes, asked, row) for row in rows.tolist()], dtype=np.int64)
+        held = [at(nodes.requested(name), rows) for name, _ in asked]
+        offers = [at(nodes.allocatable(name), rows).astype(np.float64) for name, _ in asked]
         before = [amounts.astype(np.float64) for amounts in held]
         after = [
             (amounts + np.int64(request)).astype(np.float64) if request else floats
@@ -120,21 +136,20 @@ def _balance(used: Sequence[Fractions], capacities: Sequence[Fractions]) -> Amou
     return _points(_deviation(fractions, offered))
 
 
-def _score_each(used: Sequence[Amounts], offered: Sequence[Amounts], requests: Sequence[int], rows: Rows) -> Scores:
-    """The score of each of few rows, one by one: calling numpy costs more than the arithmetic."""
-    scores = []
-    for row in rows.tolist():
-        offers = [column.item(row) for column in offered]
-        before = [column.item(row) for column in used]
-        after = [amount + request for amount, request in zip(before, requests, strict=True)]
-        gain = _balance_of_node(after, offers) - _balance_of_node(before, offers)
-        scores.append(_HALF + (_HALF + gain) // 2)
-    return np.array(scores, dtype=np.int64)
+def _node_score(nodes: NodeTable, asked: _Asked, row: int) -> int:
+    """The score of one node, in Python's numbers: for a patch of few rows the faster way."""
+    before, after = [], []
+    for resource, request in asked:
+        offer, used = nodes.room(resource, row)
+        if offer:
+            capacity = float(offer)
+            before.append(min(float(used) / capacity, 1.0))
+            after.append(min(float(used + request) / capacity, 1.0))
+    return _HALF + (_HALF + _balance_of(after) - _balance_of(before)) // 2
 
 
-def _balance_of_node(used: Sequence[int], capacities: Sequence[int]) -> int:
+def _balance_of(fractions: Sequence[float]) -> int:
     """B of one node."""
-    fractions = [min(float(a) / float(c), 1.0) for a, c in zip(used, capacities, strict=True) if c]
     deviation = 0.0
     if len(fractions) == 2:
         deviation = abs((fractions[0] - fractions[1]) / 2)

@@ -26,7 +26,8 @@ from policyengine.framework.events import (
 from policyengine.framework.plugin import Reads, Scores
 from policyengine.framework.rows import FEW, at
 from policyengine.framework.status import SUCCESS, Code, Refusal, Rows, State, Status, Verdicts, passed
-from policyengine.plugins.allocation_strategy import STRATEGY_SCHEMA, read_strategy
+from policyengine.plugins.allocation_strategy import STRATEGY_SCHEMA, Asked, read_strategy
+from policyengine.plugins.label_requirement import KEY_SCHEMA
 from policyengine.plugins.per_shape import PerShape
 from policyengine.plugins.resource_amounts import PODS, node_allocatable, scored_requests
 
@@ -45,8 +46,8 @@ ARGUMENTS: Final[Mapping[str, object]] = {
     "properties": {
         "strategy": {"enum": ["LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"]},
         "scoringStrategy": STRATEGY_SCHEMA,
-        "ignoredResources": {"type": "array", "items": {"type": "string"}},
-        "ignoredResourceGroups": {"type": "array", "items": {"type": "string", "pattern": "^[^/]+$"}},
+        "ignoredResources": {"type": "array", "items": KEY_SCHEMA},
+        "ignoredResourceGroups": {"type": "array", "items": {**KEY_SCHEMA, "not": {"pattern": "/"}}},
     },
     "additionalProperties": False,
 }
@@ -124,12 +125,12 @@ class NodeResourcesFit:
 
     def pre_score(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, State]:
         """Never skipped."""
-        return SUCCESS, self._scored(pod)
+        return SUCCESS, self._strategy.asked(self._scored(pod))
 
     def score(self, state: State, snapshot: Snapshot, rows: Rows) -> NDArray[np.generic]:
         """The strategy's score, 0..100."""
-        requests: tuple[int, ...] = state
-        return self._strategy.score(snapshot.nodes, requests, rows)
+        asked: Asked = state
+        return self._strategy.score(snapshot.nodes, asked, rows)
 
     def scale(self, state: State, scores: NDArray[np.generic]) -> Hashable:
         """Nothing: the score stands by itself."""
@@ -193,15 +194,15 @@ class NodeResourcesFit:
 
 def _filter_each(fit: _Fit, nodes: NodeTable, rows: Rows) -> Verdicts:
     """The same row by row, in Python's integers: for a patch of few rows the faster way."""
-    places = rows.tolist()
-    bits = [int(nodes.pod_count.item(row) >= nodes.allowed_pods.item(row)) << 1 for row in places]
-    for number, (resource, amount) in enumerate(fit.demand, start=2):
-        allocatable, requested = nodes.allocatable(resource), nodes.requested(resource)
-        for place, row in enumerate(places):
-            offer = allocatable.item(row)
-            if amount > offer - requested.item(row):
-                bits[place] |= 1 << number | int(amount > offer)
-    refused = [fit.number(combination) if combination else 0 for combination in bits]
+    refused = []
+    counts, allowed = nodes.pod_count, nodes.allowed_pods
+    for row in rows.tolist():
+        bits = 2 if counts.item(row) >= allowed.item(row) else 0
+        for number, (resource, amount) in enumerate(fit.demand, start=2):
+            offer, taken = nodes.room(resource, row)
+            if amount > offer - taken:
+                bits |= 1 << number | int(amount > offer)
+        refused.append(fit.number(bits) if bits else 0)
     return Verdicts(np.array(refused, dtype=np.int16), fit.refusals)
 
 

@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.framework.status import Rows
-from policyengine.plugins.affinity_term import pod_affinity, terms_of
+from policyengine.plugins.affinity_term import terms_of
+from policyengine.plugins.kind_labels import KindLabels
+from policyengine.plugins.pod_selector import PodSelector
 
 if TYPE_CHECKING:
     from policyengine.cluster.columns import NodeTable
@@ -49,6 +51,7 @@ class PodIndex:
         self.kinds: dict[_Key, PodKind] = {}
         self.with_affinity: dict[_Key, PodKind] = {}
         """The kinds with pod (anti-)affinity of their own."""
+        self._by_label = KindLabels()
         self._on_row: list[dict[_Key, int]] = []
         self._position = -1
 
@@ -62,6 +65,7 @@ class PodIndex:
         if changed is None:
             self.kinds.clear()
             self.with_affinity.clear()
+            self._by_label.clear()
             self._on_row = []
             changed = np.arange(nodes.n)
         while len(self._on_row) > nodes.n:
@@ -79,6 +83,20 @@ class PodIndex:
         """The kinds with pod (anti-)affinity of their own on the row."""
         known = self.with_affinity
         return [known[key] for key in self._on_row[row] if key in known] if known else ()
+
+    def selected_by(self, selectors: Iterable[PodSelector]) -> Iterable[PodKind]:
+        """Kinds, among them all that one of the selectors matches."""
+        found: dict[PodKind, None] = {}
+        for selector in selectors:
+            kinds = self._by_label.selected_by(selector)
+            if kinds is None:
+                return self.kinds.values()
+            found.update(dict.fromkeys(kinds))
+        return found
+
+    def meaning(self, labels: Mapping[str, str]) -> Iterable[PodKind]:
+        """Kinds, among them all with a term that means a pod with these labels."""
+        return self._by_label.meaning(labels) if self.with_affinity else ()
 
     def weights(self, weigh: Weigh, rows: Rows, among: Iterable[PodKind] | None = None) -> NDArray[np.int64]:
         """The sum over the pods on each row of what they count for: `int64[rows]`. `among` leaves out kinds that
@@ -99,12 +117,13 @@ class PodIndex:
     def _read(self, nodes: NodeTable, row: int) -> None:
         present: dict[_Key, int] = {}
         for pod in nodes.pods_on(row).values():
-            affinity = pod_affinity(pod)
-            # The kind keeps labels and affinity alive, so their identities stay theirs.
-            key = (pod.namespace, id(pod.labels), pod.deleting, id(affinity))
+            terms = terms_of(pod)
+            # The kind keeps labels and terms alive, so their identities stay theirs.
+            key = (pod.namespace, id(pod.labels), pod.deleting, id(terms))
             if key not in self.kinds:
                 kind = self.kinds[key] = PodKind(pod)
-                if affinity is not None:
+                self._by_label.add(kind)
+                if terms.any:
                     self.with_affinity[key] = kind
             present[key] = present.get(key, 0) + 1
         if row >= len(self._on_row):
@@ -119,6 +138,7 @@ class PodIndex:
                 del kind.rows[row]
                 if not kind.rows:
                     del self.kinds[key]
+                    self._by_label.remove(kind)
                     self.with_affinity.pop(key, None)
         for key, count in present.items():
             self.kinds[key].rows[row] = count

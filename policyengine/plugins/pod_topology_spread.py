@@ -7,6 +7,7 @@ Score (ScheduleAnyway): Σ (count·ln(domains + 2) + maxSkew - 1), rounded, then
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from math import log
 from typing import TYPE_CHECKING, Any, Final
@@ -20,9 +21,11 @@ from policyengine.framework.events import ClusterEventWithHint
 from policyengine.framework.plugin import MAX_NODE_SCORE, UNCONCERNED, Reads, Scores
 from policyengine.framework.rows import at
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
+from policyengine.plugins.domain_counts import DomainsMoved, Moved, rows_in
 from policyengine.plugins.node_selector import required_key
 from policyengine.plugins.per_shape import LIMIT
 from policyengine.plugins.spread_constraint import (
+    CONSTRAINT_SCHEMA,
     DO_NOT_SCHEDULE,
     HOSTNAME,
     OWNER_KINDS,
@@ -51,7 +54,7 @@ Compiled = tuple[Constraint, ...] | str
 ARGUMENTS: Final[Mapping[str, object]] = {
     "type": "object",
     "properties": {
-        "defaultConstraints": {"type": "array", "items": {"type": "object"}},
+        "defaultConstraints": {"type": "array", "items": CONSTRAINT_SCHEMA},
         "defaultingType": {"enum": ["System", "List"]},
     },
     "additionalProperties": False,
@@ -77,25 +80,63 @@ class _Own:
 class _FilterState:
     """The counts, whether the pod matches itself, and the verdict on each domain."""
 
-    __slots__ = ("counts", "itself", "tables")
+    __slots__ = ("_least", "counts", "itself", "tables")
 
     def __init__(self, counts: SpreadCounts, itself: Sequence[bool]) -> None:
         self.counts = counts
         self.itself = itself
         self.tables: list[NDArray[np.int16]] = []
+        self._least: list[int] = []
 
-    def judge(self) -> bool:
-        """Judge every domain anew; whether a verdict is different from before. The last entry of a table is for
-        nodes without the label."""
-        before, self.tables = self.tables, []
-        for constraint, counts, matches in zip(self.counts.constraints, self.counts.counts, self.itself, strict=True):
-            present = counts.members > 0
-            domains = int(np.count_nonzero(present))
-            least = int(counts.sums[present].min()) if domains and domains >= constraint.min_domains else 0
-            table = np.full(len(counts.sums) + 1, _UNLABELLED, dtype=np.int16)
-            table[:-1] = (counts.sums + int(matches) - least > constraint.max_skew) * np.int16(_SKEWED)
-            self.tables.append(table)
-        return len(before) != len(self.tables) or not all(map(np.array_equal, before, self.tables))
+    def judge(self) -> None:
+        """Judge every domain. The last entry of a table is for nodes without the label."""
+        places = range(len(self.counts.constraints))
+        self._least = [self._least_of(place) for place in places]
+        self.tables = [self._table(place) for place in places]
+
+    def judge_moved(self, moved: DomainsMoved | None) -> DomainsMoved | None:
+        """Judge the domains that moved, and all others where the smallest number did; those whose verdict is
+        different from before, None: any may be."""
+        if moved is None:
+            before = self.tables
+            self.judge()
+            return {} if all(map(np.array_equal, before, self.tables)) else None
+        flipped: dict[str, Moved] = {}
+        for place, constraint in enumerate(self.counts.constraints):
+            domains = moved.get(constraint.key)
+            if domains:
+                flips = self._judge_place(place, domains)
+                if flips:
+                    flipped.setdefault(constraint.key, set()).update(flips)
+        return flipped
+
+    def _judge_place(self, place: int, moved: Moved) -> Moved:
+        least, table = self._least_of(place), self.tables[place]
+        if least != self._least[place]:
+            self._least[place] = least
+            self.tables[place] = self._table(place)
+            return set(np.flatnonzero(table != self.tables[place]).tolist())
+        sums, most = self.counts.counts[place].sums, self._most(place)
+        flips = {domain for domain in moved if (sums.item(domain) > most) != (table.item(domain) == _SKEWED)}
+        for domain in flips:
+            table[domain] = _SKEWED if sums.item(domain) > most else 0
+        return flips
+
+    def _least_of(self, place: int) -> int:
+        """The smallest number of any domain; 0 while there are too few domains."""
+        counts = self.counts.counts[place]
+        present = counts.sums[counts.members > 0]
+        return int(present.min()) if len(present) >= max(1, self.counts.constraints[place].min_domains) else 0
+
+    def _most(self, place: int) -> int:
+        """How many may stand in a domain before the pod comes."""
+        return self.counts.constraints[place].max_skew + self._least[place] - int(self.itself[place])
+
+    def _table(self, place: int) -> NDArray[np.int16]:
+        sums = self.counts.counts[place].sums
+        table = np.full(len(sums) + 1, _UNLABELLED, dtype=np.int16)
+        table[:-1] = (sums > self._most(place)) * np.int16(_SKEWED)
+        return table
 
 
 class _ScoreState:
@@ -137,6 +178,10 @@ class PodTopologySpread:
         self._interned: dict[Hashable, _Own] = {}
         if any(one.label_selector is not None for one in self._defaults):
             raise ValueError("PodTopologySpread: default constraints take no labelSelector")
+        meant = Counter((one.topology_key, one.when_unsatisfiable) for one in self._defaults)
+        for (key, when), count in meant.items():
+            if count > 1:
+                raise ValueError(f"PodTopologySpread: `defaultConstraints`: `{key}` with `{when}` stands there twice")
 
     def signature(self, pod: PodInfo) -> Hashable:
         """What the constraints, the pod's labels and what it requires of nodes come to."""
@@ -216,12 +261,12 @@ class PodTopologySpread:
     def touched(self, state: State, snapshot: Snapshot, changed: Rows) -> Rows | None:
         """All rows where a domain's verdict, or for scores a domain's sum, changed."""
         if isinstance(state, _FilterState):
-            state.counts.update(snapshot.nodes, changed)
-            return None if state.judge() else changed
+            flipped = state.judge_moved(state.counts.update(snapshot.nodes, changed))
+            return None if flipped is None else rows_in(flipped, snapshot.nodes, changed)
         spread: _ScoreState = state
         moved = spread.counts.update(snapshot.nodes, changed)
         spread.look(snapshot.nodes)
-        return None if moved else changed
+        return None if moved is None else rows_in(moved, snapshot.nodes, changed)
 
     def standing(self, state: State) -> Status:
         """What is skipped keeps no state."""

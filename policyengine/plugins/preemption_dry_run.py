@@ -1,8 +1,9 @@
 """One preemption attempt tried out on every node where it may help: DryRunPreemption.
 
-Rows are judged all at once as far as `victim_arithmetic` reaches. The rest (nodes to which other pods are nominated,
-pods with affinity, ports or volumes, rules that look at pods) are tried out one by one, in ring order from the pod,
-until enough candidates are known, one of them without a broken budget.
+Rows are judged all at once as far as `victim_arithmetic` reaches. The rest (nodes to which other pods are nominated, or
+on which gangs stand; pods with affinity, ports or volumes; rules that look at pods; everything where quotas or a
+`preempt` have a say) are tried out one by one, in ring order from the pod, until enough candidates are known, one of
+them without a broken budget.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ from policyengine.framework.judgement import Judgement
 from policyengine.framework.nominated import nominees
 from policyengine.framework.status import Code, Rows
 from policyengine.plugins.disruption_budget import DisruptionBudgets
+from policyengine.plugins.preemptible import Preemptible
 from policyengine.plugins.preemption_candidate import Candidate, concatenated, ranks_of
-from policyengine.plugins.standing_pods import StandingPods, standing_pods
+from policyengine.plugins.standing_pods import NOBODY, StandingPods, standing_pods
 from policyengine.plugins.victim_arithmetic import Eviction, Victims, known_filters
 from policyengine.plugins.victim_selection import NO_VICTIMS, select_victims
 
@@ -49,22 +51,27 @@ class DryRun:
         self._view = view
         self._evaluator = evaluator
         self._overdue = overdue
+        self._preemptible = Preemptible(pod, evaluator.profile, view)
+        self._below = NOBODY if self._preemptible.reclaims else pod.priority
+        """Pods of this priority or a higher one are no victims."""
         self._counts: Counter[str] = Counter()
         self._found: list[Candidate] = []
         """Those tried out one by one."""
         standing = standing_pods(view.nodes)
         rows = self._with_victims(judgement.rows_with(Code.UNSCHEDULABLE), standing)
-        budgets = DisruptionBudgets(view.snapshot())
-        self._victims, single = self._at_once(rows, standing, budgets)
-        self._one_by_one(single, budgets, enough)
+        self._victims = _nobody(standing)
+        if len(rows):
+            budgets = DisruptionBudgets(view.snapshot())
+            self._victims, single = self._at_once(rows, standing, budgets)
+            self._one_by_one(single, budgets, enough)
 
     def best(self) -> Candidate | None:
         """The candidate to be taken; None where there is none."""
         many = len(self._victims.rows)
+        if not many and not self._found:
+            return None
         ranks = concatenated(self._victims.ranks(), ranks_of(self._found))
         tied = ranks.best()
-        if len(tied) == 0:
-            return None
         rows = np.concatenate((self._victims.rows, _rows_of(self._found)))[tied]
         chosen = int(tied[np.argmin(self._distance(rows))])
         return self._victims.candidate(chosen) if chosen < many else self._found[chosen - many]
@@ -78,8 +85,8 @@ class DryRun:
         return list(self._counts.items())
 
     def _with_victims(self, rows: Rows, standing: StandingPods) -> Rows:
-        """The rows with a pod of lower priority."""
-        some = standing.priority[rows].min(axis=1, initial=self._pod.priority) < self._pod.priority
+        """The rows with a pod that may be a victim by its priority."""
+        some = standing.priority[rows].min(axis=1, initial=self._below) < self._below
         self._count(NO_VICTIMS.reasons, int((~some).sum()))
         with_some: Rows = rows[some]
         return with_some
@@ -87,15 +94,14 @@ class DryRun:
     def _at_once(self, rows: Rows, standing: StandingPods, budgets: DisruptionBudgets) -> tuple[Victims, Rows]:
         """What arithmetic finds, and the rows that it cannot judge."""
         snapshot = self._view.snapshot()
-        alone = np.isin(rows, [*self._contested(), *self._stuck(standing)])
+        alone = np.isin(rows, [*self._contested(), *self._stuck(standing), *self._preemptible.rows_of_teams()])
         known, are_all = known_filters(self._evaluator.filters_asked(self._pod, snapshot))
-        eviction = Eviction(known, snapshot, standing, rows[~alone], self._pod.priority)
+        eviction = Eviction(known, snapshot, standing, rows[~alone], self._below)
         for reason, count in eviction.refusals():
             self._counts[reason] += count
-        if are_all:
+        if are_all and self._preemptible.by_priority_alone:
             return eviction.reprieve(budgets), rows[alone]
-        nobody = np.zeros((0, standing.width), dtype=np.bool_)
-        return Victims(standing, rows[:0], nobody, nobody), np.concatenate((eviction.rows, rows[alone]))
+        return _nobody(standing), np.concatenate((eviction.rows, rows[alone]))
 
     def _one_by_one(self, rows: Rows, budgets: DisruptionBudgets, enough: int) -> None:
         found = len(self._victims.rows)
@@ -103,7 +109,7 @@ class DryRun:
         for row in rows[np.argsort(self._distance(rows), kind="stable")].tolist():
             if clean and found >= enough:
                 return
-            answer = select_victims(self._evaluator, self._view, self._pod, row, budgets)
+            answer = select_victims(self._evaluator, self._view, self._pod, row, budgets, self._preemptible)
             if not isinstance(answer, Candidate):
                 self._count(answer.reasons, 1)
             elif any(victim.deleting and victim.deletion_due < self._overdue for victim in answer.victims):
@@ -116,7 +122,11 @@ class DryRun:
     def _contested(self) -> list[int]:
         """Rows to which pods are nominated that this one has to yield to."""
         view, row_of = self._view, self._view.nodes.row_of
-        return [row_of[name] for name in view.nominated if name in row_of and nominees(view, name, self._pod)]
+        return [
+            row_of[name]
+            for name in view.nominated
+            if name in row_of and nominees(self._evaluator, view, name, self._pod)
+        ]
 
     def _stuck(self, standing: StandingPods) -> list[int]:
         """Rows with a pod that should have been gone."""
@@ -130,6 +140,11 @@ class DryRun:
     def _count(self, reasons: tuple[str, ...], nodes: int) -> None:
         for reason in reasons if nodes else ():
             self._counts[reason] += nodes
+
+
+def _nobody(standing: StandingPods) -> Victims:
+    nobody = np.zeros((0, standing.width), dtype=np.bool_)
+    return Victims(standing, np.zeros(0, dtype=np.int64), nobody, nobody)
 
 
 def _rows_of(candidates: list[Candidate]) -> Rows:

@@ -6,12 +6,13 @@ the first refusal counts, scores are listed in it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from hashlib import sha256
+from types import ModuleType
 from typing import Any, Final
 
 from policyengine.framework.plugin import FilterPlugin, Plugin, PreEnqueuePlugin, ScorePlugin
-from policyengine.framework.plugin_entry import Arguments, PluginEntry
+from policyengine.framework.plugin_entry import NO_ARGUMENTS, Arguments, PluginEntry
 from policyengine.framework.post_filter import PostFilterPlugin
 from policyengine.framework.profile import Profile
 from policyengine.framework.reservation import PreBindPlugin, ReservePlugin
@@ -38,86 +39,42 @@ from policyengine.plugins import (
     volume_zone,
 )
 
-
-def _entries() -> dict[str, PluginEntry]:
-    listed = (
-        PluginEntry(scheduling_gates.NAME, lambda _: scheduling_gates.SchedulingGates()),
-        PluginEntry(priority_sort.NAME, lambda _: priority_sort.PrioritySort()),
-        PluginEntry(node_unschedulable.NAME, lambda _: node_unschedulable.NodeUnschedulable(), filters=True),
-        PluginEntry(node_name.NAME, lambda _: node_name.NodeName(), filters=True),
-        PluginEntry(
-            taint_toleration.NAME,
-            lambda _: taint_toleration.TaintToleration(),
-            default_weight=3,
-            filters=True,
-        ),
-        PluginEntry(
-            node_affinity.NAME,
-            node_affinity.NodeAffinity,
-            node_affinity.ARGUMENTS,
-            default_weight=2,
-            filters=True,
-        ),
-        PluginEntry(node_ports.NAME, lambda _: node_ports.NodePorts(), filters=True),
-        PluginEntry(
-            node_resources_fit.NAME,
-            node_resources_fit.NodeResourcesFit,
-            node_resources_fit.ARGUMENTS,
-            default_weight=1,
-            filters=True,
-        ),
-        PluginEntry(volume_restrictions.NAME, lambda _: volume_restrictions.VolumeRestrictions(), filters=True),
-        PluginEntry(node_volume_limits.NAME, lambda _: node_volume_limits.NodeVolumeLimits(), filters=True),
-        PluginEntry(
-            volume_binding.NAME,
-            volume_capacity.volume_binding,
-            volume_binding.ARGUMENTS,
-            default_weight=1,
-            filters=True,
-        ),
-        PluginEntry(volume_zone.NAME, lambda _: volume_zone.VolumeZone(), filters=True),
-        PluginEntry(
-            pod_topology_spread.NAME,
-            pod_topology_spread.PodTopologySpread,
-            pod_topology_spread.ARGUMENTS,
-            default_weight=2,
-            filters=True,
-        ),
-        PluginEntry(
-            inter_pod_affinity.NAME,
-            inter_pod_affinity.InterPodAffinity,
-            inter_pod_affinity.ARGUMENTS,
-            default_weight=2,
-            filters=True,
-        ),
-        PluginEntry(
-            dynamic_resources.NAME,
-            dynamic_resources.DynamicResources,
-            dynamic_resources.ARGUMENTS,
-            default_weight=2,
-            filters=True,
-        ),
-        PluginEntry(
-            default_preemption.NAME,
-            default_preemption.DefaultPreemption,
-            default_preemption.ARGUMENTS,
-        ),
-        PluginEntry(
-            node_resources_balanced_allocation.NAME,
-            node_resources_balanced_allocation.NodeResourcesBalancedAllocation,
-            node_resources_balanced_allocation.ARGUMENTS,
-            default_weight=1,
-        ),
-        PluginEntry(image_locality.NAME, lambda _: image_locality.ImageLocality(), default_weight=1),
-        PluginEntry(node_declared_features.NAME, lambda _: node_declared_features.NodeDeclaredFeatures(), filters=True),
-    )
-    return {
-        entry.name: PluginEntry(entry.name, entry.factory, entry.arguments, entry.default_weight, entry.filters, order)
-        for order, entry in enumerate(listed)
-    }
+_LISTED: Final[tuple[tuple[ModuleType, Callable[..., Any], bool, int | None], ...]] = (
+    (scheduling_gates, scheduling_gates.SchedulingGates, False, None),
+    (priority_sort, priority_sort.PrioritySort, False, None),
+    (node_unschedulable, node_unschedulable.NodeUnschedulable, True, None),
+    (node_name, node_name.NodeName, True, None),
+    (taint_toleration, taint_toleration.TaintToleration, True, 3),
+    (node_affinity, node_affinity.NodeAffinity, True, 2),
+    (node_ports, node_ports.NodePorts, True, None),
+    (node_resources_fit, node_resources_fit.NodeResourcesFit, True, 1),
+    (volume_restrictions, volume_restrictions.VolumeRestrictions, True, None),
+    (node_volume_limits, node_volume_limits.NodeVolumeLimits, True, None),
+    (volume_binding, volume_capacity.volume_binding, True, 1),
+    (volume_zone, volume_zone.VolumeZone, True, None),
+    (pod_topology_spread, pod_topology_spread.PodTopologySpread, True, 2),
+    (inter_pod_affinity, inter_pod_affinity.InterPodAffinity, True, 2),
+    (dynamic_resources, dynamic_resources.DynamicResources, True, 2),
+    (default_preemption, default_preemption.DefaultPreemption, False, None),
+    (node_resources_balanced_allocation, node_resources_balanced_allocation.NodeResourcesBalancedAllocation, False, 1),
+    (image_locality, image_locality.ImageLocality, False, 1),
+    (node_declared_features, node_declared_features.NodeDeclaredFeatures, True, None),
+)
+"""A row a plugin: its module (`NAME`, and `ARGUMENTS` where it takes any), what makes it, whether it filters, the
+weight of its score, None where it has none."""
 
 
-IN_TREE: Final[Mapping[str, PluginEntry]] = _entries()
+def _entry(
+    order: int, module: ModuleType, made_by: Callable[..., Any], filters: bool, weight: int | None
+) -> PluginEntry:
+    arguments: Mapping[str, object] | None = getattr(module, "ARGUMENTS", None)
+    if arguments is None:
+        return PluginEntry(module.NAME, lambda _: made_by(), NO_ARGUMENTS, weight, filters, order)
+    return PluginEntry(module.NAME, made_by, arguments, weight, filters, order)
+
+
+_ENTRIES: Final = [_entry(order, *row) for order, row in enumerate(_LISTED)]
+IN_TREE: Final[Mapping[str, PluginEntry]] = {entry.name: entry for entry in _ENTRIES}
 
 
 def build(name: str, arguments: Arguments | None = None) -> Any:

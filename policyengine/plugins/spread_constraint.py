@@ -13,6 +13,7 @@ from policyengine.cluster.objects import (
     TopologySpreadConstraint,
 )
 from policyengine.cluster.pod_info import PodInfo
+from policyengine.plugins.label_requirement import KEY_SCHEMA
 from policyengine.plugins.pod_selector import EVERYTHING, PodSelector, compile_pod_selector, of_labels
 
 if TYPE_CHECKING:
@@ -22,6 +23,23 @@ HOSTNAME: Final = "kubernetes.io/hostname"
 ZONE: Final = "topology.kubernetes.io/zone"
 DO_NOT_SCHEDULE: Final = "DoNotSchedule"
 SCHEDULE_ANYWAY: Final = "ScheduleAnyway"
+_POLICY: Final[Mapping[str, object]] = {"enum": ["Honor", "Ignore"]}
+CONSTRAINT_SCHEMA: Final[Mapping[str, object]] = {
+    "type": "object",
+    "properties": {
+        "maxSkew": {"type": "integer", "minimum": 1},
+        "topologyKey": KEY_SCHEMA,
+        "whenUnsatisfiable": {"enum": [DO_NOT_SCHEDULE, SCHEDULE_ANYWAY]},
+        "minDomains": {"type": "integer", "minimum": 1},
+        "nodeAffinityPolicy": _POLICY,
+        "nodeTaintsPolicy": _POLICY,
+        "matchLabelKeys": {"type": "array", "items": KEY_SCHEMA},
+        "labelSelector": {"type": "object"},
+    },
+    "required": ["maxSkew", "topologyKey", "whenUnsatisfiable"],
+    "additionalProperties": False,
+}
+"""A constraint as arguments hold it."""
 SYSTEM_DEFAULTS: Final = (
     TopologySpreadConstraint(topology_key=HOSTNAME, max_skew=3, when_unsatisfiable=SCHEDULE_ANYWAY),
     TopologySpreadConstraint(topology_key=ZONE, max_skew=5, when_unsatisfiable=SCHEDULE_ANYWAY),

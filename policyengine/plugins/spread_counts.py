@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyengine.cluster.pod_info import PodInfo
+from policyengine.framework.rows import FEW
 from policyengine.framework.status import Rows
-from policyengine.plugins.domain_counts import DomainCounts, Int64
+from policyengine.plugins.domain_counts import DomainCounts, DomainsMoved, Int64, Moved
 from policyengine.plugins.node_selector import required_selectors
-from policyengine.plugins.pod_index import PodKind, pod_index
+from policyengine.plugins.pod_index import PodIndex, PodKind, pod_index
 from policyengine.plugins.pod_selector import PodSelector
 from policyengine.plugins.spread_constraint import Constraint
 from policyengine.plugins.tolerations import HARD, TaintTable
@@ -61,10 +62,30 @@ class SpreadCounts:
         self._matches = [KindMatch(pod.namespace, constraint.selector) for constraint in constraints]
         self._required = required_selectors(pod.shape.spec)
         self._taints = TaintTable(pod.shape.spec.tolerations, HARD)
+        self._node_position = -1
 
-    def update(self, nodes: NodeTable, rows: Rows) -> bool:
-        """Count `rows` as they are now; whether a sum, or the set of domains, is different from before."""
+    def update(self, nodes: NodeTable, rows: Rows) -> DomainsMoved | None:
+        """Count `rows` as they are now; the domains where a sum or the number of nodes changed, None: any may."""
         index = pod_index(nodes)
+        if nodes.node_journal.position == self._node_position and len(rows) <= FEW:
+            return self._update_few(nodes, index, rows)
+        self._node_position = nodes.node_journal.position
+        return None if self._update_all(nodes, index, rows) else {}
+
+    def _update_few(self, nodes: NodeTable, index: PodIndex, rows: Rows) -> DomainsMoved:
+        """The same row by row, in Python's integers, where no Node changed: the same nodes count."""
+        moved: dict[str, Moved] = {}
+        for constraint, counts, matches, on_row in zip(
+            self.constraints, self.counts, self._matches, self.on_row, strict=True
+        ):
+            domains = moved.setdefault(constraint.key, set())
+            for row in rows.tolist():
+                weight = sum([matches(kind) * count for kind, count in index.on_row(row)])
+                on_row[row] = weight
+                counts.update_row(nodes, row, weight, counts.is_counted(row), domains)
+        return {key: domains for key, domains in moved.items() if domains}
+
+    def _update_all(self, nodes: NodeTable, index: PodIndex, rows: Rows) -> bool:
         labelled = np.ones(len(rows), dtype=np.bool_)
         if self._every_key:
             for constraint in self.constraints:
@@ -72,7 +93,7 @@ class SpreadCounts:
         changed = False
         for place, constraint in enumerate(self.constraints):
             counts = self.counts[place]
-            weights = index.weights(self._matches[place], rows)
+            weights = index.weights(self._matches[place], rows, index.selected_by((constraint.selector,)))
             self._note(place, nodes.n, rows, weights)
             before = counts.sums.copy(), counts.members.copy()
             counts.update(nodes, rows, weights, labelled & self._admitted(constraint, nodes, rows))

@@ -1,8 +1,9 @@
 """The fewest pods that have to leave one node, tried out on it: SelectVictimsOnNode.
 
-All pods of lower priority are taken off. If the pod then passes every filter, they are put back one by one as long as
-it still does: first those whose leaving would break a disruption budget, then the others, the most important first.
-Whoever could not be put back is a victim (plugins/defaultpreemption/default_preemption.go, v1.36).
+All pods that may have to go (`preemptible`) are taken off. If the pod then passes every filter, they are put back one
+by one as long as it still does: first those whose leaving would break a disruption budget, then the others, the most
+important first. Whoever could not be put back is a victim. Pods of a gang are taken off and put back together
+(plugins/defaultpreemption/default_preemption.go, v1.36, which knows no gangs).
 
 Every trial runs the profile's filters, rules included, over the view without the pods in question.
 """
@@ -16,6 +17,7 @@ from policyengine.framework.evaluation import Evaluator
 from policyengine.framework.nominated import judge_row_with_nominated
 from policyengine.framework.status import Code, Status
 from policyengine.plugins.disruption_budget import DisruptionBudgets
+from policyengine.plugins.preemptible import Preemptible, Unit
 from policyengine.plugins.preemption_candidate import Candidate, importance
 
 if TYPE_CHECKING:
@@ -23,37 +25,56 @@ if TYPE_CHECKING:
     from policyengine.cluster.view import ClusterView
 
 NO_VICTIMS = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, ("No preemption victims found for incoming pod",))
-
-
-def potential_victims(view: ClusterView, row: int, pod: PodInfo) -> list[PodInfo]:
-    """The pods on the node that may have to go for `pod`, the most important first."""
-    return sorted((one for one in view.nodes.pods_on(row).values() if one.priority < pod.priority), key=importance)
+TOO_MANY = Status(Code.UNSCHEDULABLE, ("node(s) would lose more pods than `maxVictims` of the policy",))
 
 
 def select_victims(
-    evaluator: Evaluator, view: ClusterView, pod: PodInfo, row: int, budgets: DisruptionBudgets
+    evaluator: Evaluator,
+    view: ClusterView,
+    pod: PodInfo,
+    row: int,
+    budgets: DisruptionBudgets,
+    preemptible: Preemptible,
 ) -> Candidate | Status:
     """The candidate that the node is, or why it is none."""
-    potential = potential_victims(view, row, pod)
-    if not potential:
-        return NO_VICTIMS
-    gone = {victim.uid: victim for victim in potential}
+    answer: Candidate | Status = NO_VICTIMS
+    for potential in preemptible.on(row):
+        answer = _selected(evaluator, view, pod, row, budgets, potential)
+        if isinstance(answer, Candidate):
+            most = preemptible.most
+            return answer if most is None or len(answer.victims) <= most else TOO_MANY
+    return answer
+
+
+def _selected(
+    evaluator: Evaluator,
+    view: ClusterView,
+    pod: PodInfo,
+    row: int,
+    budgets: DisruptionBudgets,
+    potential: list[Unit],
+) -> Candidate | Status:
+    """`potential`: who may go, those that are put back first in front."""
+    everybody = [one for unit in potential for one in unit]
+    gone = {victim.uid: victim for victim in everybody}
     status = _without(evaluator, view, pod, row, gone)
     if not status.is_success:
         return status
-    violated = budgets.violated_by(potential)
-    broken: list[PodInfo] = []
-    others: list[PodInfo] = []
-    for breaks, victims in ((True, broken), (False, others)):
-        for victim in (one for one, flag in zip(potential, violated, strict=True) if flag is breaks):
-            del gone[victim.uid]
+    violated = dict(zip(gone, budgets.violated_by(everybody), strict=True))
+    victims: list[PodInfo] = []
+    for breaks in (True, False):
+        for unit in (unit for unit in potential if any(violated[one.uid] for one in unit) is breaks):
+            for one in unit:
+                del gone[one.uid]
             if not _without(evaluator, view, pod, row, gone).is_success:
-                gone[victim.uid] = victim
-                victims.append(victim)
+                gone.update((one.uid, one) for one in unit)
+                victims += unit
     if not gone:
         # The filters let the pod pass although it was refused with the same pods: nobody has to go, so this is
         # nothing that preemption can do.
         return Status(Code.ERROR, (f'expected at least one victim pod on node "{view.nodes.names[row]}"',))
+    broken = [one for one in victims if violated[one.uid]]
+    others = [one for one in victims if not violated[one.uid]]
     return Candidate(row, in_eviction_order(broken, others), len(broken))
 
 

@@ -32,14 +32,19 @@ class Denial(NamedTuple):
 class Admission:
     """The gate of one profile's queue."""
 
-    __slots__ = ("_pre_enqueue", "gangs")
+    __slots__ = ("_pre_enqueue", "_tells", "asked", "gangs")
 
     def __init__(self, profile: Profile) -> None:
         self._pre_enqueue = profile.pre_enqueue
+        self._tells = any(rule.point == "preEnqueue" for rule in profile.logs)
+        self.asked: list[PodInfo] = []
+        """The pods that came to the gate, where the profile logs that; whoever logs it empties it."""
         self.gangs = GangTable(profile.gangs)
 
     def denial(self, pod: PodInfo) -> Denial | None:
         """Why the pod may not enter; None when it may."""
+        if self._tells:
+            self.asked.append(pod)
         problem = pod.shape.problem
         if problem is not None:
             return Denial(Place.GATED, "", problem)

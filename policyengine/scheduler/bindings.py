@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import Enum
+from math import inf
 
 from policyengine.scheduler.messages import Bind
 from policyengine.scheduler.preparation import Preparation
@@ -44,6 +45,7 @@ class Decision:
     """One pod's way to its node."""
 
     __slots__ = (
+        "awaits_gang",
         "bind",
         "held",
         "number",
@@ -64,6 +66,8 @@ class Decision:
         self.preparation = Preparation(held.plans, now) if held.plans else None
         """What has to be done before the binding is posted."""
         self.phase = Phase.POSTED if self.preparation is None else Phase.PREPARING
+        self.awaits_gang = False
+        """Whether, once all is prepared, the binding is not posted before those of its gang."""
         self.unsure = False
         """Whether an earlier request for this binding may still land."""
         self.unknown_at = 0.0
@@ -175,4 +179,4 @@ class Bindings:
         """When a pod is to be read, or its preparation looked at, in seconds; None when none is."""
         times = [one.read_at for one in self._reading.values() if one.read_at is not None]
         times += [one.preparation.due() for one in self._preparing.values() if one.preparation is not None]
-        return min(times, default=None)
+        return min((time for time in times if time < inf), default=None)

@@ -23,12 +23,17 @@ from policyengine.scheduler.lanes import Lane, Lanes
 from policyengine.scheduler.messages import Action
 from policyengine.scheduler.nominations import Nominations
 from policyengine.scheduler.permits import Permits
+from policyengine.scheduler.pod_group_status import PodGroupStatuses
+from policyengine.scheduler.queue_facts import LaneFacts
 from policyengine.scheduler.queued_pod import NO_PLUGINS, Place, QueuedPod
 from policyengine.scheduler.reservation import Reservation
 from policyengine.scheduler.story import Story
+from policyengine.scheduler.teams import GangTeams
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
+    from policyengine.scheduler.extenders import Extender, Question
+    from policyengine.scheduler.kept_room import KeptRoom
 
 
 class Core:
@@ -38,12 +43,17 @@ class Core:
         "actions",
         "bindings",
         "confirmed",
+        "consulted",
         "evictions",
+        "extenders",
         "is_synced",
+        "kept_room",
         "lanes",
         "nominations",
         "now",
         "permits",
+        "pod_group_status",
+        "questions",
         "story",
         "view",
     )
@@ -51,12 +61,21 @@ class Core:
     def __init__(self) -> None:
         self.view = ClusterView()
         self.lanes = Lanes()
+        self.view.teams = GangTeams(self.lanes, self.view)
+        self.view.queue_facts = LaneFacts(self.lanes, self.view)
         self.bindings = Bindings()
         self.permits = Permits()
+        self.pod_group_status = PodGroupStatuses()
         self.nominations = Nominations()
         self.evictions = Evictions()
         self.confirmed: set[str] = set()
         """Pods that the server said are bound and the watch has not shown there yet."""
+        self.extenders: tuple[Extender, ...] = ()
+        self.consulted: dict[str, Question] = {}
+        """Pods that extenders were asked about, by UID."""
+        self.questions = 0
+        self.kept_room: KeptRoom | None = None
+        """Room that is being kept for a gang, if for one."""
         self.story = Story()
         self.is_synced = False
         self.now = 0.0
@@ -72,6 +91,14 @@ class Core:
             lane.queue.move(event, old, new, self.now, but)
         if len(self.permits):
             self.permits.note(event)
+
+    def took(self, held: Reservation) -> None:
+        """A pod was placed: what was said of it while it waited does not matter any more."""
+        pod = held.queued.pod
+        self.nominations.forget(pod.uid)
+        self.evictions.forget(pod.uid)
+        held.lane.queue.note_place(pod)
+        self.story.tell(pod.uid, self.now, "reserved", held.node, held.serving.policy_hash)
 
     def unreserve(self, held: Reservation) -> None:
         """Have the plugins give back what they reserved; the node's room is the caller's concern."""
@@ -92,6 +119,7 @@ class Core:
         self.story.tell(pod.uid, self.now, "released", held.node, reason)
         for event in self.view.forget(pod.uid):
             self.announce(event, placed, None, but=pod.uid)
+        held.lane.queue.note_place(pod)
 
     def fail(
         self,

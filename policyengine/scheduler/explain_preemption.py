@@ -23,7 +23,7 @@ def explain_preemption(
     plugin = next((one for one in evaluator.profile.post_filters if isinstance(one, DefaultPreemption)), None)
     if plugin is None:
         return None
-    why = plugin.why_not_eligible(pod, judgement, view)
+    why = plugin.why_not_eligible(pod, judgement, evaluator, view)
     if why:
         return {"eligible": False, "why": why, "candidates": {}, "chosen": None}
     candidates, chosen = plugin.all_candidates(pod, judgement, evaluator, view)

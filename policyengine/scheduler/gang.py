@@ -1,16 +1,19 @@
-"""Who belongs to which gang, and whether enough members exist for the gang to be scheduled.
+"""Who belongs to which gang, how many members exist, and how many of them have a place.
 
 Rules:
 1. The first gang rule whose key is not None applies to a pod; rule and key together name the gang.
 2. Members are the pods of the profile's scheduler name that are pending, reserved or bound: not finished, and
    not on their way out before they were bound.
-3. Of differing values the largest minimum and the shortest timeout count. A minimum under 1 counts as 1.
+3. Of differing values the largest minimum, the shortest timeout and the shortest wait count. A minimum under 1
+   counts as 1.
 4. A gang with fewer members than its minimum is incomplete: those of its members that are still queued are
    held before the queue. Members that are reserved or bound stay where they are.
 5. A rule that fails on a pod holds that pod and says why; it is asked again when the pod or the policy changes.
+6. A member has a place while it is reserved or bound. A gang whose minimum have one is satisfied: further members
+   go on their own.
 
-This file only counts. Who is held lies with `queue`; that members are placed together or not at all lies with the
-cycle.
+This file only counts. Who is held lies with `queue`; that members are placed together or not at all with `gang_cycle`;
+that no part of a gang keeps room for nothing with `gang_release`.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from policyengine.cluster.pod_info import PodState
 from policyengine.framework.profile import GangRule
 
 if TYPE_CHECKING:
@@ -35,21 +39,44 @@ class Membership(NamedTuple):
     minimum: int
     timeout: float
     """Seconds."""
+    waits: float | None = None
+    """Seconds after which nothing is placed any more where room is being kept for the gang; None keeps none."""
 
 
 class Gang:
     """The pods of one gang."""
 
-    __slots__ = ("_minimums", "_timeouts", "is_complete", "key", "members", "rule")
+    __slots__ = (
+        "_minimums",
+        "_timeouts",
+        "_waits",
+        "hopeless",
+        "is_complete",
+        "is_roused",
+        "key",
+        "members",
+        "placed",
+        "refused_since",
+        "rule",
+    )
 
     def __init__(self, rule: str, key: str) -> None:
         self.rule = rule
         self.key = key
         self.members: dict[str, Membership] = {}
         """By pod UID, in the order in which they came."""
+        self.placed: set[str] = set()
+        """UIDs of the members that are reserved or bound."""
         self.is_complete = False
+        self.is_roused = False
+        """Whether members that were refused together should look again, though no event says so."""
+        self.refused_since: float | None = None
+        """When it was refused first, in seconds; None while it was not."""
+        self.hopeless: object = None
+        """The circumstances under which it would not fit even if every pod went."""
         self._minimums: Counter[int] = Counter()
         self._timeouts: Counter[float] = Counter()
+        self._waits: Counter[float] = Counter()
 
     @property
     def minimum(self) -> int:
@@ -62,6 +89,16 @@ class Gang:
         return min(self._timeouts, default=0.0)
 
     @property
+    def waits(self) -> float | None:
+        """Seconds that the gang is to wait for room at most; None where its rule does not say."""
+        return min(self._waits, default=None)
+
+    @property
+    def needed(self) -> int:
+        """How many more members must be placed together; 0 once the gang is satisfied."""
+        return max(0, self.minimum - len(self.placed))
+
+    @property
     def message(self) -> str:
         """How far the gang is, for its members' conditions and events."""
         return f"gang {self.rule}: {len(self.members)} of {self.minimum} members exist"
@@ -71,13 +108,18 @@ class Gang:
         self.members[uid] = member
         self._minimums[member.minimum] += 1
         self._timeouts[member.timeout] += 1
+        if member.waits is not None:
+            self._waits[member.waits] += 1
         return self._flipped()
 
     def remove(self, uid: str) -> bool:
         """Count a member no more; whether the gang became complete or incomplete by it."""
         member = self.members.pop(uid)
+        self.placed.discard(uid)
         _take_one(self._minimums, member.minimum)
         _take_one(self._timeouts, member.timeout)
+        if member.waits is not None:
+            _take_one(self._waits, member.waits)
         return self._flipped()
 
     def _flipped(self) -> bool:
@@ -89,7 +131,7 @@ class Gang:
 class GangTable:
     """The gangs of one profile. Methods that change it answer with the gangs whose completeness changed."""
 
-    __slots__ = ("_gang_of", "_gangs", "_problems", "_rules", "recounted")
+    __slots__ = ("_gang_of", "_gangs", "_problems", "_rules", "recounted", "touched")
 
     def __init__(self, rules: tuple[GangRule, ...]) -> None:
         self._rules = rules
@@ -98,6 +140,8 @@ class GangTable:
         self._problems: dict[str, str] = {}
         self.recounted: dict[tuple[str, str], Gang] = {}
         """Incomplete gangs whose message changed; whoever tells the members empties it."""
+        self.touched: dict[tuple[str, str], Gang] = {}
+        """Gangs whose placed members may be too few now, or enough to be let go; `gang_release` empties it."""
 
     @property
     def is_empty(self) -> bool:
@@ -107,6 +151,10 @@ class GangTable:
     def gang_of(self, uid: str) -> Gang | None:
         """The gang the pod is a member of."""
         return self._gang_of.get(uid)
+
+    def get(self, rule: str, key: str) -> Gang | None:
+        """The gang, if it has members."""
+        return self._gangs.get((rule, key))
 
     def gangs(self) -> list[Gang]:
         """Every gang with at least one member."""
@@ -131,13 +179,34 @@ class GangTable:
             return changed
         gang = self._gang_of.get(pod.uid)
         if gang is not None and membership == gang.members[pod.uid]:
+            if (pod.state is not PodState.PENDING) != (pod.uid in gang.placed):
+                self.note_place(pod)
+                gang.is_roused = True  # somebody else placed the member
             return []
         changed = self.forget(pod.uid)
         if membership is not None:
             joined = self._join(pod.uid, membership)
+            self.note_place(pod)
+            self._gang_of[pod.uid].is_roused = True
             # Leaving and coming back with other values is one change, or none.
             changed = [gang for gang in changed if gang is not joined] + ([joined] if joined else [])
         return changed
+
+    def note_place(self, pod: PodInfo) -> None:
+        """The pod was given a place, or lost it."""
+        gang = self._gang_of.get(pod.uid)
+        if gang is None:
+            return
+        if pod.state is PodState.PENDING:
+            gang.placed.discard(pod.uid)
+        else:
+            gang.placed.add(pod.uid)
+        self.touched[gang.rule, gang.key] = gang
+
+    def touch(self, gang: Gang, is_roused: bool = False) -> None:
+        """Have the gang's reservations, and (`is_roused`) its refused members, looked at before the message is done."""
+        self.touched[gang.rule, gang.key] = gang
+        gang.is_roused |= is_roused
 
     def forget(self, uid: str) -> list[Gang]:
         """The pod is no member any more: deleted, finished, or of another gang."""
@@ -147,8 +216,11 @@ class GangTable:
             return []
         flipped = gang.remove(uid)
         self._recount(gang)
-        if not gang.members:
+        if gang.members:
+            self.touch(gang, is_roused=True)
+        else:
             del self._gangs[gang.rule, gang.key]
+            self.touched.pop((gang.rule, gang.key), None)
         return [gang] if flipped else []
 
     def validate(self) -> None:
@@ -158,13 +230,14 @@ class GangTable:
             assert gang.is_complete == (len(gang.members) >= gang.minimum), f"gang {gang.key}: {gang.message}"
             assert gang.minimum == max(member.minimum for member in gang.members.values())
             assert gang.timeout == min(member.timeout for member in gang.members.values())
+            assert gang.placed <= gang.members.keys(), f"gang {gang.key} has placed strangers"
         assert sum(len(gang.members) for gang in self._gangs.values()) == len(self._gang_of)
 
     def _membership(self, pod: PodInfo) -> Membership | None:
         for rule in self._rules:
             key = rule.key(pod)
             if key is not None:
-                return Membership(rule.name, key, max(1, rule.minimum(pod)), rule.timeout(pod))
+                return Membership(rule.name, key, max(1, rule.minimum(pod)), rule.timeout(pod), rule.waits(pod))
         return None
 
     def _join(self, uid: str, member: Membership) -> Gang | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from policyengine.cluster.view import ClusterView
 from policyengine.framework.evaluation import Evaluator
 from policyengine.framework.post_filter import PostFilterPlugin
 from policyengine.framework.profile import Profile
@@ -40,9 +41,9 @@ class Lane:
 
     __slots__ = ("credit", "is_served", "queue", "serving")
 
-    def __init__(self, profile: Profile, story: Story, now: float) -> None:
+    def __init__(self, profile: Profile, story: Story, now: float, view: ClusterView | None = None) -> None:
         self.serving = Serving(profile)
-        self.queue = SchedulingQueue(profile, story, now)
+        self.queue = SchedulingQueue(profile, story, now, view)
         self.is_served = True
         self.credit = 0
 

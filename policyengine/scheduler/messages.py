@@ -158,6 +158,21 @@ class VictimNotDeleted:
 
 
 @dataclass(frozen=True, slots=True)
+class ExtendersAnswered:
+    """The extenders said which of the nodes they were asked about may be taken, and how they like these; or one that
+    must answer did not (`error`)."""
+
+    asked: AskExtenders
+    refused: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """Node -> (extender, reason); preemption may cure it."""
+    unresolvable: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """Node -> (extender, reason); preemption cannot cure it."""
+    scores: Mapping[str, int] = field(default_factory=dict)
+    """Node -> weighted score, on the scale of the plugins' total."""
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ReadPodFailed:
     """The answer to a `ReadPod` never came; the core asks again after a while."""
 
@@ -193,6 +208,7 @@ Message = (
     | ObjectPatchFailed
     | VictimDeleted
     | VictimNotDeleted
+    | ExtendersAnswered
     | ReadPodFailed
     | Tick
     | CyclesRequested
@@ -209,6 +225,8 @@ class Bind:
     node: str
     policy_hash: str
     annotations: Mapping[str, str] = field(default_factory=dict)
+    extender: int | None = None
+    """The number of the extender that is to bind it; None for the API server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,6 +294,20 @@ class DeleteVictim:
 
 
 @dataclass(frozen=True, slots=True)
+class AskExtenders:
+    """Ask extenders about the nodes that fit a pod; answer with `ExtendersAnswered`."""
+
+    uid: str
+    namespace: str
+    name: str
+    number: int
+    """Tells questions apart."""
+    extenders: tuple[int, ...]
+    """Whom: their numbers in the configuration, in the order in which each filters what the one before let through."""
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ReadPod:
     """Read one pod from the server; answer with `PodObserved`, `PodDeleted` or `ReadPodFailed`."""
 
@@ -284,4 +316,19 @@ class ReadPod:
     name: str
 
 
-Action = Bind | PatchObject | PatchPodCondition | RecordEvent | DeleteVictim | ReadPod
+@dataclass(frozen=True, slots=True)
+class Log:
+    """Say a line of a policy's (`on POINT log "…"`) where the program's log goes."""
+
+    uid: str
+    namespace: str
+    name: str
+    point: str
+    """The extension point, as the policy names it."""
+    node: str
+    """The chosen node; "" before the choice."""
+    message: str
+    policy_hash: str
+
+
+Action = Bind | PatchObject | PatchPodCondition | RecordEvent | DeleteVictim | AskExtenders | ReadPod | Log

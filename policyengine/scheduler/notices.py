@@ -50,6 +50,11 @@ def failed(
     return said
 
 
+def nominated(pod: PodInfo, node: str) -> PatchPodCondition:
+    """The pod was refused together with others, and is to come to the node with them. Its condition stays."""
+    return _condition(pod, "", "", node)
+
+
 def nomination_ended(pod: PodInfo) -> PatchPodCondition:
     """The node the pod was nominated to is being cleared for a more important one. Its condition stays."""
     return _condition(pod, "", "", "")

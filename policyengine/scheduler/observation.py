@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from policyengine.cluster import pod_groups
 from policyengine.cluster.object_store import ClusterObject
 from policyengine.cluster.pod_info import PodState
 from policyengine.framework.events import ASSIGNED_POD_DELETE, ActionType, ClusterEvent
@@ -50,7 +51,9 @@ def object_observed(core: Core, message: ObjectObserved) -> None:
     """An object of another kind was added or changed."""
     new = cast(ClusterObject, message.object)
     old = core.view.objects(message.kind).get(new.metadata.key)
-    for event in core.view.set_object(message.kind, new):
+    events = core.view.set_object(message.kind, new)
+    _regroup(core, message.kind, new.metadata.key)
+    for event in events:
         core.announce(event, old, new)
     core.bindings.note(message.kind)
 
@@ -59,9 +62,19 @@ def object_deleted(core: Core, message: ObjectDeleted) -> None:
     """An object of another kind is gone."""
     key = f"{message.namespace}/{message.name}" if message.namespace else message.name
     old = core.view.objects(message.kind).get(key)
-    for event in core.view.remove_object(message.kind, key):
+    events = core.view.remove_object(message.kind, key)
+    _regroup(core, message.kind, key)
+    for event in events:
         core.announce(event, old, None)
     core.bindings.note(message.kind)
+
+
+def _regroup(core: Core, kind: str, key: str) -> None:
+    """A PodGroup is another one: what its pods are members of may be too."""
+    if kind in pod_groups.KINDS:
+        for change in core.view.regroup(kind, key):
+            _apply(core, change)
+        core.pod_group_status.note(kind, key)
 
 
 def pod_observed(core: Core, message: PodObserved) -> None:
@@ -86,6 +99,9 @@ def _apply(core: Core, change: PodChange) -> None:
     old, new = change.old, change.new
     if old is new:
         return
+    for pod in (old, new):
+        if pod is not None:
+            core.pod_group_status.note_pod(pod)
     if old is not None and (new is None or old.uid != new.uid):
         _gone(core, old)
     if new is not None:

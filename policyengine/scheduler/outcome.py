@@ -22,6 +22,7 @@ from policyengine.cluster.pod_info import PodState
 from policyengine.scheduler import notices
 from policyengine.scheduler.bindings import Decision, Phase
 from policyengine.scheduler.core import Core
+from policyengine.scheduler.logs import log
 from policyengine.scheduler.messages import (
     BindFailed,
     BindFailure,
@@ -49,6 +50,8 @@ def bind_succeeded(core: Core, message: BindSucceeded) -> None:
     pod = core.view.pods.get(message.uid)
     if pod is not None and pod.state is PodState.ASSUMED:
         core.confirmed.add(message.uid)
+    if decision.withdrawn:
+        decision.held.lane.queue.touch_gang(message.uid, is_roused=True)
     _bound(core, decision)
 
 
@@ -127,6 +130,7 @@ def settle(core: Core, decision: Decision, pod: PodInfo | None) -> None:
 def _bound(core: Core, decision: Decision) -> None:
     queued, bind = decision.held.queued, decision.bind
     core.story.tell(bind.uid, core.now, "bound", bind.node, bind.policy_hash)
+    log(core, decision.held.serving, "postBind", queued.pod, bind.node)
     core.actions.append(notices.scheduled(queued, bind.node, queued.pod.scheduler_name))
 
 

@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from policyengine.cluster.view import ClusterView
 from policyengine.framework.profile import Profile
 from policyengine.scheduler.admission import Admission, Denial
 from policyengine.scheduler.backoff import BackoffQueue
+from policyengine.scheduler.fair_share import active_pods
 from policyengine.scheduler.in_flight import InFlight
 from policyengine.scheduler.pod_heap import Key, PodHeap
 from policyengine.scheduler.queued_pod import Place, QueuedPod
@@ -32,12 +34,13 @@ class Notice(NamedTuple):
 class Places:
     """The places of one queue. `now` is in seconds."""
 
-    def __init__(self, profile: Profile, story: Story) -> None:
+    def __init__(self, profile: Profile, story: Story, view: ClusterView) -> None:
         self.profile = profile
+        self._view = view
         self.story = story
         self.pods: dict[str, QueuedPod] = {}
         self.admission = Admission(profile)
-        self.active = PodHeap()
+        self.active = active_pods(profile, view)
         self.backoff = BackoffQueue(profile.queue)
         self.unschedulable = PodHeap()
         """By `queued_at`: the flush takes the oldest first."""
@@ -50,13 +53,15 @@ class Places:
         """Judge, order and wake by this profile from now on. No pod may be in a place but in flight."""
         self.profile = profile
         self.admission = Admission(profile)
+        self.active = active_pods(profile, self._view)
         self.backoff.settings = profile.queue
         self.wake_ups.replace_profile(profile)
 
     def order(self, queued: QueuedPod) -> Key:
         """The pod's key in the active queue. One whose key cannot be computed comes last, in order of arrival."""
         try:
-            return (False, self.profile.queue_key(queued.pod, queued.queued_at))
+            counted = (queued.attempts,) if self.profile.counts_attempts else ()
+            return (False, self.profile.queue_key(queued.pod, queued.queued_at, *counted))
         except Exception:
             return (True, (queued.queued_at, queued.uid))
 

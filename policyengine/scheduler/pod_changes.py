@@ -139,6 +139,17 @@ def with_spread(spec: PodSpec, place: int, **changes: object) -> PodSpec:
     return replace(spec, topology_spread_constraints=tuple(constraints))
 
 
+def without_volume(spec: PodSpec, name: str) -> PodSpec:
+    """The pod without one of its volumes."""
+    return replace(spec, volumes=tuple(one for one in spec.volumes if one.name != name))
+
+
+def without_resource_claim(spec: PodSpec, name: str) -> PodSpec:
+    """The pod without one of its resource claims, by the name it has in the pod."""
+    kept = tuple(one for one in spec.resource_claims if one.name != name)
+    return replace(spec, resource_claims=kept)
+
+
 def without_host_port(spec: PodSpec, port: int) -> PodSpec:
     """The spec with this port on no host any more."""
     return _each_container(

@@ -26,7 +26,7 @@ def profile_replaced(core: Core, message: ProfileReplaced) -> None:
         lane.is_served = True
         lane.queue.replace_profile(profile, members, core.now)
         return
-    lane = Lane(profile, core.story, core.now)
+    lane = Lane(profile, core.story, core.now, core.view)
     core.lanes.add(lane)
     for pod in members:
         lane.queue.observe_member(pod, core.now)

@@ -19,6 +19,7 @@ from policyengine.framework.status import Code, Status
 from policyengine.scheduler import notices
 from policyengine.scheduler.bindings import Decision, Phase
 from policyengine.scheduler.core import Core
+from policyengine.scheduler.logs import log
 from policyengine.scheduler.messages import BindFailure, ObjectPatched, ObjectPatchFailed, PatchObject
 from policyengine.scheduler.outcome import fail_quietly
 from policyengine.scheduler.preparation import Step
@@ -28,6 +29,7 @@ from policyengine.scheduler.undo import failed_with, undo
 def begin(core: Core, decision: Decision) -> None:
     """The pod is reserved and permitted: do what its plans ask for, then bind it."""
     core.bindings.add(decision)
+    log(core, decision.held.serving, "preBind", decision.held.queued.pod, decision.bind.node)
     preparation = decision.preparation
     if preparation is None:
         core.actions.append(decision.bind)
@@ -36,6 +38,14 @@ def begin(core: Core, decision: Decision) -> None:
         core.story.tell(decision.bind.uid, core.now, "preparing", step.plugin.name, step.plan.timeout)
         _send_next(core, decision, step)
     _ask(core, decision)
+
+
+def post(core: Core, decision: Decision) -> None:
+    """All is prepared: bind the pod."""
+    decision.awaits_gang = False
+    core.view.revert_objects(decision.bind.uid)  # what is observed says the same by now
+    core.bindings.prepared(decision)
+    core.actions.append(decision.bind)
 
 
 def object_patched(core: Core, message: ObjectPatched) -> None:
@@ -105,9 +115,10 @@ def _ask(core: Core, decision: Decision) -> None:
             _give_up(core, decision, status.by(step.plugin.name))
             return
     if preparation.is_done:
-        core.view.revert_objects(decision.bind.uid)  # what is observed says the same by now
-        core.bindings.prepared(decision)
-        core.actions.append(decision.bind)
+        if decision.awaits_gang:
+            held.lane.queue.touch_gang(decision.bind.uid)
+        else:
+            post(core, decision)
 
 
 def _give_up(core: Core, decision: Decision, status: Status) -> None:

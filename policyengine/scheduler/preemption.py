@@ -21,11 +21,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from policyengine.framework.judgement import Judgement
+from policyengine.framework.nominated import yields
 from policyengine.framework.post_filter import PostFilterResult, run_post_filters
 from policyengine.framework.status import SUCCESS, Code, Status
 from policyengine.scheduler import notices
 from policyengine.scheduler.core import Core
 from policyengine.scheduler.lanes import Lane
+from policyengine.scheduler.logs import log
 from policyengine.scheduler.messages import DeleteVictim, VictimDeleted, VictimNotDeleted
 from policyengine.scheduler.queued_pod import QueuedPod
 from policyengine.scheduler.undo import undo
@@ -39,13 +41,26 @@ WAITING = Status(Code.UNSCHEDULABLE, ("preemption: waiting for the preemption fo
 def refuse(core: Core, lane: Lane, queued: QueuedPod, judgement: Judgement) -> None:
     """No node fits: see whether room can be made, tell the owner, and make it."""
     found = _post_filter(core, lane, queued, judgement)
+    if lane.serving.post_filters:
+        core.story.mark(queued.uid, core.now, "post-filtered", bool(found.nominated_node_name))
     message = judgement.message(found.status.message)
     nominated = found.nominated_node_name
     plugins, pending = judgement.plugins, judgement.pending_plugins
     core.fail(lane, queued, notices.UNSCHEDULABLE, message, plugins, pending, nominated=nominated)
     if nominated:
-        _end_lesser_nominations(core, queued.pod, nominated)
-        _evict(core, queued.pod, nominated, found.victims)
+        clear(core, lane, queued.pod, nominated, found.victims)
+
+
+def nominate(core: Core, pod: PodInfo, node: str) -> None:
+    """Room on the node is for the pod, which has just been refused, once room was made for its mates too."""
+    if core.nominate(pod, node):
+        core.actions.append(notices.nominated(pod, node))
+
+
+def clear(core: Core, lane: Lane, pod: PodInfo, node: str, victims: tuple[PodInfo, ...]) -> None:
+    """Make room on the node: lesser pods do not come to it any more, the victims go."""
+    _end_lesser_nominations(core, lane, pod, node)
+    _evict(core, pod, node, victims)
 
 
 def victim_deleted(core: Core, message: VictimDeleted) -> None:
@@ -66,6 +81,7 @@ def victim_not_deleted(core: Core, message: VictimNotDeleted) -> None:
 
 
 def _post_filter(core: Core, lane: Lane, queued: QueuedPod, judgement: Judgement) -> PostFilterResult:
+    log(core, lane.serving, "postFilter", queued.pod)
     if not lane.serving.post_filters:
         return PostFilterResult(SUCCESS, nominated_node_name="")
     if core.evictions.is_running(queued.uid, core.view):
@@ -74,10 +90,11 @@ def _post_filter(core: Core, lane: Lane, queued: QueuedPod, judgement: Judgement
     return run_post_filters(serving.post_filters, queued.pod, judgement, serving.evaluator, core.view)
 
 
-def _end_lesser_nominations(core: Core, pod: PodInfo, node: str) -> None:
-    """Pods of lower priority that were to come to the node may not fit there any more."""
+def _end_lesser_nominations(core: Core, lane: Lane, pod: PodInfo, node: str) -> None:
+    """Pods that were to come to the node, and that this one does not yield to, may not fit there any more."""
+    profile = lane.serving.profile
     for other in list(core.view.nominated_on(node).values()):
-        if other.priority < pod.priority:
+        if other is not pod and not yields(profile, core.view, pod, other):
             core.nominate(other, "")
             core.actions.append(notices.nomination_ended(other))
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from math import inf
 from typing import TYPE_CHECKING
 
 from policyengine.framework.reservation import ObjectPatch, Plan, PreBindPlugin
@@ -85,8 +86,8 @@ class Preparation:
         return (step for step in self.steps if not step.is_done)
 
     def due(self) -> float:
-        """When something is to be done about it, in seconds."""
-        return 0.0 if self.ask_again else min(step.deadline for step in self.open())
+        """When something is to be done about it, in seconds; inf for never."""
+        return 0.0 if self.ask_again else min((step.deadline for step in self.open()), default=inf)
 
 
 def _is_older(seen: str, before: str, after: str) -> bool:

@@ -21,6 +21,7 @@ from collections.abc import Iterable, Iterator
 from math import floor
 from typing import TYPE_CHECKING, Any
 
+from policyengine.cluster.view import ClusterView
 from policyengine.framework.events import FLUSH, MINUTE_PASSED, POLICY_REPLACED, ActionType, ClusterEvent, Resource
 from policyengine.framework.profile import Profile
 from policyengine.scheduler.admission import Denial
@@ -29,6 +30,7 @@ from policyengine.scheduler.places import Notice, Places
 from policyengine.scheduler.queued_pod import NO_PLUGINS, Place, QueuedPod, Strategy
 from policyengine.scheduler.story import Story
 from policyengine.scheduler.succession import rules_changed
+from policyengine.scheduler.wakeups import KEPT_ROOM
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
@@ -47,8 +49,11 @@ _QUEUED = frozenset({Place.ACTIVE, Place.BACKOFF, Place.UNSCHEDULABLE})
 class SchedulingQueue:
     """The pending pods of one profile. Methods take `now` in seconds; it must not go back."""
 
-    def __init__(self, profile: Profile, story: Story | None = None, now: float = 0.0) -> None:
-        self._places = Places(profile, story if story is not None else Story())
+    def __init__(
+        self, profile: Profile, story: Story | None = None, now: float = 0.0, view: ClusterView | None = None
+    ) -> None:
+        """`view`: where the shares of tenants are read; without one all of them are 0."""
+        self._places = Places(profile, Story() if story is None else story, ClusterView() if view is None else view)
         self._next_look = _next_look_after(now)
         self._next_minute = _next_minute_after(now)
         self._next_recount: float | None = None
@@ -98,6 +103,13 @@ class SchedulingQueue:
         taken = self._places.notices
         if taken:
             self._places.notices = []
+        return taken
+
+    def take_asked(self) -> list[PodInfo]:
+        """The pods that came to the gate of the queue since the last call, where the profile logs that."""
+        taken = self._places.admission.asked
+        if taken:
+            self._places.admission.asked = []
         return taken
 
     def validate(self) -> None:
@@ -154,11 +166,14 @@ class SchedulingQueue:
             if queued is None:
                 return None
             self._places.story.tell(queued.uid, now, "woken", "active", "PopFromBackoffQ", "")
+        self._begin(queued, now)
+        return queued
+
+    def _begin(self, queued: QueuedPod, now: float) -> None:
         queued.attempts += 1
         if queued.initial_attempt_at is None:
             queued.initial_attempt_at = now
         self._places.to_flight(queued)
-        return queued
 
     def done(self, uid: str) -> None:
         """The pod's attempt succeeded: it has a reservation and leaves the queue."""
@@ -264,6 +279,79 @@ class SchedulingQueue:
         gangs = self._places.admission.gangs
         if not gangs.is_empty:
             self._regroup(gangs.forget(uid), now)
+
+    def note_place(self, pod: PodInfo) -> None:
+        """The pod was given a place by a decision, or lost it."""
+        gangs = self._places.admission.gangs
+        if not gangs.is_empty:
+            gangs.note_place(pod)
+
+    def touch_gang(self, uid: str, is_roused: bool = False) -> None:
+        """Something else happened that decides about a reservation of the pod's gang, or (`is_roused`) about those of
+        its members that were refused."""
+        gang = self.gang_of(uid)
+        if gang is not None:
+            self._places.admission.gangs.touch(gang, is_roused)
+
+    def take_touched_gangs(self) -> list[Gang]:
+        """The gangs whose reservations are to be looked at since the last call."""
+        touched = self._places.admission.gangs.touched
+        if not touched:
+            return []
+        taken = list(touched.values())
+        touched.clear()
+        return taken
+
+    def find_gang(self, rule: str, key: str) -> Gang | None:
+        """The gang, if it has members."""
+        return self._places.admission.gangs.get(rule, key)
+
+    def gangs(self) -> list[Gang]:
+        """Every gang with at least one member."""
+        return self._places.admission.gangs.gangs()
+
+    def team(self, gang: Gang, popped: QueuedPod) -> list[QueuedPod]:
+        """The members to be tried together with the one just popped, it among them, in the queue's order.
+
+        Not among them are those that wait out an error, and those that were refused for themselves: nothing has
+        happened since that may cure it.
+        """
+        found = [popped]
+        for uid in gang.members:
+            queued = self._places.pods.get(uid)
+            if queued is not None and (
+                queued.place is Place.ACTIVE
+                or (queued.place is Place.UNSCHEDULABLE and gang.rule in queued.unschedulable_plugins)
+                or (queued.place is Place.BACKOFF and not queued.error_count)
+            ):
+                found.append(queued)
+        return sorted(found, key=self._places.order)
+
+    def join(self, queued: QueuedPod, now: float) -> bool:
+        """Begin an attempt of a pod because a mate's has begun; False where its own has."""
+        if queued.place is Place.IN_FLIGHT:
+            return False
+        self._places.detach(queued)
+        self._begin(queued, now)
+        return True
+
+    def put_back(self, queued: QueuedPod, now: float, event: str = "GangPlaced") -> None:
+        """End an attempt without a result: by default, the gang had enough without the pod, which goes on alone."""
+        queued.attempts -= 1
+        self._wake(queued, Strategy.IMMEDIATELY, event, "", now)
+
+    def rouse(self, gang: Gang, now: float) -> None:
+        """Let the members that were refused look again: the gang is not what it was."""
+        for uid in list(gang.members):
+            queued = self._places.pods.get(uid)
+            if queued is not None and queued.place is Place.UNSCHEDULABLE:
+                self._wake(queued, Strategy.AFTER_BACKOFF, "GangChanged", gang.rule, now)
+
+    def room_given_up(self, now: float) -> None:
+        """Room that was kept for a gang is anybody's again."""
+        for queued in self._places.wake_ups.refused_by(KEPT_ROOM):
+            if queued.place is Place.UNSCHEDULABLE:
+                self._wake(queued, Strategy.AFTER_BACKOFF, "RoomGivenUp", KEPT_ROOM, now)
 
     # ---- the policy
 

@@ -12,13 +12,19 @@ from policyengine.cluster.node_objects import Taint
 from policyengine.framework.judgement import Judgement
 from policyengine.framework.status import Rows
 from policyengine.plugins import (
+    dynamic_resources,
     inter_pod_affinity,
     node_affinity,
+    node_declared_features,
     node_ports,
     node_resources_fit,
     node_unschedulable,
+    node_volume_limits,
     pod_topology_spread,
     taint_toleration,
+    volume_binding,
+    volume_restrictions,
+    volume_zone,
 )
 from policyengine.plugins.tolerations import HARD, UNSCHEDULABLE_TAINT, untolerated
 from policyengine.scheduler.pod_changes import (
@@ -31,7 +37,9 @@ from policyengine.scheduler.pod_changes import (
     without_host_port,
     without_node_expression,
     without_pod_term,
+    without_resource_claim,
     without_selector_label,
+    without_volume,
 )
 from policyengine.scheduler.room import free_ports, free_room, nearest_fit, roomiest
 from policyengine.scheduler.what_if import Attempt, Change, WhatIf
@@ -159,6 +167,29 @@ def _spread(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Attempt]:
         yield attempt.having(change, pod=with_spec(attempt.pod, soft))
 
 
+def _volumes(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Attempt]:
+    spec = attempt.pod.shape.spec
+    for volume in spec.volumes:
+        claim = volume.persistent_volume_claim
+        text = f"drop the volume {volume.name}" + (f", claim {claim.claim_name}" if claim is not None else "")
+        change = Change("drop", f"volume {volume.name}", text, 1.6, {"volume": volume.name})
+        yield attempt.having(change, pod=with_spec(attempt.pod, without_volume(spec, volume.name)))
+
+
+def _devices(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Attempt]:
+    spec = attempt.pod.shape.spec
+    for claim in spec.resource_claims:
+        change = Change(
+            "drop", f"claim {claim.name}", f"drop the resource claim {claim.name}", 1.6, {"resourceClaim": claim.name}
+        )
+        yield attempt.having(change, pod=with_spec(attempt.pod, without_resource_claim(spec, claim.name)))
+
+
+def _nothing(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Attempt]:
+    """A request is not what is in the way."""
+    return iter(())
+
+
 def _ask_for_less(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Attempt]:
     """A rule of the policy: the largest request it lets pass on some node, resource by resource."""
     for resource, had in attempt.pod.shape.amounts:
@@ -194,4 +225,10 @@ _REMEDIES: Final[dict[str, Remedy]] = {
     node_ports.NAME: _ports,
     inter_pod_affinity.NAME: _pod_affinity,
     pod_topology_spread.NAME: _spread,
+    volume_restrictions.NAME: _volumes,
+    node_volume_limits.NAME: _volumes,
+    volume_binding.NAME: _volumes,
+    volume_zone.NAME: _volumes,
+    dynamic_resources.NAME: _devices,
+    node_declared_features.NAME: _nothing,
 }

@@ -13,26 +13,39 @@ in the table below.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from policyengine.cluster.pod_info import PodState
 from policyengine.cluster.view import ClusterView
 from policyengine.framework.profile import Profile
-from policyengine.scheduler import messages, observation, outcome, policies, prebind, preemption
+from policyengine.scheduler import (
+    gang_release,
+    kept_room,
+    messages,
+    observation,
+    outcome,
+    policies,
+    prebind,
+    preemption,
+)
 from policyengine.scheduler.bindings import Phase
 from policyengine.scheduler.core import Core
-from policyengine.scheduler.cycle import ask_permit, run_cycle, time_out
+from policyengine.scheduler.cycle import extenders_answered, run_cycle
+from policyengine.scheduler.extenders import Extender
+from policyengine.scheduler.logs import log_asked
 from policyengine.scheduler.messages import Action, Message
-from policyengine.scheduler.story import StoryLine
+from policyengine.scheduler.permission import ask_permit, time_out
+from policyengine.scheduler.story import Observer, StoryLine
 
 
 class SchedulerState:
     """The scheduler, as a value that changes by messages."""
 
-    def __init__(self, profiles: Iterable[Profile] = ()) -> None:
+    def __init__(self, profiles: Iterable[Profile] = (), extenders: Iterable[Extender] = ()) -> None:
         """`profiles` serve from the start, as if a `ProfileReplaced` had come for each."""
         self._core = Core()
+        self._core.extenders = tuple(extenders)
         for profile in profiles:
             policies.profile_replaced(self._core, messages.ProfileReplaced(profile))
 
@@ -43,7 +56,12 @@ class SchedulerState:
         core.now = core.view.now = now
         core.actions = actions
         _HANDLERS[type(message)](core, message)
+        gang_release.settle(core)
+        kept_room.review(core)
+        log_asked(core)
         core.tell_waiting()
+        if core.is_synced:
+            actions += core.pod_group_status.take(core.view, core.lanes)
         return actions
 
     @property
@@ -112,6 +130,22 @@ class SchedulerState:
         """What happened to the pod, oldest line first."""
         return self._core.story.of(uid)
 
+    def listen(self, listener: Callable[[str, StoryLine], None]) -> None:
+        """Have every line of every pod's story told to `listener` too, as (UID, line), in the order they happen."""
+        self._core.story.listener = listener
+
+    def observe(self, observer: Observer) -> None:
+        """Have every line, and how far each attempt has come, told to `observer` as it happens, unworded."""
+        self._core.story.observer = observer
+
+    def usage(self) -> Iterator[tuple[Profile, str, str, int, int]]:
+        """(profile, plugin, extension point, how often it was asked about a pod, how often that meant work) since the
+        profile serves."""
+        for lane in self._core.lanes:
+            if lane.is_served:
+                for used in lane.serving.evaluator.usage():
+                    yield lane.serving.profile, *used
+
     def queue_position(self, uid: str) -> int | None:
         """How many active pods of its queue come before the pod; None when it is not active. O(n)."""
         return next((at for lane in self._core.lanes if (at := lane.queue.position(uid)) is not None), None)
@@ -136,6 +170,7 @@ class SchedulerState:
             else:
                 assert not here, f"{pod!r} is not ours to place and {here}"
         self._validate_reservations()
+        self._validate_gangs()
         for uid in core.nominations:
             nominee = core.view.pods.get(uid)
             assert nominee is not None and nominee.state is PodState.PENDING, f"`{uid}` is nominated and does not wait"
@@ -158,10 +193,25 @@ class SchedulerState:
             pod = core.view.pods.get(decision.bind.uid)
             assert pod is not None, f"a binding of `{decision.bind.name}` is under way and the pod is gone"
             assert pod.node_name == decision.bind.node, f"{pod!r} is being bound to {decision.bind.node}"
-            waits = decision.preparation is not None and not decision.preparation.is_done
+            preparation = decision.preparation
+            waits = preparation is not None and (decision.awaits_gang or not preparation.is_done)
             assert waits == (decision.phase is Phase.PREPARING), f"{pod!r} is prepared or is it not"
         for uid in core.view.assumption_owners:
             assert uid in core.bindings or uid in core.permits, f"objects are assumed for {uid}, which has no room"
+
+    def _validate_gangs(self) -> None:
+        """No gang has placed members by count that have no place; none holds room for fewer than it takes."""
+        core = self._core
+        for lane in core.lanes:
+            for gang in lane.queue.gangs():
+                placed = {uid for uid in gang.members if core.view.pods[uid].state is not PodState.PENDING}
+                assert gang.placed == placed, f"gang {gang.key} counts {gang.placed} as placed, not {placed}"
+                waiting = [uid for uid in placed if uid in core.permits]
+                if waiting and gang.minimum > 1:
+                    assert len(placed) >= gang.minimum, f"gang {gang.key} keeps {waiting} waiting for nobody"
+        kept = core.kept_room
+        if kept is not None:
+            assert kept.is_due(), f"room is kept for gang {kept.gang.key}, which needs none"
 
 
 def _cache_synced(core: Core, message: messages.CacheSynced) -> None:
@@ -176,10 +226,10 @@ def _tick(core: Core, message: messages.Tick) -> None:
     if len(core.permits):
         for waiting in core.permits.due(core.now):
             core.permits.pop(waiting.held.queued.uid)
-            if waiting.deadline <= core.now:
-                time_out(core, waiting)
+            if waiting.is_to_be_asked(core.now):
+                ask_permit(core, waiting.held, again=True)
             else:
-                ask_permit(core, waiting.held)
+                time_out(core, waiting)
     if len(core.bindings):
         outcome.read_due(core)
         prebind.ask_due(core)
@@ -196,6 +246,8 @@ def _cycles_requested(core: Core, message: messages.CyclesRequested) -> None:
         queued = lane.queue.pop(core.now)
         if queued is not None:
             run_cycle(core, lane, queued)
+            gang_release.settle(core)
+            kept_room.review(core)
 
 
 _HANDLERS: dict[type, Callable[[Core, Any], None]] = {
@@ -215,6 +267,7 @@ _HANDLERS: dict[type, Callable[[Core, Any], None]] = {
     messages.ObjectPatchFailed: prebind.object_patch_failed,
     messages.VictimDeleted: preemption.victim_deleted,
     messages.VictimNotDeleted: preemption.victim_not_deleted,
+    messages.ExtendersAnswered: extenders_answered,
     messages.ReadPodFailed: outcome.read_pod_failed,
     messages.Tick: _tick,
     messages.CyclesRequested: _cycles_requested,

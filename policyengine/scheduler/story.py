@@ -8,6 +8,7 @@ push it out.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,6 +31,9 @@ class StoryLine:
         return f"{self.what}: {said}" if said else self.what
 
 
+Observer = Callable[[str, float, str, tuple[Any, ...]], None]
+"""(pod's UID, seconds, what happened, its details) -> nothing."""
+
 _Told = tuple[float, str, tuple[Any, ...]]
 
 _DETAILS: dict[str, tuple[str, ...]] = {
@@ -41,6 +45,7 @@ _DETAILS: dict[str, tuple[str, ...]] = {
     "gated": ("by", "message"),
     "held": ("message",),
     "reserved": ("node", "policy hash"),
+    "consulting": ("extenders",),
     "waiting": ("by", "seconds"),
     "preparing": ("by", "seconds"),
     "written": ("kind", "name"),
@@ -49,6 +54,7 @@ _DETAILS: dict[str, tuple[str, ...]] = {
     "released": ("node", "reason"),
     "unknown": ("node", "message"),
     "observed": ("node",),
+    "room kept": ("nodes",),
     "gone": ("reason",),
     "preempting": ("node", "victims"),
     "preempted": ("by", "node"),
@@ -61,12 +67,16 @@ _DETAILS: dict[str, tuple[str, ...]] = {
 class Story:
     """The histories of the pods that came last."""
 
-    __slots__ = ("_by_pod", "_lines", "_pods")
+    __slots__ = ("_by_pod", "_lines", "_pods", "listener", "observer")
 
     def __init__(self, pods: int = PODS, lines: int = LINES) -> None:
         self._by_pod: OrderedDict[str, list[_Told]] = OrderedDict()
         self._pods = pods
         self._lines = lines
+        self.listener: Callable[[str, StoryLine], None] | None = None
+        """Called with (pod's UID, line) for each line, in the order told across all pods."""
+        self.observer: Observer | None = None
+        """Called likewise, with the line as it was told, and for every `mark`."""
 
     def tell(self, uid: str, at: float, what: str, *values: Any) -> None:
         """Add a line; `values` are the details of `what`, in order, as `_DETAILS` names them."""
@@ -78,13 +88,24 @@ class Story:
         elif len(told) >= self._lines:
             del told[0]
         told.append((at, what, values))
+        if self.listener is not None:
+            self.listener(uid, _line(told[-1]))
+        if self.observer is not None:
+            self.observer(uid, at, what, values)
+
+    def mark(self, uid: str, at: float, what: str, *values: Any) -> None:
+        """Tell the observer how far an attempt has come; no line is kept."""
+        if self.observer is not None:
+            self.observer(uid, at, what, values)
 
     def of(self, uid: str) -> list[StoryLine]:
         """The pod's history, oldest line first; empty when nothing is known of it."""
-        return [
-            StoryLine(at, what, dict(zip(_DETAILS.get(what, ()), values, strict=False)))
-            for at, what, values in self._by_pod.get(uid, ())
-        ]
+        return [_line(told) for told in self._by_pod.get(uid, ())]
+
+
+def _line(told: _Told) -> StoryLine:
+    at, what, values = told
+    return StoryLine(at, what, dict(zip(_DETAILS.get(what, ()), values, strict=False)))
 
 
 def _worded(value: Any) -> str:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
 
 Hints = tuple[QueueingHintFn | None, ...]
+KEPT_ROOM = "KeptRoom"
+"""Who refuses a pod the room that is being kept for a gang."""
 _ANYBODY = ""
 """The bucket of pods whose refusal names no plugin that this profile knows."""
 
@@ -36,7 +38,7 @@ class Registrations:
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
-        self.known = frozenset(plugin.name for plugin in profile.plugins())
+        self.known = frozenset(plugin.name for plugin in profile.plugins()) | _riders(profile)
         self._by_event: dict[ClusterEvent, dict[str, Hints]] = {}
 
     def interested(self, event: ClusterEvent) -> dict[str, Hints]:
@@ -68,6 +70,8 @@ class WakeUps:
         self._signatures: dict[str, Callable[[PodInfo], Hashable]] = {
             plugin.name: plugin.signature for plugin in profile.filters
         }
+        self._signatures.update({rule.name: rule.signature for rule in profile.quotas.rules})
+        self._signatures.update(dict.fromkeys(_riders(profile), _one_bucket))
         self._buckets.clear()
 
     def add(self, pod: QueuedPod, plugins: frozenset[str]) -> None:
@@ -112,6 +116,10 @@ class WakeUps:
                     woken[pod.uid] = (pod, strategy, plugin)
         return list(woken.values())
 
+    def refused_by(self, plugin: str) -> list[QueuedPod]:
+        """The pods here that the plugin refused."""
+        return [pod for bucket in self._buckets.get(plugin, {}).values() for pod in bucket.values()]
+
     def verdict(self, pod: QueuedPod, event: ClusterEvent, old: Any, new: Any) -> tuple[Strategy, str]:
         """What the event does to this one pod, and the plugin that asked for it."""
         refused_by = pod.unschedulable_plugins
@@ -148,6 +156,16 @@ class WakeUps:
             # A plugin that cannot say what it reads gets a bucket of its own for each pod.
             return pod.uid
         return found
+
+
+def _riders(profile: Profile) -> frozenset[str]:
+    """Names that refuse pods and register for nothing: such a pod moves with its gang, or when room that was kept for
+    one is given up."""
+    return frozenset(rule.name for rule in profile.gangs) | {KEPT_ROOM}
+
+
+def _one_bucket(pod: PodInfo) -> Hashable:
+    return None
 
 
 def _is_any(plugin: str, event: ClusterEvent) -> bool:

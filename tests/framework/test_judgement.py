@@ -53,7 +53,7 @@ def test_reasons_are_counted_and_sorted_as_kube_scheduler_does() -> None:
 
 
 def test_a_reason_that_differs_from_node_to_node_is_counted_once_quoting_the_first_name() -> None:
-    rendered = Refusal(Code.UNSCHEDULABLE, render=lambda row: (f"needs 2Gi, has {row}Gi",))
+    rendered = Refusal(Code.UNSCHEDULABLE, render=lambda rows: [f"needs 2Gi, has {row}Gi" for row in rows])
     rule = Verdict("headroom", np.array([1, 1, 1, 0], dtype=np.int16), (rendered,))
     found = Judgement(NAMES, np.array([3]), (rule,), None)
     assert found.counts() == [("needs 2Gi, has 2Gi (b)", 3)]
@@ -79,3 +79,16 @@ def test_messages_without_nodes_or_reasons_read_as_kube_schedulers() -> None:
     assert fit_error_message(0, []) == "no nodes available to schedule pods"
     assert fit_error_message(3, []) == "0/3 nodes are available:"
     assert fit_error_message(12, [("z", 2), ("a", 10)]) == "0/12 nodes are available: 10 a, 2 z."
+
+
+def test_rows_refused_for_the_same_words_are_told_together_and_say_what_each_is_told_alone() -> None:
+    rendered = Refusal(Code.UNSCHEDULABLE, render=lambda rows: [f"has {row % 2}Gi" for row in rows])
+    plain = Refusal(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, ("is full",))
+    one = Verdict("headroom", np.array([1, 2, 1, 0, 1, 0], dtype=np.int16), (rendered, plain))
+    other = Verdict("later", np.array([1, 0, 0, 1, 0, 0], dtype=np.int16), (plain,))
+    found = Judgement([f"n{row}" for row in range(6)], np.array([5]), (one, other), None)
+    told = [(status, rows.tolist()) for status, rows in found.refusals(np.array([0, 1, 2, 3, 4]))]
+    assert [rows for _, rows in told] == [[0, 2, 4], [1], [3]]
+    for status, rows in told:
+        assert all(found.refusal(row) == status for row in rows)
+    assert [rows.tolist() for _, rows in found.refusals(np.array([3, 2]))] == [[2], [3]]

@@ -13,6 +13,9 @@ from tests.builders import PodBuilder, make_node, make_pod
 
 Json = dict[str, Any]
 DRIVER = "gpu.example"
+CANNOT = "cannot allocate all claims"
+NOT_HERE = "resourceclaim not available on the node"
+ZONE_0 = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "In", "values": ["z0"]}]}]}
 
 
 def device_class(name: str = "gpu", *selectors: str, **spec: Any) -> objects.DeviceClass:
@@ -61,6 +64,15 @@ def resource_slice(
             },
         },
     )
+
+
+def gpus(*names: Json | str, node: str = "n0", **more: Any) -> objects.ResourceSlice:
+    """The node's own slice."""
+    return resource_slice(*names, node=node, **more)
+
+
+def tainted(effect: str) -> Json:
+    return {**device("g"), "taints": [{"key": "broken", "value": "yes", "effect": effect}]}
 
 
 def exactly(name: str = "r", cls: str = "gpu", **more: Any) -> Json:

@@ -199,51 +199,19 @@ def _spread(rng: Random) -> Json:
     return constraint
 
 
-def claims(pod: Json, rng: Random) -> Json:
-    """The pod with volumes that are claims."""
-    names = rng.sample(("data", "logs", "cache"), rng.randint(1, 2))
-    volumes = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in names]
-    if rng.random() < 0.2:
-        volumes.append({"name": "disk", "gcePersistentDisk": {"pdName": "d", "readOnly": rng.random() < 0.5}})
-    return pod | {"spec": pod["spec"] | {"volumes": volumes}}
-
-
-def claim(rng: Random, namespace: str, name: str) -> Json:
-    spec: Json = {"accessModes": [rng.choice(("ReadWriteOnce", "ReadWriteOncePod"))]}
-    spec["resources"] = {"requests": {"storage": rng.choice(("1Gi", "5Gi"))}}
-    spec["storageClassName"] = rng.choice(("wait", "wait", "static", "now"))
-    metadata: Json = {"name": name, "namespace": namespace, "uid": f"{namespace}-{name}"}
-    if rng.random() < 0.5:
-        spec["volumeName"] = f"pv-{rng.randint(0, 4)}"
-        metadata["annotations"] = {"pv.kubernetes.io/bind-completed": "yes"}
-    return {"metadata": metadata, "spec": spec}
-
-
-def volume(rng: Random, name: str) -> Json:
-    labels = {"topology.kubernetes.io/zone": rng.choice((*ZONES, "z1__z2"))} if rng.random() < 0.5 else {}
-    spec: Json = {
-        "capacity": {"storage": rng.choice(("1Gi", "10Gi"))},
-        "accessModes": ["ReadWriteOnce", "ReadWriteOncePod"],
-        "storageClassName": rng.choice(("wait", "static")),
-        "csi": {"driver": "csi.example", "volumeHandle": name},
+def affinity(rng: Random) -> Json:
+    """Node affinity, pod affinity and anti-affinity."""
+    return {
+        "nodeAffinity": _node_affinity(rng),
+        "podAffinity": _pod_affinity(rng),
+        "podAntiAffinity": _pod_affinity(rng),
     }
-    if rng.random() < 0.5:
-        term = {"key": "topology.kubernetes.io/zone", "operator": "In", "values": [rng.choice(ZONES)]}
-        spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [{"matchExpressions": [term]}]}}
-    return {"metadata": {"name": name, "labels": labels}, "spec": spec, "status": {"phase": "Available"}}
 
 
-def storage_classes() -> list[Json]:
-    allowed = {"matchLabelExpressions": [{"key": "topology.kubernetes.io/zone", "values": ["z1", "z2"]}]}
-    wait = {"metadata": {"name": "wait"}, "provisioner": "csi.example", "allowedTopologies": [allowed]}
-    static = {"metadata": {"name": "static"}, "provisioner": "kubernetes.io/no-provisioner"}
-    now = {"metadata": {"name": "now"}, "provisioner": "csi.example", "volumeBindingMode": "Immediate"}
-    return [one | {"volumeBindingMode": "WaitForFirstConsumer"} for one in (wait, static)] + [now]
-
-
-def csi_node(rng: Random, name: str) -> Json:
-    drivers = [{"name": "csi.example", "nodeID": name, "allocatable": {"count": rng.randint(0, 2)}}]
-    return {"metadata": {"name": name}, "spec": {"drivers": drivers}}
+def spread(rng: Random) -> list[Json]:
+    """One constraint that refuses, one that prefers."""
+    kinds = ("DoNotSchedule", "ScheduleAnyway")
+    return [_spread(rng) | {"whenUnsatisfiable": kind} for kind in kinds]
 
 
 def cluster(rng: Random, nodes: int, pods: int, pending: int) -> Json:

@@ -48,12 +48,13 @@ def test_few_rows_score_as_the_whole_column_does(
     view = table(rows)
     balanced = NodeResourcesBalancedAllocation({"resources": RESOURCES})
     for strategy in STRATEGIES:
-        whole = strategy.score(view.nodes, requests, np.arange(len(rows)))
-        each = [strategy.score(view.nodes, requests, np.array([row]))[0] for row in range(len(rows))]
+        whole = strategy.score(view.nodes, strategy.asked(requests), np.arange(len(rows)))
+        each = [strategy.score(view.nodes, strategy.asked(requests), np.array([row]))[0] for row in range(len(rows))]
         assert whole.tolist() == each
         assert 0 <= whole.min() <= whole.max() <= 100
-    whole = balanced.score(requests, view.snapshot(), np.arange(len(rows)))
-    each = [balanced.score(requests, view.snapshot(), np.array([row]))[0] for row in range(len(rows))]
+    asked = tuple((one["name"], amount) for one, amount in zip(RESOURCES, requests, strict=True))
+    whole = balanced.score(asked, view.snapshot(), np.arange(len(rows)))
+    each = [balanced.score(asked, view.snapshot(), np.array([row]))[0] for row in range(len(rows))]
     assert whole.tolist() == each
 
 
@@ -70,7 +71,7 @@ def test_percent_is_the_exact_floor_at_every_size(pairs: list[tuple[int, int]]) 
 def score(strategy: AllocationStrategy, cpu: str, wanted: int) -> int:
     view = ClusterView()
     view.add_or_update_node(make_node("n").allocatable(cpu=cpu, memory="0", pods=1).build())
-    return int(strategy.score(view.nodes, (wanted, 0), np.array([0]))[0])
+    return int(strategy.score(view.nodes, strategy.asked((wanted, 0)), np.array([0]))[0])
 
 
 def test_the_strategies_score_as_documented() -> None:

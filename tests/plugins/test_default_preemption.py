@@ -203,9 +203,10 @@ def test_an_unresolvable_nominated_node_makes_a_pod_eligible_again() -> None:
     going = make_pod("low").req(cpu="1").node("a").deleting("2100-01-01T00:00:00Z")
     view.add_or_update_pod(going.condition("DisruptionTarget", "True", "PreemptionByScheduler").build())
     view.add_or_update_pod(make_pod("new").req(cpu="1").priority(1).nominated("a").build())
-    judgement = Evaluator(default_profile()).judge(view.pods["new"], view.snapshot())
+    evaluator = Evaluator(default_profile())
+    judgement = evaluator.judge(view.pods["new"], view.snapshot())
     assert judgement.refusal(0).code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
-    assert DefaultPreemption().why_not_eligible(view.pods["new"], judgement, view) == ""
+    assert DefaultPreemption().why_not_eligible(view.pods["new"], judgement, evaluator, view) == ""
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""DynamicResources, rule by rule: claims, selectors, pools, constraints, what is taken (API reference, KEP-4381)."""
+"""DynamicResources: the claims of a pod, which devices they mean, and who holds those."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from policyengine.framework.status import Code
 from policyengine.plugins.dynamic_resources import DynamicResources
 from tests.builders import make_node, make_pod
 from tests.plugins.devices import (
+    CANNOT,
     DRIVER,
+    NOT_HERE,
+    ZONE_0,
     World,
     allocated,
     cel,
@@ -21,19 +24,11 @@ from tests.plugins.devices import (
     device_class,
     exactly,
     first_of,
+    gpus,
     resource_slice,
+    tainted,
     using,
 )
-
-CANNOT = "cannot allocate all claims"
-NOT_HERE = "resourceclaim not available on the node"
-
-
-def gpus(*names: str, node: str = "n0", **more: Any) -> Any:
-    return resource_slice(*names, node=node, **more)
-
-
-# --- the pod's claims --------------------------------------------------------------------------------------
 
 
 def test_a_pod_without_claims_is_no_concern() -> None:
@@ -97,9 +92,6 @@ def test_a_pod_stays_out_of_the_queue_until_its_claims_are_made() -> None:
     plugin = DynamicResources()
     assert plugin.pre_enqueue(from_template(None).info()).message == 'pod "default/p": ResourceClaim not created yet'
     assert plugin.pre_enqueue(from_template([{"name": "e", "resourceClaimName": "c"}]).info()).is_success
-
-
-# --- which devices -----------------------------------------------------------------------------------------
 
 
 def test_a_node_without_devices_is_refused() -> None:
@@ -190,245 +182,6 @@ def test_without_alternatives_nothing_is_scored() -> None:
     world = World(gpus("g"), claim())
     pod, snapshot = using("c").info(), world.view.snapshot()
     assert not world.evaluator.rank(pod, snapshot, world.evaluator.judge(pod, snapshot)).per_plugin
-
-
-# --- pools -------------------------------------------------------------------------------------------------
-
-ZONE_0 = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "In", "values": ["z0"]}]}]}
-
-
-@pytest.mark.parametrize(
-    ("slices", "fits"),
-    [
-        ([resource_slice("g", allNodes=True)], ["n0", "n1"]),
-        ([resource_slice("g", nodeSelector=ZONE_0)], ["n0"]),
-        (
-            [
-                resource_slice(
-                    {**device("a"), "nodeName": "n1"},
-                    {**device("b"), "nodeSelector": ZONE_0},
-                    perDeviceNodeSelection=True,
-                )
-            ],
-            ["n0", "n1"],
-        ),
-        ([resource_slice({**device("a"), "nodeName": "n1"}, perDeviceNodeSelection=True)], ["n1"]),
-        ([resource_slice("g", allNodes=False)], []),
-        # a newer generation replaces all older slices
-        ([resource_slice("g", node="n0"), resource_slice(node="n0", generation=2)], []),
-        (
-            [
-                resource_slice("g", node="n0", pool="x", count=2),
-                resource_slice("h", node="n1", pool="x", generation=2),
-            ],
-            ["n1"],
-        ),
-        # a pool that is not whole gives nothing
-        ([resource_slice("g", node="n0", count=2)], []),
-        (
-            [
-                resource_slice("g", node="n0", pool="x", count=2, name="1"),
-                resource_slice("h", node="n1", pool="x", count=2, name="2"),
-            ],
-            ["n0", "n1"],
-        ),
-    ],
-)
-def test_which_slices_a_node_reaches(slices: list[Any], fits: list[str]) -> None:
-    assert World(*slices, claim()).fits() == fits
-
-
-def test_all_devices_of_a_pool_that_is_not_whole_are_an_error() -> None:
-    world = World(gpus("g", count=2), claim(exactly(allocationMode="All")))
-    text = (
-        "claim default/c, request r: asks for all devices, but resource pool gpu.example/n0 is currently being updated"
-    )
-    assert world.judge() == {"n0": text, "n1": CANNOT}
-
-
-def test_a_pool_with_two_devices_of_a_name_is_invalid() -> None:
-    assert World(gpus("g", "g"), claim()).judge() == {"n0": "invalid resource pools were encountered", "n1": CANNOT}
-
-
-def test_devices_are_tried_by_driver_pool_slice_and_place() -> None:
-    world = World(
-        resource_slice("late", node="n0", pool="b", driver="z.example"),
-        resource_slice("second", node="n0", pool="a", count=2, name="y", driver="a.example"),
-        resource_slice("first", node="n0", pool="a", count=2, name="x", driver="a.example"),
-        claim(exactly(count=3)),
-    )
-    assert world.reserve() == [[("r", "first"), ("r", "second"), ("r", "late")]]
-
-
-# --- taints, counters, capacity, admin access --------------------------------------------------------------
-
-
-def tainted(effect: str) -> Any:
-    return {**device("g"), "taints": [{"key": "broken", "value": "yes", "effect": effect}]}
-
-
-@pytest.mark.parametrize(
-    ("effect", "toleration", "fits"),
-    [
-        ("NoSchedule", None, False),
-        ("NoExecute", None, False),
-        ("None", None, True),
-        ("NoSchedule", {"operator": "Exists"}, True),
-        ("NoSchedule", {"key": "broken", "value": "yes"}, True),
-        ("NoSchedule", {"key": "broken", "value": "no"}, False),
-        ("NoExecute", {"operator": "Exists", "effect": "NoSchedule"}, False),
-    ],
-)
-def test_a_taint_keeps_a_device_unless_tolerated(effect: str, toleration: Any, fits: bool) -> None:
-    request = exactly(tolerations=[toleration] if toleration else [])
-    assert World(gpus(tainted(effect)), claim(request)).fits() == (["n0"] if fits else [])
-
-
-def partition(name: str, amount: str) -> Any:
-    draws = [{"counterSet": "card", "counters": {"memory": {"value": amount}}}]
-    return {**device(name), "consumesCounters": draws}
-
-
-def partitioned(*devices: Any, total: str = "8Gi") -> list[Any]:
-    card = {"name": "card", "counters": {"memory": {"value": total}}}
-    counters = resource_slice(name="0", pool="n0", count=2, sharedCounters=[card])
-    return [counters, gpus(*devices, name="1", count=2)]
-
-
-@pytest.mark.parametrize(
-    ("amounts", "count", "taken", "fits"),
-    [
-        (["4Gi", "4Gi"], 2, [], True),
-        (["4Gi", "5Gi"], 2, [], False),
-        (["4Gi", "5Gi", "1Gi"], 2, [], True),
-        (["4Gi", "4Gi"], 1, ["d0"], True),
-        (["4Gi", "5Gi"], 1, ["d0"], False),
-        (["9Gi"], 1, [], False),
-    ],
-)
-def test_partitions_share_counters(amounts: list[str], count: int, taken: list[str], fits: bool) -> None:
-    devices = [partition(f"d{place}", amount) for place, amount in enumerate(amounts)]
-    other = claim(name="other", status=allocated(*taken)) if taken else claim(name="other")
-    world = World(*partitioned(*devices), claim(exactly(count=count)), other)
-    assert ("n0" in world.fits()) == fits
-
-
-def test_a_device_of_an_unknown_counter_makes_its_pool_invalid() -> None:
-    strange = {**device("g"), "consumesCounters": [{"counterSet": "none", "counters": {"memory": {"value": 1}}}]}
-    judged = World(*partitioned(strange), claim()).judge()
-    assert judged == dict.fromkeys(("n0", "n1"), "invalid resource pools were encountered")
-
-
-def shared(policy: Any = None) -> Any:
-    memory = {"value": "10Gi", **({"requestPolicy": policy} if policy else {})}
-    return {"name": "g", "allowMultipleAllocations": True, "capacity": {"memory": memory}}
-
-
-def share_of(amount: str) -> Any:
-    return exactly(capacity={"requests": {"memory": amount}})
-
-
-def consumed(amount: str) -> Any:
-    return allocated("g", shareID="s", consumedCapacity={"memory": amount})
-
-
-@pytest.mark.parametrize(
-    ("policy", "request_", "held", "fits"),
-    [
-        (None, share_of("10Gi"), None, True),
-        (None, share_of("11Gi"), None, False),
-        (None, share_of("4Gi"), "6Gi", True),
-        (None, share_of("5Gi"), "6Gi", False),
-        (None, exactly(), "1Gi", False),  # without a default all of it is meant
-        ({"default": "1Gi"}, exactly(), "9Gi", True),
-        ({"validRange": {"min": "2Gi", "step": "2Gi"}}, share_of("3Gi"), "6Gi", True),
-        ({"validRange": {"min": "2Gi", "step": "2Gi"}}, share_of("5Gi"), "5Gi", False),
-        ({"validRange": {"min": "1Gi", "max": "4Gi"}}, share_of("5Gi"), None, False),
-        ({"validValues": ["2Gi", "4Gi"]}, share_of("3Gi"), "6Gi", True),
-        ({"validValues": ["2Gi", "4Gi"]}, share_of("5Gi"), None, False),
-        (None, exactly(capacity={"requests": {"cores": "1"}}), None, False),
-        (None, share_of("lots"), None, False),
-    ],
-)
-def test_a_device_gives_shares_while_capacity_is_left(policy: Any, request_: Any, held: str | None, fits: bool) -> None:
-    other = claim(name="other", status=consumed(held) if held else None)
-    assert World(gpus(shared(policy)), claim(request_), other).fits() == (["n0"] if fits else [])
-
-
-def test_a_share_is_recorded_with_what_it_consumes() -> None:
-    world = World(gpus(shared()), claim(share_of("4Gi")), claim(share_of("6Gi"), name="d"))
-    world.reserve(pod=using("c", "d").info())
-    first, second = [one.allocation.devices.results[0] for one in world.view.pending_claims if one.allocation]
-    assert (first.consumed_capacity, second.consumed_capacity) == ({"memory": "4Gi"}, {"memory": "6Gi"})
-    assert first.share_id and second.share_id and first.share_id != second.share_id
-
-
-def test_admin_access_sees_devices_in_use_and_holds_none() -> None:
-    held = claim(name="other", status=allocated("g"))
-    assert World(gpus("g"), claim(exactly(adminAccess=True)), held).fits() == ["n0"]
-    admin = claim(name="other", status=allocated("g", adminAccess=True))
-    assert World(gpus("g"), claim(), admin).fits() == ["n0"]
-
-
-def test_devices_with_binding_conditions_are_passed_over() -> None:
-    assert World(gpus({**device("g"), "bindingConditions": ["ready"]}), claim()).fits() == []
-
-
-# --- constraints -------------------------------------------------------------------------------------------
-
-PAIRS = [device("a", numa=0), device("b", numa=1), device("c", numa=0), device("d")]
-
-
-@pytest.mark.parametrize(
-    ("constraint", "count", "given"),
-    [
-        ({"matchAttribute": "gpu.example/numa"}, 2, ["a", "c"]),
-        ({"matchAttribute": "gpu.example/numa"}, 3, None),
-        ({"matchAttribute": "gpu.example/numa", "requests": ["other"]}, 3, ["a", "b", "c"]),
-        ({"distinctAttribute": "gpu.example/numa"}, 2, ["a", "b"]),
-        ({"distinctAttribute": "gpu.example/numa"}, 3, None),
-        ({"matchAttribute": "gpu.example/absent"}, 1, None),
-        ({"matchAttribute": "other.example/numa"}, 1, None),
-    ],
-)
-def test_a_constraint_ties_devices(constraint: Any, count: int, given: list[str] | None) -> None:
-    world = World(gpus(*PAIRS), claim(exactly(count=count), constraints=[constraint]))
-    assert ("n0" in world.fits()) == (given is not None)
-    if given is not None:
-        assert world.reserve() == [[("r", name) for name in given]]
-
-
-def test_a_constraint_reaches_over_requests() -> None:
-    requests = (exactly("x", selectors=[cel('"numa" in device.attributes["gpu.example"]')]), exactly("y"))
-    constraints = [{"requests": ["x", "y"], "matchAttribute": "gpu.example/numa"}]
-    assert World(gpus(*PAIRS), claim(*requests, constraints=constraints)).reserve() == [[("x", "a"), ("y", "c")]]
-
-
-def test_all_devices_against_a_constraint_are_an_error() -> None:
-    world = World(
-        gpus(*PAIRS),
-        claim(exactly(allocationMode="All"), constraints=[{"matchAttribute": "gpu.example/numa"}]),
-    )
-    judged = world.judge()
-    assert isinstance(judged, dict)
-    assert "because a claim constraint would not be satisfied" in judged["n0"]
-
-
-def test_an_unknown_constraint_is_an_error() -> None:
-    judged = World(gpus("g"), claim(exactly(), constraints=[{}])).judge()
-    assert isinstance(judged, dict)
-    assert judged["n0"] == "claim default/c, constraint #0: empty constraint (unsupported constraint type?)"
-
-
-def test_a_search_that_leads_nowhere_ends() -> None:
-    devices = [device(f"g{n}", group=n % 5, other=n % 3) for n in range(30)]
-    constraints = [{"matchAttribute": f"gpu.example/{name}"} for name in ("group", "other")]
-    requests = [exactly(f"r{n}", count=2) for n in range(6)]
-    judged = World(gpus(*devices), claim(*requests, constraints=constraints), nodes=1).judge()
-    assert judged in ({"n0": CANNOT}, {"n0": "node n0: timed out trying to allocate devices"})
-
-
-# --- what is taken -----------------------------------------------------------------------------------------
 
 
 def test_an_allocated_claim_binds_its_pods_to_where_its_devices_are() -> None:

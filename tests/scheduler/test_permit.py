@@ -3,6 +3,7 @@
 import pytest
 
 from policyengine.framework.events import NODE_ADD, ClusterEventWithHint
+from policyengine.framework.reservation import Permission
 from policyengine.framework.status import SUCCESS, Code, Status
 from policyengine.scheduler.messages import PodDeleted, ProfileReplaced
 from tests.scheduler.driver import Driver, binds, conditions, node, notes, pod, profile
@@ -20,8 +21,8 @@ class Permit:
     def events_to_register(self):
         return [ClusterEventWithHint(NODE_ADD)]
 
-    def permit(self, pod, node_name, snapshot):
-        return self.answers.pop(0), 20.0
+    def permit(self, pod, node_name, snapshot, waited):
+        return Permission(self.answers.pop(0), 20.0)
 
 
 class Reserve:

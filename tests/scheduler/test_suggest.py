@@ -65,6 +65,22 @@ def test_what_init_containers_ask_for_is_lowered_too() -> None:
     assert one["change"] == "request 4 cpu instead of 9"
 
 
+def test_a_volume_in_the_way_is_named_with_its_claim() -> None:
+    claimed = suggestions(make_pod().pvc("absent", name="data"), node("a"))
+    assert changes(claimed) == ["drop the volume data, claim absent"]
+    disk = {"pdName": "d"}
+    holds = make_pod("q").volume("d", gcePersistentDisk=disk).node("a")
+    shared = suggestions(make_pod().volume("scratch", gcePersistentDisk=disk), node("a"), running=(holds,))
+    assert changes(shared) == ["drop the volume scratch"]
+
+
+def test_a_device_that_is_not_there_is_named_by_its_claim() -> None:
+    entries = [{"name": "gpu", "resourceClaimName": "absent"}]
+    assert changes(suggestions(make_pod().set("spec.resourceClaims", entries), node("a"))) == [
+        "drop the resource claim gpu"
+    ]
+
+
 def test_a_taint_is_tolerated_exactly() -> None:
     found = suggestions(make_pod(), node("a").taint("gpu", "true"))
     assert changes(found) == ["tolerate the taint gpu=true:NoSchedule"]
@@ -144,9 +160,7 @@ def test_a_rule_of_a_policy_is_met_by_asking_for_less() -> None:
     assert changes(found) == ["request 7Gi memory instead of 7680Mi"]
 
 
-@pytest.mark.parametrize(
-    "pod", [make_pod().pvc("absent"), make_pod().req(cpu="1x"), make_pod().req({"vendor.example/gpu": "1"})]
-)
+@pytest.mark.parametrize("pod", [make_pod().req(cpu="1x"), make_pod().req({"vendor.example/gpu": "1"})])
 def test_where_nothing_helps_nothing_is_suggested(pod: PodBuilder) -> None:
     assert suggestions(pod, node("a")) == []
 

@@ -58,10 +58,12 @@ class World:
         if self.nodes.pop(name, None) is not None:
             self.watch.append(NodeDeleted(name))
 
-    def create_pod(self, cpu: int, gang: str = "", gated: bool = False, scheduler: str = OURS) -> None:
+    def create_pod(
+        self, cpu: int, gang: str = "", gated: bool = False, scheduler: str = OURS, minimum: int = 2
+    ) -> None:
         self._count += 1
         uid = f"p{self._count}"
-        labels = {"gang": gang, "min": "2"} if gang else {}
+        labels = {"gang": gang, "min": str(minimum)} if gang else {}
         fields = {"cpu": cpu, "labels": labels, "gated": gated, "scheduler": scheduler}
         self.pods[uid] = fields | {"node": "", "deleting": False}
         self._show(uid)
@@ -150,10 +152,10 @@ class World:
             # As new as the server; what the watch still has to show of the pod comes after it, and is older.
             self.send(PodObserved(self._builder(read.uid).version(self.pods[read.uid]["version"]).build()))
 
-    def settle(self) -> None:
+    def settle(self, rounds: int = 60) -> None:
         """Everything in the pipes arrives, nothing fails any more, and time passes until nothing moves."""
         self.land_late()
-        for _ in range(60):
+        for _ in range(rounds):
             while self.watch or self.posted or self.reads:
                 self.deliver(100)
                 self.answer_bind("succeeds")
@@ -180,6 +182,26 @@ class World:
 
     def fits_somewhere(self, pod: dict[str, Any]) -> bool:
         return any(self.free(name) >= pod["cpu"] for name, node in self.nodes.items() if not node["cordoned"])
+
+    def must_fit(self, uid: str) -> bool:
+        """Whether the waiting pod fits, alone or as one of a gang of two, however its mates are placed first."""
+        gang = self.pods[uid]["labels"].get("gang")
+        if not gang or any(pod["labels"].get("gang") == gang and pod["node"] for pod in self.pods.values()):
+            return self.fits_somewhere(self.pods[uid])
+        mates = [pod for pod in self.waiting().values() if pod["labels"].get("gang") == gang and not pod["gated"]]
+        firsts = [(mate, name) for mate in mates for name in self.nodes if self._fits(mate, name)]
+        return bool(firsts) and all(self._fits_beside(mates, first, name) for first, name in firsts)
+
+    def _fits(self, pod: dict[str, Any], name: str) -> bool:
+        return not self.nodes[name]["cordoned"] and self.free(name) >= pod["cpu"]
+
+    def _fits_beside(self, mates: list[dict[str, Any]], first: dict[str, Any], name: str) -> bool:
+        """Whether a mate fits once `first` stands on the node."""
+        first["node"] = name
+        try:
+            return any(self.fits_somewhere(mate) for mate in mates if mate is not first)
+        finally:
+            first["node"] = ""
 
     def gang_size(self, gang: str) -> int:
         alive = (pod for pod in self.pods.values() if not pod["deleting"] or pod["node"])

@@ -1,0 +1,103 @@
+"""Pods that ended on a node: those of the last hour, at most a hundred a node, the newest.
+
+A pod counts as ended when its phase says so. When that was: its last container's end, else when it was seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from policyengine.cluster.metadata import OwnerReference
+from policyengine.cluster.pod_info import seconds_or_none
+from policyengine.cluster.pod_objects import Pod
+
+KEPT_FOR: Final = 3600.0
+"""Seconds."""
+MOST: Final = 100
+"""A node."""
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedPod:
+    """How a pod ended."""
+
+    uid: str
+    owner: OwnerReference | None
+    failed: bool
+    reason: str
+    finished_at: float
+    """Seconds since the epoch."""
+
+
+class FinishedPods:
+    """The pods that ended, by the name of their node. Nodes need not be known."""
+
+    def __init__(self) -> None:
+        self._by_node: dict[str, dict[str, FinishedPod]] = {}
+        self._shown: dict[str, tuple[FinishedPod, ...]] = {}
+        self._oldest = float("inf")
+
+    def on(self, node_name: str) -> tuple[FinishedPod, ...]:
+        """Those of a node, oldest first; pods that ended at the same moment by UID."""
+        return self._shown.get(node_name, ())
+
+    def note(self, pod: Pod, now: float) -> str | None:
+        """A finished pod was seen; the name of the node that has another list for it, None where none has."""
+        node_name, uid = pod.spec.node_name, pod.metadata.uid or pod.metadata.key
+        ended = _ended(pod, now)
+        if not node_name or ended <= now - KEPT_FOR or uid in self._by_node.get(node_name, ()):
+            return None
+        failed, reason = pod.status.phase == "Failed", pod.status.reason
+        there = self._by_node.setdefault(node_name, {})
+        there[uid] = FinishedPod(uid, pod.metadata.controller, failed, reason, ended)
+        if len(there) > MOST:
+            del there[min(there.values(), key=_when).uid]
+        self._oldest = min(self._oldest, ended)
+        self._show(node_name)
+        return node_name
+
+    def expire(self, now: float) -> list[str]:
+        """Give up what ended too long ago; the names of the nodes that have another list for it."""
+        if self._oldest > now - KEPT_FOR:
+            return []
+        changed = []
+        for node_name, there in list(self._by_node.items()):
+            gone = [uid for uid, pod in there.items() if pod.finished_at <= now - KEPT_FOR]
+            for uid in gone:
+                del there[uid]
+            if gone:
+                changed.append(node_name)
+                self._show(node_name)
+        self._oldest = min(map(_first, self._shown.values()), default=float("inf"))
+        return changed
+
+    def _show(self, node_name: str) -> None:
+        there = self._by_node[node_name]
+        if there:
+            self._shown[node_name] = tuple(sorted(there.values(), key=_when))
+        else:
+            del self._by_node[node_name]
+            self._shown.pop(node_name, None)
+
+
+def _when(pod: FinishedPod) -> tuple[float, str]:
+    return pod.finished_at, pod.uid
+
+
+def _first(pods: tuple[FinishedPod, ...]) -> float:
+    return pods[0].finished_at
+
+
+def _ended(pod: Pod, now: float) -> float:
+    """No later than now: a clock that is ahead must not keep a pod for longer."""
+    return min(now, max(_ends(pod), default=now))
+
+
+def _ends(pod: Pod) -> Iterable[float]:
+    for status in pod.status.container_statuses:
+        if status.state is not None and status.state.terminated is not None:
+            ended = seconds_or_none(status.state.terminated.finished_at)
+            if ended is not None:
+                yield ended

@@ -1,0 +1,69 @@
+"""PodGroup objects, and which pods name which: scheduler-plugins' by a label, Kubernetes' own by a field of the pod.
+
+A pod knows its group's object (`PodInfo.group`), so that whatever is worked out from the pod alone may read it: queue
+keys, gang rules, signatures. When the object comes, changes or goes, its pods are made anew with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, cast
+
+from policyengine.cluster.workload_objects import NativePodGroup, PodGroup
+
+if TYPE_CHECKING:
+    from policyengine.cluster.object_store import ObjectStore
+    from policyengine.cluster.pod_info import PodInfo
+
+POD_GROUP, NATIVE = "PodGroup", "NativePodGroup"
+KINDS = (POD_GROUP, NATIVE)
+"""The kinds as the view files them: `scheduling.x-k8s.io/v1alpha1` and `scheduling.k8s.io/v1alpha2`; the API calls
+both PodGroup."""
+LABEL = "scheduling.x-k8s.io/pod-group"
+_NOBODY: Mapping[str, PodInfo] = {}
+
+
+def named_by(pod: PodInfo) -> tuple[str, str] | None:
+    """Kind and key (`namespace/name`) of the group that the pod names, if it names one. Its field comes first."""
+    native = pod.shape.spec.scheduling_group
+    if native is not None and native.pod_group_name:
+        return NATIVE, f"{pod.namespace}/{native.pod_group_name}"
+    name = pod.labels.get(LABEL)
+    return (POD_GROUP, f"{pod.namespace}/{name}") if name else None
+
+
+class PodGroups:
+    """The pods that name a group, by kind and key."""
+
+    def __init__(self, store: ObjectStore) -> None:
+        self._store = store
+        self._pods: dict[tuple[str, str], dict[str, PodInfo]] = {}
+
+    def enter(self, pod: PodInfo) -> None:
+        """The pod is known from now on; it is told its group."""
+        named = named_by(pod)
+        if named is not None:
+            self._pods.setdefault(named, {})[pod.uid] = pod
+            kind, key = named
+            pod.group = cast("PodGroup | NativePodGroup | None", self._store.of(kind).get(key))
+
+    def leave(self, pod: PodInfo) -> None:
+        """The pod is not known any more, or is replaced."""
+        named = named_by(pod)
+        if named is not None:
+            pods = self._pods[named]
+            del pods[pod.uid]
+            if not pods:
+                del self._pods[named]
+
+    def is_same(self, pod: PodInfo, item: object) -> bool:
+        """Whether the group's object, `item` now, says what the pod knows of it: then the pod is given it as it is."""
+        known = pod.group
+        if known is None or not isinstance(item, PodGroup | NativePodGroup) or known.spec != item.spec:
+            return known is item
+        pod.group = item
+        return True
+
+    def pods_of(self, kind: str, key: str) -> Mapping[str, PodInfo]:
+        """UID -> pod that names the group."""
+        return self._pods.get((kind, key), _NOBODY)

@@ -1,0 +1,128 @@
+"""What the pods on the nodes ask for together, group by group: a tenant's use, a quota's.
+
+Invariants:
+1. A pod counts while it has a node, bound or assumed, whoever placed it, and whether or not the node is known.
+2. It is counted out by what it was counted in with: its groups are worked out once for each version of the pod.
+3. A hypothetical view counts as the view would: pods taken out and put in are counted out and in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, Protocol
+from weakref import WeakKeyDictionary
+
+if TYPE_CHECKING:
+    from policyengine.cluster.pod_info import PodInfo
+
+PODS: Final = "pods"
+"""The resource that every pod uses one of."""
+_NOTHING: Mapping[str, int] = MappingProxyType({})
+Groups = tuple[Hashable, ...]
+
+
+class Grouping(Protocol):
+    """Says which groups a pod counts in. Compared, and kept, by identity."""
+
+    def groups(self, pod: PodInfo) -> Groups:
+        """The pod's groups, none twice. A function of what the pod is, not of where it stands."""
+
+
+class Tally:
+    """The sums of one grouping. Only `ClusterView` adds and removes."""
+
+    __slots__ = ("_groups", "_sums", "changed")
+
+    def __init__(self, pods: Iterable[tuple[PodInfo, Groups]] = ()) -> None:
+        self._sums: dict[Hashable, dict[str, int]] = {}
+        self._groups: dict[str, tuple[PodInfo, Groups]] = {}
+        """UID -> (the version of the pod, its groups); also of pods that have been on a node and are pending again."""
+        self.changed: set[Hashable] | None = None
+        """Groups whose sums moved, for a reader that empties it; None where nobody reads it."""
+        for info, groups in pods:
+            self.add(info, groups)
+
+    def used(self, group: Hashable) -> Mapping[str, int]:
+        """Resource -> the group's sum (millicores of cpu, else whole units), without zeros; `pods` is their number."""
+        return self._sums.get(group, _NOTHING)
+
+    def known(self, info: PodInfo) -> Groups | None:
+        """The pod's groups, where they are known for this version of it."""
+        found = self._groups.get(info.uid)
+        return found[1] if found is not None and found[0] is info else None
+
+    def add(self, info: PodInfo, groups: Groups) -> None:
+        """The pod has a node now."""
+        self._groups[info.uid] = (info, groups)
+        self._shift(info, groups, 1)
+
+    def remove(self, info: PodInfo) -> None:
+        """The pod has no node any more."""
+        self._shift(info, self._groups[info.uid][1], -1)
+
+    def drop(self, uid: str) -> None:
+        """The pod is gone for good."""
+        self._groups.pop(uid, None)
+
+    def dump(self) -> dict[Hashable, dict[str, int]]:
+        """Group -> resource -> sum: equal for equal clusters."""
+        return {group: dict(sums) for group, sums in self._sums.items()}
+
+    def _shift(self, info: PodInfo, groups: Groups, sign: int) -> None:
+        for group in groups:
+            sums = self._sums.setdefault(group, {})
+            for name, amount in (*info.shape.amounts, (PODS, 1)):
+                left = sums.get(name, 0) + sign * amount
+                if left:
+                    sums[name] = left
+                else:
+                    del sums[name]
+            if not sums:
+                del self._sums[group]
+            if self.changed is not None:
+                self.changed.add(group)
+
+
+class Tallies:
+    """The tallies of a view, each kept for as long as its grouping is."""
+
+    __slots__ = ("_by_grouping",)
+
+    def __init__(self) -> None:
+        self._by_grouping: WeakKeyDictionary[Grouping, Tally] = WeakKeyDictionary()
+
+    def of(self, grouping: Grouping, pods: Iterable[PodInfo]) -> Tally:
+        """The grouping's tally; counted from `pods`, all that have a node, where it is asked for the first time."""
+        tally = self._by_grouping.get(grouping)
+        if tally is None:
+            counted = ((info, grouping.groups(info)) for info in pods if info.node_name)
+            tally = self._by_grouping[grouping] = Tally(counted)
+        return tally
+
+    def add(self, info: PodInfo) -> None:
+        """The pod has a node now."""
+        if not self._by_grouping:
+            return  # walking a weak dictionary costs more than all else that is done for a pod here
+        for grouping, tally in self._by_grouping.items():
+            known = tally.known(info)
+            tally.add(info, grouping.groups(info) if known is None else known)
+
+    def remove(self, info: PodInfo) -> None:
+        """The pod has no node any more."""
+        if not self._by_grouping:
+            return
+        for tally in self._by_grouping.values():
+            tally.remove(info)
+
+    def drop(self, uid: str) -> None:
+        """The pod is gone for good."""
+        for tally in self._by_grouping.values():
+            tally.drop(uid)
+
+    def validate(self, pods: Iterable[PodInfo]) -> None:
+        """Count everything again; AssertionError where a sum differs."""
+        placed = [info for info in pods if info.node_name]
+        for grouping, tally in self._by_grouping.items():
+            recount = Tally((info, grouping.groups(info)) for info in placed).dump()
+            assert tally.dump() == recount, f"tally {tally.dump()} should be {recount}"

@@ -1,0 +1,138 @@
+"""Programs outside that have a say in where a pod goes: kube-scheduler's extenders, between Filter and Score.
+
+    popped ──judge──> nodes fit ──is an extender interested?── no ──> pick
+                                       │ yes
+                                AskExtenders ···· the pod stays in flight; other pods are tried meanwhile
+                                       │
+                               ExtendersAnswered ─judge again─> still fits ──> pick, their scores added
+                                       ├── none that they let through fits any more ──> refused
+                                       ├── an error ──> SchedulerError, error backoff
+                                       └── another policy serves meanwhile ──> asked anew
+
+Rules:
+1. An answer decides nothing by itself: it is held against the snapshot at which it arrives. Nodes that came to fit
+   since the question are not taken, because no extender has seen them.
+2. A pod is asked about once at a time; the answer to an earlier question is passed over.
+3. An extender without managed resources is interested in every pod, another one in those that request one of them
+   (`IsInterested`, extender.go, v1.36).
+4. A pod that an extender refused moves by any event: nobody knows what the extender waits for.
+5. Members of a gang in which an extender is interested are tried one by one and wait for each other at Permit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from policyengine.framework.judgement import Judgement
+from policyengine.framework.status import Code, Status
+from policyengine.scheduler.core import Core
+from policyengine.scheduler.lanes import Lane, Serving
+from policyengine.scheduler.messages import AskExtenders, ExtendersAnswered
+from policyengine.scheduler.placement import judge, pick
+from policyengine.scheduler.queued_pod import Place, QueuedPod
+
+if TYPE_CHECKING:
+    from policyengine.cluster.pod_info import PodInfo
+    from policyengine.scheduler.gang import Gang
+
+UNSEEN = "node(s) came to fit after the extenders were asked"
+
+
+@dataclass(frozen=True, slots=True)
+class Extender:
+    """What the core has to know of one."""
+
+    name: str
+    """By which refusals are signed: its URL prefix."""
+    resources: frozenset[str] = frozenset()
+    """Those that it manages; empty for all pods."""
+    decides: bool = True
+    """Whether it filters or scores."""
+    binds: bool = False
+
+    def is_interested(self, pod: PodInfo) -> bool:
+        """Rule 3."""
+        return not self.resources or any(pod.requests.get(one) for one in self.resources)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What was asked and is not answered yet."""
+
+    number: int
+    lane: Lane
+    queued: QueuedPod
+    serving: Serving
+    """The policy by which the nodes were found."""
+
+
+def interested(core: Core, pod: PodInfo) -> tuple[int, ...]:
+    """The numbers of the extenders that have a say in where the pod goes."""
+    return tuple(at for at, one in enumerate(core.extenders) if one.decides and one.is_interested(pod))
+
+
+def binder(core: Core, pod: PodInfo) -> int | None:
+    """The number of the extender that binds the pod; None where that is ours to do."""
+    return next((at for at, one in enumerate(core.extenders) if one.binds and one.is_interested(pod)), None)
+
+
+def concern(core: Core, gang: Gang) -> bool:
+    """Whether a member of the gang has to be asked about."""
+    members = (core.view.pods[uid] for uid in gang.members if uid in core.view.pods)
+    return bool(core.extenders) and any(interested(core, pod) for pod in members)
+
+
+def ask(core: Core, lane: Lane, queued: QueuedPod, numbers: tuple[int, ...], judgement: Judgement) -> None:
+    """Ask the extenders of these numbers about the feasible nodes."""
+    pod, names = queued.pod, core.view.snapshot().nodes.names
+    core.questions += 1
+    core.consulted[pod.uid] = Question(core.questions, lane, queued, lane.serving)
+    nodes = tuple(names[row] for row in judgement.feasible.tolist())
+    core.story.tell(pod.uid, core.now, "consulting", ", ".join(core.extenders[at].name for at in numbers))
+    core.actions.append(AskExtenders(pod.uid, pod.namespace, pod.name, core.questions, numbers, nodes))
+
+
+def awaited(core: Core, message: ExtendersAnswered) -> Question | None:
+    """The question, where its answer is still waited for."""
+    asked = message.asked
+    question = core.consulted.get(asked.uid)
+    if question is None or question.number != asked.number:
+        return None
+    del core.consulted[asked.uid]
+    queued = question.lane.queue.get(asked.uid)
+    return question if queued is question.queued and queued.place is Place.IN_FLIGHT else None
+
+
+def judge_again(core: Core, lane: Lane, queued: QueuedPod, message: ExtendersAnswered) -> Judgement:
+    """The verdict as things stand now, with what the extenders refused."""
+    judgement = judge(core, lane, queued.pod)
+    names = core.view.snapshot().nodes.names
+    asked = frozenset(message.asked.nodes)
+    refusals: dict[int, Status] = {}
+    for row in judgement.feasible.tolist():
+        name = names[row]
+        if name in message.refused:
+            extender, reason = message.refused[name]
+            refusals[row] = Status(Code.UNSCHEDULABLE, (reason,), extender)
+        elif name in message.unresolvable:
+            extender, reason = message.unresolvable[name]
+            refusals[row] = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (reason,), extender)
+        elif name not in asked:
+            refusals[row] = Status(Code.UNSCHEDULABLE, (UNSEEN,), core.extenders[message.asked.extenders[0]].name)
+    return judgement.also_refused(refusals) if refusals else judgement
+
+
+def pick_with(core: Core, lane: Lane, queued: QueuedPod, judgement: Judgement, scores: Mapping[str, int]) -> int:
+    """The row of the node to take: as `pick`, with the extenders' weighted scores added."""
+    snapshot = core.view.snapshot()
+    evaluator, pod = lane.serving.evaluator, queued.pod
+    if not scores or len(judgement.feasible) == 1 or pod.nominated_node_name:
+        return pick(evaluator, pod, snapshot, judgement)
+    ranking = evaluator.rank(pod, snapshot, judgement)
+    names = snapshot.nodes.names
+    more = np.array([scores.get(names[row], 0) for row in ranking.rows.tolist()], dtype=np.int64)
+    return replace(ranking, rest=more if ranking.rest is None else ranking.rest + more).best(pod.uid)

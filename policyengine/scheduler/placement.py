@@ -1,0 +1,113 @@
+"""A node for a pod, and what the pod needs there beside its room: the part of a cycle that one pod and a member of a
+gang go through alike.
+
+    judge (PreFilter, Filter, nominated pods, room kept for a gang) -> pick (PreScore, Score, NormalizeScore)
+    -> [assume] -> reserve (Reserve, the plans of PreBind)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from policyengine.framework.evaluation import Evaluator
+from policyengine.framework.judgement import Judgement
+from policyengine.framework.nominated import judge_with_nominated
+from policyengine.framework.reservation import PreBindPlugin
+from policyengine.framework.status import SUCCESS, Code, Status
+from policyengine.scheduler import kept_room
+from policyengine.scheduler.core import Core
+from policyengine.scheduler.lanes import Lane
+from policyengine.scheduler.logs import log
+from policyengine.scheduler.reservation import Reservation
+from policyengine.scheduler.undo import failed_with
+
+if TYPE_CHECKING:
+    from policyengine.cluster.pod_info import PodInfo
+    from policyengine.cluster.snapshot import Snapshot
+
+
+def judge(core: Core, lane: Lane, pod: PodInfo) -> Judgement:
+    """The verdict on every node, as things stand in the view."""
+    log(core, lane.serving, "preFilter", pod)
+    judgement = judge_with_nominated(lane.serving.evaluator, core.view, pod)
+    if core.kept_room is not None:
+        judgement = kept_room.refuse_kept(core, core.kept_room, lane.serving.evaluator, pod, judgement)
+    return judgement
+
+
+def pick(evaluator: Evaluator, pod: PodInfo, snapshot: Snapshot, judgement: Judgement) -> int:
+    """The row of the node to take, of those that `judgement` (from this snapshot as it is) found feasible. The node
+    that the pod is nominated to comes first, unscored."""
+    if len(judgement.feasible) == 1:
+        return int(judgement.feasible[0])
+    nominated = snapshot.nodes.row_of.get(pod.nominated_node_name) if pod.nominated_node_name else None
+    if nominated is not None and judgement.refusal(nominated).is_success:
+        return nominated
+    return evaluator.choose(pod, snapshot, judgement)
+
+
+def pick_again(core: Core, lane: Lane, pod: PodInfo) -> int | None:
+    """The row that `judge` and `pick` would come to, where the pod is like the one before and nobody but the plugins
+    has a say; else None."""
+    if core.view.nominated or core.kept_room is not None:
+        return None
+    row = lane.serving.evaluator.choose_again(pod, core.view.snapshot())
+    if row is not None:
+        log(core, lane.serving, "preFilter", pod)
+    return row
+
+
+def error_in(judgement: Judgement) -> str | None:
+    """The first node's Error answer, if a filter gave one: then the attempt is an error, not a refusal."""
+    if judgement.pre_filter is not None:
+        status = judgement.pre_filter
+        failed = status.code is Code.ERROR
+        return f'running PreFilter plugin "{status.plugin}": {status.message}' if failed else None
+    rows = judgement.rows_with(Code.ERROR)
+    if len(rows) == 0:
+        return None
+    status = judgement.refusal(int(rows[0]))
+    return f'running "{status.plugin}" filter plugin: {status.message}'
+
+
+def reserve(core: Core, held: Reservation) -> Status:
+    """Have the plugins take what the pod, assumed on its node, needs. The first refusal, signed, or SUCCESS."""
+    pod = held.queued.pod
+    log(core, held.serving, "reserve", pod, held.node)
+    for plugin in held.serving.reserve:
+        try:
+            status = plugin.reserve(pod, held.node, core.view.snapshot())
+        except Exception as failure:
+            status = failed_with(failure)
+        if not status.is_success and not status.is_skip:
+            return status.by(plugin.name)
+    for preparer in held.serving.pre_bind:
+        status = _plan(core, held, preparer)
+        if not status.is_success:
+            return status.by(preparer.name)
+    return SUCCESS
+
+
+def unreserve(core: Core, held: Reservation) -> None:
+    """Take back what `reserve` took, and tell nobody: to everybody else it was never gone."""
+    pod = held.queued.pod
+    for plugin in reversed(held.serving.reserve):
+        plugin.unreserve(pod, held.node)
+    if held.plans:
+        core.view.revert_objects(pod.uid)
+
+
+def _plan(core: Core, held: Reservation, plugin: PreBindPlugin) -> Status:
+    """Note what the plugin will have to do before the pod is bound, and show it to others as done."""
+    pod = held.queued.pod
+    try:
+        status, plan = plugin.plan(pod, held.node, core.view.snapshot())
+        if status.is_skip:
+            return SUCCESS
+        if status.is_success:
+            held.plans.append((plugin, plan))
+            for kind, item in plan.assumed:
+                core.view.assume_object(pod.uid, kind, item)
+    except Exception as failure:
+        return failed_with(failure)
+    return status

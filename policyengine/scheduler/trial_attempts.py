@@ -1,0 +1,118 @@
+"""Why the pods of a trial went where they went: each pod's last attempt, judged again by the same compiled profile.
+
+A cycle keeps no record of what it weighed. Right after it, before anything it asked for is carried out, the cluster
+is as the cycle found it but for the room it took; with that given back for a moment, the profile's evaluator gives
+the same answer again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field
+
+from policyengine.cluster.pod_info import PodInfo, PodState
+from policyengine.cluster.snapshot import Snapshot
+from policyengine.framework.evaluation import Evaluator
+from policyengine.framework.judgement import Judgement
+from policyengine.framework.nominated import judge_with_nominated
+from policyengine.framework.profile import Profile
+from policyengine.framework.status import Status
+from policyengine.scheduler.state import SchedulerState
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What the profile said of one pod. Texts are written out: they outlive the snapshot."""
+
+    feasible: tuple[str, ...]
+    """Nodes that passed every filter, by name."""
+    refused: Mapping[str, Status]
+    """Node -> the first refusal; of all nodes where the pod was refused as a whole."""
+    message: str
+    """The FailedScheduling text, were no node feasible."""
+    scores: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Feasible node -> plugin or rule -> score, 0 to 100, before its weight."""
+    totals: Mapping[str, int] = field(default_factory=dict)
+    """Feasible node -> weighted sum."""
+    filtered: Mapping[str, tuple[bool, bool]] = field(default_factory=dict)
+    """Filter that judged nodes -> (let one pass, refused one)."""
+
+    @property
+    def refusers(self) -> frozenset[str]:
+        """The plugins and rules that refused the pod or a node."""
+        return frozenset(status.plugin for status in self.refused.values())
+
+
+class Attempts:
+    """The last attempt of each pod of a trial."""
+
+    def __init__(self, profiles: Sequence[Profile]) -> None:
+        self._evaluators = {profile.scheduler_name: Evaluator(profile) for profile in profiles}
+        self._last: dict[str, Attempt] = {}
+
+    def replace(self, profile: Profile) -> None:
+        """The profile serves from now on."""
+        self._evaluators[profile.scheduler_name] = Evaluator(profile)
+
+    def note(self, state: SchedulerState, uids: Sequence[str]) -> list[Attempt]:
+        """A cycle has just tried these pods, in this order; the attempts, as far as they can be judged."""
+        noted: list[Attempt] = []
+        for place, uid in enumerate(uids):
+            later = [other for other in uids[place:] if _is_assumed(state, other)]
+            attempt = self._judged(state, uid, later)
+            if attempt is not None:
+                self._last[uid] = attempt
+                noted.append(attempt)
+        return noted
+
+    def last(self, uid: str) -> Attempt | None:
+        """The pod's last attempt; None where it was never tried."""
+        return self._last.get(uid)
+
+    def now(self, state: SchedulerState, uid: str) -> Attempt | None:
+        """As if the pod had to be placed now, its own room given back."""
+        pod = state.view.pods.get(uid)
+        return self._judged(state, uid, [] if pod is None or not pod.node_name else [uid])
+
+    def _judged(self, state: SchedulerState, uid: str, without: Sequence[str]) -> Attempt | None:
+        pod = state.view.pods.get(uid)
+        evaluator = None if pod is None else self._evaluators.get(pod.scheduler_name)
+        if pod is None or evaluator is None:
+            return None
+        with state.view.hypothetically(remove=without) as snapshot:
+            pending = copy(pod)
+            pending.node_name, pending.state = "", PodState.PENDING
+            judgement = judge_with_nominated(evaluator, state.view, pending)
+            return _attempt(evaluator, pending, snapshot, judgement)
+
+
+def _is_assumed(state: SchedulerState, uid: str) -> bool:
+    pod = state.view.pods.get(uid)
+    return pod is not None and pod.state is PodState.ASSUMED
+
+
+def _attempt(evaluator: Evaluator, pod: PodInfo, snapshot: Snapshot, judgement: Judgement) -> Attempt:
+    names = snapshot.nodes.names
+    ranking = evaluator.rank(pod, snapshot, judgement)
+    feasible = set(judgement.feasible.tolist())
+    shares = {
+        share.plugin: (share.scores[ranking.rows] if share.by_row else share.scores).tolist()
+        for share in ranking.shares
+    }
+    rows = ranking.rows.tolist()
+    asked = [] if judgement.pre_filter is not None else evaluator.filters_asked(pod, snapshot)
+    return Attempt(
+        feasible=tuple(sorted(names[row] for row in feasible)),
+        refused={name: judgement.refusal(row) for row, name in enumerate(names) if row not in feasible},
+        message=judgement.message(),
+        scores={
+            names[row]: {plugin: scores[place] for plugin, scores in shares.items()} for place, row in enumerate(rows)
+        },
+        totals={names[row]: total for row, total in zip(rows, ranking.total.tolist(), strict=True)},
+        filtered={
+            plugin.name: (bool((column.values == 0).any()), bool((column.values != 0).any()))
+            for plugin, column in asked
+            if column.status.is_success and len(column.values)
+        },
+    )

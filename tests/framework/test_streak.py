@@ -1,0 +1,119 @@
+"""A pod chosen for as one of a streak goes where an evaluator that has seen nothing else would send it."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from policyengine.cluster.objects import Node, Pod, decode
+from policyengine.cluster.pod_info import PodState
+from policyengine.cluster.view import ClusterView
+from policyengine.framework.evaluation import Evaluator
+from policyengine.plugins.registry import default_profile
+
+HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
+MINE = {"matchLabels": {"app": "mine"}}
+SPREAD = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": MINE}
+APART = {"requiredDuringSchedulingIgnoredDuringExecution": [{"labelSelector": MINE, "topologyKey": HOSTNAME}]}
+FAST = {"weight": 7, "preference": {"matchExpressions": [{"key": "disk", "operator": "Exists"}]}}
+
+TEMPLATES: tuple[dict[str, Any], ...] = (
+    {},
+    {"tolerations": [{"key": "odd", "operator": "Exists", "effect": "PreferNoSchedule"}]},
+    {"nodeSelector": {"disk": "ssd"}},
+    {"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [FAST]}}},
+    {"topologySpreadConstraints": [SPREAD]},
+    {"affinity": {"podAntiAffinity": APART}},
+    {"port": {"containerPort": 80, "hostPort": 80}},
+)
+
+
+class Cluster:
+    """Few small nodes, which fill up; pods that come in runs; an evaluator that lives as long."""
+
+    def __init__(self, rng: Random) -> None:
+        self.rng = rng
+        self.view = ClusterView()
+        self.evaluator = Evaluator(default_profile())
+        self.version = 0
+        self.in_streak = 0
+        for number in range(rng.randint(3, 24)):
+            self.set_node(number)
+
+    def meta(self, name: str, **more: object) -> dict[str, object]:
+        self.version += 1
+        return {"name": name, "uid": name, "resourceVersion": str(self.version), **more}
+
+    def set_node(self, number: int) -> None:
+        rng, name = self.rng, f"node-{number}"
+        labels = {HOSTNAME: name, ZONE: f"zone-{number % 3}"} | ({"disk": "ssd"} if rng.random() < 0.5 else {})
+        taints = [{"key": "odd", "effect": "PreferNoSchedule"}] if rng.random() < 0.3 else []
+        size = {"cpu": rng.choice(("1", "2")), "memory": "4Gi", "pods": str(rng.randint(2, 8))}
+        spec = {"taints": taints, "unschedulable": rng.random() < 0.1}
+        node = {"metadata": self.meta(name, labels=labels), "spec": spec, "status": {"allocatable": size}}
+        self.view.add_or_update_node(decode(Node, node))
+
+    def set_pod(self, name: str, template: dict[str, Any], node: str = "") -> None:
+        spec = {key: value for key, value in template.items() if key != "port"}
+        container = {"name": "c", "image": "app", "resources": {"requests": {"cpu": "150m", "memory": "100Mi"}}}
+        ports = [template["port"]] if "port" in template else []
+        spec |= {"containers": [container | {"ports": ports}], "nodeName": node}
+        metadata = self.meta(name, namespace="default", labels={"app": "mine"})
+        self.view.add_or_update_pod(decode(Pod, {"metadata": metadata, "spec": spec}))
+
+    def disturb(self) -> None:
+        """Something that others do."""
+        rng, pods = self.rng, [pod for pod in self.view.pods.values() if pod.state is not PodState.PENDING]
+        pick = rng.random()
+        if pick < 0.2:
+            self.set_node(rng.randint(0, 25))
+        elif pick < 0.25 and self.view.nodes.n > 2:
+            self.view.remove_node(rng.choice(self.view.nodes.names))
+        elif pick < 0.6 and pods:
+            self.view.remove_pod(rng.choice(pods).uid)
+        elif pick < 0.8 and pods:
+            seen = rng.choice(pods)
+            self.set_pod(seen.name, rng.choice(TEMPLATES), seen.node_name)
+        else:
+            self.set_pod(f"other-{self.version}", rng.choice(TEMPLATES), rng.choice(self.view.nodes.names))
+
+    def decide(self, name: str) -> None:
+        """Place a pod, and hold the place against a fresh decision."""
+        pod, snapshot = self.view.pods[name], self.view.snapshot()
+        fresh = Evaluator(default_profile())
+        anew = fresh.judge(pod, snapshot)
+        expected = fresh.rank(pod, snapshot, anew).best(pod.uid) if len(anew.feasible) else None
+        found = self.evaluator.choose_again(pod, snapshot)
+        self.in_streak += found is not None
+        if found is None:
+            judgement = self.evaluator.judge(pod, snapshot)
+            if len(judgement.feasible):
+                found = self.evaluator.choose(pod, snapshot, judgement)
+        assert found == expected
+        if found is not None:
+            self.view.assume(pod.uid, snapshot.nodes.names[found])
+
+
+def run(seed: int) -> int:
+    cluster = Cluster(Random(seed))
+    for number in range(6):
+        template = cluster.rng.choice(TEMPLATES)
+        for member in range(12):
+            cluster.set_pod(name := f"pod-{number}-{member}", template)
+            cluster.decide(name)
+            while cluster.rng.random() < 0.25:
+                cluster.disturb()
+    return cluster.in_streak
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_a_pod_of_a_streak_goes_where_a_fresh_evaluator_sends_it(seed: int) -> None:
+    run(seed)
+
+
+def test_identical_pods_are_chosen_for_in_streaks() -> None:
+    assert sum(run(seed) for seed in range(10)) > 100

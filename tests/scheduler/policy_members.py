@@ -1,0 +1,27 @@
+"""Schedulers driven by a policy of a few members, as one writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from policyengine.catalogue import compile_policy
+from policyengine.framework.profile import Profile
+from policyengine.scheduler.messages import Action, DeleteVictim, Log
+from tests.scheduler.driver import NAME, Driver
+
+
+def policy(members: str) -> Profile:
+    """The profile of a policy with these members for the drivers' pods."""
+    return compile_policy(f'policy "t" {{\n  scheduler "{NAME}"\n{members}\n}}')
+
+
+def driven(members: str) -> Driver:
+    return Driver(policy(members))
+
+
+def victims(actions: Sequence[Action]) -> list[str]:
+    return [action.uid for action in actions if isinstance(action, DeleteVictim)]
+
+
+def lines(actions: Sequence[Action]) -> list[str]:
+    return [f"{action.point}: {action.message}" for action in actions if isinstance(action, Log)]

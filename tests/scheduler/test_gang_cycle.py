@@ -1,0 +1,310 @@
+"""Gangs are placed together or not at all; what becomes of late, deleted, failing and edited members."""
+
+from __future__ import annotations
+
+from policyengine.framework.events import ASSIGNED_POD_ADD, ClusterEventWithHint
+from policyengine.framework.reservation import PERMITTED, Permission, Plan
+from policyengine.framework.status import SUCCESS, Code, Status
+from policyengine.scheduler.messages import BindFailed, BindFailure, BindSucceeded, DeleteVictim, PodDeleted
+from tests.builders import PodBuilder
+from tests.scheduler.driver import Driver, Label, binds, conditions, node, notes, pod, profile
+from tests.scheduler.storage import claim, seen
+
+
+def member(name: str, minimum: str = "2", gang: str = "g", cpu: str = "1", **labels: str) -> PodBuilder:
+    return pod(name, cpu).labels({"gang": gang, "min": minimum, **labels})
+
+
+def scheduler(**changes) -> Driver:
+    return Driver(profile(gangs=(Label(),), **changes))
+
+
+def test_a_gang_that_fits_is_placed_in_one_cycle_on_one_snapshot():
+    driver = scheduler()
+    driver.see(node("n1", cpu="2"), node("n2", cpu="2"))
+    driver.see(*(member(name, "4") for name in "abcd"))
+    placed = binds(driver.cycle(1))
+    assert sorted(placed) == ["a", "b", "c", "d"]
+    assert sorted(placed.values()) == ["n1", "n1", "n2", "n2"]
+
+
+def test_a_gang_that_does_not_fit_holds_nothing_and_each_member_is_told():
+    driver = scheduler()
+    driver.see(node("n1", cpu="3"), *(member(name, "2", cpu="2") for name in "ab"), pod("single", "3"))
+    actions = driver.cycle()
+    assert binds(actions) == {"single": "n1"}
+    said = "gang pod-group: room for 1 of 2 members; default/b: 0/1 nodes are available: 1 Insufficient cpu."
+    assert conditions(actions)[:2] == [("Unschedulable", said)] * 2
+    assert notes(actions)[0] == ("FailedScheduling", said)
+
+
+def test_members_beyond_the_minimum_go_on_their_own():
+    driver = scheduler()
+    driver.see(node("n1", cpu="2"), *(member(name, "2") for name in "abc"))
+    actions = driver.cycle()
+    assert binds(actions) == {"a": "n1", "b": "n1"}
+    assert driver.places("c") == ["unschedulable"]
+    assert notes(actions)[0][1].startswith("0/1 nodes are available: 1 Insufficient cpu.")
+
+
+def test_a_member_that_fits_nowhere_is_passed_over_for_one_that_does():
+    driver = scheduler()
+    driver.see(node("n1", cpu="4"), member("a"), member("b", cpu="9"), member("c"))
+    assert binds(driver.cycle()) == {"a": "n1", "c": "n1"}
+
+
+def test_members_are_packed_tightly_where_the_ranking_scatters_the_room():
+    driver = scheduler()
+    driver.see(node("n1", cpu="3"), node("n2", cpu="2"))
+    driver.see(member("a", "2", cpu="2"), member("b", "2", cpu="3"))
+    assert binds(driver.cycle()) == {"a": "n2", "b": "n1"}
+
+
+def test_a_late_member_brings_those_along_that_wait_for_it():
+    driver = scheduler()
+    driver.see(node("n1", cpu="4"), member("a"), member("b", cpu="9"))
+    assert binds(driver.cycle()) == {}
+    driver.see(member("c"))
+    driver.wait(2.0)
+    assert binds(driver.cycle()) == {"a": "n1", "c": "n1"}
+
+
+def test_room_that_becomes_free_wakes_the_whole_gang():
+    driver = scheduler()
+    driver.see(node("n1", cpu="3"), pod("there", "2").node("n1"), member("a"), member("b"))
+    assert binds(driver.cycle()) == {}
+    driver.send(PodDeleted("default", "there", "there"))
+    driver.wait(2.0)
+    assert binds(driver.cycle()) == {"a": "n1", "b": "n1"}
+
+
+def test_a_gang_stands_where_its_first_member_stands():
+    driver = scheduler()
+    driver.see(node("n1", cpu="2"), pod("single", "2").priority(5))
+    driver.see(member("a"), member("b").priority(9))
+    assert sorted(binds(driver.cycle())) == ["a", "b"]
+
+
+# ---- what is bad input, and what changes midway
+
+
+def test_a_minimum_of_zero_or_less_makes_no_gang():
+    for minimum in ("0", "-3"):
+        driver = scheduler()
+        driver.see(node("n1", cpu="1"), member("a", minimum), member("b", minimum))
+        assert len(binds(driver.cycle())) == 1
+
+
+def test_a_minimum_above_the_number_of_pods_ever_created_holds_them():
+    driver = scheduler()
+    driver.see(node("n1", cpu="9"), member("a", "100"), member("b", "100"))
+    assert binds(driver.cycle()) == {}
+    assert driver.places("a", "b") == ["held", "held"]
+
+
+def test_a_minimum_that_is_lowered_lets_the_gang_go():
+    driver = scheduler()
+    driver.see(node("n1", cpu="9"), member("a", "3"), member("b", "3"))
+    driver.see(member("a", "2"), member("b", "2"))
+    assert sorted(binds(driver.cycle())) == ["a", "b"]
+
+
+def test_a_minimum_that_is_raised_takes_back_what_was_not_bound_yet():
+    driver = scheduler()
+    driver.see(node("n1", cpu="9"), member("a"), member("b"))
+    driver.cycle()
+    driver.see(member("a", "3"))
+    assert [driver.state.may_bind(uid) for uid in "ab"] == [False, False]
+    for uid in "ab":
+        driver.send(BindFailed(uid, BindFailure.WITHDRAWN, "not posted"))
+    assert driver.places("a", "b") == ["held", "held"]
+
+
+def test_a_member_that_leaves_for_another_gang_leaves_the_rest_held():
+    driver = scheduler()
+    driver.see(node("n1", cpu="1"), member("a"), member("b"))
+    driver.cycle()
+    driver.see(member("b", gang="other"))
+    assert driver.places("a", "b") == ["held", "held"]
+
+
+def test_a_gang_may_span_namespaces_where_its_key_says_so():
+    driver = scheduler()
+    elsewhere = member("b").set("metadata.namespace", "other")
+    driver.see(node("n1", cpu="2"), member("a"), elsewhere)
+    assert sorted(binds(driver.cycle())) == ["a", "b"]
+
+
+# ---- bindings that fail (faults.md, 23)
+
+
+def test_a_binding_that_fails_takes_back_those_not_posted_and_all_try_again_together():
+    driver = scheduler()
+    driver.see(node("n1", cpu="3"), *(member(name, "3") for name in "abc"))
+    assert sorted(binds(driver.cycle())) == ["a", "b", "c"]
+    driver.send(BindSucceeded("a"))
+    driver.send(BindFailed("b", BindFailure.REFUSED, "forbidden"))
+    assert not driver.state.may_bind("c")
+    driver.send(BindFailed("c", BindFailure.WITHDRAWN, "not posted"))
+    driver.cycle()
+    assert driver.places("b", "c") == ["backoff", "unschedulable"]
+    driver.wait(3.0)
+    assert sorted(binds(driver.cycle())) == ["b", "c"]
+
+
+def test_a_withdrawn_binding_that_was_posted_all_the_same_counts():
+    driver = scheduler()
+    driver.see(node("n1", cpu="3"), *(member(name, "3") for name in "abc"))
+    driver.cycle()
+    driver.send(BindFailed("b", BindFailure.REFUSED, "forbidden"))
+    driver.send(BindSucceeded("a"))
+    driver.send(BindSucceeded("c"))
+    driver.wait(3.0)
+    assert binds(driver.cycle()) == {"b": "n1"}
+
+
+def test_a_member_deleted_while_the_others_are_being_bound_takes_them_back():
+    driver = scheduler()
+    driver.see(node("n1", cpu="3"), member("a"), member("b"))
+    driver.cycle()
+    driver.send(PodDeleted("default", "a", "a"))
+    assert not driver.state.may_bind("b")
+    driver.send(BindFailed("b", BindFailure.WITHDRAWN, "not posted"))
+    assert driver.places("b") == ["held"]
+
+
+def test_a_member_bound_by_somebody_else_counts():
+    driver = scheduler()
+    driver.see(node("n1", cpu="2"), pod("there", "1").node("n1"), member("a"), member("b"))
+    assert binds(driver.cycle()) == {}
+    driver.see(member("a").node("n2"))
+    driver.wait(3.0)
+    assert binds(driver.cycle()) == {"b": "n1"}
+
+
+# ---- Permit
+
+
+class Gatekeeper:
+    """Lets pods go whose name is in `open`, has others wait."""
+
+    name = "Gatekeeper"
+
+    def __init__(self, *names: str, refuses: str = "", timeout: float = 500.0) -> None:
+        self.open = set(names)
+        self.refuses = refuses
+        self.timeout = timeout
+
+    def events_to_register(self):
+        return [ClusterEventWithHint(ASSIGNED_POD_ADD)]
+
+    def permit(self, pod, node_name, snapshot, waited):
+        if pod.name == self.refuses:
+            return Permission(Status(Code.UNSCHEDULABLE, ("no",)))
+        return PERMITTED if pod.name in self.open else Permission(Status(Code.WAIT), self.timeout)
+
+
+def test_no_member_is_bound_until_all_were_let_go():
+    keeper = Gatekeeper("a")
+    driver = scheduler(permit=(keeper,))
+    driver.see(node("n1", cpu="3"), member("a"), member("b"))
+    assert binds(driver.cycle()) == {}
+    assert driver.places("a", "b") == ["waiting at permit", "waiting at permit"]
+    keeper.open.add("b")
+    driver.see(pod("event", "1").node("n1"))
+    assert sorted(binds(driver.wait(0.0))) == ["a", "b"]
+
+
+def test_a_partial_reservation_never_outlives_the_timeout():
+    driver = scheduler(permit=(Gatekeeper("a"),))
+    driver.see(node("n1", cpu="3"), member("a", timeout="30"), member("b", timeout="30"))
+    driver.cycle()
+    driver.wait(29.0)
+    assert driver.places("a", "b") == ["waiting at permit", "waiting at permit"]
+    driver.wait(1.0)
+    assert driver.state.view.nodes.pod_count[0] == 0
+
+
+def test_a_member_refused_at_permit_takes_the_others_back_without_a_hot_loop():
+    driver = scheduler(permit=(Gatekeeper("a", "c", refuses="b"),))
+    driver.see(node("n1", cpu="3"), member("a"), member("b"))
+    assert binds(driver.cycle(1000)) == {}
+    assert driver.places("a", "b") == ["unschedulable", "unschedulable"]
+    assert driver.told("a").count("attempted") == 1
+    assert driver.state.view.nodes.pod_count[0] == 0
+
+
+# ---- preemption
+
+
+def victims(actions) -> list[str]:
+    return sorted(action.uid for action in actions if isinstance(action, DeleteVictim))
+
+
+def test_nobody_is_preempted_for_a_gang_that_would_still_not_fit():
+    driver = scheduler()
+    driver.see(node("n1", cpu="2"), pod("low", "2").node("n1"))
+    driver.see(*(member(name, "3").priority(10) for name in "abc"))
+    assert victims(driver.cycle()) == []
+
+
+def test_a_gang_preempts_when_the_whole_of_it_fits_then():
+    driver = scheduler()
+    driver.see(node("n1", cpu="1"), node("n2", cpu="1"))
+    driver.see(pod("low-1").node("n1"), pod("low-2").node("n2"))
+    driver.see(*(member(name, "2").priority(10) for name in "ab"))
+    actions = driver.cycle()
+    assert victims(actions) == ["low-1", "low-2"]
+    for uid in ("low-1", "low-2"):
+        driver.send(PodDeleted("default", uid, uid))
+    driver.wait(3.0)
+    assert sorted(binds(driver.cycle())) == ["a", "b"]
+
+
+def test_a_member_never_preempts_its_mate():
+    driver = scheduler()
+    driver.see(node("n1", cpu="1"), member("a").priority(10), member("b").priority(0))
+    actions = driver.cycle()
+    assert victims(actions) == []
+    assert binds(actions) == {}
+
+
+# ---- volumes that are prepared first (PreBind)
+
+
+class SlowVolume:
+    """Pod `b` has a volume to wait for."""
+
+    name = "SlowVolume"
+    kinds = ("PersistentVolumeClaim",)
+    is_ready = False
+
+    def events_to_register(self):
+        return []
+
+    def plan(self, pod, node_name, snapshot):
+        return (SUCCESS, Plan(timeout=40.0)) if pod.name == "b" else (Status(Code.SKIP), Plan())
+
+    def prepared(self, pod, node_name, plan, snapshot):
+        return SUCCESS if self.is_ready else Status(Code.WAIT)
+
+
+def test_no_member_is_bound_before_the_volumes_of_all_are_prepared():
+    volume = SlowVolume()
+    driver = scheduler(pre_bind=(volume,))
+    driver.see(node("n1", cpu="3"), member("a"), member("b"))
+    assert binds(driver.cycle()) == {}
+    assert driver.places("a", "b") == ["waiting at permit", "waiting at prebind"]
+    volume.is_ready = True
+    for message in seen(claim("c", 5)):
+        driver.send(message)
+    assert sorted(binds(driver.wait(0.0))) == ["a", "b"]
+
+
+def test_a_volume_that_is_not_prepared_in_time_takes_the_others_back():
+    driver = scheduler(pre_bind=(SlowVolume(),))
+    driver.see(node("n1", cpu="3"), member("a"), member("b"))
+    driver.cycle()
+    assert binds(driver.wait(40.0)) == {}
+    assert driver.places("a", "b") == ["unschedulable", "backoff"]
+    assert driver.state.view.nodes.pod_count[0] == 0

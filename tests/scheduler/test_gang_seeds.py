@@ -1,0 +1,116 @@
+"""Random gangs on a full cluster: whatever contends for the last room, whole gangs run and parts of gangs do not."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from policyengine.framework.profile import QueueSettings
+from tests.scheduler.auditor import Auditor
+from tests.scheduler.driver import Driver, Label, profile
+from tests.scheduler.world import World
+
+SEEDS = 200
+TIMEOUT = 60.0
+
+
+def full_cluster(random: Random) -> World:
+    """Three nodes with running pods on nearly all of their room, and gangs that want it."""
+    world = World(Driver(profile(gangs=(Label(),), queue=QueueSettings(flush_after=1e9))))
+    world.driver.validates = False
+    for name in ("n1", "n2", "n3"):
+        world.set_node(name, 6, cordoned=False)
+        for cpu in (2, 2, 1):
+            world.create_pod(cpu)
+            uid = f"p{len(world.pods)}"
+            world.pods[uid]["node"] = name
+            world._show(uid)
+    for gang in "abcd"[: random.randint(2, 4)]:
+        minimum = random.randint(2, 4)
+        for _ in range(minimum + random.randint(0, 1)):
+            world.create_pod(random.randint(1, 2), gang, minimum=minimum)
+    return world
+
+
+def step(world: World, random: Random) -> None:
+    """One thing happens."""
+    what = random.choice(["deliver", "deliver", "cycle", "cycle", "wait", "answer", "answer", "finish"])
+    if what == "deliver":
+        world.deliver(random.randint(1, 8))
+    elif what == "cycle":
+        world.cycle(random.randint(1, 4))
+    elif what == "wait":
+        world.wait(random.choice([0.5, 1.0, 5.0]))
+    elif what == "answer":
+        world.answer_bind("asks")
+    else:
+        running = sorted(uid for uid, pod in world.pods.items() if pod["node"] and not pod["labels"].get("gang"))
+        if running:
+            world.finish_pod(sorted(world.pods).index(random.choice(running)))
+
+
+def finish_a_gang(world: World, auditor: Auditor) -> bool:
+    """The pods of a gang that runs are done."""
+    running = sorted(gang for gang, (bound, minimum) in auditor.gangs().items() if bound >= minimum)
+    for uid in [uid for uid, pod in world.pods.items() if running and pod["labels"].get("gang") == running[0]]:
+        if world.pods[uid]["node"]:
+            world.finish_pod(sorted(world.pods).index(uid))
+        else:
+            world.delete_pod(sorted(world.pods).index(uid), gracefully=False)
+    return bool(running)
+
+
+def empty(world: World) -> None:
+    """Whatever ran without a gang is done."""
+    for uid in [uid for uid, pod in world.pods.items() if not pod["labels"].get("gang") and pod["node"]]:
+        world.finish_pod(sorted(world.pods).index(uid))
+
+
+@pytest.mark.parametrize("block", range(10))
+def test_two_gangs_never_deadlock_and_only_whole_gangs_run(block: int) -> None:
+    for seed in range(block * SEEDS // 10, (block + 1) * SEEDS // 10):
+        random = Random(seed)
+        world = full_cluster(random)
+        auditor = Auditor(world, TIMEOUT)
+        for _ in range(40):
+            step(world, random)
+            auditor.look()
+        world.driver.state.validate()
+        while True:
+            world.settle(rounds=8)
+            world.driver.state.validate()
+            auditor.look()
+            assert auditor.partial == {}, f"seed {seed}: {auditor.gangs()}"
+            if not finish_a_gang(world, auditor):
+                break
+        empty(world)
+        world.settle(rounds=8)
+        auditor.look()
+        for gang, (bound, minimum) in auditor.gangs().items():
+            assert bound >= minimum, f"seed {seed}: {gang} waits on an empty cluster"
+
+
+@pytest.mark.parametrize("block", range(5))
+def test_a_gang_whose_bindings_fail_is_whole_in_the_end(block: int) -> None:
+    for seed in range(block * 10, (block + 1) * 10):
+        random = Random(1000 + seed)
+        world = full_cluster(random)
+        auditor = Auditor(world, float("inf"))
+        for _ in range(50):
+            step(world, random)
+            world.answer_bind(random.choice(["asks", "refused", "overloaded", "lost", "lost and landed"]))
+            world.answer_read(fails=random.random() < 0.3)
+            if random.random() < 0.05:
+                world.delete_pod(random.randrange(100), gracefully=random.random() < 0.5)
+            auditor.look()
+        empty(world)
+        world.settle(rounds=8)
+        world.driver.state.validate()
+        auditor.look()
+        assert world.driver.state.bindings_under_way == 0
+        # What was bound before a mate's binding failed cannot be taken back; the rest comes as soon as there is room.
+        world.set_node("n4", 40, cordoned=False)
+        world.settle(rounds=8)
+        for gang, (bound, minimum) in auditor.gangs().items():
+            assert bound >= min(minimum, world.gang_size(gang)) or world.gang_size(gang) < minimum, f"{seed} {gang}"
