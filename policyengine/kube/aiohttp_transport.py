@@ -1,4 +1,5 @@
-"""The transport over sockets: aiohttp's client with a keep-alive pool, TLS and bearer tokens.
+"""The transport over sockets, with TLS and bearer tokens: aiohttp's client for what is read, kept connections of our
+own (`kube.keep_alive`) for what is written. Behind a proxy aiohttp does both.
 
 Compression is not asked for: unpacking a list costs more CPU than a cluster's own network saves.
 """
@@ -13,12 +14,11 @@ from urllib.parse import quote
 import aiohttp
 from yarl import URL
 
-from policyengine.kube.transport import ConnectionFailed
+from policyengine.kube.keep_alive import CONNECT_TIMEOUT, IDLE, Answer, Connections
+from policyengine.kube.transport import ConnectionFailed, Response
 
 MAX_LINE = 16 * 1024 * 1024
 """Bytes of one watch line; etcd keeps objects under 1.5 MiB, so a longer one is no line of an API server."""
-CONNECT_TIMEOUT = 10.0
-_KEEP_ALIVE = 60.0
 
 Authorize = Callable[[bool], Awaitable[Mapping[str, str]]]
 """Gives the headers that identify the caller; True asks for fresh ones, because the last were refused."""
@@ -41,22 +41,59 @@ class AiohttpResponse:
 
     async def lines(self) -> AsyncIterator[bytes]:
         """The body line by line; an unfinished last line comes as it is."""
+        async for lines in self.arrivals():
+            for line in lines:
+                yield line
+
+    async def arrivals(self) -> AsyncIterator[list[bytes]]:
+        """The lines that arrived together, at least one."""
         rest = b""
         try:
             async for chunk in self._response.content.iter_any():
                 *whole, rest = (rest + chunk).split(b"\n") if b"\n" in chunk else (rest + chunk,)
-                for line in whole:
-                    yield line
+                if whole:
+                    yield whole
                 if len(rest) > MAX_LINE:
                     raise ConnectionFailed(f"a line is longer than {MAX_LINE} bytes", sent=True)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             _fail(error, sent=True)
         if rest:
-            yield rest
+            yield [rest]
 
     async def close(self) -> None:
         """Give the connection up, or back where the body was read to its end."""
         self._response.release()
+
+
+class Answered:
+    """An answer that was read whole."""
+
+    def __init__(self, answer: Answer) -> None:
+        self._answer = answer
+        self._body = answer.body
+        self.status = answer.status
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """With names as in `Content-Type`."""
+        return self._answer.headers
+
+    async def read(self) -> bytes:
+        """The whole body."""
+        return self._body
+
+    async def lines(self) -> AsyncIterator[bytes]:
+        """The body line by line."""
+        for line in self._body.splitlines():
+            yield line
+
+    async def arrivals(self) -> AsyncIterator[list[bytes]]:
+        """All lines at once."""
+        if self._body:
+            yield self._body.splitlines()
+
+    async def close(self) -> None:
+        """Nothing is left to give back."""
 
 
 class AiohttpTransport:
@@ -76,10 +113,15 @@ class AiohttpTransport:
         self._proxy = proxy
         self._server_hostname = server_hostname
         self._authorize = authorize
+        self._kept = (
+            Connections(self._server, ssl_context=ssl_context, server_hostname=server_hostname, limit=connections)
+            if proxy is None
+            else None
+        )
         connector = aiohttp.TCPConnector(
             ssl=ssl_context if ssl_context is not None else True,
             limit=connections,
-            keepalive_timeout=_KEEP_ALIVE,
+            keepalive_timeout=IDLE,
             ttl_dns_cache=30,
         )
         self._session = aiohttp.ClientSession(
@@ -99,13 +141,14 @@ class AiohttpTransport:
         body: bytes | None = None,
         headers: Mapping[str, str] | None = None,
         timeout: float | None = None,  # noqa: ASYNC109  (bounds the exchange, the body included)
-    ) -> AiohttpResponse:
+        before: Callable[[], None] | None = None,
+    ) -> Response:
         """Send one request, a second time with fresh credentials where the first were refused (401)."""
-        response = await self._send(method, path, query, body, headers, timeout, fresh=False)
+        response = await self._send(method, path, query, body, headers, timeout, before, fresh=False)
         if response.status != 401 or self._authorize is None:
             return response
         await response.close()
-        return await self._send(method, path, query, body, headers, timeout, fresh=True)
+        return await self._send(method, path, query, body, headers, timeout, before, fresh=True)
 
     async def _send(
         self,
@@ -115,16 +158,22 @@ class AiohttpTransport:
         body: bytes | None,
         headers: Mapping[str, str] | None,
         seconds: float | None,
+        before: Callable[[], None] | None,
         *,
         fresh: bool,
-    ) -> AiohttpResponse:
+    ) -> Response:
         sent_headers = dict(headers or {})
         if self._authorize is not None:
             sent_headers.update(await self._authorize(fresh))
+        if body is not None and self._kept is not None:
+            return Answered(await self._kept.call(method, _target(path, query), sent_headers, body, seconds, before))
+        if before is not None:
+            before()
         try:
             response = await self._session.request(
                 method,
-                self._url(path, query),
+                # Encoded here once: yarl's own quoting costs more than the rest of a request.
+                URL(self._server + _target(path, query), encoded=True),
                 data=body,
                 headers=sent_headers,
                 proxy=self._proxy,
@@ -138,16 +187,19 @@ class AiohttpTransport:
             _fail(error, sent=True)
         return AiohttpResponse(response)
 
-    def _url(self, path: str, query: Mapping[str, str] | None) -> URL:
-        """Encoded here once: yarl's own quoting costs more than the rest of a request."""
-        text = self._server + quote(path)
-        if query:
-            text += "?" + "&".join(f"{quote(key)}={quote(value, safe='')}" for key, value in query.items())
-        return URL(text, encoded=True)
-
     async def close(self) -> None:
         """Close every connection."""
         await self._session.close()
+        if self._kept is not None:
+            await self._kept.close()
+
+
+def _target(path: str, query: Mapping[str, str] | None) -> str:
+    """A request's target, percent-encoded."""
+    text = quote(path)
+    if query:
+        text += "?" + "&".join(f"{quote(key)}={quote(value, safe='')}" for key, value in query.items())
+    return text
 
 
 def _fail(error: Exception, *, sent: bool) -> NoReturn:

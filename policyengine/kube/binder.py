@@ -1,17 +1,16 @@
 """Posts bindings, many at a time, and says what became of each.
 
-HTTP/1.1 carries one request a connection, so as many bindings are under way as there are workers. An answer that
-leaves the outcome open (a lost connection, a time-out, any 500: etcd may have written before it failed) is
-`BindUnknown`, never a failure: the core keeps the reservation and reads the pod.
+An answer that leaves the outcome open (a lost connection, a time-out, any 500: etcd may have written before it failed)
+is `BindUnknown`, never a failure: the core keeps the reservation and reads the pod.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 
 from policyengine.kube.client import ApiError, Client
 from policyengine.kube.transport import ConnectionFailed
+from policyengine.kube.workers import Workers
 from policyengine.scheduler.messages import Bind, BindFailed, BindFailure, BindSucceeded, BindUnknown
 
 Outcome = BindSucceeded | BindFailed | BindUnknown
@@ -25,7 +24,7 @@ _FAILURES = {
 _OPEN = frozenset({408, 500, 502, 504})
 
 
-class Binder:
+class Binder(Workers[Bind, Outcome]):
     """Takes `Bind` actions; `answer` gets one outcome for each, in whatever order they come."""
 
     def __init__(
@@ -35,40 +34,23 @@ class Binder:
         *,
         settle: Callable[[str], Awaitable[None]],
         may_bind: Callable[[str], bool],
+        elsewhere: Callable[[Bind], Awaitable[Outcome]] | None = None,
         workers: int = 64,
     ) -> None:
+        """`elsewhere` makes the bindings that an extender is to make."""
+        super().__init__(answer, workers)
+        self._elsewhere = elsewhere
         self._client = client
-        self._answer = answer
         self._settle = settle
         self._may_bind = may_bind
-        self._workers = workers
-        self._queue: asyncio.Queue[Bind] = asyncio.Queue()
-        self.outstanding = 0
-        """Bindings taken and not answered yet."""
 
-    def post(self, bind: Bind) -> None:
-        """Post the binding soon, in the order taken."""
-        self.outstanding += 1
-        self._queue.put_nowait(bind)
-
-    async def run(self) -> None:
-        """Post bindings until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            for _ in range(self._workers):
-                group.create_task(self._work())
-
-    async def _work(self) -> None:
-        while True:
-            bind = await self._queue.get()
-            outcome = await self._post(bind)
-            self.outstanding -= 1
-            self._answer(outcome)
-
-    async def _post(self, bind: Bind) -> Outcome:
+    async def _do(self, bind: Bind) -> Outcome:
         await self._settle(bind.uid)
         # Asked at the last moment: the node may have gone, or been tainted, since the decision.
         if not self._may_bind(bind.uid):
             return BindFailed(bind.uid, BindFailure.WITHDRAWN, "the decision no longer stands")
+        if bind.extender is not None and self._elsewhere is not None:
+            return await self._elsewhere(bind)
         try:
             await self._client.bind(bind.namespace, bind.name, bind.uid, bind.node, bind.annotations)
         except ApiError as error:

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from policyengine.kube.resources import CONFIG_MAPS, EVENTS_PATH, PODS, Resource
+from policyengine.kube.resources import CONFIG_MAPS, EVENTS_PATH, LEASES_PATH, PODS, Resource
 from policyengine.kube.transport import Response, Transport
 
 REQUEST_TIMEOUT = 30.0
@@ -60,6 +60,7 @@ class _Changed(msgspec.Struct):
 
 
 _decode_changed = msgspec.json.Decoder(_Changed).decode
+_decode_object = msgspec.json.Decoder(dict[str, Any]).decode
 _decode_status = msgspec.json.Decoder(_Status).decode
 _decode_page = msgspec.json.Decoder(Page).decode
 _encode = msgspec.json.Encoder().encode
@@ -68,8 +69,10 @@ _encode = msgspec.json.Encoder().encode
 class Client:
     """Calls to one API server. Every method raises `ApiError` for a refusal, `ConnectionFailed` for no answer."""
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, transport: Transport, request_timeout: float = REQUEST_TIMEOUT) -> None:
+        """`request_timeout` bounds every call but watches, in seconds."""
         self._transport = transport
+        self._request_timeout = request_timeout
 
     async def list_page(
         self,
@@ -151,6 +154,24 @@ class Client:
         path = CONFIG_MAPS.path(namespace, name)
         await self._call("PATCH", path, body=_encode(patch), content=MERGE_PATCH)
 
+    async def read_lease(self, namespace: str, name: str, seconds: float) -> dict[str, Any]:
+        """A Lease, as JSON; `seconds` bounds the call."""
+        return _object(await self._call("GET", _lease_path(namespace, name), seconds=seconds))
+
+    async def create_lease(self, namespace: str, lease: Mapping[str, object], seconds: float) -> dict[str, Any]:
+        """Create a Lease; as it is then."""
+        return _object(await self._call("POST", _lease_path(namespace), body=_encode(lease), seconds=seconds))
+
+    async def update_lease(
+        self, namespace: str, name: str, lease: Mapping[str, object], seconds: float
+    ) -> dict[str, Any]:
+        """Replace a Lease; the server refuses it (409) where its resourceVersion is not the one given."""
+        return _object(await self._call("PUT", _lease_path(namespace, name), body=_encode(lease), seconds=seconds))
+
+    async def create_review(self, path: str, review: Mapping[str, object]) -> dict[str, Any]:
+        """Create a TokenReview or SubjectAccessReview; as the server answers it."""
+        return _object(await self._call("POST", path, body=_encode(review)))
+
     async def patch_object(self, path: str, patch: Mapping[str, object]) -> str:
         """Merge into an object; the resourceVersion it has then."""
         answer = await self._call("PATCH", path, body=_encode(patch), content=MERGE_PATCH)
@@ -171,10 +192,11 @@ class Client:
         query: Mapping[str, str] | None = None,
         body: bytes | None = None,
         content: str = JSON,
+        seconds: float | None = None,
     ) -> bytes:
         headers = {"Content-Type": content} if body is not None else None
         response = await self._transport.request(
-            method, path, query=query, body=body, headers=headers, timeout=REQUEST_TIMEOUT
+            method, path, query=query, body=body, headers=headers, timeout=seconds or self._request_timeout
         )
         if response.status >= 300:
             raise await _error(response)
@@ -182,6 +204,17 @@ class Client:
             return await response.read()
         finally:
             await response.close()
+
+
+def _lease_path(namespace: str, name: str = "") -> str:
+    return "/".join(part for part in (f"{LEASES_PATH}/namespaces/{namespace}/leases", name) if part)
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    try:
+        return _decode_object(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise ApiError(200, "Malformed", f"the answer cannot be read: {error}") from error
 
 
 def _selectors(resource: Resource[Any], label_selector: str) -> dict[str, str]:

@@ -123,7 +123,8 @@ class EventRecorder:
 
 def micro_time(seconds: float) -> str:
     """metav1.MicroTime: RFC 3339 in UTC with six decimals."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    # isoformat takes a third of strftime's time; two of these go into every bound pod.
+    return datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
 def second_time(seconds: float) -> str:

@@ -9,13 +9,13 @@ Rights needed: `patch` on pods/status and `delete` on pods.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 
 from policyengine.clock import Clock
 from policyengine.kube.client import ApiError, Client
 from policyengine.kube.events import second_time
 from policyengine.kube.transport import ConnectionFailed
+from policyengine.kube.workers import Workers
 from policyengine.scheduler.messages import DeleteVictim, VictimDeleted, VictimNotDeleted
 
 Outcome = VictimDeleted | VictimNotDeleted
@@ -24,37 +24,15 @@ _GONE = frozenset({404, 409})
 """Not found, or the name has another UID now."""
 
 
-class Evictor:
+class Evictor(Workers[DeleteVictim, Outcome]):
     """Takes `DeleteVictim` actions; `answer` gets one outcome for each, in whatever order they come."""
 
     def __init__(self, client: Client, clock: Clock, answer: Callable[[Outcome], None], *, workers: int = 16) -> None:
+        super().__init__(answer, workers)
         self._client = client
         self._clock = clock
-        self._answer = answer
-        self._workers = workers
-        self._queue: asyncio.Queue[DeleteVictim] = asyncio.Queue()
-        self.outstanding = 0
-        """Victims taken and not answered for yet."""
 
-    def post(self, asked: DeleteVictim) -> None:
-        """Delete the victim soon."""
-        self.outstanding += 1
-        self._queue.put_nowait(asked)
-
-    async def run(self) -> None:
-        """Delete victims until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            for _ in range(self._workers):
-                group.create_task(self._work())
-
-    async def _work(self) -> None:
-        while True:
-            asked = await self._queue.get()
-            outcome = await self._delete(asked)
-            self.outstanding -= 1
-            self._answer(outcome)
-
-    async def _delete(self, asked: DeleteVictim) -> Outcome:
+    async def _do(self, asked: DeleteVictim) -> Outcome:
         try:
             await self._client.patch_pod_status(asked.namespace, asked.name, self._status(asked), asked.uid)
             await self._client.delete_pod(asked.namespace, asked.name, asked.uid)

@@ -25,8 +25,8 @@ PolicyMessage = ProfileReplaced | ProfileRemoved
 
 
 def kinds_read(profile: Profile) -> set[str]:
-    """The kinds that the profile's plugins read. KeyError for one that is not known here: a plugin's bug."""
-    found: set[str] = set()
+    """The kinds that the profile's plugins and rules read. KeyError for one that is not known here: a plugin's bug."""
+    found = {BY_KIND[kind].kind for kind in profile.kinds}
     for plugin in profile.plugins():
         if isinstance(plugin, ObjectReader | PreBindPlugin):
             found.update(BY_KIND[kind].kind for kind in plugin.kinds)
@@ -59,6 +59,11 @@ class Following:
     def kinds(self) -> set[str]:
         """The kinds followed."""
         return set(self._followed)
+
+    @property
+    def reflectors(self) -> list[Reflector[Any]]:
+        """One for each kind."""
+        return list(self._followed.values())
 
     def admit(self, message: PolicyMessage) -> None:
         """Pass a policy on, at once where all it reads is known, else as soon as it is."""

@@ -6,12 +6,12 @@ be given up: should it land late, it changes nothing that has been decided since
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 
 from policyengine.kube.client import ApiError, Client
 from policyengine.kube.resources import BY_KIND
 from policyengine.kube.transport import ConnectionFailed
+from policyengine.kube.workers import Workers
 from policyengine.scheduler.messages import BindFailure, ObjectPatched, ObjectPatchFailed, PatchObject
 
 Outcome = ObjectPatched | ObjectPatchFailed
@@ -20,36 +20,14 @@ _FAILURES = {409: BindFailure.CONFLICT, 404: BindFailure.NOT_FOUND}
 _OVERLOADED = frozenset({408, 429, 500, 502, 503, 504})
 
 
-class ObjectWriter:
+class ObjectWriter(Workers[PatchObject, Outcome]):
     """Takes `PatchObject` actions; `answer` gets one outcome for each, in whatever order they come."""
 
     def __init__(self, client: Client, answer: Callable[[Outcome], None], *, workers: int = 16) -> None:
+        super().__init__(answer, workers)
         self._client = client
-        self._answer = answer
-        self._workers = workers
-        self._queue: asyncio.Queue[PatchObject] = asyncio.Queue()
-        self.outstanding = 0
-        """Patches taken and not answered yet."""
 
-    def post(self, asked: PatchObject) -> None:
-        """Send the patch soon."""
-        self.outstanding += 1
-        self._queue.put_nowait(asked)
-
-    async def run(self) -> None:
-        """Send patches until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            for _ in range(self._workers):
-                group.create_task(self._work())
-
-    async def _work(self) -> None:
-        while True:
-            asked = await self._queue.get()
-            outcome = await self._send(asked)
-            self.outstanding -= 1
-            self._answer(outcome)
-
-    async def _send(self, asked: PatchObject) -> Outcome:
+    async def _do(self, asked: PatchObject) -> Outcome:
         patch = asked.patch
         given = patch.patch.get("metadata")
         metadata = dict(given) if isinstance(given, dict) else {}

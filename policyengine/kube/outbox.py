@@ -3,7 +3,8 @@
 What holds here:
 1. One item a key waits at a time, the latest; two items of one key are never under way together.
 2. While `run` runs nothing is lost: a write is tried until the server takes it or refuses it for good (4xx).
-3. It is bounded by whoever fills it, who asks `has_room` first.
+3. It is bounded, in size and in time, by whoever fills it, who asks `has_room` first. How long an item will have to
+   wait is known from the pace of those before it; one worker, which never gives way for long, keeps that known.
 4. Every writer pauses together when the server is down or overloaded.
 """
 
@@ -22,8 +23,14 @@ from policyengine.kube.transport import ConnectionFailed
 
 V = TypeVar("V")
 
-_PATIENCE = 1.0
+PATIENCE = 3.0
+"""Seconds for which items give way to what is more urgent."""
+LATE = 4.0
+"""Seconds of work that may lie here before whoever makes more of it is to wait, so that nothing comes 5 s behind."""
+BURST = 1024
+"""Items that may always lie here: a server that is slow with these only must not hold up everything else."""
 _GLANCE = 0.02
+_PROBE = 0.1
 
 
 class Outbox(Generic[V]):
@@ -53,6 +60,8 @@ class Outbox(Generic[V]):
         self._filled = asyncio.Event()
         self._backoff = Backoff(clock, random)
         self._resume_at = 0.0
+        self._pace = 0.0
+        """Seconds of one item, all workers at it; of those written lately."""
 
     @property
     def backlog(self) -> int:
@@ -62,7 +71,8 @@ class Outbox(Generic[V]):
     @property
     def has_room(self) -> bool:
         """Whether more should be put in."""
-        return len(self._waiting) < self._limit
+        waiting = len(self._waiting)
+        return waiting < self._limit and (waiting < BURST or waiting * self._pace < LATE)
 
     def put(self, key: str, item: V) -> None:
         """Write the item soon; it replaces one of its key that still waits."""
@@ -84,8 +94,8 @@ class Outbox(Generic[V]):
     async def run(self) -> None:
         """Write items until cancelled."""
         async with asyncio.TaskGroup() as group:
-            for _ in range(self._workers):
-                group.create_task(self._work())
+            for number in range(self._workers):
+                group.create_task(self._work(is_probe=number == 0))
 
     async def flush(self, seconds: float) -> int:
         """Wait until everything is written, at most `seconds`; the number of items left over. `run` must run."""
@@ -94,9 +104,9 @@ class Outbox(Generic[V]):
             await self._clock.sleep(_GLANCE)
         return self.backlog
 
-    async def _work(self) -> None:
+    async def _work(self, is_probe: bool) -> None:
         while True:
-            await self._give_way()
+            await self._give_way(is_probe)
             key = self._next()
             if key is None:
                 self._filled.clear()
@@ -116,22 +126,27 @@ class Outbox(Generic[V]):
         """The oldest key that is not under way."""
         return next((key for key in self._waiting if key not in self._under_way), None)
 
-    async def _give_way(self) -> None:
+    async def _give_way(self, is_probe: bool) -> None:
         """Pause while the server is down, and let what is more urgent go first, but not for long.
 
         Nothing is under way meanwhile, so that `settle` need not wait for a pause to end.
         """
         while (wait := self._resume_at - self._clock.monotonic()) > 0:
             await self._clock.sleep(wait)
-        while self._busy() and self._waiting and self._clock.monotonic() - self._oldest() < _PATIENCE:
-            await self._clock.sleep(_GLANCE)
+        while self._busy() and self._waiting and not self._is_pressing():
+            await self._clock.sleep(_PROBE if is_probe else _GLANCE)
+            if is_probe:
+                return
 
-    def _oldest(self) -> float:
-        return next(iter(self._waiting.values()))[0]
+    def _is_pressing(self) -> bool:
+        oldest, _ = next(iter(self._waiting.values()))
+        return max(self._clock.monotonic() - oldest, len(self._waiting) * self._pace) >= PATIENCE
 
     async def _write(self, key: str, since: float, item: V) -> None:
         try:
+            started = self._clock.monotonic()
             await self._send(item)
+            self._note_pace(self._clock.monotonic() - started)
         except (ApiError, ConnectionFailed) as error:
             if isinstance(error, ApiError) and error.status < 500 and error.status != 429:
                 self._on_problem(f"{self._what} of `{key}` was refused: {error}")
@@ -141,3 +156,8 @@ class Outbox(Generic[V]):
             if key not in self._waiting:
                 self._waiting[key] = (since, item)
                 self._waiting.move_to_end(key, last=False)
+
+    def _note_pace(self, seconds: float) -> None:
+        """A worker took so long; the last few dozen count."""
+        each = seconds / self._workers
+        self._pace += (each - self._pace) / 16 if self._pace else each

@@ -9,7 +9,8 @@ What holds here:
    dropped: duplicates, lines out of order and answers of a lagging server change nothing.
 2. An object that a list no longer has was deleted, whatever events said or missed.
 3. A line is applied whole or not at all: one that cannot be read ends the request.
-4. A silent connection ends after `stall_after` seconds; a server sends a bookmark about every minute.
+4. A kind that is optional and not served (404) has no objects; the server is asked again after a while.
+5. A silent connection ends after `stall_after` seconds; a server sends a bookmark about every minute.
 """
 
 from __future__ import annotations
@@ -39,13 +40,15 @@ QUICK_WATCH = 1.0
 REWIND_AFTER = 60.0
 """Seconds for which only older lists must come before one is believed: the server was restored from a backup."""
 
+ABSENT_FOR = 30.0
+"""Seconds after which a server that did not serve an optional kind is asked again."""
 TOMBSTONES = 16_384
 """Deletions remembered, against events that come after them out of order."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Observed(Generic[T]):
-    """An object was added or changed."""
+    """An object was added or changed. Not frozen: one is made for every watch event, and a frozen one takes longer."""
 
     object: T
 
@@ -102,7 +105,7 @@ class _Malformed(Exception):
 
 
 class Reflector(Generic[T]):
-    """The changes of one kind, in order, as `changes()` yields them to its one reader."""
+    """The changes of one kind, in order, as `batches()` yields them to its one reader, or `changes()` one by one."""
 
     def __init__(
         self,
@@ -134,6 +137,17 @@ class Reflector(Generic[T]):
         """UID -> the version at which it was deleted, of those deleted lately."""
         self._version = ""
         self._fresh_at = clock.monotonic()
+        self._texts: dict[str, bytes] | None = None
+        self.failing_since: float | None = None
+        """Since when neither list nor watch succeeded, on the monotonic clock; None where the last one did."""
+
+    def keep_texts(self) -> None:
+        """Keep every object as the server sent it, too, for `text`; before the first list."""
+        self._texts = {}
+
+    def text(self, name: str, namespace: str = "") -> bytes | None:
+        """An object as the server sent it last; None where it does not exist, or texts are not kept."""
+        return None if self._texts is None else self._texts.get(_key(namespace, name))
 
     @property
     def version(self) -> int:
@@ -145,39 +159,67 @@ class Reflector(Generic[T]):
         return self._known.get(_key(namespace, name), ("", 0))[0] == uid
 
     async def changes(self) -> AsyncGenerator[Change[T], None]:
-        """Forever: one session after the other."""
+        """Forever: one change after the other."""
+        async with aclosing(self.batches()) as batches:
+            async for batch in batches:
+                for change in batch:
+                    yield change
+
+    async def batches(self) -> AsyncGenerator[list[Change[T]], None]:
+        """Forever: one session after the other. Changes that arrived together come together; no batch is empty."""
         while True:
             try:
                 async with aclosing(self._session()) as session:
-                    async for change in session:
-                        yield change
+                    async for batch in session:
+                        yield batch
             except _Expired as error:
                 self._on_problem(f"the watch of {self.resource.plural} starts over: {error}")
                 await self._clock.sleep(self._relists.delay())
             except (ApiError, ConnectionFailed, _Malformed) as error:
-                await self._pause(error, "list")
+                if isinstance(error, ApiError) and self._is_absent(error):
+                    if self._known:
+                        yield self._all_gone()
+                    self.synced.set()
+                    await self._clock.sleep(ABSENT_FOR)
+                else:
+                    await self._pause(error, "list")
 
-    async def _session(self) -> AsyncGenerator[Change[T], None]:
+    def _is_absent(self, error: ApiError) -> bool:
+        """Whether the server does not serve the kind, and need not."""
+        return self.resource.is_optional and error.status == 404
+
+    def _all_gone(self) -> list[Change[T]]:
+        """What was known of a kind that the server does not serve, or not any more."""
+        known, self._known, self._version = self._known, {}, ""
+        gone: list[Change[T]] = []
+        for key, (uid, _) in known.items():
+            namespace, _, name = key.rpartition("/")
+            gone.append(Deleted(namespace, name, uid))
+        return gone
+
+    async def _session(self) -> AsyncGenerator[list[Change[T]], None]:
         """One list, then watches for as long as the server can continue from what was seen."""
         async with aclosing(self._list()) as listed:
-            async for change in listed:
-                yield change
+            async for batch in listed:
+                yield batch
         self.synced.set()
         while True:
             started, version = self._clock.monotonic(), self._version
             try:
                 async with aclosing(self._request()) as request:
-                    async for change in request:
-                        yield change
+                    async for batch in request:
+                        yield batch
                 quick = self._clock.monotonic() - started < QUICK_WATCH and self._version == version
                 if quick:
                     await self._clock.sleep(self._backoff.delay())
             except (ApiError, ConnectionFailed, _Malformed) as error:
                 if isinstance(error, ApiError) and error.status == 410:
                     raise _Expired(error.message) from error
+                if isinstance(error, ApiError) and self._is_absent(error):
+                    raise
                 await self._pause(error, "watch")
 
-    async def _list(self) -> AsyncGenerator[Change[T], None]:
+    async def _list(self) -> AsyncGenerator[list[Change[T]], None]:
         """Every page, compared with what is known; what no page had is deleted."""
         missing, versions, continue_ = set(self._known), "", ""
         while True:
@@ -185,20 +227,27 @@ class Reflector(Generic[T]):
             if not versions:
                 versions = page.metadata.resource_version
                 self._refuse_older(versions)
+            listed: list[Change[T]] = []
             for raw in page.items or ():
                 meta, decoded = self._decode(raw)
                 missing.discard(_key(meta.namespace, meta.name))
-                change = self._observe(meta, decoded)
+                change = self._observe(meta, decoded, raw)
                 if change is not None:
-                    yield change
+                    listed.append(change)
+            if listed:
+                yield listed
             continue_ = page.metadata.continue_
             if not continue_:
                 break
+        gone: list[Change[T]] = []
         for key in missing:
             namespace, _, name = key.rpartition("/")
             uid, _ = self._known.pop(key)
+            self._drop_text(key)
             self._deleted[uid] = _number(versions)
-            yield Deleted(namespace, name, uid)
+            gone.append(Deleted(namespace, name, uid))
+        if gone:
+            yield gone
         self._version = versions
         self._fresh_at = self._clock.monotonic()
         self._backoff.reset()
@@ -206,11 +255,13 @@ class Reflector(Generic[T]):
     async def _page(self, continue_: str) -> Page:
         """One page; a list whose continuation expired starts over."""
         try:
-            return await self._client.list_page(self.resource, *self._scope, continue_=continue_)
+            page = await self._client.list_page(self.resource, *self._scope, continue_=continue_)
         except ApiError as error:
             if error.status == 410 and continue_:
                 raise _Expired("the list took longer than the server keeps its versions") from error
             raise
+        self.failing_since = None
+        return page
 
     def _refuse_older(self, version: str) -> None:
         """A list older than what was seen comes from a lagging server, unless nothing newer comes for long."""
@@ -222,42 +273,58 @@ class Reflector(Generic[T]):
         self._deleted.clear()
         self._version = ""
 
-    async def _request(self) -> AsyncGenerator[Change[T], None]:
+    async def _request(self) -> AsyncGenerator[list[Change[T]], None]:
         """One watch, resumed from the last version seen."""
         response = await self._open()
         try:
-            async with aclosing(self._lines(response)) as lines:
-                async for line in lines:
-                    change = self._apply(line)
-                    if change is not None:
-                        yield change
+            async with aclosing(self._arrivals(response)) as arrivals:
+                async for lines in arrivals:
+                    changes, failure = self._apply_all(lines)
+                    if changes:
+                        yield changes
+                    if failure is not None:
+                        raise failure
         finally:
             await response.close()
+
+    def _apply_all(self, lines: list[bytes]) -> tuple[list[Change[T]], ApiError | _Malformed | None]:
+        """What the lines change, up to the first that cannot be applied, and why that cannot."""
+        changes: list[Change[T]] = []
+        try:
+            for line in lines:
+                change = self._apply(line)
+                if change is not None:
+                    changes.append(change)
+        except (ApiError, _Malformed) as error:
+            return changes, error
+        return changes, None
 
     async def _open(self) -> Response:
         """Start a watch; headers come at once, so their absence is a stall as well."""
         namespace, label_selector = self._scope
         try:
             async with asyncio.timeout(self._stall_after):
-                return await self._client.watch(
+                response = await self._client.watch(
                     self.resource, self._version, self._random.randint(*WATCH_SECONDS), namespace, label_selector
                 )
         except TimeoutError:
             raise ConnectionFailed(f"no answer for {self._stall_after:g} s", sent=True) from None
+        self.failing_since = None
+        return response
 
-    async def _lines(self, response: Response) -> AsyncGenerator[bytes, None]:
-        """The lines of a response, until it ends or falls silent."""
-        lines = aiter(response.lines())
+    async def _arrivals(self, response: Response) -> AsyncGenerator[list[bytes], None]:
+        """The lines of a response as they arrive, until it ends or falls silent."""
+        arrivals = aiter(response.arrivals())
         while True:
             try:
                 # The time-out covers this one await and never a yield: it would cancel the reader's own work.
                 async with asyncio.timeout(self._stall_after):
-                    line = await anext(lines, None)
+                    lines = await anext(arrivals, None)
             except TimeoutError:
                 raise ConnectionFailed(f"silent for {self._stall_after:g} s", sent=True) from None
-            if line is None:
+            if lines is None:
                 return
-            yield line
+            yield lines
 
     def _apply(self, line: bytes) -> Change[T] | None:
         """What one line changes; None for bookmarks and for what is not news."""
@@ -272,7 +339,7 @@ class Reflector(Generic[T]):
         if event.type in ("ADDED", "MODIFIED"):
             meta, decoded = self._decode(event.object)
             self._advance(meta.resource_version)
-            return self._observe(meta, decoded)
+            return self._observe(meta, decoded, event.object)
         if event.type not in ("DELETED", "BOOKMARK"):
             raise _Malformed(f"a watch event of type `{event.type}`")
         identity = _identity(event.object)
@@ -289,7 +356,7 @@ class Reflector(Generic[T]):
             return identity, None
         return cast(_HasMetadata, decoded).metadata, decoded
 
-    def _observe(self, meta: _Meta | objects.ObjectMeta, decoded: T | None) -> Change[T] | None:
+    def _observe(self, meta: _Meta | objects.ObjectMeta, decoded: T | None, raw: msgspec.Raw) -> Change[T] | None:
         """The object, if it is newer than what is known of it."""
         key, version = _key(meta.namespace, meta.name), _number(meta.resource_version)
         known = self._known.get(key, ("", 0))
@@ -301,6 +368,8 @@ class Reflector(Generic[T]):
                 return None
             self._deleted[known[0]] = version
         self._known[key] = (meta.uid, version)
+        if self._texts is not None:
+            self._texts[key] = bytes(raw)
         return Observed(decoded)
 
     def _forget(self, meta: _Meta) -> Deleted | None:
@@ -313,7 +382,12 @@ class Reflector(Generic[T]):
         if key not in self._known or (meta.uid and uid != meta.uid):
             return None
         del self._known[key]
+        self._drop_text(key)
         return Deleted(meta.namespace, meta.name, uid)
+
+    def _drop_text(self, key: str) -> None:
+        if self._texts is not None:
+            self._texts.pop(key, None)
 
     def _advance(self, version: str) -> None:
         """Note the version of an event; a watch resumes from the newest."""
@@ -324,6 +398,8 @@ class Reflector(Generic[T]):
 
     async def _pause(self, error: ApiError | ConnectionFailed | _Malformed, doing: str) -> None:
         wait = self._backoff.delay(error.retry_after if isinstance(error, ApiError) else 0.0)
+        if self.failing_since is None:
+            self.failing_since = self._clock.monotonic()
         self._on_problem(f"cannot {doing} {self.resource.plural}: {error}; trying again in {wait:.1f} s")
         await self._clock.sleep(wait)
 

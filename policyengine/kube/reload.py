@@ -1,7 +1,8 @@
 """Policies from ConfigMaps: watched, compiled off the hot path, swapped between two cycles, and reported on.
 
-A ConfigMap labelled `policyengine.io/policy=true` carries policies under keys that end in `.policy`. What became of
-it is written into its annotation `policyengine.io/status`. Only the newest version of each ConfigMap is compiled,
+A ConfigMap labelled `policyengine.io/policy=true` carries policies, libraries and overlays under keys that end in
+`.policy`, and values for their params under `params.yaml`. It stands or falls as a whole: what became of it is written
+into its annotation `policyengine.io/status`. Only the newest version of each ConfigMap is compiled,
 one at a time, so that a flapping one costs no more than its compiling.
 """
 
@@ -20,6 +21,7 @@ from policyengine.cluster.objects import ConfigMap
 from policyengine.framework.profile import Profile
 from policyengine.kube.client import ApiError, Client
 from policyengine.kube.outbox import Outbox
+from policyengine.kube.params_file import PARAMS_FILE
 from policyengine.kube.reflector import Observed, Reflector
 from policyengine.kube.resources import CONFIG_MAPS
 from policyengine.kube.rivals import Candidate, Problem, Rivals, Standing, changes
@@ -31,18 +33,19 @@ LABEL_SELECTOR = "policyengine.io/policy=true"
 STATUS = "policyengine.io/status"
 MODE = "policyengine.io/mode"
 DEFAULT_NAMESPACE = "kube-system"
+POLICY_SUFFIX = ".policy"
 
 
 @dataclass(frozen=True)
 class Compiled:
-    """What one text compiled to: profiles, or the first error."""
+    """What the texts of a ConfigMap compiled to: profiles, or the first error."""
 
     profiles: tuple[Profile, ...] = ()
     problem: Problem | None = None
 
 
-Compile = Callable[[str, str], Awaitable[Compiled]]
-"""(text, file name shown in messages) -> what it compiled to. Never raises for what the text says."""
+Compile = Callable[[Mapping[str, str]], Awaitable[Compiled]]
+"""The texts by their keys -> what they compiled to together. Never raises for what the texts say."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,7 @@ class PolicyReloader:
         client: Client,
         clock: Clock,
         random: Random,
-        compile_text: Compile,
+        compile_files: Compile,
         put: Callable[[Message], None],
         *,
         files: Iterable[Profile] = (),
@@ -71,8 +74,10 @@ class PolicyReloader:
     ) -> None:
         self.settled = asyncio.Event()
         """Set once every policy of the first list was compiled and handed over."""
+        self.rejected = 0
+        """Versions of ConfigMaps that were refused so far."""
         self._client = client
-        self._compile = compile_text
+        self._compile = compile_files
         self._put = put
         self._rivals = Rivals(files)
         self._serving, _ = self._rivals.decide()
@@ -148,26 +153,20 @@ class PolicyReloader:
         return Candidate(meta.namespace, meta.name, meta.creation_timestamp or "", compiled.profiles, compiled.problem)
 
     async def _compile_all(self, config_map: ConfigMap) -> Compiled:
-        """Every `*.policy` key; the first error rejects them all."""
+        """All keys together; the first error rejects them all."""
         mode = config_map.metadata.annotations.get(MODE)
         if mode is not None:
             return Compiled(problem=Problem(f"this version does not know the mode `{mode}`; remove the annotation"))
         texts = _texts(config_map)
-        if not texts:
-            return Compiled(problem=Problem("the ConfigMap has no key that ends in `.policy`"))
-        profiles: dict[str, Profile] = {}
-        for name, text in texts.items():
-            compiled = await self._compile(text, f"{config_map.metadata.key}/{name}")
-            if compiled.problem is not None:
-                return compiled
-            for profile in compiled.profiles:
-                if profile.scheduler_name in profiles:
-                    message = f"`{name}`: scheduler `{profile.scheduler_name}` is served by another key already"
-                    return Compiled(problem=Problem(message))
-                profiles[profile.scheduler_name] = profile
-        if not profiles:
+        if not any(key.endswith(POLICY_SUFFIX) for key in texts):
+            return Compiled(problem=Problem(f"the ConfigMap has no key that ends in `{POLICY_SUFFIX}`"))
+        compiled = await self._compile(texts)
+        if compiled.problem is not None:
+            return compiled
+        if not compiled.profiles:
             return Compiled(problem=Problem("the ConfigMap has no policy"))
-        return Compiled(tuple(profiles.values()))
+        rivals = _rivals_in(compiled.profiles)
+        return compiled if rivals is None else Compiled(problem=rivals)
 
     def _apply(self) -> None:
         """Hand over what changed, and report on every ConfigMap whose standing its annotation does not tell."""
@@ -175,7 +174,8 @@ class PolicyReloader:
         replaced, removed = changes(self._serving, serving)
         self._serving = serving
         for profile in replaced:
-            logger.info("policy `%s` serves `%s` (%.12s)", profile.name, profile.scheduler_name, profile.policy_hash)
+            about = {"policy": profile.name, "hash": profile.policy_hash[:12]}
+            logger.info("`%s` is served by another policy", profile.scheduler_name, extra=about)
             self._put(ProfileReplaced(profile))
         for name in removed:
             logger.warning("no policy serves `%s` any more; its pods wait", name)
@@ -189,6 +189,7 @@ class PolicyReloader:
             return
         meta = config_map.metadata
         if standing.problem is not None:
+            self.rejected += 1
             place = f" (line {standing.problem.line})" if standing.problem.line else ""
             logger.warning("ConfigMap `%s` is rejected: %s%s", meta.key, standing.problem.message, place)
         self._reports.put(meta.key, _Report(meta.namespace, meta.name, status))
@@ -216,8 +217,22 @@ def status_of(config_map: ConfigMap, standing: Standing) -> dict[str, object]:
     }
 
 
+def _rivals_in(profiles: Iterable[Profile]) -> Problem | None:
+    """Why the profiles of one ConfigMap cannot serve together."""
+    first: dict[str, Profile] = {}
+    for profile in profiles:
+        rival = first.setdefault(profile.scheduler_name, profile)
+        if rival is not profile:
+            names = f"`{rival.name}` and `{profile.name}`"
+            return Problem(f"scheduler `{profile.scheduler_name}` is served by two policies: {names}")
+    return None
+
+
 def _texts(config_map: ConfigMap) -> dict[str, str]:
-    return {key: text for key, text in sorted(config_map.data.items()) if key.endswith(".policy")}
+    """What a ConfigMap says of policies, by its keys."""
+    return {
+        key: text for key, text in sorted(config_map.data.items()) if key.endswith(POLICY_SUFFIX) or key == PARAMS_FILE
+    }
 
 
 def _content(config_map: ConfigMap) -> tuple[object, ...]:

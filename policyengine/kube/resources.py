@@ -25,6 +25,8 @@ class Resource(Generic[T]):
     group_path: str = "/api/v1"
     """`/api/v1` for the core group, else `/apis/GROUP/VERSION`."""
     field_selector: str = ""
+    is_optional: bool = False
+    """Whether a server may not serve the kind: then there are no such objects, until it does."""
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
         """The path of the collection, or of one object in it."""
@@ -62,7 +64,16 @@ BY_KIND: Mapping[str, Resource[Any]] = {
         Resource("DeviceClass", "deviceclasses", objects.DeviceClass, _DEVICES),
         Resource("ResourceClaim", "resourceclaims", objects.ResourceClaim, _DEVICES),
         Resource("ResourceSlice", "resourceslices", objects.ResourceSlice, _DEVICES),
+        Resource("PodGroup", "podgroups", objects.PodGroup, "/apis/scheduling.x-k8s.io/v1alpha1", is_optional=True),
+        Resource(
+            "NativePodGroup",
+            "podgroups",
+            objects.NativePodGroup,
+            "/apis/scheduling.k8s.io/v1alpha2",
+            is_optional=True,
+        ),
     )
 }
 """The kinds that plugins may read, besides nodes and pods."""
 EVENTS_PATH = "/apis/events.k8s.io/v1"
+LEASES_PATH = "/apis/coordination.k8s.io/v1"

@@ -20,12 +20,14 @@ from typing import Any, Protocol
 from policyengine.clock import Clock
 from policyengine.cluster import objects
 from policyengine.framework.profile import Profile
-from policyengine.kube.binder import Binder
+from policyengine.kube.binder import Binder, Outcome
 from policyengine.kube.client import ApiError, Client
 from policyengine.kube.conditions import ConditionWriter
 from policyengine.kube.events import EventRecorder
 from policyengine.kube.evictor import Evictor
+from policyengine.kube.extenders import ExtenderAsker, HttpExtender, Observe
 from policyengine.kube.following import Following
+from policyengine.kube.leader import Alone, Leadership, NotLeading
 from policyengine.kube.object_writer import ObjectWriter
 from policyengine.kube.reflector import Change, Observed, Reflector
 from policyengine.kube.resources import NODES, PODS, Resource
@@ -33,10 +35,14 @@ from policyengine.kube.steady_clock import SteadyClock
 from policyengine.kube.transport import ConnectionFailed
 from policyengine.scheduler.messages import (
     Action,
+    AskExtenders,
     Bind,
+    BindFailed,
+    BindFailure,
     CacheSynced,
     CyclesRequested,
     DeleteVictim,
+    Log,
     Message,
     NodeDeleted,
     NodeObserved,
@@ -83,12 +89,14 @@ class Limits:
     bindings: int = 512
     """Bindings posted and not answered, above which no cycle runs."""
     bind_workers: int = 64
+    questions: int = 256
+    """Pods that extenders are asked about, above which no cycle runs."""
     inbox: int = 2048
     """Messages not handled yet, above which watches wait."""
     messages: int = 256
     """Messages handled between two turns of the event loop."""
     bindings_deadline: float = 10.0
-    flush_deadline: float = 5.0
+    flush_deadline: float = 10.0
 
 
 class Runner:
@@ -104,13 +112,20 @@ class Runner:
         profiles: Iterable[Profile] = (),
         host: str = "",
         limits: Limits = Limits(),
+        leadership: Leadership | None = None,
+        extenders: Sequence[HttpExtender] = (),
+        observe_extender: Observe = lambda extender, verb, result, seconds: None,
     ) -> None:
-        """`profiles` are those that `core` serves from the start; others come as messages."""
+        """`profiles` are those that `core` serves from the start; others come as messages. Without `leadership` there
+        is no other replica."""
+        self.synced = asyncio.Event()
+        """Set once every list of the start is in: a replica that does not lead stands by from then on."""
         self._core = core
         self._client = client
         self._clock = clock
         self._steady = SteadyClock(clock)
         self._limits = limits
+        self._leadership = leadership or Alone()
         self._inbox: deque[Message] = deque()
         self._wake = asyncio.Event()
         self._room = asyncio.Event()
@@ -126,14 +141,37 @@ class Runner:
         self._others = Following(reflector, self._follow_other, self._enqueue, profiles)
         self._writer = ObjectWriter(client, self.put)
         self._evictor = Evictor(client, clock, self.put)
+        self._asker = ExtenderAsker(extenders, client, self._nodes.text, self.put, observe_extender)
+        if any(extender.wants_nodes for extender in extenders):
+            self._nodes.keep_texts()
         self._binder = Binder(
-            client, self.put, settle=self._settle, may_bind=core.may_bind, workers=limits.bind_workers
+            client,
+            self.put,
+            settle=self._settle,
+            may_bind=core.may_bind,
+            elsewhere=self._bind_elsewhere,
+            workers=limits.bind_workers,
         )
         busy = self._is_binding
         self._events = EventRecorder(client, clock, random, host=host, busy=busy, on_problem=report)
         self._conditions = ConditionWriter(client, clock, random, busy=busy, on_problem=report)
         self.handled = 0
         """Messages handled so far, cycles included."""
+
+    @property
+    def reflectors(self) -> list[Reflector[Any]]:
+        """What is listed and watched."""
+        return [self._nodes, self._pods, *self._others.reflectors]
+
+    @property
+    def backlog(self) -> int:
+        """Messages that the core has not taken in yet."""
+        return len(self._inbox)
+
+    @property
+    def bindings_outstanding(self) -> int:
+        """Bindings posted, or to be posted, and not answered."""
+        return self._binder.outstanding
 
     def put(self, message: Message) -> None:
         """Hand a message to the core, behind those that wait already; a policy, once all it reads is known."""
@@ -149,7 +187,8 @@ class Runner:
     async def run(self, stop: asyncio.Event, ready: Sequence[asyncio.Event] = ()) -> None:
         """Schedule until `stop` is set, then end cleanly.
 
-        Cycles begin once every list is in and every event of `ready` is set: the first reading of policies.
+        Cycles begin once every list is in, every event of `ready` is set (the first reading of policies), and this
+        replica leads.
         """
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(work) for work in self._background(ready)]
@@ -164,6 +203,7 @@ class Runner:
             self._follow(self._nodes, _of_node),
             self._follow(self._pods, _of_pod),
             self._others.run(),
+            self._asker.run(),
             self._binder.run(),
             self._writer.run(),
             self._evictor.run(),
@@ -174,8 +214,9 @@ class Runner:
 
     async def _follow(self, reflector: Reflector[Any], message_of: Callable[[Change[Any]], Message]) -> None:
         """Put one kind's changes into the inbox, no faster than the core takes them."""
-        async for change in reflector.changes():
-            self.put(message_of(change))
+        async for batch in reflector.batches():
+            self._inbox.extend(map(message_of, batch))
+            self._wake.set()
             while len(self._inbox) > self._limits.inbox:
                 self._room.clear()
                 await self._room.wait()
@@ -187,6 +228,8 @@ class Runner:
         for event in (self._nodes.synced, self._pods.synced, *ready):
             await event.wait()
         await self._others.synced()
+        self.synced.set()
+        await self._leadership.elected.wait()
         self.put(CacheSynced())
 
     async def _when_stopped(self, stop: asyncio.Event) -> None:
@@ -209,7 +252,9 @@ class Runner:
     def _may_cycle(self) -> bool:
         return (
             self._core.ready
+            and self._leadership.holds()
             and self._binder.outstanding < self._limits.bindings
+            and self._asker.outstanding < self._limits.questions
             and self._events.outbox.has_room
             and self._conditions.outbox.has_room
         )
@@ -247,14 +292,23 @@ class Runner:
         match action:
             case Bind():
                 self._binder.post(action)
+                if logger.isEnabledFor(logging.DEBUG):
+                    _log_binding(action)
+            case AskExtenders():
+                self._asker.post(action)
             case DeleteVictim():
                 self._evictor.post(action)
             case PatchObject():
                 self._writer.post(action)
             case RecordEvent():
                 self._events.record(action)
+                if logger.isEnabledFor(logging.DEBUG):
+                    pod = f"{action.namespace}/{action.name}"
+                    logger.debug("%s: %s", action.reason, action.note, extra={"pod": pod})
             case PatchPodCondition():
                 self._conditions.write(action)
+            case Log():
+                _log(action)
             case ReadPod():
                 task = asyncio.ensure_future(self._read(action))
                 self._reads.add(task)
@@ -281,6 +335,11 @@ class Runner:
             return PodDeleted(read.namespace, read.name, read.uid)
         return PodObserved(pod)
 
+    async def _bind_elsewhere(self, bind: Bind) -> Outcome:
+        if not self._leadership.holds():
+            return BindFailed(bind.uid, BindFailure.OVERLOADED, str(NotLeading()))
+        return await self._asker.bind(bind)
+
     async def _settle(self, uid: str) -> None:
         await self._conditions.settle(uid)
 
@@ -291,7 +350,12 @@ class Runner:
         return self._binder.outstanding + self._writer.outstanding + self._evictor.outstanding
 
     async def _finish(self) -> None:
-        """No new cycles; the outcome of every binding, then every event and condition, each within its time."""
+        """No new cycles; the outcome of every binding, then every event and condition, each within its time.
+
+        Where another replica leads, or may, there is nothing to wait for.
+        """
+        if not self._leadership.holds():
+            return
         deadline = self._clock.monotonic() + self._limits.bindings_deadline
         while self._outstanding() and self._clock.monotonic() < deadline:
             self._drain()
@@ -303,6 +367,16 @@ class Runner:
         left += await self._conditions.outbox.flush(1.0)
         if left:
             logger.warning("%d events and conditions were not written before the end", left)
+
+
+def _log_binding(bind: Bind) -> None:
+    about = {"pod": f"{bind.namespace}/{bind.name}", "node": bind.node, "hash": bind.policy_hash[:12]}
+    logger.debug("binding", extra=about)
+
+
+def _log(line: Log) -> None:
+    about = {"pod": f"{line.namespace}/{line.name}", "node": line.node, "hash": line.policy_hash[:12]}
+    logger.info("%s: %s", line.point, line.message, extra=about)
 
 
 def _of_node(change: Change[objects.Node]) -> Message:

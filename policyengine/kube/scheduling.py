@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from random import Random
 
@@ -11,8 +11,10 @@ from policyengine.clock import Clock
 from policyengine.framework.profile import Profile
 from policyengine.kube.client import Client
 from policyengine.kube.compiling import compile_beside
+from policyengine.kube.extenders import HttpExtender, Observe
+from policyengine.kube.leader import LeaderElector
 from policyengine.kube.reload import DEFAULT_NAMESPACE, LABEL_SELECTOR, Compile, PolicyReloader
-from policyengine.kube.runner import Limits, Runner
+from policyengine.kube.runner import Core, Limits, Runner
 from policyengine.scheduler.state import SchedulerState
 
 STATUS_DEADLINE = 1.0
@@ -30,17 +32,35 @@ class Scheduler:
         *,
         namespace: str = DEFAULT_NAMESPACE,
         label_selector: str = LABEL_SELECTOR,
-        compile_text: Compile = compile_beside,
+        compile_files: Compile = compile_beside,
         host: str = "",
         limits: Limits = Limits(),  # noqa: B008  (frozen)
+        elector: LeaderElector | None = None,
+        extenders: Sequence[HttpExtender] = (),
+        observe_extender: Observe = lambda extender, verb, result, seconds: None,
+        observed: Callable[[SchedulerState], Core] = lambda state: state,
     ) -> None:
-        self.state = SchedulerState(profiles)
-        self.runner = Runner(self.state, client, clock, random, profiles=profiles, host=host, limits=limits)
+        """With an `elector`, `client` is to speak through its `LeadersTransport`. `observed` gives what the runner
+        drives in the core's place: the core, with somebody who looks on."""
+        self.elector = elector
+        self.state = SchedulerState(profiles, [extender.described() for extender in extenders])
+        self.runner = Runner(
+            observed(self.state),
+            client,
+            clock,
+            random,
+            profiles=profiles,
+            host=host,
+            limits=limits,
+            leadership=elector,
+            extenders=extenders,
+            observe_extender=observe_extender,
+        )
         self.reloader = PolicyReloader(
             client,
             clock,
             random,
-            compile_text,
+            compile_files,
             self.runner.put,
             files=profiles,
             namespace=namespace,
@@ -48,17 +68,30 @@ class Scheduler:
         )
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Schedule until `stop` is set; returns when everything decided was said."""
-        policies = asyncio.create_task(self.reloader.run())
+        """Schedule until `stop` is set; returns when everything decided was said, and the lease is given back.
+
+        Raises `LeadershipLost`.
+        """
         schedule = asyncio.create_task(self.runner.run(stop, [self.reloader.settled]))
+        beside = [asyncio.create_task(self.reloader.run())]
+        if self.elector is not None:
+            beside.append(asyncio.create_task(self.elector.run()))
         try:
-            await asyncio.wait({policies, schedule}, return_when=asyncio.FIRST_COMPLETED)
-            if policies.done():
-                policies.result()
+            await asyncio.wait({schedule, *beside}, return_when=asyncio.FIRST_COMPLETED)
+            for task in beside:
+                if task.done():
+                    task.result()
             await schedule
             await self.reloader.flush(STATUS_DEADLINE)
+            await _cancel(beside)
+            if self.elector is not None:
+                await self.elector.release()
         finally:
-            for task in (policies, schedule):
-                task.cancel()
-                with suppress(asyncio.CancelledError):
-                    await task
+            await _cancel([schedule, *beside])
+
+
+async def _cancel(tasks: Sequence[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task

@@ -9,12 +9,14 @@ Rules of a transport:
    a binding whose outcome is unknown keeps its reservation.
 3. `request` returns as soon as the headers are in. `timeout` bounds the whole exchange, the body included; a watch
    passes None and is timed by its reader.
-4. A response is closed by whoever asked for it; closing one whose body was read returns its connection.
+4. `before` is called when nothing but the sending is left: there is a connection, and credentials. What it raises is
+   raised, and nothing was sent.
+5. A response is closed by whoever asked for it; closing one whose body was read returns its connection.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Protocol
 
 
@@ -47,6 +49,9 @@ class Response(Protocol):
         Raises `ConnectionFailed` where the stream breaks.
         """
 
+    def arrivals(self) -> AsyncIterator[list[bytes]]:
+        """The same lines, those that arrived together as one list: for who reads many. No list is empty."""
+
     async def close(self) -> None:
         """Give the connection up, or back where the body was read to its end."""
 
@@ -63,6 +68,7 @@ class Transport(Protocol):
         body: bytes | None = None,
         headers: Mapping[str, str] | None = None,
         timeout: float | None = None,  # noqa: ASYNC109  (bounds the exchange, the body included)
+        before: Callable[[], None] | None = None,
     ) -> Response:
         """Send one request; `path` starts with `/` and is not yet percent-encoded. Raises `ConnectionFailed`."""
 

@@ -61,6 +61,10 @@ class _Open:
     def lines(self) -> AsyncIterator[bytes]:
         return self._answer.iterate()
 
+    async def arrivals(self) -> AsyncIterator[list[bytes]]:
+        async for text in self._answer.iterate():
+            yield text.split(b"\n")
+
     async def close(self) -> None:
         await self._answer.close()
 

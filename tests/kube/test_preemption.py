@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from policyengine.framework.profile import Profile
 from policyengine.kube.client import Client
 from policyengine.kube.compiling import compiled
 from policyengine.kube.conditions import ConditionWriter
@@ -49,22 +50,23 @@ class Watched(MemoryTransport):
 class World:
     """Two nodes of two cores, and a scheduler."""
 
-    def __init__(self) -> None:
+    def __init__(self, profile: Profile | None = None) -> None:
         self.clock = VirtualClock()
-        self.api = ApiServer(self.clock)
+        # Pods say their priority themselves, without a class.
+        self.api = ApiServer(self.clock, disabled_admission=("Priority",))
         self.user = MemoryTransport(self.api, user_agent="test")
         self.watched = Watched(self.api)
         self.stop = asyncio.Event()
 
-        async def compile_now(text: str, file: str) -> Compiled:
-            return compiled(text, file)
+        async def compile_now(data: Mapping[str, str]) -> Compiled:
+            return compiled(data)
 
         self.scheduler = Scheduler(
             Client(self.watched),
             self.clock,
             Random(3),
-            [default_profile()],
-            compile_text=compile_now,
+            [profile or default_profile()],
+            compile_files=compile_now,
             host="test",
         )
 
@@ -93,9 +95,9 @@ class World:
         return [found for call in self.watched.calls if (found := _facts(call)) and (not names or found[0] in names)]
 
 
-def scenario(work: Callable[[World], Awaitable[None]]) -> None:
+def scenario(work: Callable[[World], Awaitable[None]], profile: Profile | None = None) -> None:
     async def whole() -> None:
-        world = World()
+        world = World(profile)
         for name in ("node-1", "node-2"):
             await world.node(name)
         task = asyncio.ensure_future(world.scheduler.run(world.stop))

@@ -1,4 +1,5 @@
 import asyncio
+import json
 import random
 from itertools import pairwise
 from typing import Any
@@ -120,6 +121,28 @@ def test_synced_is_set_only_when_the_whole_list_was_yielded() -> None:
     )
     run(Watching(server).follow(1))
     assert states == [False, False, True]
+
+
+def test_lines_that_arrive_together_come_together_and_those_before_a_broken_one_are_not_lost() -> None:
+    batches: list[list[str]] = []
+    lines = [json.dumps(event("ADDED", config_map(name, version))).encode() for name, version in (("a", 6), ("b", 7))]
+
+    answer = watched(b"\n".join([*lines, b"{", lines[0]]))
+    server = ScriptedServer(listed(5), answer, watched(event("ADDED", config_map("c", 8))))
+
+    async def work() -> None:
+        reflector = Reflector(Client(server), CONFIG_MAPS, VirtualClock(), random.Random(1))
+        try:
+            async with asyncio.timeout(60):
+                async for batch in reflector.batches():
+                    names = [change.object.metadata.name for change in batch]
+                    batches.append(names)
+        except TimeoutError:
+            pass
+
+    run(work())
+    assert batches == [["a", "b"], ["c"]]
+    assert [one.query["resourceVersion"] for one in server.asked if "watch" in one.query][:2] == ["5", "7"]
 
 
 def test_a_410_at_the_start_of_a_watch_lists_again_and_finds_what_was_missed() -> None:

@@ -4,7 +4,7 @@ import asyncio
 import json
 import random
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import pytest
@@ -57,15 +57,15 @@ class World:
         return {item["metadata"]["name"]: item["spec"].get("nodeName", "") for item in items}
 
     def start(self) -> "asyncio.Task[None]":
-        async def compile_now(text: str, file: str) -> Compiled:
-            return compiled(text, file)
+        async def compile_now(data: Mapping[str, str]) -> Compiled:
+            return compiled(data)
 
         self.scheduler = Scheduler(
             Client(MemoryTransport(self.api, user_agent="scheduler")),
             self.clock,
             random.Random(3),
             [default_profile()],
-            compile_text=compile_now,
+            compile_files=compile_now,
             host="test",
         )
         return asyncio.ensure_future(self.scheduler.run(self.stop))
@@ -160,7 +160,8 @@ def test_whatever_becomes_of_the_watches_every_pod_is_bound(effect: fault.LineEf
         for number in range(10):
             await create(world.outside, PODS, pod(f"p{number}"))
             await asyncio.sleep(1)
-        await asyncio.sleep(900)
+        # Eight silences of 150 s each are the longest of it.
+        await asyncio.sleep(1500)
         assert all((await world.nodes_of()).values())
         assert max(Counter(world.writes("binding")).values()) == 1
         world.stop.set()
@@ -254,6 +255,36 @@ def test_policies_are_swapped_under_a_running_scheduler() -> None:
         await create(world.outside, PODS, pod("d", scheduler="pinned"))
         await asyncio.sleep(3)
         assert (await world.nodes_of())["d"] == ""
+        world.stop.set()
+        await task
+
+    scenario(work)
+
+
+def test_the_keys_of_a_config_map_are_one_policy_with_its_library_its_params_and_its_overlay() -> None:
+    async def work(world: World) -> None:
+        await world.make(2)
+        shared = policy_map(f'import "where"\n{PIN.format(node="x").replace(chr(34) + "x" + chr(34), "where.host")}')
+        shared["data"]["where.policy"] = 'library "where" {\n  param host: string = "node-1"\n}\n'
+        await create(world.outside, POLICIES, shared)
+        task = world.start()
+        await asyncio.sleep(3)
+        first = await status(world)
+        assert first["state"] == "accepted", first
+
+        merge = "application/merge-patch+json"
+        await world.call("PATCH", f"{POLICIES}/pin", {"data": {"params.yaml": "# the other\nwhere.host: 2\n"}}, merge)
+        await asyncio.sleep(3)
+        second = await status(world)
+        assert (second["state"], second["line"], second["hash"]) == ("rejected", 2, first["hash"])
+        assert second["message"].startswith("`params.yaml`: parameter `where.host`")
+
+        await world.call("PATCH", f"{POLICIES}/pin", {"data": {"params.yaml": "where.host: node-2\n"}}, merge)
+        await create(world.outside, PODS, pod("a", scheduler="pinned"))
+        await asyncio.sleep(3)
+        third = await status(world)
+        assert third["state"] == "accepted" and third["hash"] != first["hash"]
+        assert (await world.nodes_of()) == {"a": "node-2"}
         world.stop.set()
         await task
 

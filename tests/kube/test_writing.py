@@ -12,7 +12,7 @@ from policyengine.kube.binder import Binder, outcome_of
 from policyengine.kube.client import ApiError, Client
 from policyengine.kube.conditions import ConditionWriter
 from policyengine.kube.events import NOTE_LIMIT, EventRecorder
-from policyengine.kube.outbox import Outbox
+from policyengine.kube.outbox import LATE, PATIENCE, Outbox
 from policyengine.kube.transport import ConnectionFailed
 from policyengine.scheduler.messages import (
     Bind,
@@ -277,12 +277,55 @@ def test_an_outbox_gives_way_to_what_is_more_urgent_but_not_for_long() -> None:
             sent.append(clock.monotonic())
 
         outbox: Outbox[str] = Outbox("thing", send, clock, random.Random(1), busy=lambda: True)
-        outbox.put("a", "a")
+        for number in range(200):
+            outbox.put(str(number), str(number))
         await running(outbox.run(), lambda: outbox.flush(10))
 
     run(work())
-    assert len(sent) == 1
-    assert 0.9 < sent[0] < 1.2
+    assert len(sent) == 200
+    assert sum(at < PATIENCE for at in sent) == 29  # the probe's, ten a second
+    assert max(sent) < PATIENCE + 0.2
+
+
+def test_who_makes_items_faster_than_they_are_written_waits_before_one_is_late() -> None:
+    behind: list[float] = []
+
+    async def work() -> None:
+        clock, made = VirtualClock(), dict[str, float]()
+
+        async def send(item: str) -> None:
+            await asyncio.sleep(0.01)
+            behind.append(clock.monotonic() - made[item])
+
+        outbox: Outbox[str] = Outbox("thing", send, clock, random.Random(1), workers=4, busy=lambda: len(made) < 4000)
+
+        async def make() -> None:
+            while len(made) < 4000:
+                for _ in range(20 if outbox.has_room else 0):
+                    made[name := str(len(made))] = clock.monotonic()
+                    outbox.put(name, name)
+                await asyncio.sleep(0.01)
+            assert await outbox.flush(60) == 0
+
+        await running(outbox.run(), make)
+
+    run(work())
+    assert len(behind) == 4000
+    assert LATE <= max(behind) < 5.0
+
+
+def test_a_server_that_takes_no_items_holds_nobody_up() -> None:
+    async def work() -> bool:
+        async def send(item: str) -> None:
+            await asyncio.sleep(1000)
+
+        outbox: Outbox[str] = Outbox("thing", send, VirtualClock(), random.Random(1), workers=1)
+        outbox.put("a", "a")
+        outbox.put("b", "b")
+        await running(outbox.run(), lambda: outbox.flush(30))
+        return outbox.has_room
+
+    assert run(work())
 
 
 def test_an_outbox_never_sends_two_of_one_key_together() -> None:

@@ -32,6 +32,10 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         return self._jumping.time
 
+    def jump(self, seconds: float) -> None:
+        """Let time pass in the middle of what runs now."""
+        self._jumping.time += seconds
+
 
 class VirtualClock:
     """The running loop's time; the wall clock can be set apart from it."""

@@ -1,0 +1,321 @@
+"""Which replica may act: leader election by a Lease (coordination.k8s.io/v1), as client-go's `leaderelection` does it.
+
+Rules:
+1. Clocks of other machines are not believed. A lease is held until `lease_duration` has passed on the local monotonic
+   clock since it was *seen* to change; what its `renewTime` says does not matter.
+2. A leader may act until `renew_deadline` after it *asked for* its last successful renewal. `LeadersTransport` asks
+   right before every request that changes something is sent, so neither a pause of any length nor a wait for a
+   connection can outlast it. The rest of the lease is the time in which requests under way arrive.
+3. A leadership once lost is not taken up again: `run` raises `LeadershipLost`, and the process ends. What it had
+   decided dies with it, and its successor knows only what the API server says.
+4. Every write carries the version read, so of two that find a lease expired one gets it.
+5. A clean end gives the lease back, after everything that was decided is done.
+
+Waits of a follower are spread over half to a whole `retry_period`, and end when the lease does (client-go waits for one
+to 2.2 periods): a successor leads at the latest `lease_duration` + `retry_period` after its predecessor died.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import uuid
+from dataclasses import dataclass
+from random import Random
+from typing import Any, NoReturn, Protocol
+
+from policyengine.clock import Clock
+from policyengine.kube.client import ApiError, Client
+from policyengine.kube.events import micro_time
+from policyengine.kube.transport import ConnectionFailed, Response, Transport
+
+logger = logging.getLogger(__name__)
+
+
+class LeadershipLost(Exception):
+    """The lease could not be renewed in time, or another replica holds it."""
+
+
+class NotLeading(ConnectionFailed):
+    """A request that only a leader may make; it was not sent."""
+
+    def __init__(self) -> None:
+        super().__init__("this replica does not lead", sent=False)
+
+
+class Leadership(Protocol):
+    """Whether this replica may change anything."""
+
+    @property
+    def elected(self) -> asyncio.Event:
+        """Set once it leads."""
+
+    def holds(self) -> bool:
+        """Whether it may act now."""
+
+
+class Alone:
+    """No election: the only replica."""
+
+    def __init__(self) -> None:
+        self.elected = asyncio.Event()
+        self.elected.set()
+
+    def holds(self) -> bool:
+        """Always."""
+        return True
+
+
+class LeadersTransport:
+    """A transport that lets requests which change something out only while this replica leads.
+
+    To whoever asks that looks like a server that cannot be reached: bindings fail, what may wait is tried again.
+    """
+
+    def __init__(self, transport: Transport, leadership: Leadership) -> None:
+        self._transport = transport
+        self._leadership = leadership
+
+    async def request(self, method: str, path: str, **how: Any) -> Response:
+        """As `Transport.request`; raises `NotLeading`."""
+        if method != "GET":
+            how["before"] = self._check
+        return await self._transport.request(method, path, **how)
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._transport.close()
+
+    def _check(self) -> None:
+        if not self._leadership.holds():
+            raise NotLeading
+
+
+@dataclass(frozen=True)
+class LeaseSettings:
+    """Which lease, and its times in seconds; kube-scheduler's figures."""
+
+    name: str = "policyengine"
+    namespace: str = "kube-system"
+    lease_duration: float = 15.0
+    renew_deadline: float = 10.0
+    retry_period: float = 2.0
+
+    def problem(self) -> str | None:
+        """Why these times cannot work together (client-go's conditions); None where they can."""
+        if min(self.lease_duration, self.renew_deadline, self.retry_period) <= 0 or self.lease_duration < 1:
+            return "the lease lasts a second or more, the other times are above zero"
+        if self.lease_duration <= self.renew_deadline:
+            return f"leaseDuration ({self.lease_duration:g}s) must be above renewDeadline ({self.renew_deadline:g}s)"
+        if self.renew_deadline <= 1.2 * self.retry_period:
+            return f"renewDeadline ({self.renew_deadline:g}s) must be above 1.2 x retryPeriod ({self.retry_period:g}s)"
+        return None
+
+
+def new_identity(host: str, random: Random) -> str:
+    """`HOST_UUID`, as kube-scheduler calls itself; another one for every process."""
+    return f"{host}_{uuid.UUID(int=random.getrandbits(128), version=4)}"
+
+
+class LeaderElector:
+    """One candidate for one lease."""
+
+    def __init__(
+        self, client: Client, clock: Clock, random: Random, identity: str, settings: LeaseSettings = LeaseSettings()
+    ) -> None:
+        self.elected = asyncio.Event()
+        self.identity = identity
+        self.settings = settings
+        self.holder = ""
+        """Who holds the lease, as last seen."""
+        self._client = client
+        self._clock = clock
+        self._random = random
+        self._leads = False
+        self._may_act_until = 0.0
+        self._lease: dict[str, Any] = {}
+        """As last seen, or as last written."""
+        self._changed_at = 0.0
+        """When the lease was last seen to change, on the monotonic clock."""
+
+    def holds(self) -> bool:
+        """Whether this replica may act now."""
+        return self._leads and self._clock.monotonic() < self._may_act_until
+
+    async def run(self) -> None:
+        """Wait for the lease, set `elected`, keep it. Never returns; raises `LeadershipLost`."""
+        await self._acquire()
+        self.elected.set()
+        while True:
+            await self._clock.sleep(self.settings.retry_period)
+            await self._renew()
+
+    async def release(self) -> None:
+        """Give the lease back, so that the next replica need not wait; nothing where this one does not hold it."""
+        if not self.holds():
+            return
+        self._leads = False
+        now = micro_time(self._clock.now())
+        spec = {**self._lease.get("spec", {}), "holderIdentity": "", "leaseDurationSeconds": 1}
+        try:
+            await self._write(self._lease, spec | {"acquireTime": now, "renewTime": now})
+            logger.info("gave back %s", self._name)
+        except (ApiError, ConnectionFailed) as error:
+            logger.warning("%s was not given back, it expires: %s", self._name, error)
+
+    @property
+    def _name(self) -> str:
+        return f"lease `{self.settings.namespace}/{self.settings.name}`"
+
+    # ---- waiting for it
+
+    async def _acquire(self) -> None:
+        logger.info("waiting for %s as `%s`", self._name, self.identity)
+        said = ""
+        while True:
+            try:
+                async with asyncio.timeout(self.settings.renew_deadline):
+                    acquired = await self._try_to_acquire()
+            except (ApiError, ConnectionFailed, TimeoutError) as error:
+                acquired = False
+                problem = str(error) or "no answer in time"
+                if problem != said:
+                    logger.warning("cannot ask for %s: %s", self._name, problem)
+                said = problem
+            if acquired:
+                logger.info("leading: %s is held by `%s`", self._name, self.identity)
+                return
+            await self._clock.sleep(self._until_next_try())
+
+    async def _try_to_acquire(self) -> bool:
+        asked_at = self._clock.monotonic()
+        lease = await self._read()
+        if lease is None:
+            return self._took(await self._create(), asked_at)
+        self._observe(lease)
+        if self.holder not in ("", self.identity) and self._clock.monotonic() < self._expires_at():
+            return False
+        spec = lease.get("spec") or {}
+        now = micro_time(self._clock.now())
+        if self.holder == self.identity:  # an earlier request, whose answer was lost
+            taken = self._spec(spec.get("acquireTime") or now, _count(spec.get("leaseTransitions")), now)
+        else:
+            taken = self._spec(now, _count(spec.get("leaseTransitions")) + 1, now)
+        try:
+            return self._took(await self._write(lease, taken), asked_at)
+        except ApiError as error:
+            if error.status == 409:
+                return False  # another candidate was faster
+            raise
+
+    def _observe(self, lease: dict[str, Any]) -> None:
+        if lease.get("spec") != self._lease.get("spec") or not self._lease:
+            self._changed_at = self._clock.monotonic()
+        holder = str((lease.get("spec") or {}).get("holderIdentity") or "")
+        if holder != self.holder and holder not in ("", self.identity):
+            logger.info("standing by: %s is held by `%s`", self._name, holder)
+        self._lease, self.holder = lease, holder
+
+    def _expires_at(self) -> float:
+        """When a lease that does not change any more counts as given up; one that names no time lasts as long as
+        ours."""
+        seconds = (self._lease.get("spec") or {}).get("leaseDurationSeconds")
+        named = seconds if isinstance(seconds, int) and seconds > 0 else self.settings.lease_duration
+        return self._changed_at + named
+
+    def _until_next_try(self) -> float:
+        wait = self.settings.retry_period * (0.5 + 0.5 * self._random.random())
+        left = self._expires_at() - self._clock.monotonic() if self._lease else wait
+        return min(wait, left) if left > 0 else wait
+
+    # ---- keeping it
+
+    async def _renew(self) -> None:
+        """Renew, again and again until the deadline. Raises `LeadershipLost`."""
+        problem = "no answer in time"
+        while (left := self._may_act_until - self._clock.monotonic()) > 0:
+            try:
+                async with asyncio.timeout(left):
+                    await self._try_to_renew()
+                return
+            except (ApiError, ConnectionFailed) as error:
+                problem = str(error)
+                logger.warning("cannot renew %s: %s", self._name, problem)
+            except TimeoutError:
+                break
+            left = self._may_act_until - self._clock.monotonic()
+            await self._clock.sleep(max(0.0, min(self.settings.retry_period, left)))
+        self._lose(f"{self._name} was not renewed within {self.settings.renew_deadline:g} s: {problem}")
+
+    async def _try_to_renew(self) -> None:
+        asked_at = self._clock.monotonic()
+        spec = self._lease["spec"]
+        acquired, transitions = spec["acquireTime"], spec["leaseTransitions"]
+        renewed = self._spec(acquired, transitions, micro_time(self._clock.now()))
+        try:
+            self._took(await self._write(self._lease, renewed), asked_at)
+            return
+        except ApiError as error:
+            if error.status not in (404, 409):
+                raise
+        lease = await self._read()  # somebody touched it, or an answer of ours was lost
+        if lease is None:
+            self._took(await self._create(), asked_at)
+            return
+        self._observe(lease)
+        if self.holder != self.identity:
+            self._lose(f"{self._name} is held by `{self.holder or 'nobody'}`")
+        self._took(await self._write(lease, renewed), asked_at)
+
+    def _lose(self, why: str) -> NoReturn:
+        self._leads = False
+        raise LeadershipLost(f"leadership lost: {why}")
+
+    def _took(self, lease: dict[str, Any], asked_at: float) -> bool:
+        self._lease, self.holder, self._leads = lease, self.identity, True
+        self._changed_at = self._clock.monotonic()
+        self._may_act_until = asked_at + self.settings.renew_deadline
+        return True
+
+    # ---- requests
+
+    def _spec(self, acquired: str, transitions: int, now: str) -> dict[str, object]:
+        return {
+            "holderIdentity": self.identity,
+            "leaseDurationSeconds": int(self.settings.lease_duration),
+            "acquireTime": acquired,
+            "renewTime": now,
+            "leaseTransitions": transitions,
+        }
+
+    @property
+    def _patience(self) -> float:
+        """Seconds for one request: client-go's half of the renew deadline, so that one lost request loses no lease."""
+        return self.settings.renew_deadline / 2
+
+    async def _read(self) -> dict[str, Any] | None:
+        try:
+            return await self._client.read_lease(self.settings.namespace, self.settings.name, self._patience)
+        except ApiError as error:
+            if error.status == 404:
+                return None
+            raise
+
+    async def _create(self) -> dict[str, Any]:
+        now = micro_time(self._clock.now())
+        lease = {
+            "kind": "Lease",
+            "apiVersion": "coordination.k8s.io/v1",
+            "metadata": {"name": self.settings.name, "namespace": self.settings.namespace},
+            "spec": self._spec(now, 0, now),
+        }
+        return await self._client.create_lease(self.settings.namespace, lease, self._patience)
+
+    async def _write(self, lease: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
+        metadata = {key: value for key, value in lease.get("metadata", {}).items() if key != "managedFields"}
+        changed = {"kind": "Lease", "apiVersion": "coordination.k8s.io/v1", "metadata": metadata, "spec": spec}
+        return await self._client.update_lease(self.settings.namespace, self.settings.name, changed, self._patience)
+
+
+def _count(value: object) -> int:
+    return value if isinstance(value, int) else 0

@@ -1,0 +1,36 @@
+"""How many requests a second: a token bucket in front of a transport, as client-go's flow control is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from policyengine.clock import Clock
+from policyengine.kube.transport import Response, Transport
+
+
+class LimitedTransport:
+    """Lets `qps` requests out a second, `burst` of them at once after a quiet time; the others wait in their order.
+
+    Leases do not belong here: a lease must not wait behind bindings.
+    """
+
+    def __init__(self, transport: Transport, clock: Clock, qps: float, burst: int) -> None:
+        self._transport = transport
+        self._clock = clock
+        self._interval = 1.0 / qps
+        self._slack = (burst - 1) * self._interval
+        self._next = clock.monotonic() - self._slack
+        """When the bucket, were it never full, would give the next token."""
+
+    async def request(self, method: str, path: str, **how: Any) -> Response:
+        """As `Transport.request`, once there is a token; the time-out of a request does not count the wait."""
+        now = self._clock.monotonic()
+        at = max(self._next, now - self._slack)
+        self._next = at + self._interval
+        if at > now:
+            await self._clock.sleep(at - now)
+        return await self._transport.request(method, path, **how)
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._transport.close()

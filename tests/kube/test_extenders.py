@@ -1,0 +1,339 @@
+"""The extender client: what is sent is what kube-scheduler sends, and whatever an extender does, nothing is lost."""
+
+import asyncio
+import json
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from policyengine.clock import SystemClock
+from policyengine.kube import extenders as under_test
+from policyengine.kube.client import Client
+from policyengine.kube.configuration import read
+from policyengine.kube.extenders import ExtenderUnusable, HttpExtender
+from policyengine.kube.scheduling import Scheduler
+from policyengine.plugins.registry import default_profile
+from policyengine.simulator.api_server.handler import ApiServer
+from policyengine.simulator.api_server.memory import MemoryTransport
+from policyengine.simulator.sandbox import create, node
+from tests.shared_facts import shared
+
+HEAD = "apiVersion: policyengine.io/v1\nkind: SchedulerConfiguration\n"
+PODS = "/api/v1/namespaces/default/pods"
+NODES = ("node-1", "node-2", "node-3")
+Answer = Callable[[str, Any], Any]
+
+
+def configured(*extenders: dict[str, Any]) -> list[dict[str, Any]]:
+    """Extenders as the configuration completes them."""
+    found: list[dict[str, Any]] = read(HEAD + f"extenders: {json.dumps(list(extenders))}\n", "x").data["extenders"]
+    return found
+
+
+class World:
+    """An extender over HTTP, an API server in memory, and a scheduler that asks the one about the other's pods."""
+
+    def __init__(self, url: str, asked: list[tuple[str, Any]], session: aiohttp.ClientSession) -> None:
+        self.url = url
+        self.asked = asked
+        self.session = session
+        self.api = ApiServer(SystemClock())
+        self.outside = MemoryTransport(self.api, user_agent="test")
+        self.scheduler: Scheduler
+
+    async def pod(self, name: str, **resources: str) -> None:
+        requests = {"cpu": "100m", **resources}
+        container = {"name": "c", "image": "i", "resources": {"requests": requests, "limits": requests}}
+        await create(
+            self.outside, PODS, {"kind": "Pod", "metadata": {"name": name}, "spec": {"containers": [container]}}
+        )
+
+    async def get(self, name: str) -> Any:
+        return json.loads(await (await self.outside.request("GET", f"{PODS}/{name}")).read())
+
+    async def node_of(self, name: str) -> str:
+        found: str = (await self.get(name))["spec"].get("nodeName", "")
+        return found
+
+    async def until_bound(self, name: str) -> str:
+        async with asyncio.timeout(20):
+            while not (found := await self.node_of(name)):  # noqa: ASYNC110  (polled over the API)
+                await asyncio.sleep(0.02)
+        return found
+
+    async def until_told(self, name: str) -> tuple[str, str]:
+        async with asyncio.timeout(20):
+            while True:
+                for one in (await self.get(name))["status"].get("conditions", ()):
+                    if one["type"] == "PodScheduled" and one["status"] == "False":
+                        return one["reason"], one["message"]
+                await asyncio.sleep(0.02)
+
+
+@asynccontextmanager
+async def world(answer: Answer, *given: dict[str, Any]) -> AsyncIterator[World]:
+    """`answer(verb, body)` is what the extender says: JSON, or a `web.Response`, or an awaitable of one."""
+    asked: list[tuple[str, Any]] = []
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        verb, body = request.match_info["verb"], await request.json()
+        asked.append((verb, body))
+        said = answer(verb, body)
+        if isinstance(said, Awaitable):
+            said = await said
+        return said if isinstance(said, web.StreamResponse) else web.json_response(said)
+
+    application = web.Application(client_max_size=1 << 26)
+    application.router.add_post("/ext/{verb}", handle)
+    runner = web.AppRunner(application, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    url = f"http://127.0.0.1:{runner.addresses[0][1]}/ext"
+    async with aiohttp.ClientSession() as session:
+        at = World(url, asked, session)
+        for name in NODES:
+            shown = node(name, "a")
+            shown["status"]["allocatable"]["x.io/gpu"] = shown["status"]["capacity"]["x.io/gpu"] = "4"
+            await create(at.outside, "/api/v1/nodes", shown)
+        found = [HttpExtender(one, session) for one in configured(*({"urlPrefix": url, **one} for one in given))]
+        client = Client(MemoryTransport(at.api, user_agent="scheduler"))
+        at.scheduler = Scheduler(client, SystemClock(), random.Random(1), [default_profile()], extenders=found)
+        stop = asyncio.Event()
+        task = asyncio.ensure_future(at.scheduler.run(stop))
+        try:
+            yield at
+            at.scheduler.state.validate()
+        finally:
+            stop.set()
+            await task
+            await runner.cleanup()
+
+
+FILTER = {"filterVerb": "filter", "nodeCacheCapable": True}
+BOTH = {**FILTER, "prioritizeVerb": "prioritize", "weight": 1}
+
+
+def all_pass(verb: str, body: Any) -> Any:
+    if verb == "prioritize":
+        return [{"Host": name, "Score": 0} for name in body["NodeNames"]]
+    return {"NodeNames": body["NodeNames"], "FailedNodes": {}, "Error": ""}
+
+
+def only(*names: str, unresolvable: bool = False) -> Answer:
+    def answer(verb: str, body: Any) -> Any:
+        kind = "FailedAndUnresolvableNodes" if unresolvable else "FailedNodes"
+        against = {name: "not today" for name in body["NodeNames"] if name not in names}
+        return {"NodeNames": [name for name in body["NodeNames"] if name in names], kind: against, "Error": ""}
+
+    return answer
+
+
+def shape(value: Any, depth: int = 3) -> Any:
+    """The keys and types of a body, down to the objects' own fields."""
+    if isinstance(value, dict):
+        return {key: shape(item, depth - 1) if depth else None for key, item in sorted(value.items())}
+    if isinstance(value, list):
+        return [shape(value[0], depth - 1)] if value else []
+    return type(value).__name__
+
+
+@pytest.mark.parametrize(("file", "cacheable"), [("extender-cap.json", True), ("extender-full.json", False)])
+async def test_requests_have_the_shape_that_kube_scheduler_gives_them(file: str, cacheable: bool) -> None:
+    recorded = json.loads(shared(f"recorded/{file}").read_text())
+    theirs = {one["request"]["path"].rpartition("/")[2]: one["request"]["body"] for one in reversed(recorded)}
+
+    def answer(verb: str, body: Any) -> Any:
+        if verb == "prioritize":
+            return []
+        return {"Nodes": body["Nodes"], "NodeNames": body["NodeNames"], "FailedNodes": {}, "Error": ""}
+
+    given = {"filterVerb": "filter", "prioritizeVerb": "prioritize", "weight": 1, "nodeCacheCapable": cacheable}
+    async with world(answer, given) as at:
+        await at.pod("p")
+        await at.until_bound("p")
+        for verb, body in at.asked:
+            wanted = theirs[verb]
+            assert list(body) == list(wanted) == ["Pod", "Nodes", "NodeNames"]
+            assert shape(body["NodeNames"]) == shape(wanted["NodeNames"])
+            ours, expected = body["Pod"], wanted["Pod"]
+            assert ours.keys() == expected.keys()
+            assert ours["metadata"].keys() <= expected["metadata"].keys() | {"annotations", "labels"}
+            # Set by the admission of priorities, which the recorded server had not.
+            assert ours["spec"].keys() - {"preemptionPolicy"} <= expected["spec"].keys()
+            if not cacheable:
+                assert body["Nodes"].keys() == wanted["Nodes"].keys()
+                assert {"metadata", "spec", "status"} <= body["Nodes"]["items"][0].keys()
+                assert [one["metadata"]["name"] for one in body["Nodes"]["items"]] == list(NODES)
+
+
+async def test_a_pod_goes_where_the_extender_lets_it() -> None:
+    async with world(only("node-2"), FILTER) as at:
+        for number in range(5):
+            await at.pod(f"p{number}")
+        assert {await at.until_bound(f"p{number}") for number in range(5)} == {"node-2"}
+
+
+async def test_scores_count_ten_times_their_weight() -> None:
+    def answer(verb: str, body: Any) -> Any:
+        return [{"Host": "node-3", "Score": 10}] if verb == "prioritize" else all_pass(verb, body)
+
+    async with world(answer, {**BOTH, "weight": 100}) as at:
+        for number in range(5):
+            await at.pod(f"p{number}")
+        assert {await at.until_bound(f"p{number}") for number in range(5)} == {"node-3"}
+
+
+async def test_each_extender_filters_what_the_one_before_let_through() -> None:
+    def answer(verb: str, body: Any) -> Any:
+        return only("node-1", "node-3")(verb, body) if verb == "one" else only("node-2", "node-3")(verb, body)
+
+    async with world(answer, {**FILTER, "filterVerb": "one"}, {**FILTER, "filterVerb": "two"}) as at:
+        await at.pod("p")
+        assert await at.until_bound("p") == "node-3"
+        assert [body["NodeNames"] for _, body in at.asked] == [list(NODES), ["node-1", "node-3"]]
+
+
+async def test_a_pod_that_the_extender_refuses_everywhere_waits_by_its_reason() -> None:
+    async with world(only(), FILTER) as at:
+        await at.pod("p")
+        reason, message = await at.until_told("p")
+        assert (reason, message.split(". ")[0]) == ("Unschedulable", "0/3 nodes are available: 3 not today")
+
+
+async def test_only_pods_that_request_a_managed_resource_are_asked_about() -> None:
+    async with world(only("node-1"), {**FILTER, "managedResources": [{"name": "x.io/gpu"}]}) as at:
+        await at.pod("plain")
+        await at.pod("gpu", **{"x.io/gpu": "1"})
+        await at.until_bound("plain")
+        assert await at.until_bound("gpu") == "node-1"
+        assert {body["Pod"]["metadata"]["name"] for _, body in at.asked} == {"gpu"}
+
+
+async def test_a_slow_extender_keeps_nobody_else_waiting() -> None:
+    async def slow() -> web.Response:
+        await asyncio.sleep(30)
+        return web.json_response({})
+
+    managed = {**FILTER, "managedResources": [{"name": "x.io/gpu"}], "httpTimeout": "1s"}
+    async with world(lambda verb, body: slow(), managed) as at:
+        await at.pod("gpu", **{"x.io/gpu": "1"})
+        await at.pod("plain")
+        await at.until_bound("plain")
+        assert at.scheduler.state.place((await at.get("gpu"))["metadata"]["uid"]) == "in flight"
+        reason, message = await at.until_told("gpu")
+        assert reason == "SchedulerError" and "did not answer within 1 s" in message
+
+
+BROKEN: dict[str, tuple[Answer, str]] = {
+    "status": (lambda verb, body: web.Response(status=500), "answers with HTTP status 500"),
+    "error": (lambda verb, body: {"Error": "no idea"}, "no idea"),
+    "not JSON": (lambda verb, body: web.Response(text="<html>"), "its answer is no ExtenderFilterResult"),
+    "a wrong type": (lambda verb, body: {"NodeNames": 3}, "its answer is no ExtenderFilterResult"),
+    "an unknown node": (lambda verb, body: {"NodeNames": ["mars"]}, "claims the node `mars`"),
+    "oversized": (lambda verb, body: web.Response(body=b" " * 5000), "its answer is longer than 1000 bytes"),
+}
+
+
+@pytest.mark.parametrize("kind", sorted(BROKEN))
+async def test_an_extender_that_fails_fails_the_attempt_unless_it_is_ignorable(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(under_test, "MAX_ANSWER", 1000)
+    answer, told = BROKEN[kind]
+    async with world(answer, FILTER) as at:
+        await at.pod("p")
+        reason, message = await at.until_told("p")
+        assert reason == "SchedulerError"
+        assert told in message
+        assert not await at.node_of("p")
+    async with world(answer, {**FILTER, "ignorable": True}) as at:
+        await at.pod("p")
+        assert await at.until_bound("p") in NODES
+
+
+async def test_scores_that_do_not_come_are_passed_over() -> None:
+    def answer(verb: str, body: Any) -> Any:
+        return web.Response(status=500) if verb == "prioritize" else all_pass(verb, body)
+
+    async with world(answer, BOTH) as at:
+        await at.pod("p")
+        assert await at.until_bound("p") in NODES
+
+
+async def test_an_answer_is_held_against_what_is_true_when_it_comes() -> None:
+    """Fault 28 and I2, I9: two pods are let onto one node; only one of them fits there by then."""
+    asked = asyncio.Event()
+
+    async def together(body: Any) -> web.Response:
+        if len(gathered) == 2:
+            asked.set()
+        await asked.wait()
+        return web.json_response(only("node-1")("filter", body))
+
+    gathered: list[str] = []
+
+    def answer(verb: str, body: Any) -> Any:
+        gathered.append(body["Pod"]["metadata"]["name"])
+        return together(body) if len(gathered) <= 2 else only("node-1")(verb, body)
+
+    async with world(answer, FILTER) as at:
+        await at.pod("a", cpu="3")
+        await at.pod("b", cpu="3")
+        async with asyncio.timeout(20):
+            while not (await at.node_of("a") or await at.node_of("b")):  # noqa: ASYNC110  (polled over the API)
+                await asyncio.sleep(0.02)
+        await asyncio.sleep(0.3)
+        assert sorted([await at.node_of("a"), await at.node_of("b")]) == ["", "node-1"]
+
+
+async def test_a_pod_deleted_while_it_is_asked_about_is_forgotten() -> None:
+    asked, go = asyncio.Event(), asyncio.Event()
+
+    async def wait(verb: str, body: Any) -> web.Response:
+        asked.set()
+        await go.wait()
+        return web.json_response(all_pass(verb, body))
+
+    async with world(wait, FILTER) as at:
+        await at.pod("p")
+        await asyncio.wait_for(asked.wait(), 20)
+        await at.outside.request("DELETE", f"{PODS}/p", query={"gracePeriodSeconds": "0"})
+        await asyncio.sleep(0.2)
+        go.set()
+        await asyncio.sleep(0.3)
+        assert not at.scheduler.state.view.pods
+        assert not at.scheduler.state._core.consulted
+
+
+async def test_an_extender_may_bind() -> None:
+    async def bind(at: list[World], body: Any) -> web.Response:
+        target = {"metadata": {"name": body["PodName"]}, "target": {"kind": "Node", "name": body["Node"]}}
+        path = f"{PODS}/{body['PodName']}/binding"
+        await at[0].outside.request("POST", path, body=json.dumps(target).encode())
+        return web.json_response({"Error": ""})
+
+    here: list[World] = []
+    async with world(lambda verb, body: bind(here, body), {"bindVerb": "bind"}) as at:
+        here.append(at)
+        await at.pod("p")
+        node_name = await at.until_bound("p")
+        (sent,) = [body for verb, body in at.asked if verb == "bind"]
+        assert sent == {
+            "PodName": "p",
+            "PodNamespace": "default",
+            "PodUID": (await at.get("p"))["metadata"]["uid"],
+            "Node": node_name,
+        }
+        assert [one.user_agent for one in at.api.log.writes if one.subresource == "binding"] == ["test"]
+
+
+async def test_tls_files_that_cannot_be_used_are_said_to_be() -> None:
+    (given,) = configured({"urlPrefix": "https://a", "tlsConfig": {"caFile": "/nowhere/ca.crt"}})
+    async with aiohttp.ClientSession() as session:
+        with pytest.raises(ExtenderUnusable, match="extender `https://a`: its tlsConfig cannot be used: no such file"):
+            HttpExtender(given, session)

@@ -1,0 +1,223 @@
+"""Raw sockets on the other side: what a server may do between two bytes."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from policyengine.kube.keep_alive import Answer, Connections
+from policyengine.kube.transport import ConnectionFailed
+
+Peer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+OK = b"HTTP/1.1 201 Created\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
+
+
+@asynccontextmanager
+async def served(peer: Peer, limit: int = 4) -> AsyncIterator[Connections]:
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await peer(reader, writer)
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(handle, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    connections = Connections(f"http://127.0.0.1:{port}", ssl_context=None, server_hostname=None, limit=limit)
+    try:
+        yield connections
+    finally:
+        await connections.close()
+        server.close()
+
+
+async def post(connections: Connections, body: bytes = b"{}", seconds: float | None = 5.0) -> Answer:
+    return await connections.call("POST", "/x", {"Content-Type": "application/json"}, body, seconds)
+
+
+async def request_of(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
+    head = await reader.readuntil(b"\r\n\r\n")
+    length = int(next(line for line in head.split(b"\r\n") if line.startswith(b"Content-Length")).split()[1])
+    return head, await reader.readexactly(length)
+
+
+async def test_a_request_arrives_whole_and_its_answer_comes_back() -> None:
+    seen: list[tuple[bytes, bytes]] = []
+
+    async def peer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        seen.append(await request_of(reader))
+        writer.write(OK)
+
+    async with served(peer) as connections:
+        answer = await post(connections, b'{"a":1}')
+    assert (answer.status, answer.headers["Content-Type"], answer.body) == (201, "application/json", b"{}")
+    assert seen[0][0].startswith(b"POST /x HTTP/1.1\r\nHost: 127.0.0.1:") and seen[0][1] == b'{"a":1}'
+
+
+async def test_the_same_connection_serves_one_call_after_the_other() -> None:
+    opened = 0
+
+    async def peer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal opened
+        opened += 1
+        while True:
+            await request_of(reader)
+            writer.write(OK)
+
+    async with served(peer) as connections:
+        for _ in range(20):
+            await post(connections)
+    assert opened == 1
+
+
+async def test_no_more_connections_than_the_limit_and_nobody_waits_for_ever() -> None:
+    now, most = 0, 0
+
+    async def peer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal now, most
+        while True:
+            await request_of(reader)
+            now, most = now + 1, max(most, now + 1)
+            await asyncio.sleep(0.001)
+            now -= 1
+            writer.write(OK)
+
+    async with served(peer, limit=3) as connections:
+        answers = await asyncio.gather(*(post(connections) for _ in range(30)))
+    assert len(answers) == 30 and most == 3
+
+
+async def test_a_connection_that_the_server_ends_after_its_answer_is_not_used_again() -> None:
+    opened = 0
+
+    async def peer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal opened
+        opened += 1
+        await request_of(reader)
+        writer.write(OK.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
+
+    async with served(peer) as connections:
+        assert [(await post(connections)).status for _ in range(3)] == [201, 201, 201]
+    assert opened == 3
+
+
+async def test_a_kept_connection_that_was_closed_meanwhile_is_replaced() -> None:
+    opened = 0
+
+    async def peer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal opened
+        opened += 1
+        await request_of(reader)
+        writer.write(OK)
+
+    async with served(peer) as connections:
+        await post(connections)
+        for _ in range(1000):
+            if not connections._idle[0].is_open:
+                break
+            await asyncio.sleep(0.001)
+        await post(connections)
+    assert opened == 2
+
+
+async def test_silence_leaves_the_outcome_open_and_the_late_answer_reaches_nobody() -> None:
+    calls = 0
+
+    async def peer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal calls
+        calls += 1
+        number = calls
+        await request_of(reader)
+        if number == 1:
+            await asyncio.sleep(0.1)
+        writer.write(OK.replace(b"{}", b"%d " % number))
+
+    async with served(peer, limit=1) as connections:
+        with pytest.raises(ConnectionFailed, match="no answer in time") as caught:
+            await post(connections, seconds=0.05)
+        assert caught.value.sent
+        assert (await post(connections)).body == b"2 "
+
+
+async def test_a_call_that_is_cancelled_frees_its_place() -> None:
+    async def peer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        _, body = await request_of(reader)
+        if body == b"slow":
+            await asyncio.sleep(10)
+        writer.write(OK)
+
+    async with served(peer, limit=1) as connections:
+        slow = asyncio.create_task(post(connections, b"slow"))
+        queued = asyncio.create_task(post(connections))
+        await asyncio.sleep(0.02)
+        slow.cancel()
+        assert (await queued).status == 201
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [b"garbage\r\n\r\n", OK[:30], b"", OK[:-1]],
+    ids=["not HTTP", "half a head", "nothing", "half a body"],
+)
+async def test_an_answer_that_is_none_leaves_the_outcome_open(answer: bytes) -> None:
+    async def peer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await request_of(reader)
+        writer.write(answer)
+
+    async with served(peer) as connections:
+        with pytest.raises(ConnectionFailed) as caught:
+            await post(connections)
+    assert caught.value.sent
+
+
+async def test_an_interim_answer_is_passed_over() -> None:
+    async def peer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await request_of(reader)
+        writer.write(b"HTTP/1.1 103 Early Hints\r\n\r\n" + OK)
+
+    async with served(peer) as connections:
+        assert (await post(connections)).status == 201
+
+
+async def test_bytes_nobody_asked_for_end_the_connection() -> None:
+    async def peer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await request_of(reader)
+        writer.write(OK + OK)
+
+    async with served(peer) as connections:
+        assert (await post(connections)).body == b"{}"
+        assert not connections._idle or not connections._idle[0].is_open
+
+
+chunks = st.lists(st.binary(min_size=1, max_size=40), max_size=6)
+
+
+@settings(max_examples=40, deadline=None)
+@given(parts=chunks, cuts=st.lists(st.integers(1, 60), max_size=8), chunked=st.booleans())
+def test_an_answer_is_the_same_however_it_is_cut(parts: list[bytes], cuts: list[int], chunked: bool) -> None:
+    body = b"".join(parts)
+    framing = b"Transfer-Encoding: chunked" if chunked else b"Content-Length: %d" % len(body)
+    sent = b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in parts) + b"0\r\n\r\n" if chunked else body
+    whole = b"HTTP/1.1 409 Conflict\r\nretry-after: 7\r\n" + framing + b"\r\n\r\n" + sent
+
+    async def peer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await request_of(reader)
+        rest = whole
+        for cut in cuts:
+            writer.write(rest[:cut])
+            rest = rest[cut:]
+            await writer.drain()
+            await asyncio.sleep(0)
+        writer.write(rest)
+
+    async def scenario() -> Answer:
+        async with served(peer) as connections:
+            return await post(connections)
+
+    answer = asyncio.run(scenario())
+    assert (answer.status, answer.headers["Retry-After"], answer.body) == (409, "7", body)
