@@ -12,7 +12,6 @@ It never writes about a pod it has not read, and never twice about the same stat
 import asyncio
 import contextlib
 import re
-from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,16 +19,13 @@ import msgspec
 
 from policyengine.clock import Clock
 from policyengine.kube.transport import ConnectionFailed, Transport
+from policyengine.simulator.following import RETRY_SECONDS, STRATEGIC, Caller, Object, Refused
 
 RUN_FOR = "policyengine.io/run-for"
 FINISHED = ("Succeeded", "Failed")
-RETRY_SECONDS = 1.0
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-HEADERS = {"User-Agent": "kubelet/v1.36.2 (stand-in)", "Accept": "application/json"}
-PATCH_HEADERS = {**HEADERS, "Content-Type": "application/strategic-merge-patch+json"}
-JSON_HEADERS = {**HEADERS, "Content-Type": "application/json"}
-Object = dict[str, Any]
+AGENT = "kubelet/v1.36.2 (stand-in)"
 
 
 def parse_span(text: str) -> float | None:
@@ -59,7 +55,7 @@ class Kubelet:
     def __init__(
         self, transport: Transport, clock: Clock, *, stop_after: float | None = None, start_after: float = 0.0
     ) -> None:
-        self._transport = transport
+        self._caller = Caller(transport, clock, AGENT)
         self._clock = clock
         self._stop_after = stop_after
         self._start_after = start_after
@@ -81,7 +77,9 @@ class Kubelet:
     # Following
 
     async def _follow_nodes(self) -> None:
-        async for type_, node in self._follow("/api/v1/nodes", {}):
+        async for type_, node in self._caller.follow("/api/v1/nodes"):
+            if type_ in ("LIST", "LISTED"):
+                continue
             name = node["metadata"]["name"]
             if type_ == "DELETED":
                 self._nodes.discard(name)
@@ -93,7 +91,9 @@ class Kubelet:
                         self._look_at(pod)
 
     async def _follow_pods(self) -> None:
-        async for type_, pod in self._follow("/api/v1/pods", {"fieldSelector": "spec.nodeName!="}):
+        async for type_, pod in self._caller.follow("/api/v1/pods", {"fieldSelector": "spec.nodeName!="}):
+            if type_ in ("LIST", "LISTED"):
+                continue
             uid = pod["metadata"]["uid"]
             if type_ == "DELETED":
                 self._pods.pop(uid, None)
@@ -102,34 +102,6 @@ class Kubelet:
             else:
                 self._pods[uid] = pod
                 self._look_at(pod)
-
-    async def _follow(self, path: str, query: Mapping[str, str]) -> AsyncIterator[tuple[str, Object]]:
-        """Every object as it is and as it changes, for ever; a broken watch begins anew."""
-        while True:
-            try:
-                listed = await self._read("GET", path, query)
-                version = listed["metadata"]["resourceVersion"]
-                for item in listed.get("items") or []:
-                    yield "ADDED", item
-                async for event in self._watch(path, {**query, "resourceVersion": version}):
-                    yield event
-            except (ConnectionFailed, msgspec.DecodeError, _Refused):
-                await self._clock.sleep(RETRY_SECONDS)
-
-    async def _watch(self, path: str, query: Mapping[str, str]) -> AsyncIterator[tuple[str, Object]]:
-        asked = {**query, "watch": "1", "allowWatchBookmarks": "true"}
-        response = await self._transport.request("GET", path, query=asked, headers=HEADERS)
-        try:
-            if response.status != 200:
-                raise _Refused(response.status)
-            async for line in response.lines():
-                event = msgspec.json.decode(line)
-                if event["type"] == "ERROR":
-                    raise _Refused(410)
-                if event["type"] != "BOOKMARK":
-                    yield event["type"], event["object"]
-        finally:
-            await response.close()
 
     # One pod
 
@@ -166,7 +138,7 @@ class Kubelet:
             try:
                 await act(pod)
                 return
-            except _Refused as refused:
+            except Refused as refused:
                 if refused.status in (404, 409, 422):
                     return
             except ConnectionFailed:
@@ -202,40 +174,13 @@ class Kubelet:
         }
         path = f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}"
         with contextlib.suppress(msgspec.DecodeError):
-            await self._read("DELETE", path, {}, msgspec.json.encode(body), JSON_HEADERS)
+            await self._caller.call("DELETE", path, body)
 
     async def _write_status(self, pod: Object, status: Object) -> None:
         meta = pod["metadata"]
         path = f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}/status"
         # The UID is a precondition: a pod deleted and made anew under this name is another pod.
-        body = msgspec.json.encode({"metadata": {"uid": meta["uid"]}, "status": status})
-        await self._read("PATCH", path, {}, body, PATCH_HEADERS)
-
-    async def _read(
-        self,
-        method: str,
-        path: str,
-        query: Mapping[str, str],
-        body: bytes | None = None,
-        headers: Mapping[str, str] = HEADERS,
-    ) -> Object:
-        response = await self._transport.request(method, path, query=query, body=body, headers=headers, timeout=30)
-        try:
-            raw = await response.read()
-        finally:
-            await response.close()
-        if response.status >= 300:
-            raise _Refused(response.status)
-        answer: Object = msgspec.json.decode(raw)
-        return answer
-
-
-class _Refused(Exception):
-    """The server answered with an error."""
-
-    def __init__(self, status: int) -> None:
-        super().__init__(f"status {status}")
-        self.status = status
+        await self._caller.call("PATCH", path, {"metadata": {"uid": meta["uid"]}, "status": status}, STRATEGIC)
 
 
 def _container_statuses(pod: Object, state: Object, ready: bool) -> list[Object]:

@@ -1,12 +1,13 @@
 """The real thing: etcd and kube-apiserver as child processes, from the folder `$KUBEBUILDER_ASSETS` names.
 
-Set up like the recorded one in `recorded/apiserver-1.36.json`: RBAC on; the admission plugins ServiceAccount and
-TaintNodesByCondition off, because no controller manager runs. Everything is on loopback, in a folder that goes.
+RBAC is on; the admission plugins that need a controller manager are off, as on the embedded server. Everything is on
+loopback, in a folder that goes.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import secrets
 import shutil
@@ -14,11 +15,12 @@ import socket
 import ssl
 import tempfile
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 from policyengine.kube.aiohttp_transport import AiohttpTransport
 from policyengine.kube.transport import ConnectionFailed
+from policyengine.simulator.api_server.handler import DISABLED_ADMISSION
 
 ASSETS = "KUBEBUILDER_ASSETS"
 START_SECONDS = 60.0
@@ -42,21 +44,31 @@ def binaries() -> tuple[Path, Path]:
 
 
 @asynccontextmanager
-async def real_server(port: int = 0) -> AsyncIterator[tuple[str, str]]:
-    """Start both, give (URL, administrator's token), end both. Raises `ServerError`."""
+async def real_server(port: int = 0, audit_log: Path | None = None) -> AsyncIterator[tuple[str, str]]:
+    """Start both, give (URL, administrator's token), end both. `audit_log` is given every request, a JSON event a line.
+
+    Raises `ServerError`.
+    """
     etcd, apiserver = binaries()
     with tempfile.TemporaryDirectory(prefix="policyengine-") as folder:
         place = Path(folder)
         token = secrets.token_hex(16)
-        etcd_port, secure_port = _free_port(), port or _free_port()
+        etcd_port, secure_port = _free_ports(2)
+        secure_port = port or secure_port
         await _make_keys(place)
         (place / "tokens.csv").write_text(f'{token},admin,admin,"system:masters"\n')
+        flags = [*_flags(place, etcd_port, secure_port), *(_audit_flags(place, audit_log) if audit_log else ())]
         async with (
-            _process(place / "etcd.log", etcd, *_etcd_flags(place, etcd_port)),
-            _process(place / "apiserver.log", apiserver, *_flags(place, etcd_port, secure_port)) as process,
+            _process(place / "etcd.log", etcd, *_etcd_flags(place, etcd_port)) as store,
+            _process(place / "apiserver.log", apiserver, *flags) as process,
         ):
             url = f"https://127.0.0.1:{secure_port}"
-            await _wait_ready(url, token, process, place / "apiserver.log")
+            try:
+                await _wait_ready(url, token, process, place / "apiserver.log")
+            except ServerError:
+                if store.returncode is not None:
+                    raise ServerError(f"etcd does not start: {_last_line(place / 'etcd.log')}") from None
+                raise
             yield url, token
 
 
@@ -81,12 +93,23 @@ def _flags(place: Path, etcd_port: int, secure_port: int) -> list[str]:
         f"--cert-dir={place / 'certs'}",
         f"--token-auth-file={place / 'tokens.csv'}",
         "--authorization-mode=RBAC",
-        "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
+        f"--disable-admission-plugins={','.join(DISABLED_ADMISSION)}",
         "--service-account-issuer=https://kubernetes.default.svc",
         f"--service-account-key-file={place / 'sa.key'}",
         f"--service-account-signing-key-file={place / 'sa.key'}",
         "--service-cluster-ip-range=10.96.0.0/16",
     ]
+
+
+def _audit_flags(place: Path, log: Path) -> list[str]:
+    policy = {
+        "apiVersion": "audit.k8s.io/v1",
+        "kind": "Policy",
+        "omitStages": ["RequestReceived"],
+        "rules": [{"level": "Metadata"}],
+    }
+    (place / "audit.yaml").write_text(json.dumps(policy))
+    return [f"--audit-policy-file={place / 'audit.yaml'}", f"--audit-log-path={log}"]
 
 
 async def _make_keys(place: Path) -> None:
@@ -153,8 +176,10 @@ def unverified() -> ssl.SSLContext:
     return context
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+def _free_ports(count: int) -> list[int]:
+    """Ports that are free now, no two the same."""
+    with ExitStack() as stack:
+        probes = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [probe.getsockname()[1] for probe in probes]

@@ -1,4 +1,4 @@
-"""A small world in one process: an API server, nodes, a stand-in kubelet and the scheduler.
+"""A small world in one process: an API server, nodes, a stand-in kubelet and controllers, and the scheduler.
 
 With the embedded server the scheduler and the kubelet reach it in memory, and everybody else over HTTP; with the
 real one (`envtest`) everything goes over HTTPS.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from random import Random
 from typing import Any, Literal
@@ -18,12 +18,15 @@ from policyengine.clock import Clock, SystemClock
 from policyengine.framework.profile import Profile
 from policyengine.kube.aiohttp_transport import AiohttpTransport
 from policyengine.kube.client import Client
+from policyengine.kube.compiling import compile_beside
+from policyengine.kube.reload import Compile
 from policyengine.kube.scheduling import Scheduler
 from policyengine.kube.transport import Transport
 from policyengine.plugins.registry import default_profile
 from policyengine.simulator.api_server.handler import ApiServer
 from policyengine.simulator.api_server.http import serve
 from policyengine.simulator.api_server.memory import MemoryTransport
+from policyengine.simulator.controllers.manager import ControllerManager
 from policyengine.simulator.kubeconfig import kubeconfig
 from policyengine.simulator.kubelet import Kubelet
 from policyengine.simulator.real_server import real_server, unverified
@@ -79,9 +82,13 @@ async def world(kind: Kind, port: int = 0, clock: Clock | None = None) -> AsyncI
 
 @asynccontextmanager
 async def sandbox(
-    running: World, nodes: int, profiles: Sequence[Profile], clock: Clock | None = None
+    running: World,
+    nodes: int,
+    profiles: Sequence[Profile],
+    clock: Clock | None = None,
+    compile_files: Compile = compile_beside,
 ) -> AsyncIterator[Sandbox]:
-    """Nodes, kubelet and scheduler in a world, for as long as the block runs; the scheduler ends cleanly.
+    """Nodes, kubelet, controllers and scheduler in a world, for as long as the block runs; the scheduler ends cleanly.
 
     `default-scheduler` is served by the in-tree plugins unless a policy takes it, because nobody else would.
     """
@@ -93,9 +100,12 @@ async def sandbox(
     if all(profile.scheduler_name != default.scheduler_name for profile in profiles):
         profiles = [*profiles, default]
     client = Client(running.connect())
-    scheduler = Scheduler(client, clock, Random(), profiles, host="sandbox")
+    scheduler = Scheduler(client, clock, Random(), profiles, compile_files=compile_files, host="sandbox")
     stop = asyncio.Event()
-    kubelet = asyncio.create_task(Kubelet(transport, clock, stop_after=1.0).run())
+    others = [
+        asyncio.create_task(Kubelet(transport, clock, stop_after=1.0).run()),
+        asyncio.create_task(ControllerManager(transport, clock).run()),
+    ]
     work = asyncio.create_task(scheduler.run(stop))
     work.add_done_callback(lambda task: None if task.cancelled() else task.exception())
     try:
@@ -103,9 +113,9 @@ async def sandbox(
     finally:
         stop.set()
         await work
-        kubelet.cancel()
-        with suppress(asyncio.CancelledError):
-            await kubelet
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
         await client.close()
         await transport.close()
 

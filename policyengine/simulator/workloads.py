@@ -7,6 +7,7 @@ scheduler_perf stand in `workloads_perf`.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -141,6 +142,17 @@ def required(i: int, kind: str, color: str, key: str) -> Json:
     return pod(i, labels=labels, affinity={kind: terms})
 
 
+def own_shape(i: int, item: Json, colors: int = 500) -> Json:
+    """The pod with requests of its own and one of many colours, which its selectors mean: as pods of `colors`
+    Deployments, no two alike."""
+    text = json.dumps(item)
+    for color in ("blue", "green"):
+        text = text.replace(f'"{color}"', f'"{color}-{i % colors}"')
+    shaped: Json = json.loads(text)
+    shaped["spec"]["containers"] = mixed(i)["spec"]["containers"]
+    return shaped
+
+
 def preferred(i: int, kind: str, color: str) -> Json:
     """Preferred podAffinity or podAntiAffinity (`kind`), weight 1, host by host, to pods of its own colour."""
     labels = {"color": color}
@@ -190,6 +202,30 @@ PEERS = (
         5_000,
         5_000,
         lambda i: in_zones(i, "zone0", "zone1"),
+        peer_node,
+    ),
+    Workload(
+        "peer-spread-mixed",
+        "zone spread, every pod its own shape, of 500 colours",
+        5_000,
+        5_000,
+        lambda i: own_shape(i, spread(i)),
+        peer_node,
+    ),
+    Workload(
+        "peer-affinity-mixed",
+        "zone affinity to its own kind, every pod its own shape, of 500 colours",
+        5_000,
+        5_000,
+        lambda i: own_shape(i, required(i, "podAffinity", "blue", ZONE)),
+        peer_node,
+    ),
+    Workload(
+        "peer-antiaffinity-mixed",
+        "host anti-affinity, every pod its own shape, of 500 colours",
+        5_000,
+        5_000,
+        lambda i: own_shape(i, required(i, "podAntiAffinity", "green", HOSTNAME)),
         peer_node,
     ),
 )

@@ -1,16 +1,21 @@
-"""A cluster and a scheduler as processes, and the real kubectl to look at them."""
+"""A cluster and a scheduler as processes, and the real kubectl to look at them.
+
+The scheduler is the ServiceAccount of `deploy/base/rbac.yaml`, on the embedded server and on the real one: RBAC is on.
+"""
 
 import json
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.e2e.account import ADMIN, BY_TOKEN, REFUSED
 
 HERE = Path(__file__).resolve().parent
 WAIT = "--timeout=60s"
@@ -79,21 +84,26 @@ def process(*arguments: str, until: str) -> Iterator[subprocess.Popen[str]]:
 
 
 @contextmanager
-def served(kind: str, folder: Path, nodes: int = 2) -> Iterator[Path]:
-    """A cluster without a scheduler; gives its kubeconfig."""
-    if shutil.which("kubectl") is None:
-        pytest.skip("kubectl is not on PATH")
+def served(kind: str, folder: Path, nodes: int = 2, refused: Collection[str] = ()) -> Iterator[Path]:
+    """A cluster without a scheduler; gives its administrator's kubeconfig. Fails if its scheduler lacked a right.
+
+    `refused` is what it is to be refused, each as `VERB PATH`.
+    """
+    for program in ("kubectl", "openssl"):
+        if shutil.which(program) is None:
+            pytest.skip(f"{program} is not on PATH")
     if kind == "envtest" and not os.environ.get("KUBEBUILDER_ASSETS"):
         pytest.skip("$KUBEBUILDER_ASSETS names no real API server")
-    kubeconfig = folder / f"{kind}.kubeconfig"
-    with process(str(HERE / "serve_world.py"), kind, str(kubeconfig), str(nodes), until="the world is up"):
-        yield kubeconfig
+    with process("-m", "tests.e2e.serve_world", kind, str(folder), str(nodes), until="the world is up"):
+        yield folder / ADMIN
+    assert set((folder / REFUSED).read_text().splitlines()) == set(refused)
 
 
 @contextmanager
-def scheduler(kubeconfig: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """`policyengine run` on it."""
-    run = ("-m", "policyengine.commands.main", "run", f"--kubeconfig={kubeconfig}", *arguments)
+def scheduler(kubeconfig: Path, *arguments: str, credentials: str = BY_TOKEN) -> Iterator[subprocess.Popen[str]]:
+    """`policyengine run` on the cluster of an administrator's kubeconfig, as the scheduler's own account."""
+    own = kubeconfig.with_name(credentials)
+    run = ("-m", "policyengine.commands.main", "run", f"--kubeconfig={own}", *arguments)
     with process(*run, until="scheduling on") as child:
         yield child
 

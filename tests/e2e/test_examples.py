@@ -1,4 +1,4 @@
-"""The examples do what their READMEs say, in memory and on virtual time."""
+"""The examples do what their READMEs say, in memory and on virtual time, with the rights of `deploy/base/rbac.yaml`."""
 
 import asyncio
 import json
@@ -14,7 +14,9 @@ from policyengine.kube.client import Client
 from policyengine.kube.scheduling import Scheduler
 from policyengine.simulator.api_server.handler import ApiServer
 from policyengine.simulator.api_server.memory import MemoryTransport
+from policyengine.simulator.api_server.requests import ADMIN
 from policyengine.simulator.sandbox import create, node
+from tests.e2e.account import SCHEDULER, set_up
 from tests.kube.virtual_time import VirtualClock, run
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -27,8 +29,8 @@ class Tour:
 
     def __init__(self) -> None:
         self.clock = VirtualClock()
-        self.api = ApiServer(self.clock)
-        self.outside = MemoryTransport(self.api)
+        self.api = ApiServer(self.clock, tokens={})
+        self.outside = MemoryTransport(self.api, user=ADMIN)
 
     async def apply(self, example: str) -> None:
         for item in yaml.safe_load_all((ROOT / "examples" / example).read_text(encoding="utf-8")):
@@ -57,18 +59,21 @@ def tour(work: Callable[[Tour], Awaitable[None]], nodes: int, before: str = "") 
 
     async def whole() -> None:
         taken = Tour()
+        await set_up(taken.outside)
         for number in range(1, nodes + 1):
             await create(taken.outside, NODES, node(f"node-{number}", "a"))
         if before:
             await taken.apply(before)
         profiles = load_profiles([ROOT / "policies" / "riya.policy"])
-        scheduler = Scheduler(Client(MemoryTransport(taken.api)), taken.clock, random.Random(1), profiles)
+        account = MemoryTransport(taken.api, user=SCHEDULER)
+        scheduler = Scheduler(Client(account), taken.clock, random.Random(1), profiles)
         stop = asyncio.Event()
         task = asyncio.ensure_future(scheduler.run(stop))
         await asyncio.sleep(5)
         await work(taken)
         stop.set()
         await task
+        assert not taken.api.authorizer.refusals
 
     run(whole())
 

@@ -276,7 +276,7 @@ async def values(session: Session) -> None:
         "a port out of range": {"containers": [{**container, "ports": [{"containerPort": 70000}]}]},
         "negative grace": {
             "terminationGracePeriodSeconds": -1,
-            # Said here because only a server with the Priority admission plugin would fill them in.
+            # Said here so that a server without the Priority admission plugin answers alike.
             "priority": 0,
             "preemptionPolicy": "PreemptLowerPriority",
         },

@@ -13,11 +13,19 @@ import yaml
 
 from policyengine.kube.transport import Transport
 
-PATH = Path(__file__).resolve().parents[2] / "deploy" / "rbac.yaml"
+PATH = Path(__file__).resolve().parents[2] / "deploy" / "base" / "rbac.yaml"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 VERSIONS = {"": "v1", "scheduling.x-k8s.io": "v1alpha1", "scheduling.k8s.io": "v1alpha2"}
 CLUSTER_WIDE = (
-    *("nodes", "namespaces", "persistentvolumes", "tokenreviews", "deviceclasses", "resourceslices"),
+    *(
+        "nodes",
+        "namespaces",
+        "persistentvolumes",
+        "tokenreviews",
+        "subjectaccessreviews",
+        "deviceclasses",
+        "resourceslices",
+    ),
     *("storageclasses", "csinodes", "csidrivers", "volumeattachments"),
 )
 METHODS = {"get": "GET", "list": "GET", "watch": "GET", "create": "POST", "update": "PUT", "patch": "PATCH"}

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from policyengine.catalogue import checked, compile_text
 from policyengine.cluster.objects import Node, Pod
 from policyengine.language.diagnostics import Source
+from policyengine.language.lint.cost import MICROSECONDS
 from policyengine.plugins.registry import default_profile
 from policyengine.scheduler.messages import (
     Bind,
@@ -35,6 +36,7 @@ from policyengine.simulator.benchmark.measure import LIMITS, alone_record, end_t
 from policyengine.simulator.benchmark.page import page
 from policyengine.simulator.benchmark.peers import peer_of
 from policyengine.simulator.benchmark.processes import ChildFailed, program
+from policyengine.simulator.benchmark.server import server
 from policyengine.simulator.workloads_perf import WORKLOADS
 
 TINY = WORKLOADS["peer-basic"].sized(12, 30)
@@ -166,7 +168,21 @@ def test_the_measured_filter_compiles() -> None:
 def test_the_language_is_measured_in_full() -> None:
     figures = language(repeats=1, nodes=20)
     assert figures.lines == LINES
-    assert all(value > 0 for value in asdict(figures).values())
+    assert figures.operations.keys() == MICROSECONDS.keys()
+    values = [*figures.operations.values(), *(v for v in asdict(figures).values() if not isinstance(v, dict))]
+    assert all(value > 0 for value in values)
+
+
+# The server
+
+
+async def test_the_server_is_measured_in_full() -> None:
+    figures = await server(nodes=20, pods=30, bindings=200, runs=1)
+    assert all(value > 0 for value in (*asdict(figures).values(), *figures.ratios.values()))
+    assert figures.start_cpu_ms < 5_000 and figures.listed_mb >= figures.held_mb
+    record = alone_record(figures, "", "policyengine bench server", this_machine())
+    text = page([record])
+    assert "| bindings, one watch attached | 4,000/s |" in text and "`policyengine bench server`" in text
 
 
 # A cluster of its own

@@ -1,4 +1,4 @@
-"""The scheduler's own ServiceAccount under `deploy/rbac.yaml`: all it needs, and each verb is needed."""
+"""The scheduler's own ServiceAccount under `deploy/base/rbac.yaml`: all it needs, and each verb is needed."""
 
 import asyncio
 import os
@@ -16,7 +16,7 @@ from policyengine.kube.scheduling import Scheduler
 from policyengine.kube.transport import Response, Transport
 from policyengine.plugins.registry import default_profile
 from policyengine.simulator.api_server import ApiServer, MemoryTransport
-from policyengine.simulator.api_server.authentication import read_tokens
+from policyengine.simulator.api_server.access.authentication import read_tokens
 from policyengine.simulator.real_server import ASSETS, real_server, unverified
 from policyengine.simulator.sandbox import create, node
 from tests.record.servers import As

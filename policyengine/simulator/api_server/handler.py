@@ -3,36 +3,34 @@
 The steps of a request, in the real server's order: who asks, may they, what fault is injected, what is meant, do it.
 """
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
 from policyengine.clock import Clock
-from policyengine.simulator.api_server import bootstrap, deadlines, fields, impersonation
-from policyengine.simulator.api_server.audit import WriteLog
-from policyengine.simulator.api_server.authentication import Authenticator
-from policyengine.simulator.api_server.bodies import (
+from policyengine.simulator.api_server.access import impersonation
+from policyengine.simulator.api_server.access.authentication import Authenticator
+from policyengine.simulator.api_server.access.claim_status import ClaimStatusGuard
+from policyengine.simulator.api_server.access.escalation import EscalationGuard
+from policyengine.simulator.api_server.access.rbac import GROUP as RBAC_GROUP
+from policyengine.simulator.api_server.access.rbac import Authorizer
+from policyengine.simulator.api_server.decoding.bodies import (
     WriteOptions,
     check_size,
     read_object,
     write_options,
 )
-from policyengine.simulator.api_server.conversion import converter_for
-from policyengine.simulator.api_server.custom_kinds import CustomKinds
-from policyengine.simulator.api_server.deletion import DeleteOptions, Deleter, read_delete_options
-from policyengine.simulator.api_server.escalation import EscalationGuard
-from policyengine.simulator.api_server.fault_api import PREFIX, FaultApi
 from policyengine.simulator.api_server.faults import Drop, Faults
-from policyengine.simulator.api_server.kinds import Kind, Kinds
-from policyengine.simulator.api_server.list_options import ListOptions, check_version, parse_options
-from policyengine.simulator.api_server.lists import Lister
-from policyengine.simulator.api_server.names import Names
-from policyengine.simulator.api_server.offset_clock import OffsetClock
-from policyengine.simulator.api_server.patching import APPLY, Patcher
-from policyengine.simulator.api_server.rbac import GROUP as RBAC_GROUP
-from policyengine.simulator.api_server.rbac import Authorizer
-from policyengine.simulator.api_server.registry import Caller, Registry
-from policyengine.simulator.api_server.representation import PartialView, View, YamlView, wanted
+from policyengine.simulator.api_server.faults.api import PREFIX, FaultApi
+from policyengine.simulator.api_server.faults.offset_clock import OffsetClock
+from policyengine.simulator.api_server.kinds.served import Kind, Kinds
+from policyengine.simulator.api_server.patching.requests import APPLY, Patcher
+from policyengine.simulator.api_server.reading import deadlines, fields
+from policyengine.simulator.api_server.reading.conversion import converter_for
+from policyengine.simulator.api_server.reading.list_options import ListOptions, check_version, parse_options
+from policyengine.simulator.api_server.reading.lists import Lister
+from policyengine.simulator.api_server.reading.representation import PartialView, View, YamlView, wanted
+from policyengine.simulator.api_server.reading.tables import TableView
 from policyengine.simulator.api_server.requests import (
     ADMIN,
     Request,
@@ -50,14 +48,22 @@ from policyengine.simulator.api_server.statuses import (
     not_found,
     success,
 )
-from policyengine.simulator.api_server.storage import Entry, Object, Store, decode, encode, key_of, metadata
-from policyengine.simulator.api_server.subresources import Subresources
-from policyengine.simulator.api_server.tables import TableView
+from policyengine.simulator.api_server.storage import bootstrap
+from policyengine.simulator.api_server.storage.audit import WriteLog
+from policyengine.simulator.api_server.storage.store import Entry, Object, Store, decode, encode, key_of, metadata
+from policyengine.simulator.api_server.writing.custom_kinds import CustomKinds
+from policyengine.simulator.api_server.writing.deletion import DeleteOptions, Deleter, read_delete_options
+from policyengine.simulator.api_server.writing.names import Names
+from policyengine.simulator.api_server.writing.priorities import PriorityAdmission
+from policyengine.simulator.api_server.writing.registry import Caller, Registry
+from policyengine.simulator.api_server.writing.subresources import Subresources
 
 JSON_HEADERS = {"Content-Type": "application/json"}
 NAMED_VERBS = frozenset({"get", "update", "patch", "delete"})
 DEFAULT_WINDOW = 10_000
 DEFAULT_LOG = 200_000
+DISABLED_ADMISSION = ("ServiceAccount", "StorageObjectInUseProtection", "TaintNodesByCondition")
+"""The admission plugins that make no sense without a controller manager; the real server of a sandbox runs so, too."""
 
 
 class ApiServer:
@@ -65,6 +71,7 @@ class ApiServer:
 
     `tokens` None lets everyone in as administrator; given, RBAC is enforced. `window` is how many changes each
     resource remembers for watches, `log_limit` how many writes the log keeps. `address` is what discovery says.
+    `disabled_admission` names plugins as kube-apiserver's flag does; `Priority` is the only one that can be turned off.
     `fault_api` opens `/policyengine/faults` and its kin.
     """
 
@@ -78,6 +85,7 @@ class ApiServer:
         log_limit: int | None = DEFAULT_LOG,
         address: str = "127.0.0.1:6443",
         fault_api: bool = False,
+        disabled_admission: Collection[str] = DISABLED_ADMISSION,
     ) -> None:
         self.clock = clock = OffsetClock(clock)
         self.address = address
@@ -89,7 +97,9 @@ class ApiServer:
         self.deleter = Deleter(self.registry)
         self.authenticator = Authenticator(tokens)
         self.authorizer = Authorizer(self.store)
-        self.registry.guards.append(EscalationGuard(self.authorizer).check)
+        self.registry.guards += [EscalationGuard(self.authorizer).check, ClaimStatusGuard(self.authorizer).check]
+        if "Priority" not in disabled_admission:
+            self.registry.guards.append(PriorityAdmission(self.store).admit)
         self.faults = Faults(clock, seed, self._perform, lambda: self.store.revision)
         self._fault_api = FaultApi(self) if fault_api else None
         self._root = Root(self.kinds, lambda: self.address)
@@ -257,8 +267,8 @@ class ApiServer:
         stream: AsyncIterator[bytes] = await self._lister.watch(
             collection, view, self._scope(info, kind), options, empty
         )
-        if self.faults.active:
-            stream = self.faults.stream(info, request.user_agent, stream, caller.user.name)
+        # Always: a rule that is added later befalls the watches that are open by then.
+        stream = self.faults.stream(info, request.user_agent, stream, caller.user.name)
         return Response(200, {"Content-Type": view.content_type}, stream)
 
     # Writing

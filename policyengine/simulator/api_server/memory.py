@@ -4,7 +4,7 @@ Time-outs and everything else run on the handler's clock, so a whole client and 
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from urllib.parse import parse_qsl
 
 from policyengine.kube.transport import ConnectionFailed
@@ -36,20 +36,26 @@ class MemoryResponse:
 
     async def lines(self) -> AsyncIterator[bytes]:
         """The body line by line, without line ends; an unfinished last line comes as it is."""
-        if isinstance(self._body, bytes):
-            for line in self._body.splitlines():
+        async for lines in self.arrivals():
+            for line in lines:
                 yield line
+
+    async def arrivals(self) -> AsyncIterator[list[bytes]]:
+        """The lines that came together, at least one."""
+        if isinstance(self._body, bytes):
+            if self._body:
+                yield self._body.splitlines()
             return
         rest = b""
         try:
             async for chunk in self._body:
                 *whole, rest = (rest + chunk).split(b"\n")
-                for line in whole:
-                    yield line
+                if whole:
+                    yield whole
         except ConnectionDropped as dropped:
             raise _failed(dropped) from dropped
         if rest:
-            yield rest
+            yield [rest]
 
     async def close(self) -> None:
         """Stop a watch."""
@@ -75,8 +81,11 @@ class MemoryTransport:
         body: bytes | None = None,
         headers: Mapping[str, str] | None = None,
         timeout: float | None = None,  # noqa: ASYNC109  (the protocol's own name: it bounds the exchange)
+        before: Callable[[], None] | None = None,
     ) -> MemoryResponse:
         """Answer one request; raises ConnectionFailed for an injected drop or a time-out."""
+        if before is not None:
+            before()
         bare, _, inline = path.partition("?")
         asked = {**dict(parse_qsl(inline, keep_blank_values=True)), **(query or {})}
         given = {name.lower(): value for name, value in (headers or {}).items()}

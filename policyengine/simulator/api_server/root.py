@@ -2,14 +2,14 @@
 
 from collections.abc import Callable
 
-from policyengine.simulator.api_server import discovery, openapi
-from policyengine.simulator.api_server.kinds import Kinds
+from policyengine.simulator.api_server.kinds import discovery, openapi
+from policyengine.simulator.api_server.kinds.served import Kinds
 from policyengine.simulator.api_server.requests import Request, Response
 from policyengine.simulator.api_server.statuses import Json, method_not_allowed, no_such_resource
-from policyengine.simulator.api_server.storage import encode
+from policyengine.simulator.api_server.storage.store import encode
 
 HEALTH = ("/healthz", "/livez", "/readyz")
-ROOTS: list[Json] = ["/api", "/api/v1", "/apis", *HEALTH, "/openapi/v3", "/version"]
+ROOTS: list[Json] = ["/api", "/api/v1", "/apis", *HEALTH, "/openapi/v2", "/openapi/v3", "/version"]
 TEXT = {"Content-Type": "text/plain; charset=utf-8"}
 READING = ("GET", "HEAD")
 
@@ -38,9 +38,20 @@ class Root:
             return _json(discovery.VERSION)
         if path == "/":
             return _json({"paths": list(ROOTS)})
+        if path == "/openapi/v2":
+            return self._openapi_v2(accept)
         if path.startswith("/openapi/"):
             return openapi.respond(self._kinds, path, accept)
         return self._discovered(path, accept)
+
+    def _openapi_v2(self, accept: str) -> Response:
+        # Loaded when first asked for; only `v1 List` objects and old clients need it.
+        from policyengine.simulator.api_server.kinds import openapi_v2
+
+        found = openapi_v2.document_v2(self._kinds)
+        if any(name in accept for name in openapi_v2.ASKED):
+            return Response(200, {"Content-Type": openapi_v2.PROTOBUF}, openapi_v2.protobuf(found))
+        return _json(found)
 
     def _discovered(self, path: str, accept: str) -> Response | None:
         if path in ("/api", "/apis"):

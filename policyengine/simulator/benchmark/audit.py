@@ -7,6 +7,7 @@ the one the ring of hashes names. A difference is a bug and raises.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from copy import copy
 
 import numpy as np
@@ -44,14 +45,14 @@ class AuditedCore:
         actions = self.state.handle(CyclesRequested(1), now)
         binds = [action for action in actions if isinstance(action, Bind)]
         self._bound += len(binds)
-        if len(binds) == 1 and self._bound >= self._due:
+        if binds and self._bound >= self._due:
             self._due = self._bound + self._every
-            self._check(binds[0])
+            self._check(binds[0], binds[1:])
         return actions
 
-    def _check(self, bind: Bind) -> None:
+    def _check(self, bind: Bind, later: Sequence[Bind]) -> None:
         started = time.thread_time_ns()
-        check(self.state, bind)
+        check(self.state, bind, later)
         self.checks += 1
         self.cpu_ns += time.thread_time_ns() - started
 
@@ -69,14 +70,17 @@ class AuditedCore:
         return self.state.may_bind(uid)
 
 
-def check(state: SchedulerState, bind: Bind) -> None:
-    """Decide the pod of a `Bind` just given once more, as if it had not been placed. Raises `WrongDecision`."""
+def check(state: SchedulerState, bind: Bind, later: Sequence[Bind] = ()) -> None:
+    """Decide the pod of a `Bind` just given once more, as if it had not been placed. Raises `WrongDecision`.
+
+    `later`: those of the same cycle decided after it, a gang's; they had no part in the decision either.
+    """
     view = state.view
     # The view's own entry names the node by now, and NodeName would let no other pass: a pending copy is judged.
     pod = copy(view.pods[bind.uid])
     pod.node_name, pod.state = "", PodState.PENDING
     profile = next(one for one in state.profiles if one.scheduler_name == pod.scheduler_name)
-    with view.hypothetically(remove=[bind.uid]) as snapshot:
+    with view.hypothetically(remove=[bind.uid, *(one.uid for one in later)]) as snapshot:
         fresh = Evaluator(profile)
         judgement = fresh.judge(pod, snapshot)
         row = snapshot.nodes.row_of[bind.node]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import gc
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -169,18 +169,23 @@ class _Run:
         self.state.handle(CacheSynced(), EPOCH)
 
     def schedule_all(self, cycles: int) -> None:
-        for number in range(cycles):
+        for _ in range(cycles):
             started = time.process_time_ns()
             actions = self.state.handle(CyclesRequested(1), EPOCH)
             spent = time.process_time_ns() - started
             self.cycle_ns.append(spent)
             self.total_ns += spent
             binds = [action for action in actions if isinstance(action, Bind)]
-            if number % self.check_every == 0 and binds:
-                check(self.state, binds[-1])
-                self.checks += 1
+            self._check(binds)
             for bind in binds:
                 self._confirm(bind)
+
+    def _check(self, binds: Sequence[Bind]) -> None:
+        """Of every so many pods bound, one; a gang binds many in a cycle."""
+        for at, bind in enumerate(binds):
+            if (len(self.bound) + at) % self.check_every == 0:
+                check(self.state, bind, binds[at + 1 :])
+                self.checks += 1
 
     def _confirm(self, bind: Bind) -> None:
         self.bound[bind.uid] = bind.node

@@ -21,7 +21,7 @@ import msgspec
 
 from policyengine.clock import SystemClock
 from policyengine.cluster.objects import Pod
-from policyengine.kube import config
+from policyengine.kube import config, event_loop
 from policyengine.kube.client import Client
 from policyengine.kube.events import EventRecorder
 from policyengine.kube.reflector import Reflector
@@ -104,4 +104,4 @@ def _scheduled(meta: _Meta, node: str) -> RecordEvent:
 
 if __name__ == "__main__":
     logging.basicConfig(level=logging.WARNING)
-    asyncio.run(main(json.loads(sys.argv[1])))
+    event_loop.run(main(json.loads(sys.argv[1])))

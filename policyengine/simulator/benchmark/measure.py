@@ -16,9 +16,12 @@ from policyengine.simulator.benchmark.end_to_end import (
     run_embedded,
     run_on,
 )
+from policyengine.simulator.benchmark.extender import ExtenderFigures
 from policyengine.simulator.benchmark.language import LanguageFigures
 from policyengine.simulator.benchmark.machine import Machine
+from policyengine.simulator.benchmark.queue import QueueFigures
 from policyengine.simulator.benchmark.records import Record
+from policyengine.simulator.benchmark.server import ServerFigures
 from policyengine.simulator.workloads import Workload
 from policyengine.version import __version__
 
@@ -28,6 +31,15 @@ LIMITS = (
     Contestant("limit, watch, events", limit=True, watch=True),
 )
 """Clients that decide nothing, in the order of how much else they do."""
+
+_NAMES: dict[type, str] = {
+    DecisionFigures: "decisions",
+    MemoryFigures: "memory",
+    LanguageFigures: "language",
+    QueueFigures: "queue",
+    ServerFigures: "server",
+    ExtenderFigures: "extender",
+}
 
 Report = Callable[[EndToEndFigures], None]
 
@@ -64,10 +76,13 @@ def end_to_end_record(
 
 
 def alone_record(
-    figures: DecisionFigures | MemoryFigures | LanguageFigures, key: str, command: str, machine: Machine
+    figures: DecisionFigures | MemoryFigures | LanguageFigures | QueueFigures | ServerFigures | ExtenderFigures,
+    key: str,
+    command: str,
+    machine: Machine,
 ) -> Record:
-    """The record of a measurement without a server."""
-    what = {DecisionFigures: "decisions", MemoryFigures: "memory", LanguageFigures: "language"}[type(figures)]
+    """The record of a measurement of one part alone."""
+    what = _NAMES[type(figures)]
     return _record(what, f"{what} {key}".strip(), command, machine, asdict(figures), figures.ratios)
 
 

@@ -72,6 +72,11 @@ class Child:
         said: dict[str, Any] = json.loads(raw)
         return said
 
+    def tell(self) -> None:
+        """Give a child of the project the word it waits for: an empty line."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(b"\n")
+
     async def finish(self) -> dict[str, Any]:
         """End a child of the project and take its last line."""
         assert self._process.stdin is not None

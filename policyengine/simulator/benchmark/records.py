@@ -25,7 +25,7 @@ class Record:
     """One measurement."""
 
     what: str
-    """`decisions`, `memory`, `language`, `limit` or `end-to-end`."""
+    """`decisions`, `memory`, `language`, `limit`, `queue`, `server` or `end-to-end`."""
     key: str
     """What makes it the same measurement as another: workload, sizes, policy, server."""
     command: str

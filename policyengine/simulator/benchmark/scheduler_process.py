@@ -16,7 +16,7 @@ from typing import Any
 
 from policyengine.catalogue import compile_policy
 from policyengine.clock import SystemClock
-from policyengine.kube import config
+from policyengine.kube import collector, config, event_loop
 from policyengine.kube.client import Client
 from policyengine.kube.runner import Runner
 from policyengine.plugins.registry import default_profile
@@ -33,15 +33,17 @@ async def main(argument: dict[str, Any]) -> None:
     stop = asyncio.Event()
     runner = Runner(core, client, SystemClock(), Random())
     work = asyncio.create_task(runner.run(stop))
+    quiet = asyncio.create_task(collector.keep_quiet(runner.synced))
     say({"started": True})
     asked = asyncio.create_task(stdin_closed())
     await asyncio.wait({work, asked}, return_when=asyncio.FIRST_COMPLETED)
     stop.set()
     await work
+    quiet.cancel()
     await client.close()
     say({"checks": core.checks, "check_cpu_seconds": core.cpu_ns / 1e9, "messages": runner.handled})
 
 
 if __name__ == "__main__":
     logging.basicConfig(level=logging.WARNING)
-    asyncio.run(main(json.loads(sys.argv[1])))
+    event_loop.run(main(json.loads(sys.argv[1])))

@@ -10,10 +10,10 @@ import pytest
 
 from policyengine.clock import SystemClock
 from policyengine.simulator.api_server import ApiServer, MemoryTransport
-from policyengine.simulator.api_server.controllers import Controllers
+from policyengine.simulator.api_server.access.tls import server_context
 from policyengine.simulator.api_server.http import serve
 from policyengine.simulator.api_server.requests import ADMIN, User
-from policyengine.simulator.api_server.tls import server_context
+from policyengine.simulator.controllers.manager import ControllerManager
 from policyengine.simulator.kubelet import Kubelet
 from tests.simulator.api_server.keys import Keys
 
@@ -61,7 +61,8 @@ async def cluster(home: Path, tokens: Mapping[str, User] | None = None) -> Async
     tls = None if known is None else server_context(*Keys(home).sign("server", "/CN=127.0.0.1"))
     site = await serve(api, tls=tls)
     kubelet = Kubelet(MemoryTransport(api, user=ADMIN), api.clock)
-    tasks = [asyncio.create_task(kubelet.run()), asyncio.create_task(Controllers(api).run())]
+    manager = ControllerManager(MemoryTransport(api, user=ADMIN), api.clock)
+    tasks = [asyncio.create_task(kubelet.run()), asyncio.create_task(manager.run())]
     try:
         yield api, Kubectl(home, site.url)
     finally:

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from policyengine.simulator.api_server.authentication import TokenFileError, read_tokens, service_account
+from policyengine.simulator.api_server.access.authentication import TokenFileError, read_tokens, service_account
 from policyengine.simulator.api_server.requests import ADMIN, User
 from tests.simulator.api_server.server_bench import PODS, Bench
 
@@ -59,6 +59,42 @@ async def test_a_role_holds_in_its_namespace_for_its_verbs_and_names() -> None:
     assert await status("POST", f"{PODS}/p/binding") == 400
     await bench.ask("DELETE", f"{space}/rolebindings/b", token="admin")
     assert await status("GET", PODS) == 403
+
+
+async def test_a_claims_allocation_needs_a_right_beside_that_on_its_status() -> None:
+    bench = guarded()
+    rules = [{"apiGroups": ["resource.k8s.io"], "resources": ["resourceclaims/status"], "verbs": ["patch"]}]
+    await admin(bench, f"{RBAC}/clusterroles", {"metadata": {"name": "r"}, "rules": rules})
+    subject = {"kind": "ServiceAccount", "name": "policyengine", "namespace": "kube-system"}
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "r"}
+    bound = {"metadata": {"name": "b"}, "roleRef": reference, "subjects": [subject]}
+    await admin(bench, f"{RBAC}/clusterrolebindings", bound)
+    claims = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
+    asked = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}}
+    await admin(bench, claims, {"metadata": {"name": "c"}, "spec": asked})
+
+    result = {"request": "r", "driver": "gpu.example.com", "pool": "n", "device": "d"}
+    reported = {"driver": "gpu.example.com", "pool": "n", "device": "d", "data": {"a": 1}}
+    changes = (
+        {"allocation": {"devices": {"results": [result]}}},
+        {"devices": [reported]},
+    )
+
+    async def change(status: Any, who: str) -> Any:
+        path, content = f"{claims}/c/status", "application/merge-patch+json"
+        return (await bench.ask("PATCH", path, {"status": status}, content=content, token=who)).body
+
+    message = (await change(changes[0], "poor"))["message"]
+    assert message == (
+        'ResourceClaim.resource.k8s.io "c" is invalid: status.allocation: Forbidden: changing status.allocation or '
+        'status.reservedFor requires resource="resourceclaims/binding", verb="patch" permission: '
+        'resourceclaims.resource.k8s.io is forbidden: User "system:serviceaccount:kube-system:policyengine" cannot '
+        'patch resource "resourceclaims/binding" in API group "resource.k8s.io" at the cluster scope'
+    )
+    assert "allocation" in (await change(changes[0], "admin"))["status"]
+    message = (await change(changes[1], "poor"))["message"]
+    assert 'cannot arbitrary-node:patch resource "resourceclaims/driver" in API group "resource.k8s.io"' in message
+    assert (await change(changes[1], "admin"))["status"]["devices"][0]["data"] == {"a": 1}
 
 
 async def test_an_unknown_token_is_nobody() -> None:

@@ -1,60 +1,38 @@
 """Faults over HTTP, and that every row of faults.md that needs the server can be said as JSON."""
 
+import asyncio
 import json
+import re
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from policyengine.simulator.api_server import ApiServer, Request
+from policyengine.kube.transport import ConnectionFailed
+from policyengine.simulator.api_server import ApiServer, MemoryTransport, Request
 from policyengine.simulator.api_server.requests import ADMIN, User
 from tests.shared_facts import shared
-from tests.simulator.api_server.server_bench import NODES, PODS, VirtualClock, binding, node
+from tests.simulator.api_server.server_bench import NODES, PODS, VirtualClock, binding, node, pod
 
 FAULTS = "/policyengine/faults"
-HAND_MADE = {"method": "POST", "path": f"{PODS}/p/binding", "body": binding("p", "n")}
-DELETED = {"method": "DELETE", "path": f"{NODES}/n"}
-# Which faults of faults.md the server plays a part in, and how each is said.
-SAID: dict[int, list[dict[str, Any]]] = {
-    1: [{"effect": {"type": "Expire"}, "verb": "watch"}, {"effect": {"type": "Fail", "code": 410}, "verb": "watch"}],
-    2: [{"effect": {"type": "Cut"}}, {"effect": {"type": "Stall", "seconds": 600}}, {"effect": {"type": "Drop"}}],
-    3: [{"effect": {"type": "Duplicate"}, "times": None, "probability": 0.1}],
-    4: [{"effect": {"type": "Stale", "revisions": 5}, "verb": "list"}, {"effect": {"type": "Reorder"}}],
-    5: [{"effect": {"type": "Withhold"}, "event": "DELETED"}],
-    6: [{"effect": {"type": "NoBookmarks"}, "times": None}, {"effect": {"type": "Withhold"}, "event": "MODIFIED"}],
-    7: [
-        {"effect": {"type": "Garble"}},
-        {"effect": {"type": "Garble", "text": "}{\n"}},
-        {"effect": {"type": "Truncate"}},
-    ],
-    8: [{"effect": {"type": "Drop", "after": True}}, {"effect": {"type": "Delay", "seconds": 60, "after": True}}],
-    9: [{"effect": {"type": "Meanwhile", "requests": [HAND_MADE]}, "verb": "create", "subresource": "binding"}],
-    10: [{"effect": {"type": "Coalesce"}, "event": "DELETED"}, {"effect": {"type": "Fail", "code": 409}}],
-    11: [{"effect": {"type": "Fail", "code": 404}, "verb": "create", "subresource": "binding"}],
-    12: [{"effect": {"type": "Fail", "code": 403}}, {"effect": {"type": "Fail", "code": 422}}],
-    13: [
-        {"effect": {"type": "Overload", "retry_after": 2}},
-        {"effect": {"type": "Fail", "code": 429, "retryAfterSeconds": 1}},
-    ],
-    14: [{"effect": {"type": "Fail", "code": 500}, "seconds": 10}, {"effect": {"type": "Fail", "code": 503}}],
-    15: [{"effect": {"type": "Meanwhile", "requests": [DELETED]}, "verb": "create", "subresource": "binding"}],
-    16: [{"effect": {"type": "Meanwhile", "requests": [{**DELETED, "method": "PATCH", "body": {}}]}}],
-    17: [{"effect": {"type": "Meanwhile", "requests": [DELETED, {**DELETED, "method": "POST", "path": NODES}]}}],
-    18: [{"effect": {"type": "Meanwhile", "requests": [HAND_MADE], "after": True}, "verb": "create"}],
-    19: [{"effect": {"type": "Drop", "after": True}, "client": "policyengine"}],
-    20: [{"effect": {"type": "Delay", "seconds": 20}, "resource": "leases"}],
-    22: [{"effect": {"type": "Delay", "seconds": 30}, "verb": "update", "resource": "leases", "name": "policyengine"}],
-    23: [{"effect": {"type": "Fail", "code": 500}, "subresource": "binding", "skip": 2}],
-    25: [{"effect": {"type": "Withhold"}, "event": "DELETED", "resource": "pods"}],
-    26: [{"effect": {"type": "Meanwhile", "requests": [{**DELETED, "method": "PATCH", "body": {}}]}}],
-    29: [{"effect": {"type": "Meanwhile", "requests": [DELETED]}, "verb": "patch", "subresource": "status"}],
-}
-ELSEWHERE = {
-    21: "PUT /policyengine/clock",
-    24: "two gangs: pods alone say it",
-    27: "a policy: ConfigMaps alone say it",
-    28: "the extender is another server",
-    30: "a comparison within the scheduler",
-}
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "api-server.md"
+ROW = re.compile(r"^\| (\d+) \| ([^|]+) \| (.+) \|$", re.MULTILINE)
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
+MAPS = "/api/v1/namespaces/kube-system/configmaps"
+
+
+def rows() -> dict[int, tuple[str, str]]:
+    """The page's table: fault -> its name in faults.md, how it is said."""
+    return {int(number): (name, said) for number, name, said in ROW.findall(PAGE.read_text(encoding="utf-8"))}
+
+
+def rules(row: int) -> list[dict[str, Any]]:
+    """The rules a row of the page says."""
+    return [json.loads(code) for code in re.findall(r"`(\{\"effect\".*?\})`", rows()[row][1])]
+
+
+SAID = [row for row in rows() if rules(row)]
 
 
 class Api:
@@ -73,22 +51,103 @@ class Api:
         return response.status, json.loads(response.body) if text else response.body.decode()
 
 
-def test_every_row_is_said_or_needs_nothing_of_the_server() -> None:
+def test_the_page_has_every_fault_and_says_it_or_why_not() -> None:
     text = shared("faults.md").read_text(encoding="utf-8")
-    rows = {int(line.split("|")[1]) for line in text.splitlines() if line.startswith("|") and line[2].isdigit()}
-    assert rows == SAID.keys() | ELSEWHERE.keys() == set(range(1, 31))
+    faults = {
+        int(cells[1]): cells[2].strip()
+        for line in text.splitlines()
+        if (cells := line.split("|"))[1:2] and cells[1].strip().isdigit()
+    }
+    assert {row: name for row, (name, _) in rows().items()} == faults
+    assert {row for row in faults if row not in SAID} == {21, 24, 27, 28, 30}
 
 
 @pytest.mark.parametrize("row", SAID)
 async def test_a_row_is_taken_shown_and_lifted(row: int) -> None:
     server = Api()
-    for number, rule in enumerate(SAID[row], start=1):
+    for number, rule in enumerate(rules(row), start=1):
         status, shown = await server.ask("POST", FAULTS, rule)
         assert (status, shown["number"], shown["effect"]["type"]) == (201, number, rule["effect"]["type"])
-    assert len((await server.ask("GET", FAULTS))[1]["faults"]) == len(SAID[row])
+    assert len((await server.ask("GET", FAULTS))[1]["faults"]) == len(rules(row))
     assert (await server.ask("DELETE", f"{FAULTS}/1"))[0] == 200
     assert (await server.ask("DELETE", FAULTS))[0] == 200
     assert not server.api.faults.rules
+
+
+@pytest.mark.parametrize(("row", "number"), [(row, n) for row in SAID for n in range(len(rules(row)))])
+async def test_what_a_row_says_befalls_a_cluster_at_work(row: int, number: int) -> None:
+    server = Api()
+    # Chance would only make it take longer.
+    await server.ask("POST", FAULTS, {**rules(row)[number], "probability": 1})
+    rule = server.api.faults.rules[0]
+    seen = await Tour(server).taken()
+    assert rule.acted > 0
+    assert seen != await Tour(Api()).taken()
+
+
+class Tour:
+    """A day in a cluster, and what its client saw: statuses, watch lines, broken connections, how long it all took."""
+
+    def __init__(self, server: Api) -> None:
+        self.server = server
+        self.client = MemoryTransport(server.api, user_agent="policyengine/1")
+        self.seen: list[Any] = []
+        self.watches: list[asyncio.Future[None]] = []
+
+    async def taken(self) -> list[Any]:
+        """Take it; all that was seen."""
+        self.watches = [asyncio.ensure_future(self.watch(path)) for path in (PODS, NODES)]
+        await self.server.clock.settle()
+        await self.call("POST", MAPS, {"metadata": {"name": "m"}})
+        await self.call("POST", LEASES, {"metadata": {"name": "policyengine"}, "spec": {"holderIdentity": "a"}})
+        for _ in range(4):
+            await self.round()
+        await self.call("GET", f"{MAPS}/m")
+        for watch in self.watches:
+            watch.cancel()
+        await asyncio.gather(*self.watches, return_exceptions=True)
+        return self.seen
+
+    async def round(self) -> None:
+        """A pod comes, waits, is bound and goes, on a node that comes and goes."""
+        await self.call("POST", NODES, node("n"))
+        await self.call("POST", PODS, pod("p"))
+        await self.call("GET", NODES)
+        await self.call("GET", PODS)
+        await self.call("PATCH", f"{PODS}/p/status", {"status": {"message": "waits"}})
+        await self.call("PUT", f"{LEASES}/policyengine", {"metadata": {"name": "policyengine"}, "spec": {}})
+        await self.call("POST", f"{PODS}/p/binding", binding("p", "n"))
+        await self.call("GET", NODES)
+        await self.call("DELETE", f"{PODS}/p", {"gracePeriodSeconds": 0})
+        await self.call("DELETE", f"{NODES}/n")
+        await self.server.clock.advance(61)
+
+    async def call(self, method: str, path: str, body: Any = None) -> None:
+        """One call, given all the time it may need."""
+        content = {"Content-Type": "application/merge-patch+json" if method == "PATCH" else "application/json"}
+        data = None if body is None else json.dumps(body).encode()
+        began = self.server.clock.time
+        work = asyncio.ensure_future(self.client.request(method, path, body=data, headers=content))
+        await self.server.clock.settle()
+        if not work.done():
+            await self.server.clock.advance(120)
+        try:
+            response = await work
+            took = self.server.clock.time - began
+            self.seen.append((method, path, response.status, dict(response.headers), await response.read(), took))
+        except ConnectionFailed as failed:
+            self.seen.append((method, path, failed.sent))
+
+    async def watch(self, path: str) -> None:
+        """Keep what a watch says, and when."""
+        lines: list[tuple[float, bytes]] = []
+        self.seen.append(lines)
+        query = {"watch": "1", "resourceVersion": "0", "allowWatchBookmarks": "true"}
+        with suppress(ConnectionFailed):
+            response = await self.client.request("GET", path, query=query)
+            async for line in response.lines():
+                lines += [(self.server.clock.time, line)]
+            lines.append((self.server.clock.time, b"the end"))
 
 
 async def test_a_fault_said_over_http_befalls_the_request_it_means_and_is_counted() -> None:

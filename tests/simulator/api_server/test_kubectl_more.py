@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest_asyncio
 
 from policyengine.simulator.api_server import ApiServer
-from policyengine.simulator.api_server.authentication import service_account
+from policyengine.simulator.api_server.access.authentication import service_account
 from tests.simulator import manifests
 from tests.simulator.api_server.keys import needs_openssl
 from tests.simulator.api_server.kubectl import Kubectl, cluster, needs_kubectl
@@ -120,3 +120,62 @@ async def test_what_the_server_says_of_itself(world: tuple[ApiServer, Kubectl]) 
     assert "holderIdentity\t<string>" in fields and "leaseDurationSeconds\t<integer>" in fields
     recursive = await kubectl("explain", "pod.spec.affinity", "--recursive")
     assert "preferredDuringSchedulingIgnoredDuringExecution\t<[]PreferredSchedulingTerm>" in recursive
+
+
+async def test_explain_says_what_fields_are_for(world: tuple[ApiServer, Kubectl]) -> None:
+    _, kubectl = world
+    for form in ("plaintext", "plaintext-openapiv2"):
+        said = " ".join((await kubectl("explain", "pod.spec.nodeName", f"--output={form}")).split())
+        assert "The node the pod is bound to. Empty until a scheduler has chosen one" in said
+    assert "How many pods may run" in (await kubectl("explain", "job.spec")).replace("may run at once", "may run")
+
+
+LIST = """apiVersion: v1
+kind: List
+items:
+  - {apiVersion: v1, kind: ConfigMap, metadata: {name: one}, data: {k: v}}
+  - {apiVersion: v1, kind: ConfigMap, metadata: {name: two}%s}
+"""
+
+
+async def test_a_list_is_checked_and_applied_item_by_item(world: tuple[ApiServer, Kubectl]) -> None:
+    _, kubectl = world
+    refused = await kubectl("apply", "-f", "-", stdin=LIST % ", dta: {}", fails=True)
+    assert 'unknown field "dta" in io.k8s.api.core.v1.ConfigMap' in refused
+    assert (await kubectl("apply", "-f", "-", stdin=LIST % "")).count(" created") == 2
+    assert (await kubectl("apply", "-f", "-", stdin=LIST % "")).count(" unchanged") == 2
+    assert (await kubectl("diff", "-f", "-", stdin=LIST % "")) == ""
+    assert "+  k: w" in await kubectl("diff", "-f", "-", stdin=(LIST % "").replace("k: v", "k: w"), fails=True)
+
+
+async def test_strict_validation_names_the_field(world: tuple[ApiServer, Kubectl]) -> None:
+    _, kubectl = world
+    wrong = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m}\ndta: {}\n"
+    strict = await kubectl("create", "--validate=strict", "-f", "-", stdin=wrong, fails=True)
+    assert 'unknown field "dta"' in strict
+    assert "created" in await kubectl("create", "--validate=warn", "-f", "-", stdin=wrong)
+
+
+async def test_what_is_not_served_is_said_plainly(world: tuple[ApiServer, Kubectl]) -> None:
+    _, kubectl = world
+    assert "Metrics API not available" in await kubectl("top", "nodes", fails=True)
+    assert "*.*" in await kubectl("auth", "can-i", "--list")
+
+
+async def test_a_deployment_has_pods_that_go_with_it(world: tuple[ApiServer, Kubectl]) -> None:
+    _, kubectl = world
+    await kubectl("create", "deployment", "web", "--image=i", "--replicas=2")
+    for _ in range(100):
+        names = (await kubectl("get", "pods", "-l", "app=web", "-o", "name")).split()
+        if len(names) == 2:
+            break
+    for name in names:
+        target = '{"apiVersion":"v1","kind":"Binding","metadata":{"name":"%s"},"target":{"name":"n1"}}'
+        bare = name.removeprefix("pod/")
+        path = f"/api/v1/namespaces/default/pods/{bare}/binding"
+        await kubectl("create", "--raw", path, "-f", "-", stdin=target % bare)
+    await kubectl("create", "-f", "-", stdin="apiVersion: v1\nkind: Node\nmetadata: {name: n1}\n")
+    assert "successfully rolled out" in await kubectl("rollout", "status", "deployment/web", "--timeout=30s")
+    assert (await kubectl("get", "deployment", "web")).splitlines()[1].split()[:4] == ["web", "2/2", "2", "2"]
+    await kubectl("delete", "deployment", "web", "--cascade=foreground", "--timeout=50s")
+    assert (await kubectl("get", "replicasets,pods")) == ""

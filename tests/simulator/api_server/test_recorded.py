@@ -10,7 +10,8 @@ from urllib.parse import parse_qsl, unquote
 
 from policyengine.clock import SystemClock
 from policyengine.simulator.api_server import ApiServer, Request
-from policyengine.simulator.api_server.authentication import service_account
+from policyengine.simulator.api_server.access.authentication import service_account
+from policyengine.simulator.api_server.handler import DISABLED_ADMISSION
 from policyengine.simulator.api_server.requests import ADMIN, Response, User
 from tests.shared_facts import shared
 from tests.simulator.api_server.recorded import Mapping, body_of, differences
@@ -40,7 +41,7 @@ class Replay:
     """One server, and what of the recording it has answered."""
 
     def __init__(self) -> None:
-        self.api = ApiServer(Clock(), seed=1, tokens=TOKENS)
+        self.api = ApiServer(Clock(), seed=1, tokens=TOKENS, disabled_admission=(*DISABLED_ADMISSION, "Priority"))
         self.mapping = Mapping()
 
     async def ask(self, call: dict[str, Any]) -> Response:

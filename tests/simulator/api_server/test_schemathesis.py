@@ -7,20 +7,22 @@ from typing import Any
 from urllib.parse import unquote
 
 import pytest
+import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 
-from policyengine.simulator.api_server.kinds import Kinds
-from policyengine.simulator.api_server.openapi import document
+from policyengine.simulator.api_server.kinds.openapi import document
+from policyengine.simulator.api_server.kinds.served import Kinds
 from policyengine.simulator.api_server.requests import Request
 from tests.simulator.api_server.server_bench import Bench
 
-schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not installed")
-
 DOCUMENTS = sorted({(kind.group, kind.version) for kind in Kinds()})
-OPERATIONS = 8
+OPERATIONS = 6
 EXAMPLES = 4
 # Bodies of these are hundreds of types deep; test_fuzz.py makes them from the schema, a thousand times as fast.
-DEEP = ("pods", "podtemplates", "replicationcontrollers", "deployments", "daemonsets", "statefulsets", "replicasets")
+DEEP = (
+    *("pods", "podtemplates", "replicationcontrollers", "deployments", "daemonsets", "statefulsets", "replicasets"),
+    *("jobs", "cronjobs", "customresourcedefinitions", "horizontalpodautoscalers", "resourceslices", "nodes"),
+)
 calm = settings(
     max_examples=EXAMPLES,
     deadline=None,

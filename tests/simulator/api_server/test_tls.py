@@ -8,9 +8,9 @@ import pytest
 
 from policyengine.clock import SystemClock
 from policyengine.simulator.api_server import ApiServer
-from policyengine.simulator.api_server.authentication import service_account
+from policyengine.simulator.api_server.access.authentication import service_account
+from policyengine.simulator.api_server.access.tls import CertificateError, server_context, user_of
 from policyengine.simulator.api_server.http import serve
-from policyengine.simulator.api_server.tls import CertificateError, server_context, user_of
 from tests.simulator.api_server.keys import Keys, needs_openssl
 
 WHOAMI = "/apis/authentication.k8s.io/v1/selfsubjectreviews"

@@ -1,0 +1,118 @@
+"""Questions about access: SelfSubjectAccessReview and its kin, and who a token belongs to.
+
+They are answered and never stored.
+"""
+
+from collections.abc import Callable
+
+from policyengine.simulator.api_server.access.authentication import Authenticator
+from policyengine.simulator.api_server.access.rbac import MASTERS, Authorizer
+from policyengine.simulator.api_server.requests import RequestInfo, User
+from policyengine.simulator.api_server.statuses import Cause, Json, bad_request, invalid
+from policyengine.simulator.api_server.storage.store import Object, child
+from policyengine.simulator.api_server.validation.metadata import invalid as invalid_value
+
+REVIEWS = frozenset(
+    (
+        "SelfSubjectAccessReview",
+        "SubjectAccessReview",
+        "LocalSubjectAccessReview",
+        "SelfSubjectRulesReview",
+        "SelfSubjectReview",
+        "TokenReview",
+    )
+)
+
+
+def _check_attributes(kind: str, review: Object, spec: Object) -> None:
+    """Exactly one kind of attributes, and of this namespace where the review has one."""
+    wanted, paths = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    causes: list[Cause] = []
+    if bool(wanted is None) is bool(paths is None):
+        why = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+        both = "cannot be specified in combination with resourceAttributes"
+        causes.append(
+            invalid_value("spec.resourceAttributes", None, why)
+            if wanted is None
+            else invalid_value("spec.nonResourceAttributes", paths, both)
+        )
+    if not kind.startswith("Self") and not spec.get("user") and not spec.get("groups"):
+        causes.append(invalid_value("spec.user", "", "at least one of user or group must be specified"))
+    home = child(review, "metadata").get("namespace")
+    if kind == "LocalSubjectAccessReview" and isinstance(wanted, dict) and wanted.get("namespace") != home:
+        namespace = str(wanted.get("namespace") or "")
+        causes.append(invalid_value("spec.resourceAttributes.namespace", namespace, "must match metadata.namespace"))
+    if causes:
+        raise invalid("", "authorization.k8s.io", "", causes)
+
+
+class Reviewer:
+    """Answers reviews."""
+
+    def __init__(self, authorizer: Authorizer, authenticator: Authenticator, now: Callable[[], str]) -> None:
+        self._now = now
+        self._authorizer = authorizer
+        self._authenticator = authenticator
+
+    def answer(self, kind: str, review: Object, asker: User) -> Object:
+        """The review with its status filled in."""
+        spec = child(review, "spec")
+        if kind.endswith("AccessReview"):
+            _check_attributes(kind, review, spec)
+        if kind == "SelfSubjectAccessReview":
+            return {**review, "status": self._access(asker, spec)}
+        if kind in ("SubjectAccessReview", "LocalSubjectAccessReview"):
+            groups = spec.get("groups")
+            names = tuple(str(g) for g in groups) if isinstance(groups, list) else ()
+            return {**review, "status": self._access(User(str(spec.get("user") or ""), names), spec)}
+        if kind == "SelfSubjectRulesReview":
+            return {**review, "status": self._rules(asker, str(spec.get("namespace") or ""))}
+        if kind == "TokenReview":
+            return {**review, "status": self._token(str(spec.get("token") or ""))}
+        created: Object = {"creationTimestamp": self._now()}
+        return {"metadata": created, "status": {"userInfo": _user_info(asker)}}
+
+    def _access(self, user: User, spec: Object) -> Object:
+        wanted, path = child(spec, "resourceAttributes"), child(spec, "nonResourceAttributes")
+
+        def text(name: str) -> str:
+            return str(wanted.get(name) or "")
+
+        if wanted:
+            info = RequestInfo(
+                text("verb"),
+                "",
+                text("group"),
+                text("version"),
+                text("namespace"),
+                text("resource"),
+                text("name"),
+                text("subresource"),
+            )
+        else:
+            info = RequestInfo(str(path.get("verb") or ""), str(path.get("path") or ""))
+        decision = self._authorizer.decide(user, info)
+        return {"allowed": decision.allowed, **({"reason": decision.reason} if decision.reason else {})}
+
+    def _rules(self, user: User, namespace: str) -> Object:
+        every: Object = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
+        rules = [every] if MASTERS in user.groups else list(self._authorizer.rules(user, namespace))
+        return {
+            "resourceRules": [dict(rule) for rule in rules if rule.get("resources")],
+            "nonResourceRules": [dict(rule) for rule in rules if rule.get("nonResourceURLs")],
+            "incomplete": False,
+        }
+
+    def _token(self, token: str) -> Object:
+        if not token:
+            raise bad_request("token is required for TokenReview in authentication")
+        user = self._authenticator.user_of_token(token)
+        if user is None:
+            return {"user": {}, "error": "invalid bearer token"}
+        return {"authenticated": True, "user": _user_info(user), "audiences": ["https://kubernetes.default.svc"]}
+
+
+def _user_info(user: User) -> Object:
+    groups: list[Json] = list(user.groups)
+    out: Object = {"username": user.name, "groups": groups}
+    return {**out, "uid": user.uid} if user.uid else out

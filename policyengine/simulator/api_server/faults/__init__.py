@@ -1,0 +1,48 @@
+"""Faults on request: rules that say which requests, effects that say what befalls them."""
+
+from policyengine.simulator.api_server.faults.effects import (
+    Coalesce,
+    ConnectionDropped,
+    Cut,
+    Delay,
+    Drop,
+    Duplicate,
+    Effect,
+    Expire,
+    Fail,
+    Garble,
+    LineEffect,
+    Meanwhile,
+    NoBookmarks,
+    Overload,
+    Reorder,
+    Stale,
+    Stall,
+    Truncate,
+    Withhold,
+)
+from policyengine.simulator.api_server.faults.rules import Faults, Rule
+
+__all__ = [
+    "Coalesce",
+    "ConnectionDropped",
+    "Cut",
+    "Delay",
+    "Drop",
+    "Duplicate",
+    "Effect",
+    "Expire",
+    "Fail",
+    "Faults",
+    "Garble",
+    "LineEffect",
+    "Meanwhile",
+    "NoBookmarks",
+    "Overload",
+    "Reorder",
+    "Rule",
+    "Stale",
+    "Stall",
+    "Truncate",
+    "Withhold",
+]

@@ -1,0 +1,240 @@
+"""OpenAPI v3 documents for the kinds served, made from the schema: what `kubectl explain`, validation and apply read.
+
+A document a group and version. CRDs' schemas are given as they were defined.
+"""
+
+from collections.abc import Iterable
+from functools import cache
+from hashlib import sha256
+
+from policyengine.simulator.api_server.kinds.crds import schema_of
+from policyengine.simulator.api_server.kinds.descriptions import API_VERSION, KIND, of_field, of_type
+from policyengine.simulator.api_server.kinds.schema import Field, Type, struct
+from policyengine.simulator.api_server.kinds.served import Kind, Kinds, Subresource
+from policyengine.simulator.api_server.requests import Response
+from policyengine.simulator.api_server.statuses import Json
+from policyengine.simulator.api_server.storage.store import encode
+
+META = "io.k8s.apimachinery.pkg.apis.meta.v1"
+SCALARS: dict[str, dict[str, Json]] = {
+    "string": {"type": "string"},
+    "bool": {"type": "boolean"},
+    "int32": {"type": "integer", "format": "int32"},
+    "int64": {"type": "integer", "format": "int64"},
+    "float": {"type": "number", "format": "double"},
+    "bytes": {"type": "string", "format": "byte"},
+    "time": {"type": "string", "format": "date-time"},
+    "microtime": {"type": "string", "format": "date-time"},
+    "duration": {"type": "string"},
+    "quantity": {"type": "string"},
+    "intstr": {"type": "string", "format": "int-or-string"},
+    "raw": {"type": "object"},
+}
+ACTIONS = {"get": "get", "list": "list", "create": "post", "update": "put", "patch": "patch", "delete": "delete"}
+PATCH_TYPES = (
+    "application/apply-patch+yaml",
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/strategic-merge-patch+json",
+)
+
+
+def schema_name(ref: str) -> str:
+    """The name a struct goes by in the documents, as the real server's."""
+    home, _, name = ref.rpartition(":")
+    if home == "meta":
+        return f"{META}.{name}"
+    group, _, version = home.partition("/")
+    if group == "apiextensions.k8s.io":
+        return f"io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.{version}.{name}"
+    if group == "apiregistration.k8s.io":
+        return f"io.k8s.kube-aggregator.pkg.apis.apiregistration.{version}.{name}"
+    return f"io.k8s.api.{group.split('.')[0]}.{version}.{name}"
+
+
+def _reference(ref: str) -> dict[str, Json]:
+    return {"$ref": f"#/components/schemas/{schema_name(ref)}"}
+
+
+def _type(type_: Type, found: set[str]) -> dict[str, Json]:
+    if type_.kind == "struct":
+        found.add(type_.ref)
+        return {"allOf": [_reference(type_.ref)]}
+    if type_.kind == "list" and type_.elem:
+        return {"type": "array", "items": _type(type_.elem, found)}
+    if type_.kind == "map" and type_.elem:
+        return {"type": "object", "additionalProperties": _type(type_.elem, found)}
+    return dict(SCALARS[type_.kind])
+
+
+def _field(known: Field, owner: str, found: set[str]) -> dict[str, Json]:
+    out: dict[str, Json] = {"description": of_field(owner, known.name), **_type(known.type, found)}
+    if known.list_type:
+        name = "x-kubernetes-map-type" if known.type.kind != "list" else "x-kubernetes-list-type"
+        out[name] = known.list_type
+    if known.keys:
+        out["x-kubernetes-list-map-keys"] = list(known.keys)
+    if known.strategies:
+        ordered = [s for s in ("merge", "replace", "retainKeys") if s in known.strategies]
+        out["x-kubernetes-patch-strategy"] = ",".join(ordered)
+    if known.merge_key:
+        out["x-kubernetes-patch-merge-key"] = known.merge_key
+    return out
+
+
+def _struct(ref: str, found: set[str]) -> dict[str, Json]:
+    type_ = struct(ref)
+    properties: dict[str, Json] = {name: _field(known, type_.name, found) for name, known in type_.fields.items()}
+    out: dict[str, Json] = {"description": of_type(type_.name), "type": "object", "properties": properties}
+    needed: list[Json] = [name for name, known in type_.fields.items() if known.required]
+    if needed:
+        out["required"] = needed
+    if type_.atomic:
+        out["x-kubernetes-map-type"] = "atomic"
+    return out
+
+
+def _kind_schema(kind: Kind, found: set[str]) -> dict[str, Json]:
+    if kind.custom is not None:
+        schema = dict(schema_of(kind))
+        found.add("meta:ObjectMeta")
+        properties = schema.get("properties")
+        known = dict(properties) if isinstance(properties, dict) else {}
+        known["metadata"] = _reference("meta:ObjectMeta")
+    else:
+        schema = _struct(f"{kind.schema_home}:{kind.kind}", found)
+        held = schema["properties"]
+        known = dict(held) if isinstance(held, dict) else {}
+    type_meta: dict[str, Json] = {
+        "apiVersion": {"description": API_VERSION, "type": "string"},
+        "kind": {"description": KIND, "type": "string"},
+    }
+    schema["properties"] = {**type_meta, **known}
+    identity: Json = {"group": kind.group, "kind": kind.kind, "version": kind.version}
+    schema["x-kubernetes-group-version-kind"] = [identity]
+    return schema
+
+
+def kind_name(kind: Kind) -> str:
+    """The schema's name of a kind."""
+    if kind.custom is not None:
+        return ".".join([*reversed(kind.group.split(".")), kind.version, kind.kind])
+    return schema_name(f"{kind.schema_home}:{kind.kind}")
+
+
+def _operation(kind: Kind, action: str, group: str, version: str, named: str) -> dict[str, Json]:
+    schema: Json = {"$ref": f"#/components/schemas/{kind_name(kind)}"}
+    content: Json = {"application/json": {"schema": schema}}
+    out: dict[str, Json] = {
+        "responses": {"200": {"description": "OK", "content": content}, "401": {"description": "Unauthorized"}},
+        "x-kubernetes-action": action if action != "create" else "post",
+        "x-kubernetes-group-version-kind": {"group": group, "kind": named, "version": version},
+        "operationId": f"{action}{kind.group.split('.')[0].title() or 'Core'}{kind.version.title()}{kind.kind}{named}",
+    }
+    if action in ("create", "update"):
+        out["requestBody"] = {"content": content, "required": True}
+    if action == "patch":
+        patch: dict[str, Json] = {name: {"schema": {"type": "object"}} for name in PATCH_TYPES}
+        out["requestBody"] = {"content": patch, "required": True}
+    if action in ("create", "update", "patch"):
+        names = ("dryRun", "fieldManager", "fieldValidation", *(("force",) if action == "patch" else ()))
+        rows: list[Json] = [{"name": name, "in": "query", "schema": {"type": "string"}} for name in names]
+        out["parameters"] = rows
+    return out
+
+
+def _path_parameters(path: str) -> list[Json]:
+    names = [name for name in ("namespace", "name") if "{" + name + "}" in path]
+    return [{"name": n, "in": "path", "required": True, "schema": {"type": "string"}} for n in names]
+
+
+def _paths(kind: Kind) -> dict[str, Json]:
+    root = f"/apis/{kind.group}/{kind.version}" if kind.group else f"/api/{kind.version}"
+    base = f"{root}/namespaces/{{namespace}}/{kind.plural}" if kind.namespaced else f"{root}/{kind.plural}"
+    found: dict[str, Json] = {}
+
+    def put(path: str, actions: Iterable[str], group: str, version: str, named: str) -> None:
+        item: dict[str, Json] = {ACTIONS[action]: _operation(kind, action, group, version, named) for action in actions}
+        if item:
+            found[path] = {**item, "parameters": _path_parameters(path)}
+
+    own = (kind.group, kind.version, kind.kind)
+    put(base, [a for a in ("list", "create") if a in kind.verbs and a != "list"], *own)
+    if "list" in kind.verbs:
+        listing = _operation(kind, "list", *own)
+        held = found.get(base)
+        found[base] = {**(held if isinstance(held, dict) else {}), "get": listing}
+    put(f"{base}/{{name}}", [a for a in ("get", "update", "patch", "delete") if a in kind.verbs], *own)
+    for sub in kind.subresources.values():
+        put(f"{base}/{{name}}/{sub.name}", [v for v in sub.verbs if v in ACTIONS], *_sub_identity(kind, sub))
+    return found
+
+
+def _sub_identity(kind: Kind, sub: Subresource) -> tuple[str, str, str]:
+    return (sub.group or kind.group, sub.version or kind.version, sub.kind)
+
+
+def document(kinds: Kinds, group: str, version: str) -> dict[str, Json] | None:
+    """The document of one group and version; None where nothing is served."""
+    served = [kind for kind in kinds if (kind.group, kind.version) == (group, version)]
+    if not served:
+        return None
+    schemas: dict[str, Json] = {}
+    paths: dict[str, Json] = {}
+    waiting: set[str] = set()
+    for kind in served:
+        if kind.struct is None and kind.custom is None:
+            continue
+        schemas[kind_name(kind)] = _kind_schema(kind, waiting)
+        paths.update(_paths(kind))
+    while waiting:
+        ref = waiting.pop()
+        if schema_name(ref) not in schemas:
+            schemas[schema_name(ref)] = _struct(ref, waiting)
+    info: Json = {"title": "Kubernetes", "version": "v1.36.2"}
+    return {"openapi": "3.0.0", "info": info, "paths": paths, "components": {"schemas": schemas}}
+
+
+@cache
+def _built_in_document(group: str, version: str) -> bytes:
+    return encode(document(Kinds(), group, version))
+
+
+def _document_bytes(kinds: Kinds, group: str, version: str) -> bytes | None:
+    if not kinds.has_group_version(group, version):
+        return None
+    if any(kind.custom is not None for kind in kinds if (kind.group, kind.version) == (group, version)):
+        return encode(document(kinds, group, version))
+    return _built_in_document(group, version)
+
+
+def index(kinds: Kinds) -> dict[str, Json]:
+    """`/openapi/v3`: where each document lies; a hash tells clients when one changed."""
+    paths: dict[str, Json] = {}
+    for kind in kinds:
+        where = f"apis/{kind.group}/{kind.version}" if kind.group else f"api/{kind.version}"
+        if where not in paths:
+            names = [
+                f"{k.plural}{encode(dict(k.custom)).decode() if k.custom else ''}"
+                for k in kinds
+                if (k.group, k.version) == (kind.group, kind.version)
+            ]
+            digest = sha256("\n".join(names).encode()).hexdigest().upper()
+            paths[where] = {"serverRelativeURL": f"/openapi/v3/{where}?hash={digest}"}
+    return {"paths": paths}
+
+
+def respond(kinds: Kinds, path: str, accept: str) -> Response:
+    """Answer `/openapi/v3` and what is below it."""
+    headers = {"Content-Type": "application/json"}
+    if path == "/openapi/v3":
+        return Response(200, headers, encode(index(kinds)))
+    parts = path.removeprefix("/openapi/v3/").split("/")
+    body = None
+    if path.startswith("/openapi/v3/") and parts[0] == "api" and len(parts) == 2:
+        body = _document_bytes(kinds, "", parts[1])
+    elif path.startswith("/openapi/v3/") and parts[0] == "apis" and len(parts) == 3:
+        body = _document_bytes(kinds, parts[1], parts[2])
+    if body is None:
+        return Response(404, {"Content-Type": "text/plain; charset=utf-8"}, b"404 page not found\n")
+    return Response(200, headers, body)

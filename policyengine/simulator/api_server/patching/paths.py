@@ -1,0 +1,203 @@
+"""Field paths: which fields an object holds, which changed, and FieldsV1, the form managedFields writes them in.
+
+A path is a tuple of FieldsV1 steps: `f:name` a field or map key, `k:{...}` a list item by its keys, `v:...` an item of
+a set. Sets of paths are plain frozensets. Rules as in sigs.k8s.io/structured-merge-diff: atomic values and leaves are
+members by themselves; a keyed list's items are members besides what is in them; an empty container is a leaf.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from policyengine.simulator.api_server.kinds.schema import Field, Struct, Type, struct
+from policyengine.simulator.api_server.statuses import Json
+from policyengine.simulator.api_server.storage.store import decode, encode
+
+Path = tuple[str, ...]
+PathSet = frozenset[Path]
+Resolve = Callable[[str], Struct]
+UNOWNED = frozenset(
+    ("f:metadata", f"f:{name}")
+    for name in (
+        *("name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "selfLink"),
+        *("deletionTimestamp", "deletionGracePeriodSeconds", "managedFields"),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How a value is walked: its type, and whether it is owned whole."""
+
+    type: Type
+    atomic: bool = False
+    keys: tuple[str, ...] = ()
+    is_set: bool = False
+
+
+def shape_of(field: Field) -> Shape:
+    """The shape of a field's value."""
+    return Shape(field.type, field.atomic, field.keys, field.list_type == "set")
+
+
+RAW = Shape(Type("raw"))
+# A custom resource's value, walked by what is there: objects by key, lists whole.
+TREE = Shape(Type("tree"))
+
+
+def key_step(item: Json, keys: Iterable[str]) -> str:
+    """The step of a keyed list's item."""
+    held = item if isinstance(item, dict) else {}
+    found = {k: held[k] for k in sorted(keys) if held.get(k) is not None}
+    return "k:" + encode(found).decode()
+
+
+def children(value: Json, shape: Shape, resolve: Resolve = struct) -> list[tuple[str, Json, Shape]] | None:
+    """The parts of a value by step, or None where it is a leaf (or empty, or owned whole)."""
+    type_ = shape.type
+    if shape.atomic or not value:
+        return None
+    if type_.kind == "struct" and isinstance(value, dict):
+        known = resolve(type_.ref)
+        if known.atomic:
+            return None
+        return [(f"f:{k}", v, shape_of(known.fields[k]) if k in known.fields else RAW) for k, v in value.items()]
+    if type_.kind == "map" and isinstance(value, dict) and type_.elem:
+        return [(f"f:{k}", v, Shape(type_.elem)) for k, v in value.items()]
+    if type_.kind == "tree" and isinstance(value, dict):
+        return [(f"f:{k}", v, TREE) for k, v in value.items()]
+    if type_.kind == "list" and isinstance(value, list) and type_.elem:
+        if shape.keys:
+            return [(key_step(item, shape.keys), item, Shape(type_.elem)) for item in value]
+        if shape.is_set:
+            return [("v:" + encode(item).decode(), item, RAW) for item in value]
+    return None
+
+
+def mistyped(value: Json, shape: Shape, path: str = "", resolve: Resolve = struct) -> str:
+    """What keeps an applied configuration from its type: a container of another type, or a list key twice."""
+    type_ = shape.type
+    wanted = {"struct": "map", "map": "map", "list": "list"}.get(type_.kind)
+    if value is None or wanted is None:
+        return ""
+    if not isinstance(value, dict if wanted == "map" else list):
+        return f"{path}: expected {wanted}, got &{{{_go(value)}}}"
+    parts = children(value, shape, resolve) or []
+    if shape.keys or shape.is_set:
+        steps = [step for step, _, _ in parts]
+        again = next((step for at, step in enumerate(steps) if step in steps[:at]), None)
+        if again is not None:
+            return f"{path}: duplicate entries for key {text((again,))}"
+    return next((wrong for s, part, inner in parts if (wrong := mistyped(part, inner, path + text((s,)), resolve))), "")
+
+
+def _go(value: Json) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def held(value: Json, shape: Shape, path: Path = (), resolve: Resolve = struct) -> Iterator[Path]:
+    """All paths an applied configuration names: leaves, and the items of keyed lists."""
+    parts = children(value, shape, resolve)
+    if parts is None:
+        if path:
+            yield path
+        return
+    for step, part, inner in parts:
+        if step.startswith("k:"):
+            yield (*path, step)
+        yield from held(part, inner, (*path, step), resolve)
+
+
+def everything(value: Json, shape: Shape, path: Path, resolve: Resolve = struct) -> Iterator[Path]:
+    """All paths in a value, containers included: what an update adds that was not there."""
+    yield path
+    for step, part, inner in children(value, shape, resolve) or ():
+        yield from everything(part, inner, (*path, step), resolve)
+
+
+@dataclass(slots=True)
+class Difference:
+    """What an update did: paths set to something new, and paths that are gone."""
+
+    changed: set[Path]
+    removed: set[Path]
+
+
+def compare(old: Json, new: Json, shape: Shape, resolve: Resolve = struct) -> Difference:
+    """The difference from `old` to `new`, both of `shape`."""
+    found = Difference(set(), set())
+    _compare(old, new, shape, (), found, resolve)
+    return found
+
+
+def _compare(old: Json, new: Json, shape: Shape, path: Path, found: Difference, resolve: Resolve) -> None:
+    if old == new:
+        return
+    before, after = children(old, shape, resolve), children(new, shape, resolve)
+    if before is None and after is None:
+        found.changed.add(path)
+        return
+    old_parts = {step: part for step, part, _ in before or ()}
+    new_parts = {step: (part, inner) for step, part, inner in after or ()}
+    if after is None:
+        found.changed.add(path)
+    for step, (part, inner) in new_parts.items():
+        here = (*path, step)
+        if step in old_parts:
+            _compare(old_parts[step], part, inner, here, found, resolve)
+        else:
+            found.changed.update(everything(part, inner, here, resolve))
+    for step, part, inner in before or ():
+        if step not in new_parts:
+            found.removed.update(everything(part, inner, (*path, step), resolve))
+
+
+def to_fields_v1(paths: Iterable[Path]) -> dict[str, Json]:
+    """FieldsV1 of a set of paths."""
+    tree: dict[str, Json] = {}
+    members = set(paths)
+    for path in sorted(members):
+        node = tree
+        for at, step in enumerate(path):
+            below = node.get(step)
+            if not isinstance(below, dict):
+                below = node[step] = {}
+            elif at + 1 < len(path) and not below and path[: at + 1] in members:
+                below["."] = {}
+            node = below
+    return tree
+
+
+def from_fields_v1(tree: Json, path: Path = ()) -> Iterator[Path]:
+    """The paths FieldsV1 says."""
+    if not isinstance(tree, dict):
+        return
+    if not tree and path:
+        yield path
+    for step, below in tree.items():
+        if step == ".":
+            yield path
+        else:
+            yield from from_fields_v1(below, (*path, step))
+
+
+def text(path: Path) -> str:
+    """A path as conflicts print it: `.spec.containers[name="c"].image`."""
+    out = ""
+    for step in path:
+        kind, _, rest = step.partition(":")
+        if kind == "f":
+            out += "." + rest
+        elif kind == "v":
+            out += f"[={rest}]"
+        else:
+            out += "[" + ",".join(part.replace('"', "", 2).replace(":", "=", 1) for part in _pairs(rest)) + "]"
+    return out
+
+
+def _pairs(keys: str) -> list[str]:
+    return [f'"{name}":{value}' for name, value in _items(keys)]
+
+
+def _items(keys: str) -> Iterator[tuple[str, str]]:
+    for name, value in decode(keys.encode()).items():
+        yield name, encode(value).decode()

@@ -1,0 +1,217 @@
+"""PATCH: each patch type applied to the object as its version shows it, and server-side apply."""
+
+import re
+
+from policyengine.simulator.api_server.decoding.bodies import (
+    WriteOptions,
+    parse_configuration,
+    parse_patch,
+    parse_strategic,
+    typed,
+    typed_fields,
+)
+from policyengine.simulator.api_server.decoding.codec import DecodeError, json_kind
+from policyengine.simulator.api_server.kinds.served import Kind
+from policyengine.simulator.api_server.patching import apply as server_side
+from policyengine.simulator.api_server.patching import documents as patches
+from policyengine.simulator.api_server.patching import strategic
+from policyengine.simulator.api_server.patching.managed_fields import Manager, owned_part
+from policyengine.simulator.api_server.patching.paths import held, mistyped
+from policyengine.simulator.api_server.requests import Request, RequestInfo
+from policyengine.simulator.api_server.statuses import (
+    ApiError,
+    Cause,
+    Json,
+    bad_request,
+    invalid,
+    unsupported_patch_type,
+)
+from policyengine.simulator.api_server.storage.store import Object, child, encode, metadata
+from policyengine.simulator.api_server.validation.metadata import invalid as invalid_value
+from policyengine.simulator.api_server.writing.registry import Caller, Registry
+
+MERGE = "application/merge-patch+json"
+STRATEGIC = "application/strategic-merge-patch+json"
+JSON_PATCH = "application/json-patch+json"
+APPLY = "application/apply-patch+yaml"
+KEPT_BY_APPLY = ("kind", "apiVersion")
+
+
+_RESTORE = re.compile(r"json: cannot unmarshal (\w+) into Go struct field \S+ of type (\[\]|map|\w+).*")
+
+
+def _go_kind(json_name: str) -> str:
+    return {"number": "int64", "array": "slice", "[]": "slice", "object": "map"}.get(json_name, json_name)
+
+
+class Patcher:
+    """Patches objects of a registry."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+
+    def patch(
+        self, kind: Kind, info: RequestInfo, request: Request, options: WriteOptions, caller: Caller, subresource: str
+    ) -> tuple[int, bytes]:
+        """`(status, stored bytes)`; raises 400, 404, 409, 415 and 422."""
+        content = request.content_type
+        if content == APPLY:
+            return self._apply(kind, info, request.body, options, caller, subresource)
+        if content not in (MERGE, STRATEGIC, JSON_PATCH) or (content == STRATEGIC and kind.custom is not None):
+            raise unsupported_patch_type()
+        body = parse_strategic(request.body) if content == STRATEGIC else parse_patch(request.body)
+
+        def transform(current: Object) -> Object:
+            return self._patched(kind, current, body, content, options)
+
+        raw = self._registry.update(
+            kind, info.namespace, info.name, transform, options, caller, subresource, verb="patch"
+        )
+        return 200, raw
+
+    def _patched(self, kind: Kind, current: Object, body: Json, content: str, options: WriteOptions) -> Object:
+        whole = {**current, **kind.type_meta()}
+        if content == MERGE:
+            if body is None:
+                raise bad_request("Invalid JSON Patch")
+            if not isinstance(body, dict):
+                kind_of = json_kind(body)
+                raise bad_request(
+                    f"error decoding patch: json: cannot unmarshal {kind_of} into Go value of type "
+                    "map[string]interface {}"
+                )
+            merged = patches.merge(whole, body)
+        elif content == JSON_PATCH:
+            merged = patches.apply_json_patch(whole, body)
+        else:
+            type_ = kind.struct
+            assert type_ is not None
+            merged = strategic.apply(whole, body, type_)
+        shown = body if content == STRATEGIC else merged
+        return _typed_result(merged, shown, content, kind, options)
+
+    def _apply(
+        self, kind: Kind, info: RequestInfo, body: bytes, options: WriteOptions, caller: Caller, subresource: str
+    ) -> tuple[int, bytes]:
+        if not options.field_manager:
+            why = "Required value: is required for apply patch"
+            raise invalid("PatchOptions", "meta.k8s.io", "", [Cause("FieldValueRequired", "fieldManager", why)])
+        given = self._configuration(kind, parse_configuration(body), info)
+        config = self._decoded(kind, given, options)
+        metadata(config)["name"] = info.name
+        if kind.namespaced:
+            metadata(config)["namespace"] = info.namespace
+        manager = server_side.manager_for(options.field_manager, kind.api_version, subresource)
+        shape, now = self._registry.shape(kind), self._registry.now()
+
+        def transform(current: Object) -> Object:
+            version = metadata(config).get("resourceVersion")
+            merged = server_side.apply(current, config, shape, manager, options.force, kind.has_status, now)
+            whole = typed({**merged, **kind.type_meta()}, kind, WriteOptions(validation="Ignore"))
+            if version:
+                metadata(whole)["resourceVersion"] = version
+            return whole
+
+        try:
+            raw = self._registry.update(
+                kind, info.namespace, info.name, transform, options, caller, subresource, verb="apply", owned=False
+            )
+        except ApiError as error:
+            if error.code != 404 or error.reason != "NotFound" or subresource:
+                raise
+            return 201, self._create(kind, info, config, manager, options, caller)
+        return 200, raw
+
+    def _configuration(self, kind: Kind, value: Json, info: RequestInfo) -> Object:
+        given = value if isinstance(value, dict) else {}
+        meta = given.get("metadata")
+        if isinstance(meta, dict) and meta.get("managedFields"):
+            raise bad_request("metadata.managedFields must be nil")
+        found, version = str(given.get("kind") or ""), str(given.get("apiVersion") or "")
+        if (found, version) != (kind.kind, kind.api_version):
+            raise bad_request(f"invalid object type: {version if '/' in version else '/' + version}, Kind={found}")
+        if isinstance(meta, dict) and meta.get("name") not in (None, "", info.name):
+            raise bad_request(
+                f"the name of the object ({meta['name']}) does not match the name on the URL ({info.name})"
+            )
+        return given
+
+    def _decoded(self, kind: Kind, given: Object, options: WriteOptions) -> Object:
+        """The configuration with its values in canonical form, and no field it does not say."""
+        if kind.custom is None:
+            wrong = mistyped(given, self._registry.shape(kind))
+            if wrong:
+                raise _untyped(kind, given, wrong)
+        try:
+            whole, unknown = typed_fields(given, kind)
+        except DecodeError as error:
+            raise _untyped(kind, given, str(error)) from error
+        if unknown:
+            raise _untyped(kind, given, ", ".join(f".{path}: field not declared in schema" for path in unknown))
+        said = _only_said(whole, {k: v for k, v in given.items() if k not in KEPT_BY_APPLY})
+        config = said if isinstance(said, dict) else {}
+        config.setdefault("metadata", {})
+        return config
+
+    def _create(
+        self,
+        kind: Kind,
+        info: RequestInfo,
+        config: Object,
+        manager: Manager,
+        options: WriteOptions,
+        caller: Caller,
+    ) -> bytes:
+        applied = WriteOptions(options.dry_run, options.field_manager, options.validation)
+        whole = typed({**config, **kind.type_meta()}, kind, WriteOptions(validation="Ignore"))
+        shape = self._registry.shape(kind)
+        names = owned_part(set(held(server_side.owned_object(config), shape)), "", kind.has_status)
+        return self._registry.create(kind, info.namespace, whole, applied, caller, applied=(manager, names))
+
+
+def _untyped(kind: Kind, given: Object, why: str) -> ApiError:
+    """500, the real server's answer to a configuration that is not of its type."""
+    meta = child(given, "metadata")
+    identity = f"{meta.get('namespace') or ''}/{meta.get('name') or ''}; {kind.group}/{kind.version}, Kind={kind.kind}"
+    return ApiError(500, "", f"failed to create typed patch object ({identity}): {why}")
+
+
+def _typed_result(merged: Json, shown: Json, content: str, kind: Kind, options: WriteOptions) -> Object:
+    """A patched object decoded; raises the 422 of a patch that makes no object of the kind."""
+    if not isinstance(merged, dict):
+        raise bad_request(f"error decoding patch: the patched {kind.kind} is no object")
+    try:
+        return typed(merged, kind, options)
+    except ApiError as error:
+        marker = f"cannot be handled as a {kind.kind}: "
+        if marker not in error.message:
+            raise
+        text = go_text(shown) if content == STRATEGIC else encode(shown).decode()
+        why = error.message.partition(marker)[2]
+        restored = _RESTORE.fullmatch(why) if content == STRATEGIC else None
+        if restored:
+            # A strategic patch is converted without JSON in between, and says so in its own words.
+            found, wanted = restored.groups()
+            why = f"cannot restore {_go_kind(wanted)} from {_go_kind(found)}"
+        cause = invalid_value("patch", text, why)
+        raise invalid("", "", "", [cause]) from error
+
+
+def go_text(value: Json) -> str:
+    """A value as Go's `%v` prints it."""
+    if isinstance(value, dict):
+        return "map[" + " ".join(f"{key}:{go_text(value[key])}" for key in sorted(value)) + "]"
+    if isinstance(value, list):
+        return "[" + " ".join(go_text(item) for item in value) + "]"
+    if value is None:
+        return "<nil>"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _only_said(whole: Json, given: Json) -> Json:
+    """`whole` cut down to the parts that are in `given`."""
+    if isinstance(whole, dict) and isinstance(given, dict):
+        return {k: _only_said(v, given[k]) for k, v in whole.items() if k in given}
+    if isinstance(whole, list) and isinstance(given, list) and len(whole) == len(given):
+        return [_only_said(a, b) for a, b in zip(whole, given, strict=True)]
+    return whole

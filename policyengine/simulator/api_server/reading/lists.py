@@ -1,0 +1,182 @@
+"""Lists and watches: what resourceVersion, limit and continue give.
+
+Unset means the most recent, `0` whatever there is, a version NotOlderThan (the default) or Exact. All pages of a list
+are of its first page's version; a token expires with the collection's window.
+"""
+
+from collections.abc import AsyncIterator, Iterator
+
+from policyengine.clock import Clock
+from policyengine.simulator.api_server.reading.continue_tokens import NEWEST, make_token, read_token
+from policyengine.simulator.api_server.reading.list_options import EXACT, ListOptions
+from policyengine.simulator.api_server.reading.representation import View
+from policyengine.simulator.api_server.reading.watch import WatchStream
+from policyengine.simulator.api_server.statuses import (
+    ApiError,
+    Json,
+    bad_request,
+    expired,
+    too_large_resource_version,
+)
+from policyengine.simulator.api_server.storage.store import (
+    ADDED,
+    Collection,
+    Object,
+    Store,
+    decode,
+    encode,
+    metadata,
+)
+
+FRESHNESS_WAIT = 3.0
+DEFAULT_WATCH_SECONDS = 1800.0
+PIECE = 500
+"""Objects of one piece of a long list: a body of 50,000 pods is never in memory as a whole."""
+INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+INCONSISTENT = (
+    "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
+    "the continue parameter, or use the continue token in this response to retrieve the remainder of the results. "
+    "Continuing with the provided token results in an inconsistent list - objects that were created, modified, or "
+    "deleted between the time the first chunk was returned and now may show up in the list."
+)
+
+
+class Lister:
+    """Answers lists and watches over a store."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def fresh(self, asked: int, seconds: float | None = None) -> None:
+        """Wait until the store has reached the version `asked`; raises a 504."""
+        if asked <= self._store.revision:
+            return
+        deadline = self._clock.monotonic() + min(FRESHNESS_WAIT, seconds or FRESHNESS_WAIT)
+        while asked > self._store.revision:
+            left = deadline - self._clock.monotonic()
+            if left <= 0:
+                raise too_large_resource_version(asked, self._store.revision)
+            await self._clock.sleep(min(0.05, left))
+
+    async def answer(
+        self, collection: Collection, view: View, namespace: str, options: ListOptions, as_of: int | None = None
+    ) -> bytes | AsyncIterator[bytes]:
+        """The list's body, in pieces where it is long; `as_of`: from that revision, where it would be the newest."""
+        if not options.token:
+            await self.fresh(options.revision, options.timeout)
+        revision, start = self._where(collection, namespace, options)
+        if as_of is not None and revision == self._store.revision:
+            revision = max(min(as_of, revision), collection.oldest)
+        chosen, last = self._page(collection, namespace, options, revision, start)
+        meta: dict[str, Json] = {"resourceVersion": str(revision)}
+        if last is not None:
+            key, remaining = last
+            scoped = key.partition("/")[2] if namespace else key
+            meta["continue"] = make_token(revision, scoped)
+            if options.predicate() is None:
+                meta["remainingItemCount"] = remaining
+        if len(chosen) <= PIECE:
+            return view.whole_list(chosen, meta)
+        return _pieces(view.list_pieces(chosen, meta, PIECE))
+
+    def _where(self, collection: Collection, namespace: str, options: ListOptions) -> tuple[int, str]:
+        """The revision to show, and the key to start from; raises 400 and 410."""
+        if options.token:
+            return self._continued(collection, namespace, options)
+        exact = options.match == EXACT or (not options.match and options.limit > 0 and options.revision > 0)
+        if not exact:
+            return self._store.revision, ""
+        if options.revision < collection.oldest:
+            raise expired("The resourceVersion for the provided list is too old.")
+        return options.revision, ""
+
+    def _continued(self, collection: Collection, namespace: str, options: ListOptions) -> tuple[int, str]:
+        if options.revision > 0:
+            raise bad_request("specifying resource version is not allowed when using continue")
+        revision, start = read_token(options.token)
+        if revision != NEWEST and revision < collection.oldest:
+            error = expired(INCONSISTENT)
+            error.continue_token = make_token(NEWEST, start.removesuffix("\0"))
+            raise error
+        newest = self._store.revision
+        return newest if revision == NEWEST else min(revision, newest), f"{namespace}/{start}" if namespace else start
+
+    def _page(
+        self, collection: Collection, namespace: str, options: ListOptions, revision: int, start: str
+    ) -> tuple[list[bytes], tuple[str, int] | None]:
+        """The page's objects, and where more follow: its last key and how many are left."""
+        rows = self._rows(collection, namespace, revision, start)
+        # The watch cache answers version 0, and it answers whole.
+        predicate, limit = options.predicate(), 0 if options.version == "0" and not options.token else options.limit
+        chosen: list[bytes] = []
+        for at, (key, raw) in enumerate(rows):
+            if predicate is not None and not predicate(decode(raw)):
+                continue
+            chosen.append(raw)
+            if limit and len(chosen) == limit:
+                rest = rows[at + 1 :]
+                return chosen, (key, len(rest)) if rest else None
+        return chosen, None
+
+    def _rows(self, collection: Collection, namespace: str, revision: int, start: str) -> list[tuple[str, bytes]]:
+        if revision >= self._store.revision:
+            entries = collection.entries
+            return [(key, entries[key].raw) for key in collection.keys(namespace, start)]
+        prefix = f"{namespace}/" if namespace else ""
+        state = collection.at(revision)
+        return [(key, raw) for key, raw in state.items() if key >= start and key.startswith(prefix)]
+
+    async def watch(
+        self, collection: Collection, view: View, namespace: str, options: ListOptions, empty: Object
+    ) -> AsyncIterator[bytes]:
+        """A started watch; `empty` is the kind's zero object, of which bookmarks are made."""
+        if options.initial_events:
+            try:
+                await self.fresh(options.revision, options.timeout)
+            except ApiError as error:
+                return self._refusal(WatchStream(collection, view, namespace, None, 0), error)
+        initial = options.initial_events if options.initial_events is not None else options.revision == 0
+        revision = self._store.revision if initial else options.revision or self._store.revision
+        stream = WatchStream(collection, view, namespace, options.predicate(), revision)
+        if not initial and revision < collection.oldest:
+            too_old = expired(f"too old resource version: {revision} ({collection.oldest})")
+            return self._refusal(stream, too_old)
+        if initial:
+            self._send_state(stream, collection, view, namespace, options)
+            if options.initial_events and options.bookmarks:
+                stream.push(self._bookmark(view, empty, {INITIAL_EVENTS_END: "true"}))
+        else:
+            for change in collection.since(revision):
+                stream.offer(change)
+        bookmark = (lambda: self._bookmark(view, empty, None)) if options.bookmarks else None
+        stream.start(self._clock, options.timeout or DEFAULT_WATCH_SECONDS, bookmark)
+        return stream
+
+    def _refusal(self, stream: WatchStream, error: ApiError) -> WatchStream:
+        """A watch that began and says at once why it ends."""
+        stream.push(b'{"type":"ERROR","object":' + encode(error.status()) + b"}\n")
+        stream.close()
+        return stream
+
+    def _send_state(
+        self, stream: WatchStream, collection: Collection, view: View, namespace: str, options: ListOptions
+    ) -> None:
+        predicate = options.predicate()
+        for key in collection.keys(namespace):
+            raw = collection.entries[key].raw
+            if predicate is None or predicate(decode(raw)):
+                stream.push(view.frame(ADDED, raw))
+
+    def _bookmark(self, view: View, empty: Object, annotations: dict[str, Json] | None) -> bytes:
+        obj = decode(encode(empty))
+        meta = metadata(obj)
+        meta["resourceVersion"] = str(self._store.revision)
+        if annotations:
+            meta["annotations"] = annotations
+        return view.frame("BOOKMARK", encode(obj))
+
+
+async def _pieces(parts: Iterator[bytes]) -> AsyncIterator[bytes]:
+    for part in parts:
+        yield part

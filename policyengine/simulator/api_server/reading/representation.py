@@ -1,0 +1,147 @@
+"""How stored objects go out: as JSON of one version, as a Table (`kubectl get`), or as metadata only.
+
+A `View` turns stored bytes into an object, a list or a watch line. Plain JSON never decodes: the type's name is put
+in front of the stored bytes, and the result is shared by all watchers of that view.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+
+from policyengine.simulator.api_server.kinds.served import Kind
+from policyengine.simulator.api_server.statuses import Json, not_acceptable_representations, unknown_representation
+from policyengine.simulator.api_server.storage.store import Object, decode, encode
+
+Convert = Callable[[Object], Object]
+
+
+class View:
+    """Plain JSON of one kind."""
+
+    content_type = "application/json"
+
+    def __init__(self, kind: Kind, convert: Convert | None = None) -> None:
+        self.kind = kind
+        self.key = f"{kind.api_version}/{kind.kind}"
+        self._prefix = encode(kind.type_meta())[:-1] + b","
+        self._convert = convert
+
+    def _stored(self, raw: bytes) -> bytes:
+        return raw if self._convert is None else encode(self._convert(decode(raw)))
+
+    def object(self, raw: bytes) -> bytes:
+        """One object as sent."""
+        return self._prefix + self._stored(raw)[1:]
+
+    def items(self, raws: Iterable[bytes]) -> bytes:
+        """List items: without their type, which the list says, except for custom resources."""
+        if self.kind.custom is not None:
+            return b",".join([self.object(raw) for raw in raws])
+        return b",".join([self._stored(raw) for raw in raws])
+
+    def whole_list(self, raws: Iterable[bytes], meta: dict[str, Json]) -> bytes:
+        """A whole list."""
+        head = encode({"kind": f"{self.kind.kind}List", "apiVersion": self.kind.api_version, "metadata": meta})
+        return head[:-1] + b',"items":[' + self.items(raws) + b"]}"
+
+    def list_pieces(self, raws: list[bytes], meta: dict[str, Json], size: int) -> Iterator[bytes]:
+        """The same list in pieces of `size` objects; they are made as they are taken, from what was there at first."""
+        empty = self.whole_list((), meta)
+        yield empty[:-2]
+        for at in range(0, len(raws), size):
+            yield (b"," if at else b"") + self.items(raws[at : at + size])
+        yield empty[-2:]
+
+    def frame(self, type_: str, raw: bytes) -> bytes:
+        """One line of a watch."""
+        return b'{"type":"' + type_.encode() + b'","object":' + self.object(raw) + b"}\n"
+
+
+class YamlView(View):
+    """Plain YAML of one kind, keys in order; watches stay JSON."""
+
+    content_type = "application/yaml"
+
+    def object(self, raw: bytes) -> bytes:
+        """One object as sent."""
+        return _yaml(super().object(raw))
+
+    def whole_list(self, raws: Iterable[bytes], meta: dict[str, Json]) -> bytes:
+        """A whole list."""
+        listed = super().whole_list((), meta)
+        items = b",".join([super(YamlView, self).object(raw) for raw in raws])
+        return _yaml(listed[:-2] + items + listed[-2:])
+
+    def list_pieces(self, raws: list[bytes], meta: dict[str, Json], size: int) -> Iterator[bytes]:
+        """The whole list in one piece: YAML is written as a whole."""
+        yield self.whole_list(raws, meta)
+
+    def frame(self, type_: str, raw: bytes) -> bytes:
+        """One line of a watch."""
+        return b'{"type":"' + type_.encode() + b'","object":' + super().object(raw) + b"}\n"
+
+
+def _yaml(raw: bytes) -> bytes:
+    # Loaded when first needed: few ask for YAML, and a server starts the sooner.
+    import yaml
+
+    return yaml.dump(decode(raw), Dumper=yaml.SafeDumper, default_flow_style=False, allow_unicode=True).encode()
+
+
+class PartialView(View):
+    """Metadata only (`as=PartialObjectMetadata`)."""
+
+    content_type = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
+
+    def __init__(self, kind: Kind) -> None:
+        super().__init__(kind)
+        self.key += ";partial"
+
+    def object(self, raw: bytes) -> bytes:
+        """One object's metadata as sent."""
+        return encode(partial(decode(raw)))
+
+    def items(self, raws: Iterable[bytes]) -> bytes:
+        """List items."""
+        return b",".join([self.object(raw) for raw in raws])
+
+    def whole_list(self, raws: Iterable[bytes], meta: dict[str, Json]) -> bytes:
+        """A list of metadata."""
+        head = encode({"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": meta})
+        return head[:-1] + b',"items":[' + self.items(raws) + b"]}"
+
+
+def partial(obj: Object) -> dict[str, Json]:
+    """An object cut down to its metadata."""
+    return {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": obj["metadata"]}
+
+
+REPRESENTATIONS = (
+    "application/json",
+    "application/yaml",
+    "application/vnd.kubernetes.protobuf",
+    "application/json;stream=watch",
+    "application/vnd.kubernetes.protobuf;stream=watch",
+)
+
+
+def wanted(accept: str, streams: bool = True) -> str:
+    """What an Accept header asks for: `json`, `table`, `partial` or `yaml`; raises a 406.
+
+    Protobuf is not written; every Kubernetes client that asks for it also takes JSON.
+    """
+    if not accept:
+        return "json"
+    for part in accept.split(","):
+        media, *parameters = [word.strip() for word in part.split(";")]
+        given = dict(word.partition("=")[::2] for word in parameters)
+        shape = given.get("as", "")
+        if media in ("application/json", "application/*", "*/*"):
+            if shape.startswith("Table") and given.get("v", "v1") == "v1":
+                return "table"
+            if shape.startswith("PartialObjectMetadata"):
+                return "partial"
+            if not shape:
+                return "json"
+            raise unknown_representation(REPRESENTATIONS[:3])
+        if media == "application/yaml" and not shape:
+            return "yaml"
+    raise not_acceptable_representations(REPRESENTATIONS if streams else REPRESENTATIONS[:3])

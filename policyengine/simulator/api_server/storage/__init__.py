@@ -1,0 +1,1 @@
+"""What is stored, in which order it changed, and the log of all writes."""

@@ -1,0 +1,1 @@
+"""What objects must be, and the refusals where they are not."""

@@ -1,0 +1,1 @@
+"""Creating, updating and deleting objects, and what the server fills in."""

@@ -1,0 +1,309 @@
+"""How each kind is created, updated and deleted: what the server resets, counts, checks and fills in.
+
+One table row a kind; a kind without a row takes the generic way. The facts are those of pkg/registry's strategies.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from policyengine.simulator.api_server.decoding import scalars
+from policyengine.simulator.api_server.statuses import Cause, Json
+from policyengine.simulator.api_server.storage.store import Object, child, metadata, objects
+from policyengine.simulator.api_server.validation.kinds import VALIDATORS
+from policyengine.simulator.api_server.validation.pods import validate_pod, validate_pod_update
+from policyengine.simulator.api_server.writing.pod_defaults import tolerate_node_trouble
+from policyengine.simulator.api_server.writing.workload_defaults import TEMPLATE_GENERATION
+
+Create = Callable[[Object, str], None]
+Update = Callable[[Object, Object], None]
+Validate = Callable[[Object, Object | None], list[Cause]]
+
+GENERATION = frozenset(
+    (
+        "Pod",
+        "ReplicationController",
+        "Deployment",
+        "ReplicaSet",
+        "StatefulSet",
+        "DaemonSet",
+        "Job",
+        "CronJob",
+        "PodDisruptionBudget",
+        "Ingress",
+        "NetworkPolicy",
+        "IngressClass",
+        "PriorityClass",
+        "PodTemplate",
+        "EndpointSlice",
+        "CustomResourceDefinition",
+        "FlowSchema",
+        "PriorityLevelConfiguration",
+        "ResourceSlice",
+        "DeviceClass",
+        "MutatingWebhookConfiguration",
+        "ValidatingWebhookConfiguration",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
+        "MutatingAdmissionPolicy",
+        "MutatingAdmissionPolicyBinding",
+    )
+)
+NO_UNCONDITIONAL_UPDATE = frozenset(
+    (
+        "Lease",
+        "RuntimeClass",
+        "PodDisruptionBudget",
+        "CSIDriver",
+        "CSINode",
+        "CSIStorageCapacity",
+        "VolumeAttachment",
+        "CustomResourceDefinition",
+        "MutatingWebhookConfiguration",
+        "ValidatingWebhookConfiguration",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
+        "MutatingAdmissionPolicy",
+        "MutatingAdmissionPolicyBinding",
+    )
+)
+CREATE_ON_UPDATE = frozenset(
+    (
+        "Lease",
+        "Endpoints",
+        "Event",
+        "LimitRange",
+        "Service",
+        "RuntimeClass",
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "Role",
+        "RoleBinding",
+    )
+)
+RETURNS_DELETED = frozenset(
+    (
+        "Pod",
+        "Service",
+        "ServiceAccount",
+        "PersistentVolumeClaim",
+        "PersistentVolume",
+        "PodTemplate",
+        "ResourceQuota",
+        "CSIDriver",
+        "CSINode",
+        "StorageClass",
+        "VolumeAttachment",
+        "VolumeAttributesClass",
+        "ResourceClaim",
+        "ResourceClaimTemplate",
+        "ResourceSlice",
+        "DeviceClass",
+    )
+)
+KEEPS_STATUS_ON_CREATE = frozenset({"Node"})
+SYSTEM_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """The hooks of one kind; the defaults do nothing."""
+
+    create: Create = lambda obj, now: None
+    update: Update = lambda new, old: None
+    validate: Validate = lambda new, old: []
+
+
+def condition(obj: Object, type_: str) -> Object | None:
+    """The status condition of a type."""
+    return next((c for c in objects(child(obj, "status").get("conditions")) if c.get("type") == type_), None)
+
+
+def qos_class(spec: Object) -> str:
+    """Guaranteed, Burstable or BestEffort, by the containers' cpu and memory (pod-level resources win)."""
+    rows = [child(spec, "resources")] if child(spec, "resources") else []
+    if not rows:
+        rows = [child(c, "resources") for g in ("initContainers", "containers") for c in objects(spec.get(g))]
+    any_set, guaranteed = False, True
+    for row in rows:
+        requests, limits = child(row, "requests"), child(row, "limits")
+        for name in ("cpu", "memory"):
+            request, limit = _amount(requests, name), _amount(limits, name)
+            any_set = any_set or bool(request or limit)
+            guaranteed = guaranteed and bool(limit) and (request or limit) == limit
+    return "BestEffort" if not any_set else "Guaranteed" if guaranteed else "Burstable"
+
+
+def _amount(held: Object, name: str) -> Json:
+    text = held.get(name)
+    if text is None or scalars.quantity_value(str(text)) == 0:
+        return None
+    return text
+
+
+def _create_pod(obj: Object, now: str) -> None:
+    spec = child(obj, "spec")
+    tolerate_node_trouble(spec)
+    status: Object = {"phase": "Pending", "qosClass": qos_class(spec)}
+    if spec.get("schedulingGates"):
+        status["conditions"] = [
+            {
+                "type": "PodScheduled",
+                "status": "False",
+                "lastProbeTime": None,
+                "lastTransitionTime": now,
+                "reason": "SchedulingGated",
+                "message": "Scheduling is blocked due to non-empty scheduling gates",
+            }
+        ]
+    obj["status"] = status
+
+
+def _update_pod(new: Object, old: Object) -> None:
+    status = child(new, "status")
+    tolerate_node_trouble(child(new, "spec"))
+    if status and not status.get("qosClass"):
+        status["qosClass"] = child(old, "status").get("qosClass")
+    gate = condition(new, "PodScheduled")
+    gated = child(old, "spec").get("schedulingGates")
+    if gated and not child(new, "spec").get("schedulingGates") and gate and gate.get("reason") == "SchedulingGated":
+        # The scheduler says itself what comes of a pod whose last gate fell.
+        kept = [c for c in objects(status.get("conditions")) if c is not gate]
+        if kept:
+            status["conditions"] = list(kept)
+        else:
+            status.pop("conditions", None)
+
+
+def _validate_pod(new: Object, old: Object | None) -> list[Cause]:
+    return validate_pod(new) if old is None else validate_pod_update(new, old)
+
+
+def _create_namespace(obj: Object, now: str) -> None:
+    obj["status"] = {"phase": "Active"}
+    spec = child(obj, "spec")
+    finalizers = spec.get("finalizers")
+    names = list(finalizers) if isinstance(finalizers, list) else []
+    obj["spec"] = {**spec, "finalizers": names if "kubernetes" in names else [*names, "kubernetes"]}
+
+
+def _update_namespace(new: Object, old: Object) -> None:
+    new["spec"] = old["spec"]
+
+
+def _create_crd(obj: Object, now: str) -> None:
+    stored = [v.get("name") for v in objects(child(obj, "spec").get("versions")) if v.get("storage")]
+    names: Object = {"plural": "", "kind": ""}
+    obj["status"] = {"conditions": None, "acceptedNames": names, "storedVersions": stored}
+
+
+def _create_claim(obj: Object, now: str) -> None:
+    obj["status"] = {"phase": "Pending"}
+
+
+def _create_volume(obj: Object, now: str) -> None:
+    obj["status"] = {"phase": "Pending", "lastPhaseTransitionTime": now}
+
+
+def _create_service(obj: Object, now: str) -> None:
+    obj["status"] = {"loadBalancer": {}}
+
+
+def _create_budget(obj: Object, now: str) -> None:
+    zero: Object = {"disruptionsAllowed": 0, "currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0}
+    obj["status"] = zero
+
+
+JOB_NAME = ("job-name", "batch.kubernetes.io/job-name")
+JOB_UID = ("controller-uid", "batch.kubernetes.io/controller-uid")
+
+
+def _create_job(obj: Object, now: str) -> None:
+    """A job selects its pods by its own UID, unless its author does it by hand."""
+    meta, spec = metadata(obj), child(obj, "spec")
+    if spec.get("manualSelector"):
+        return
+    template = child(spec, "template")
+    about = template.setdefault("metadata", {})
+    assert isinstance(about, dict)
+    own: Object = {**dict.fromkeys(JOB_NAME, meta.get("name") or ""), **dict.fromkeys(JOB_UID, meta["uid"])}
+    labels = about.get("labels") or {}
+    assert isinstance(labels, dict)
+    for name, value in own.items():
+        labels.setdefault(name, value)
+    about["labels"] = labels
+    selector = child(spec, "selector")
+    spec["selector"] = {**selector, "matchLabels": {JOB_UID[1]: meta["uid"], **child(selector, "matchLabels")}}
+    if not meta.get("labels"):
+        meta["labels"] = labels
+
+
+def _update_daemon_set(new: Object, old: Object) -> None:
+    before = str(child(old, "metadata", "annotations").get(TEMPLATE_GENERATION) or 1)
+    changed = child(new, "spec").get("template") != child(old, "spec").get("template")
+    count = int(before) + changed if before.isdecimal() else 1
+    metadata(new)["annotations"] = {**child(metadata(new), "annotations"), TEMPLATE_GENERATION: str(count)}
+
+
+def _without_empty(*path: str) -> Callable[[Object, str], None]:
+    """Storage knows no empty list, only none; fields that are always shown then read null."""
+
+    def create(obj: Object, now: str) -> None:
+        holder = child(obj, *path[:-1])
+        if not holder.get(path[-1]) and path[-1] in holder:
+            holder[path[-1]] = None
+
+    return create
+
+
+STRATEGIES: dict[str, Strategy] = {
+    "Pod": Strategy(_create_pod, _update_pod, _validate_pod),
+    "Namespace": Strategy(_create_namespace, _update_namespace),
+    "CustomResourceDefinition": Strategy(_create_crd),
+    "PersistentVolumeClaim": Strategy(_create_claim),
+    "PersistentVolume": Strategy(_create_volume),
+    "Service": Strategy(_create_service),
+    "PodDisruptionBudget": Strategy(_create_budget),
+    "Job": Strategy(_create_job),
+    "DaemonSet": Strategy(update=_update_daemon_set),
+    "CSINode": Strategy(_without_empty("spec", "drivers")),
+    "EndpointSlice": Strategy(_without_empty("endpoints")),
+    "Role": Strategy(_without_empty("rules")),
+    "ClusterRole": Strategy(_without_empty("rules")),
+}
+GENERIC = Strategy()
+
+
+def strategy_of(kind: str) -> Strategy:
+    """The kind's hooks."""
+    return STRATEGIES.get(kind, GENERIC)
+
+
+def validate(kind: str, new: Object, old: Object | None) -> list[Cause]:
+    """What is wrong with an object of a kind beyond its metadata."""
+    found = strategy_of(kind).validate(new, old)
+    rule = VALIDATORS.get(kind)
+    return found + rule(new, old) if rule else found
+
+
+def reset_status(kind: str, obj: Object, empty: Object) -> None:
+    """A new object's status is the server's to say, except a node's."""
+    if kind in KEEPS_STATUS_ON_CREATE or "status" not in empty:
+        return
+    obj["status"] = empty["status"]
+
+
+def count_generation(kind: str, new: Object, old: Object | None, custom: bool) -> None:
+    """`metadata.generation`: 1 at creation, one more for each change of what is wished."""
+    if kind not in GENERATION and not custom:
+        return
+    if old is None:
+        metadata(new)["generation"] = 1
+        return
+    before = metadata(old).get("generation")
+    current = before if isinstance(before, int) else 0
+    wished = {k: v for k, v in new.items() if k not in ("metadata", "status")}
+    held = {k: v for k, v in old.items() if k not in ("metadata", "status")}
+    if wished != held:
+        current += 1
+    if current:
+        metadata(new)["generation"] = current

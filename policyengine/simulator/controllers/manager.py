@@ -1,0 +1,119 @@
+"""Follows everything controllers look at and makes the writes they ask for, when something has changed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from policyengine.clock import Clock
+from policyengine.kube.transport import ConnectionFailed, Transport
+from policyengine.simulator.controllers.budgets import budgets
+from policyengine.simulator.controllers.objects import PATHS, Cluster, Write, going, key_of
+from policyengine.simulator.controllers.owners import owners
+from policyengine.simulator.controllers.workloads import deployments, jobs, replica_sets, stateful_sets
+from policyengine.simulator.following import RETRY_SECONDS, Caller, Object, Refused
+from policyengine.simulator.kubelet import stamp
+
+AGENT = "kube-controller-manager/v1.36.2 (stand-in)"
+# A burst of changes is looked at once, and the manager's own writes have come back by then.
+PAUSE_SECONDS = 0.05
+CONTROLLERS: tuple[Callable[[Cluster, str], Iterator[Write]], ...] = (
+    *(deployments, replica_sets, stateful_sets, jobs),
+    *(owners, budgets),
+)
+
+
+class ControllerManager:
+    """All controllers of one cluster."""
+
+    def __init__(self, transport: Transport, clock: Clock) -> None:
+        self._caller = Caller(transport, clock, AGENT)
+        self._clock = clock
+        self._cluster = Cluster()
+        self._listed: set[str] = set()
+        self._bell = asyncio.Event()
+
+    async def run(self) -> None:
+        """Serve until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for kind in PATHS:
+                group.create_task(self._follow(kind))
+            group.create_task(self._work())
+
+    async def _follow(self, kind: str) -> None:
+        held = self._cluster.kinds[kind]
+        fresh: set[tuple[str, str]] = set()
+        async for type_, obj in self._caller.follow(PATHS[kind]):
+            if type_ == "LIST":
+                fresh = set()
+                continue
+            if type_ == "LISTED":
+                for gone in held.keys() - fresh:
+                    del held[gone]
+                self._listed.add(kind)
+            elif type_ == "DELETED":
+                held.pop(key_of(obj), None)
+            else:
+                held[key_of(obj)] = obj
+                fresh.add(key_of(obj))
+            self._bell.set()
+
+    async def _work(self) -> None:
+        while True:
+            await self._bell.wait()
+            await self._clock.sleep(PAUSE_SECONDS)
+            self._bell.clear()
+            if len(self._listed) == len(PATHS) and not await self._settle():
+                await self._clock.sleep(RETRY_SECONDS)
+                self._bell.set()
+
+    async def _settle(self) -> bool:
+        """Do everything there is to do for what is there now; whether all of it is done."""
+        now = stamp(self._clock.now())
+        writes = [write for controller in CONTROLLERS for write in controller(self._cluster, now)]
+        done = [await self._make(write) for write in writes]
+        done += [await self._empty(one) for one in list(self._cluster.all("Namespace")) if going(one)]
+        return all(done)
+
+    async def _make(self, write: Write) -> bool:
+        try:
+            await self._caller.call(write.method, write.path, write.body, write.content)
+        except Refused as refused:
+            # Gone, there already, changed meanwhile: the next look knows better.
+            return refused.status in (404, 409)
+        except (ConnectionFailed, msgspec.DecodeError):
+            return False
+        return True
+
+    async def _empty(self, namespace: Object) -> bool:
+        """Delete what is in a namespace that goes; once it is empty, let it go. Whether it is."""
+        name = namespace["metadata"]["name"]
+        try:
+            left = 0
+            for place in await self._namespaced():
+                path = place.format(name)
+                items = (await self._caller.call("GET", path)).get("items") or []
+                left += len(items)
+                if any(not going(one) for one in items):
+                    await self._caller.call("DELETE", path)
+                    left += 1
+            if left == 0:
+                body = {**namespace, "spec": {"finalizers": []}}
+                await self._caller.call("PUT", f"{PATHS['Namespace']}/{name}/finalize", body)
+        except (Refused, ConnectionFailed, msgspec.DecodeError):
+            return False
+        return left == 0
+
+    async def _namespaced(self) -> list[str]:
+        """The paths of all collections in a namespace `{}` that can be emptied."""
+        groups = (await self._caller.call("GET", "/apis"))["groups"]
+        roots = ["/api/v1", *(f"/apis/{group['preferredVersion']['groupVersion']}" for group in groups)]
+        found = []
+        for root in roots:
+            for resource in (await self._caller.call("GET", root))["resources"]:
+                verbs = resource.get("verbs") or []
+                if resource["namespaced"] and "list" in verbs and "deletecollection" in verbs:
+                    found.append(f"{root}/namespaces/{{}}/{resource['name']}")
+        return found

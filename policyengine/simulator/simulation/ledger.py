@@ -1,0 +1,217 @@
+"""What happened in a simulation, counted as it happens: pods, nodes, load and queue over time.
+
+It counts from the objects themselves and from who was bound where, not from the scheduler's own view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from policyengine import quantity
+from policyengine.cluster.objects import Node, Pod
+from policyengine.cluster.requests import account
+
+Amounts = dict[str, int]
+"""Resource -> millicores for cpu, else whole units; `pods` counts pods."""
+
+
+@dataclass(slots=True)
+class PodRecord:
+    """One pod's way. Times are seconds from the start."""
+
+    name: str
+    """`namespace/name`."""
+    uid: str
+    template: str
+    created: float
+    asks: Amounts
+    gang: str = ""
+    attempts: int = 0
+    refused_by: tuple[str, ...] = ()
+    """Who refused it last."""
+    told: str = ""
+    """What was last said of why it waits."""
+    bound: float | None = None
+    node: str = ""
+    order: int = -1
+    """Its number among the bindings."""
+    ended: float | None = None
+    how: str = ""
+    """`finished`, `preempted`, `deleted`, `drained`, `lost` with its node; "" while it is there."""
+
+    @property
+    def waited(self) -> float | None:
+        """Seconds from creation to binding; None where it was not bound."""
+        return None if self.bound is None else self.bound - self.created
+
+    @property
+    def state(self) -> str:
+        """`pending`, `running`, or how it ended."""
+        return self.how or ("pending" if self.bound is None else "running")
+
+
+@dataclass(slots=True)
+class NodeRecord:
+    """One node: what it offers, what is used of it, and the most that was."""
+
+    name: str
+    came: float
+    room: Amounts
+    used: Amounts = field(default_factory=dict)
+    peak: Amounts = field(default_factory=dict)
+    peak_share: float = 0.0
+    """The largest share of any resource that was used at one time."""
+    pods: int = 0
+    """How many pods were bound to it in all."""
+    gone: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The cluster from this moment on, until the next sample."""
+
+    at: float
+    pending: int
+    running: int
+    used: Mapping[str, int]
+    room: Mapping[str, int]
+
+    def share(self, resource: str) -> float:
+        """Used of what there is; 0 where there is none."""
+        room = self.room.get(resource, 0)
+        return self.used.get(resource, 0) / room if room else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Overcommitment:
+    """A binding that raised a node over what it offers."""
+
+    at: float
+    pod: str
+    node: str
+    resource: str
+    used: int
+    room: int
+
+
+class Ledger:
+    """Everything that is known of a run."""
+
+    def __init__(self) -> None:
+        self.pods: dict[str, PodRecord] = {}
+        """By UID, in the order of creation."""
+        self.nodes: dict[str, NodeRecord] = {}
+        self.samples: list[Sample] = []
+        self.overcommitted: list[Overcommitment] = []
+        self.gang_minimum: dict[str, int] = {}
+        self.gang_bound: dict[str, int] = {}
+        """Gang -> how many of its members were bound at some time."""
+        self.partial: dict[str, float] = {}
+        """Gang -> when it first stood there in part at the end of a moment."""
+        self.pending = 0
+        self.running = 0
+        self.preempted = 0
+        self._used: Amounts = {}
+        self._room: Amounts = {}
+        self._bindings = 0
+        self._touched: set[str] = set()
+
+    # --- pods -----------------------------------------------------------------------------------------
+
+    def created(self, pod: Pod, template: str, at: float, gang: str, minimum: int) -> PodRecord:
+        """A pod came."""
+        asks = {name: amount for name, amount in account(pod.spec, pod.status).requests.items() if amount}
+        record = PodRecord(pod.metadata.key, pod.metadata.uid, template, at, {**asks, "pods": 1}, gang)
+        self.pods[record.uid] = record
+        self.pending += 1
+        if gang:
+            self.gang_minimum[gang] = minimum
+            self.gang_bound.setdefault(gang, 0)
+        return record
+
+    def bound(self, uid: str, node: str, at: float) -> PodRecord:
+        """A pod was bound."""
+        record = self.pods[uid]
+        record.bound, record.node, record.order = at, node, self._bindings
+        self._bindings += 1
+        self.pending -= 1
+        self.running += 1
+        if record.gang:
+            self.gang_bound[record.gang] += 1
+            self._touched.add(record.gang)
+        self._take(record, at)
+        return record
+
+    def _take(self, record: PodRecord, at: float) -> None:
+        node = self.nodes[record.node]
+        node.pods += 1
+        for name, amount in record.asks.items():
+            used = node.used[name] = node.used.get(name, 0) + amount
+            self._used[name] = self._used.get(name, 0) + amount
+            room = node.room.get(name, 0)
+            if used > room:
+                self.overcommitted.append(Overcommitment(at, record.name, record.node, name, used, room))
+            if used > node.peak.get(name, 0):
+                node.peak[name] = used
+                node.peak_share = max(node.peak_share, used / room if room else 1.0)
+
+    def ended(self, uid: str, how: str, at: float) -> PodRecord:
+        """A pod finished, or is gone."""
+        record = self.pods[uid]
+        record.ended, record.how = at, how
+        self.preempted += how == "preempted"
+        if record.bound is None:
+            self.pending -= 1
+            return record
+        self.running -= 1
+        node = self.nodes[record.node]
+        for name, amount in record.asks.items():
+            node.used[name] -= amount
+            self._used[name] -= amount
+        return record
+
+    # --- nodes ----------------------------------------------------------------------------------------
+
+    def node_seen(self, node: Node, at: float) -> None:
+        """A node came, came back, or changed."""
+        name, room = node.metadata.name, _room(node)
+        record = self.nodes.get(name)
+        if record is None:
+            record = self.nodes[name] = NodeRecord(name, at, {})
+        self._change_room(record, room)
+        record.gone = None
+
+    def node_gone(self, name: str, at: float) -> None:
+        """A node is gone, its pods before it."""
+        self._change_room(self.nodes[name], {})
+        self.nodes[name].gone = at
+
+    def _change_room(self, record: NodeRecord, room: Amounts) -> None:
+        for name in {*record.room, *room}:
+            self._room[name] = self._room.get(name, 0) + room.get(name, 0) - record.room.get(name, 0)
+        record.room = room
+
+    # --- moments --------------------------------------------------------------------------------------
+
+    def moment_over(self, at: float) -> None:
+        """Everything that happens at this moment has happened."""
+        for gang in self._touched:
+            if self.gang_bound[gang] < self.gang_minimum[gang]:
+                self.partial.setdefault(gang, at)
+        self._touched.clear()
+        last = self.samples[-1] if self.samples else None
+        now = (self.pending, self.running, self._used, self._room)
+        if last is not None and (last.pending, last.running, last.used, last.room) == now:
+            return
+        if last is not None and last.at == at:
+            self.samples.pop()
+        self.samples.append(Sample(at, self.pending, self.running, dict(self._used), dict(self._room)))
+
+
+def _room(node: Node) -> Amounts:
+    offered = node.status.allocatable if node.status.allocatable is not None else node.status.capacity
+    return {
+        name: quantity.milli_value(amount) if name == "cpu" else quantity.value(amount)
+        for name, amount in offered.items()
+    }

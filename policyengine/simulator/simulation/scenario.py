@@ -1,0 +1,292 @@
+"""What a scenario says, typed: nodes and pods that come, change and go, policies, expectations. Times are seconds.
+
+`scenario.schema.json` is the form; `read` turns what is valid by it into a `Scenario`, or says what is still wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from policyengine.cluster.objects import ObjectError, parse_time
+
+Json = dict[str, Any]
+Place = tuple[str | int, ...]
+"""The way to a value in the scenario: keys and indexes."""
+
+START = "2026-01-05T00:00:00Z"
+"""A Monday; when a scenario begins that does not say."""
+_UNITS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|min|h|d)")
+
+
+class ScenarioError(ValueError):
+    """A scenario that cannot be played. One sentence; `place` leads to the value it is about."""
+
+    def __init__(self, message: str, place: Place = ()) -> None:
+        super().__init__(message)
+        self.place = place
+
+
+Drawn = Callable[[Random], float]
+"""A number of seconds, or one drawn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """When the things of a template come."""
+
+    at: float
+    gap: Drawn | None
+    """Seconds from one to the next; None: all at once."""
+    count: int | None
+    """How many; None: as many as come before `until`."""
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
+class Gang:
+    """Each arrival is a gang."""
+
+    size: int
+    minimum: int
+    by_labels: bool
+    """By labels, as `policies/riya.policy` reads them; else by a PodGroup of scheduler-plugins."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodTemplate:
+    """Pods that come."""
+
+    place: Place
+    name: str
+    arrival: Arrival
+    given: Json
+    """namespace, requests, limits, labels, annotations, priority, scheduler, gated, spec: as written."""
+    runs: Drawn | None = None
+    gang: Gang | None = None
+    recreate: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTemplate:
+    """Nodes that come."""
+
+    place: Place
+    name: str
+    arrival: Arrival
+    given: Json
+    """allocatable, labels, annotations, zones, taints, unschedulable: as written."""
+    lives: Drawn | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Something that happens at a time: `what` is the key that tells which, `said` the whole of it."""
+
+    place: Place
+    at: float
+    what: str
+    said: Json
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """What has to hold: `what` is the key that tells which, `said` the whole of it, its durations in seconds."""
+
+    place: Place
+    what: str
+    said: Json
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyRef:
+    """A policy by its file, or in the scenario itself."""
+
+    place: Place
+    file: str = ""
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """The whole."""
+
+    name: str
+    start: float
+    """Seconds since the epoch."""
+    seed: int
+    duration: float | None
+    nodes: tuple[NodeTemplate, ...]
+    pods: tuple[PodTemplate, ...]
+    policies: tuple[PolicyRef, ...] = ()
+    objects: tuple[Json, ...] = ()
+    changes: tuple[Change, ...] = ()
+    expect: tuple[Expectation, ...] = field(default=())
+
+
+def read(data: Mapping[str, Any]) -> Scenario:
+    """The scenario that data valid by the schema says.
+
+    Raises:
+        ScenarioError: a time or duration is none, or two templates have one name.
+    """
+    nodes = tuple(_node(one, ("nodes", index)) for index, one in enumerate(data["nodes"]))
+    pods = tuple(_pod(one, ("pods", index)) for index, one in enumerate(data["pods"]))
+    _distinct(nodes, "nodes")
+    _distinct(pods, "pods")
+    bounded = "duration" in data
+    templates: list[NodeTemplate | PodTemplate] = [*nodes, *pods]
+    for template in templates:
+        if template.arrival.count is None and template.arrival.until == float("inf") and not bounded:
+            raise ScenarioError(
+                f"`{template.name}` comes for ever; give `count`, `until` or a `duration`", template.place
+            )
+    return Scenario(
+        name=str(data.get("name", "")),
+        start=_moment(data.get("start", START)),
+        seed=int(data.get("seed", 0)),
+        duration=seconds(data["duration"], ("duration",)) if bounded else None,
+        nodes=nodes,
+        pods=pods,
+        policies=tuple(policy_ref(one, ("policies", index)) for index, one in enumerate(data.get("policies", ()))),
+        objects=tuple(data.get("objects", ())),
+        changes=tuple(_change(one, ("changes", index)) for index, one in enumerate(data.get("changes", ()))),
+        expect=tuple(_expectation(one, ("expect", index)) for index, one in enumerate(data.get("expect", ()))),
+    )
+
+
+def seconds(value: Any, place: Place) -> float:
+    """A duration's seconds. Raises `ScenarioError`."""
+    if isinstance(value, int | float):
+        return float(value)
+    parts = _DURATION.findall(value)
+    if not parts or "".join(number + unit for number, unit in parts) != value:
+        raise ScenarioError(f"`{value}` is no duration; write 90s, 5min, 2h30min or 1d", place)
+    return sum(float(number) * _UNITS[unit] for number, unit in parts)
+
+
+def policy_ref(said: Json, place: Place) -> PolicyRef:
+    """A policy as a scenario names it."""
+    return PolicyRef(place, said.get("file", ""), said.get("text", ""))
+
+
+def _distinct(templates: Sequence[NodeTemplate | PodTemplate], what: str) -> None:
+    seen: set[str] = set()
+    for template in templates:
+        if template.name in seen:
+            raise ScenarioError(f"other {what} are called `{template.name}` too", (*template.place, "name"))
+        seen.add(template.name)
+
+
+def _moment(text: str) -> float:
+    try:
+        found = parse_time(text if "T" in text else f"{text}T00:00:00Z")
+    except ObjectError as error:
+        raise ScenarioError(str(error), ("start",)) from None
+    assert found is not None
+    return found
+
+
+def _drawn(said: Any, place: Place) -> Drawn:
+    if not isinstance(said, dict):
+        fixed = seconds(said, place)
+        return lambda random: fixed
+    if "exponential" in said:
+        mean = seconds(said["exponential"], (*place, "exponential"))
+        return lambda random: round(random.expovariate(1.0 / mean), 3) if mean else 0.0
+    least, most = (seconds(one, (*place, "uniform", index)) for index, one in enumerate(said["uniform"]))
+    if most < least:
+        raise ScenarioError(f"`{said['uniform'][1]}` is less than `{said['uniform'][0]}`", (*place, "uniform"))
+    return lambda random: round(random.uniform(least, most), 3)
+
+
+def _optional(said: Json, key: str, place: Place) -> Drawn | None:
+    return _drawn(said[key], (*place, key)) if key in said else None
+
+
+def _arrival(said: Json, place: Place) -> Arrival:
+    gap = _optional(said, "every", place)
+    if "poisson" in said:
+        gap = _drawn({"exponential": said["poisson"]}, (*place, "poisson"))
+    if gap is not None and gap(Random(0)) <= 0.0:
+        raise ScenarioError(
+            "the time between two arrivals is more than 0", (*place, "poisson" if "poisson" in said else "every")
+        )
+    repeats = gap is not None and "count" not in said
+    return Arrival(
+        at=seconds(said.get("at", 0), (*place, "at")),
+        gap=gap,
+        count=None if repeats else said.get("count", 1),
+        until=seconds(said["until"], (*place, "until")) if "until" in said else float("inf"),
+    )
+
+
+def _node(said: Json, place: Place) -> NodeTemplate:
+    return NodeTemplate(place, said["name"], _arrival(said, place), said, _optional(said, "lives", place))
+
+
+def _pod(said: Json, place: Place) -> PodTemplate:
+    gang = None
+    if "gang" in said:
+        size = said["gang"]["size"]
+        gang = Gang(size, said["gang"].get("min", size), said["gang"].get("by", "labels") == "labels")
+    return PodTemplate(
+        place=place,
+        name=said["name"],
+        arrival=_arrival(said, place),
+        given=said,
+        runs=_optional(said, "runs", place),
+        gang=gang,
+        recreate=said.get("recreate", False),
+    )
+
+
+_CHANGES = (
+    "cordon",
+    "uncordon",
+    "drain",
+    "remove",
+    "delete",
+    "finish",
+    "fail",
+    "node",
+    "pod",
+    "policy",
+    "object",
+    "removeObject",
+)
+
+
+def _change(said: Json, place: Place) -> Change:
+    what = next(key for key in _CHANGES if key in said)
+    held = {**said, "for": seconds(said["for"], (*place, "for"))} if "for" in said else said
+    return Change(place, seconds(said["at"], (*place, "at")), what, held)
+
+
+_EXPECTATIONS = (
+    "on",
+    "before",
+    "boundWithin",
+    "boundBy",
+    "pending",
+    "waited",
+    "preempted",
+    "use",
+    "maxPending",
+    "utilisation",
+    "overcommitted",
+    "gangs",
+)
+_TIMES = ("boundWithin", "boundBy", "from", "to")
+
+
+def _expectation(said: Json, place: Place) -> Expectation:
+    what = next(key for key in _EXPECTATIONS if key in said)
+    held = {key: seconds(value, (*place, key)) if key in _TIMES else value for key, value in said.items()}
+    if "waited" in said:
+        held["waited"] = {key: seconds(value, (*place, "waited", key)) for key, value in said["waited"].items()}
+    return Expectation(place, what, held)

@@ -1,0 +1,197 @@
+"""HTTP on the wire: what a client may send, in whatever pieces, and what it gets."""
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from policyengine.clock import SystemClock
+from policyengine.simulator.api_server import ApiServer
+from policyengine.simulator.api_server.connection import IDLE_SECONDS, MAX_AHEAD, MAX_HEAD, Connection
+from policyengine.simulator.api_server.http import Site, serve
+from tests.simulator.api_server.server_bench import NODES, node
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+PATIENCE = 20
+
+
+@asynccontextmanager
+async def site() -> AsyncIterator[Site]:
+    running = await serve(ApiServer(SystemClock()))
+    try:
+        yield running
+    finally:
+        await running.stop()
+
+
+def get(path: str, *headers: str) -> bytes:
+    return "\r\n".join([f"GET {path} HTTP/1.1", "Host: s", *headers, "", ""]).encode()
+
+
+def post(path: str, body: bytes, *headers: str) -> bytes:
+    lines = [f"POST {path} HTTP/1.1", "Host: s", "Content-Type: application/json", *headers]
+    length = [] if any("Transfer" in line for line in headers) else [f"Content-Length: {len(body)}"]
+    return "\r\n".join([*lines, *length, "", ""]).encode() + body
+
+
+def config_map(name: str) -> bytes:
+    return json.dumps({"metadata": {"name": name}, "data": {"k": "é"}}, ensure_ascii=False).encode()
+
+
+async def said(running: Site, *pieces: bytes, close: bool = True) -> bytes:
+    """Everything the server says to these bytes, written piece by piece, until it hangs up."""
+    reader, writer = await asyncio.open_connection(running.host, running.port)
+    for piece in pieces:
+        writer.write(piece)
+        await writer.drain()
+        await asyncio.sleep(0)
+    if close:
+        writer.write_eof()
+    answer = await asyncio.wait_for(reader.read(), PATIENCE)
+    writer.close()
+    return answer
+
+
+def statuses(answer: bytes) -> list[int]:
+    return [int(status) for status in re.findall(rb"HTTP/1\.1 (\d{3}) ", answer)]
+
+
+LAST = get("/readyz", "Connection: close")
+
+
+async def test_requests_sent_ahead_are_answered_in_order() -> None:
+    async with site() as running:
+        made = b"".join(post(MAPS, config_map(f"m{number}")) for number in range(3 * MAX_AHEAD))
+        answer = await said(running, made + get(f"{MAPS}/m1") + get(f"{MAPS}/absent") + LAST, close=False)
+        assert statuses(answer) == [201] * 3 * MAX_AHEAD + [200, 404, 200]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.integers(1, 400), max_size=6))
+def test_it_makes_no_difference_in_which_pieces_requests_arrive(cuts: list[int]) -> None:
+    chunked = b"5\r\n" + config_map("c")[:5] + b"\r\n" + b"%x\r\n" % (len(config_map("c")) - 5) + config_map("c")[5:]
+    whole = post(MAPS, config_map("a")) + post(MAPS, chunked + b"\r\n0\r\n\r\n", "Transfer-Encoding: chunked") + LAST
+    places = sorted({min(cut, len(whole)) for cut in cuts})
+    pieces = [whole[a:b] for a, b in zip([0, *places], [*places, len(whole)], strict=True)]
+
+    async def work() -> bytes:
+        async with site() as running:
+            return await said(running, *pieces, close=False)
+
+    answer = asyncio.run(work())
+    assert statuses(answer) == [201, 201, 200]
+    assert answer.count('"k":"é"'.encode()) == 2
+
+
+@pytest.mark.parametrize(
+    ("request_", "status"),
+    [
+        (b"\x16\x03\x01\x02\x00\x01\x00", 400),
+        (b"GET / HTTP/9.9\r\nHost: s\r\n\r\n", 400),
+        (b"GET  HTTP/1.1\r\n\r\n", 400),
+        (b"GET /readyz HTTP/1.1\r\n\r\n", 400),
+        (b"POST / HTTP/1.1\r\nHost: s\r\nContent-Length: many\r\n\r\n", 400),
+        (b"POST / HTTP/1.1\r\nHost: s\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nx", 400),
+        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400),
+        (b"GET /" + b"a" * (MAX_HEAD + 1), 431),
+    ],
+)
+async def test_what_is_no_request_is_refused_and_the_connection_closed(request_: bytes, status: int) -> None:
+    async with site() as running:
+        assert statuses(await said(running, request_, close=False))[:1] == [status]
+        assert statuses(await said(running, LAST)) == [200]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.binary(max_size=300))
+def test_no_bytes_crash_it(junk: bytes) -> None:
+    async def work() -> bytes:
+        async with site() as running:
+            await said(running, get("/readyz") + junk)
+            return await said(running, LAST)
+
+    assert statuses(asyncio.run(work())) == [200]
+
+
+async def test_a_head_answer_has_a_length_and_no_body() -> None:
+    async with site() as running:
+        whole = await said(running, get("/version", "Connection: close"))
+        head = await said(running, get("/version", "Connection: close").replace(b"GET", b"HEAD", 1))
+        body = whole.partition(b"\r\n\r\n")[2]
+        assert head.endswith(b"\r\n\r\n") and f"Content-Length: {len(body)}".encode() in head
+
+
+async def test_a_client_of_the_old_protocol_reads_a_watch_until_the_end_of_the_connection() -> None:
+    async with site() as running:
+        await said(running, post(NODES, json.dumps(node("n1")).encode(), "Connection: close"))
+        ask = f"GET {NODES}?watch=1&timeoutSeconds=1 HTTP/1.0\r\n\r\n".encode()
+        answer = await said(running, ask, close=False)
+        assert b"Transfer-Encoding" not in answer
+        line = answer.partition(b"\r\n\r\n")[2].splitlines()[0]
+        assert json.loads(line)["object"]["metadata"]["name"] == "n1"
+
+
+async def test_a_large_body_is_asked_for_by_those_who_wait_for_the_word() -> None:
+    async with site() as running:
+        body = config_map("big")
+        reader, writer = await asyncio.open_connection(running.host, running.port)
+        writer.write(post(MAPS, body, "Expect: 100-continue", "Connection: close").removesuffix(body))
+        assert await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), PATIENCE) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        writer.write(body)
+        assert statuses(await asyncio.wait_for(reader.read(), PATIENCE)) == [201]
+        writer.close()
+
+
+async def test_paths_and_queries_are_decoded_and_the_first_of_two_values_counts() -> None:
+    async with site() as running:
+        path = f"{MAPS}/%61b?fieldManager=one%20two&fieldManager=three"
+        answer = await said(running, get(path, "Connection: close"))
+        assert b'configmaps \\"ab\\" not found' in answer
+        whole = get("http://other" + MAPS + "?limit=1&limit=x", "Connection: close")
+        assert statuses(await said(running, whole)) == [200]
+
+
+async def test_a_watch_ends_whole_when_the_server_stops() -> None:
+    async with site() as running:
+        reader, writer = await asyncio.open_connection(running.host, running.port)
+        writer.write(get(f"{NODES}?watch=1"))
+        await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), PATIENCE)
+        await running.stop()
+        assert (await asyncio.wait_for(reader.read(), PATIENCE)).endswith(b"0\r\n\r\n")
+        writer.close()
+
+
+async def test_a_reader_that_is_slow_holds_up_nobody_else() -> None:
+    async with site() as running:
+        for number in range(40):
+            body = json.dumps({"metadata": {"name": f"m{number}"}, "data": {"k": "x" * 900_000}}).encode()
+            assert statuses(await said(running, post(MAPS, body, "Connection: close"))) == [201]
+        reader, writer = await asyncio.open_connection(running.host, running.port)
+        writer.write(get(f"{MAPS}?watch=1&timeoutSeconds=10"))
+        await asyncio.sleep(0.1)
+        assert statuses(await said(running, LAST)) == [200]
+        seen = 0
+        while seen < 40:
+            seen += (await asyncio.wait_for(reader.read(1 << 20), PATIENCE)).count(b'{"type":"ADDED"')
+        writer.close()
+
+
+async def test_idle_connections_are_closed_and_busy_ones_are_not() -> None:
+    async with site() as running:
+        idle_reader, idle_writer = await asyncio.open_connection(running.host, running.port)
+        reader, writer = await asyncio.open_connection(running.host, running.port)
+        writer.write(get(f"{NODES}?watch=1"))
+        await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), PATIENCE)
+        held: set[Connection] = running._connections
+        assert len(held) == 2
+        for connection in tuple(held):
+            connection.sweep(asyncio.get_running_loop().time() + IDLE_SECONDS + 1)
+        assert await asyncio.wait_for(idle_reader.read(), PATIENCE) == b""
+        assert len(held) == 1
+        idle_writer.close()
+        writer.close()
