@@ -1,0 +1,69 @@
+// Starts `policyengine lsp` and connects it to the editor. All knowledge of the language is the server's.
+"use strict";
+
+const vscode = require("vscode");
+const { LanguageClient } = require("vscode-languageclient/node");
+
+/** @type {LanguageClient | undefined} */
+let client;
+
+/** The command of the settings, with `${workspaceFolder}` replaced; a relative path is taken from the workspace. */
+function command() {
+  const configured = vscode.workspace.getConfiguration("policyengine").get("path", "policyengine");
+  const folder = vscode.workspace.workspaceFolders?.[0]?.uri.fsPath ?? "";
+  const path = configured.replaceAll("${workspaceFolder}", folder);
+  return path.startsWith(".") && folder ? `${folder}/${path}` : path;
+}
+
+function documents() {
+  const manifests = vscode.workspace.getConfiguration("policyengine").get("manifests", false);
+  return [{ language: "policy" }, ...(manifests ? [{ language: "yaml", scheme: "file" }] : [])];
+}
+
+async function start() {
+  const settings = ["**/*.policy", "**/policyengine.toml", "**/pyproject.toml"];
+  const watchers = settings.map((pattern) => vscode.workspace.createFileSystemWatcher(pattern));
+  client = new LanguageClient(
+    "policyengine",
+    "policyengine",
+    { command: command(), args: ["lsp"] },
+    { documentSelector: documents(), synchronize: { fileEvents: watchers } },
+  );
+  try {
+    await client.start();
+  } catch (error) {
+    client = undefined;
+    const open = "Open settings";
+    const message = `\`${command()} lsp\` does not start: ${error.message ?? error}. ` +
+      "Install it with `pip install 'policyengine[lsp]'`, or set `policyengine.path`.";
+    if ((await vscode.window.showErrorMessage(message, open)) === open) {
+      await vscode.commands.executeCommand("workbench.action.openSettings", "policyengine.path");
+    }
+  }
+}
+
+async function stop() {
+  const running = client;
+  client = undefined;
+  await running?.stop();
+}
+
+async function restart() {
+  await stop();
+  await start();
+}
+
+/** @param {vscode.ExtensionContext} context */
+async function activate(context) {
+  context.subscriptions.push(
+    vscode.commands.registerCommand("policyengine.restart", restart),
+    vscode.workspace.onDidChangeConfiguration(async (change) => {
+      if (change.affectsConfiguration("policyengine.path") || change.affectsConfiguration("policyengine.manifests")) {
+        await restart();
+      }
+    }),
+  );
+  await start();
+}
+
+module.exports = { activate, deactivate: stop };

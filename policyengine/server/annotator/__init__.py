@@ -1,0 +1,1 @@
+"""The annotator: what nodes really use, measured elsewhere, as annotations that policies read."""

@@ -1,0 +1,160 @@
+"""What is written to a node, and when. Pure: statistics and the node's annotations in, a merge patch of them out.
+
+Rules:
+1. A node that was measured lately carries its statistics and `policyengine.io/usage-*`; what was not is absent.
+2. They are written together, when one of them moved by more than the tolerance, one came or went, the node was marked
+   stale, or `policyengine.io/usage-at` is older than `refresh`.
+3. A node whose measurement is older than `stale_after` keeps its last values and is marked `policyengine.io/stale`
+   `"true"`; after `remove_after` all of it is removed. The age is that of `policyengine.io/usage-at`: a restart forgets
+   nothing.
+4. A node without `policyengine.io/usage-at` was never ours, and nothing is taken from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from policyengine import quantity
+from policyengine.language.values import EvaluationError, parse_timestamp
+from policyengine.server.annotator.nodes import MeasuredNode
+from policyengine.server.annotator.statistics import Statistics
+
+CONGESTION = "congestion-factor"
+USAGE_CPU, USAGE_MEMORY, USAGE_AT = (f"policyengine.io/usage-{name}" for name in ("cpu", "memory", "at"))
+STALE = "policyengine.io/stale"
+_STATISTICS = ("mean-free", "std-free", "forcasted-free")
+_MILLI = 1000.0
+_CONGESTION_SCALE = 100.0
+
+Patch = dict[str, str | None]
+"""Annotation -> its value; None removes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """When something is written. Times in seconds."""
+
+    tolerance: float = 0.01
+    """A share of the node's size (of 100 for the congestion)."""
+    refresh: float = 300.0
+    stale_after: float = 180.0
+    remove_after: float = 900.0
+    congestion: bool = False
+    """Whether the congestion is measured; where it is not, its annotation belongs to others."""
+
+    @property
+    def owned(self) -> tuple[str, ...]:
+        """Every annotation that is written, the mark included."""
+        names = [f"{statistic}-{resource}" for resource in ("cpu", "memory") for statistic in _STATISTICS]
+        names += [CONGESTION] if self.congestion else []
+        return (*names, USAGE_CPU, USAGE_MEMORY, USAGE_AT, STALE)
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What is known of one node: free cores, free bytes, congestion."""
+
+    cpu: Statistics | None = None
+    memory: Statistics | None = None
+    congestion: Statistics | None = None
+
+    def since(self, moment: float) -> Load:
+        """Without what was last measured before the moment."""
+        kept = (
+            one if one is not None and one.at >= moment else None for one in (self.cpu, self.memory, self.congestion)
+        )
+        return Load(*kept)
+
+    @property
+    def at(self) -> float | None:
+        """When it was last measured; None where it was not."""
+        return max((one.at for one in (self.cpu, self.memory, self.congestion) if one is not None), default=None)
+
+
+def patch_of(node: MeasuredNode, load: Load, settings: Settings, now: float) -> Patch:
+    """What to merge into the node's annotations; empty where nothing is to be written."""
+    had = {name: node.metadata.annotations[name] for name in settings.owned if name in node.metadata.annotations}
+    fresh = load.since(now - settings.stale_after)
+    if fresh.at is None:
+        return _aged(had, settings, now)
+    wanted = _annotations(node, fresh, fresh.at)
+    if not _moved(had, wanted, node, settings.tolerance) and now - (_moment(had) or 0.0) < settings.refresh:
+        return {}
+    return {name: wanted.get(name) for name in settings.owned if wanted.get(name) != had.get(name)}
+
+
+def _annotations(node: MeasuredNode, load: Load, at: float) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for resource, statistics, unit in (("cpu", load.cpu, _MILLI), ("memory", load.memory, 1.0)):
+        if statistics is not None:
+            values = (statistics.mean, statistics.deviation, statistics.forecast)
+            found |= {
+                f"{name}-{resource}": str(round(value * unit)) for name, value in zip(_STATISTICS, values, strict=True)
+            }
+    if load.congestion is not None:
+        found[CONGESTION] = str(round(load.congestion.last))
+    cpu, memory = _capacity(node, "cpu"), _capacity(node, "memory")
+    if load.cpu is not None and cpu is not None:
+        found[USAGE_CPU] = f"{max(0, round(cpu - load.cpu.last * _MILLI))}m"
+    if load.memory is not None and memory is not None:
+        found[USAGE_MEMORY] = str(max(0, round(memory - load.memory.last)))
+    found[USAGE_AT] = datetime.fromtimestamp(int(at), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return found
+
+
+def _capacity(node: MeasuredNode, resource: str) -> int | None:
+    """Millicores or bytes; None where the node does not say, or not as a quantity."""
+    try:
+        amount = node.status.capacity[resource]
+        return quantity.milli_value(amount) if resource == "cpu" else quantity.value(amount)
+    except (KeyError, quantity.QuantityError):
+        return None
+
+
+def _moved(had: Mapping[str, str], wanted: Mapping[str, str], node: MeasuredNode, tolerance: float) -> bool:
+    if had.keys() != wanted.keys():
+        return True
+    return any(abs(new - old) > tolerance * scale for old, new, scale in _numbers(had, wanted, node))
+
+
+def _numbers(
+    had: Mapping[str, str], wanted: Mapping[str, str], node: MeasuredNode
+) -> Iterator[tuple[float, float, float]]:
+    """(then, now, what the tolerance is a share of) of each; what cannot be read is infinitely far away."""
+    for name, text in wanted.items():
+        if name == USAGE_AT:
+            continue
+        old, new = _number(had[name]), _number(text)
+        size = _CONGESTION_SCALE if name == CONGESTION else _capacity(node, name.rpartition("-")[2])
+        yield old, new, float(size) if size is not None else max(abs(old), abs(new))
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text.removesuffix("m"))
+    except ValueError:
+        return float("inf")
+
+
+def _aged(had: Mapping[str, str], settings: Settings, now: float) -> Patch:
+    """Rules 3 and 4."""
+    at = _moment(had)
+    if at is None:
+        return {}
+    if now - at >= settings.remove_after:
+        return dict.fromkeys(had)
+    if now - at >= settings.stale_after and STALE not in had:
+        return {STALE: "true"}
+    return {}
+
+
+def _moment(had: Mapping[str, str]) -> float | None:
+    """When the annotations were measured; a text that is no time is as old as can be."""
+    if USAGE_AT not in had:
+        return None
+    try:
+        return parse_timestamp(had[USAGE_AT]) / 1e9
+    except EvaluationError:
+        return 0.0

@@ -1,0 +1,132 @@
+"""The annotator at work: read the nodes, measure, write what changed; once, or over and over.
+
+Rules:
+1. A source that fails costs a round, never the loop: what was written stays, and is marked stale in time.
+2. A problem is told once, and again only after a round without it.
+3. A node that is gone by the time it is written to is no problem.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from policyengine.clock import Clock
+from policyengine.kube.client import ApiError, Client
+from policyengine.kube.transport import ConnectionFailed
+from policyengine.server.annotator.annotations import Load, Patch, Settings, patch_of
+from policyengine.server.annotator.nodes import RESOURCE, MeasuredNode, read_nodes
+from policyengine.server.annotator.source import Measured, QueryRefused, Source, SourceUnreachable
+from policyengine.server.annotator.statistics import statistics_of
+
+logger = logging.getLogger(__name__)
+
+WRITERS = 8
+"""Patches under way at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What one round did."""
+
+    nodes: int
+    measured: int
+    written: int
+    failed: int
+
+
+class Annotator:
+    """Writes what a source measures to the nodes of one cluster."""
+
+    def __init__(
+        self,
+        source: Source,
+        client: Client,
+        clock: Clock,
+        settings: Settings,
+        half_life: float,
+        on_problem: Callable[[str], None] = logger.warning,
+    ) -> None:
+        """`half_life` is the forecast's, in seconds."""
+        self._source = source
+        self._client = client
+        self._clock = clock
+        self._settings = settings
+        self._half_life = half_life
+        self._on_problem = on_problem
+        self._told: set[str] = set()
+        self._problems: set[str] = set()
+
+    async def round(self) -> Round:
+        """One round. Raises `SourceUnreachable`, `QueryRefused` (after what is stale was marked), `ApiError` and
+        `ConnectionFailed` where the nodes cannot be read."""
+        now = self._clock.now()
+        nodes = await read_nodes(self._client)
+        try:
+            measured = await self._source.measure(now, nodes)
+        except (SourceUnreachable, QueryRefused):
+            await self._write(self._patches(nodes, Measured(), now))
+            raise
+        for problem in measured.problems:
+            self._problem(problem)
+        patches = list(self._patches(nodes, measured, now))
+        failed = await self._write(patches)
+        known = measured.cpu.keys() | measured.memory.keys() | measured.congestion.keys()
+        return Round(len(nodes), len(known), len(patches) - failed, failed)
+
+    async def run(self, stop: asyncio.Event, interval: float) -> None:
+        """A round every `interval` seconds until `stop` is set."""
+        while not stop.is_set():
+            try:
+                done = await self.round()
+                logger.info("%d of %d nodes measured, %d written", done.measured, done.nodes, done.written)
+            except (SourceUnreachable, QueryRefused) as error:
+                self._problem(f"{error}; the annotations stay as they are")
+            except (ApiError, ConnectionFailed) as error:
+                self._problem(f"the nodes cannot be read: {error}")
+            self._told, self._problems = self._problems, set()
+            await self._pause(stop, interval)
+
+    def _patches(
+        self, nodes: Mapping[str, MeasuredNode], measured: Measured, now: float
+    ) -> Iterator[tuple[str, Patch]]:
+        for name, node in nodes.items():
+            of = (measured.cpu, measured.memory, measured.congestion)
+            load = Load(*(statistics_of(samples.get(name, ()), self._half_life) for samples in of))
+            patch = patch_of(node, load, self._settings, now)
+            if patch:
+                yield name, patch
+
+    async def _write(self, patches: Iterable[tuple[str, Patch]]) -> int:
+        """How many could not be written."""
+        shared = iter(patches)
+        return sum(await asyncio.gather(*(self._write_next(shared) for _ in range(WRITERS))))
+
+    async def _write_next(self, patches: Iterator[tuple[str, Patch]]) -> int:
+        failed = 0
+        for name, patch in patches:
+            try:
+                await self._client.patch_object(RESOURCE.path(name=name), {"metadata": {"annotations": patch}})
+            except ApiError as error:
+                if error.status != HTTPStatus.NOT_FOUND:
+                    failed += 1
+                    self._problem(f"node `{name}` cannot be annotated: {error.message}")
+            except ConnectionFailed as error:
+                failed += 1
+                self._problem(f"the API server does not answer: {error}")
+        return failed
+
+    def _problem(self, text: str) -> None:
+        if text not in self._told and text not in self._problems:
+            self._on_problem(text)
+        self._problems.add(text)
+
+    async def _pause(self, stop: asyncio.Event, seconds: float) -> None:
+        waiting = {asyncio.create_task(stop.wait()), asyncio.create_task(self._clock.sleep(seconds))}
+        _, pending = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        for task in pending:
+            task.cancel()
+        await asyncio.gather(*pending, return_exceptions=True)

@@ -1,0 +1,122 @@
+"""Prometheus as a source: range queries over its HTTP API (prometheus.io/docs/prometheus/latest/querying/api)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import aiohttp
+import msgspec
+
+from policyengine.server.annotator.nodes import MeasuredNode, Naming, by_instance
+from policyengine.server.annotator.source import Measured, QueryRefused, SourceUnreachable
+from policyengine.server.annotator.statistics import Sample
+
+CPU_QUERY = 'sum by (instance, node) (rate(node_cpu_seconds_total{mode="idle"}[2m]))'
+"""Free cores."""
+MEMORY_QUERY = "node_memory_MemAvailable_bytes"
+"""Free bytes."""
+SECONDS = 30.0
+"""One query may take so long."""
+_SHOWN = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Queries:
+    """PromQL; each gives one series a node. An empty one is not asked."""
+
+    cpu: str = CPU_QUERY
+    memory: str = MEMORY_QUERY
+    congestion: str = ""
+
+
+class _Series(msgspec.Struct):
+    metric: dict[str, str] = {}
+    values: list[tuple[float, str]] = []
+
+
+class _Data(msgspec.Struct, rename="camel"):
+    result_type: str = ""
+    result: msgspec.Raw = msgspec.Raw(b"[]")
+
+
+class _Answer(msgspec.Struct, rename="camel"):
+    status: str
+    data: _Data = msgspec.field(default_factory=_Data)
+    error_type: str = ""
+    error: str = ""
+
+
+_answer = msgspec.json.Decoder(_Answer).decode
+_matrix = msgspec.json.Decoder(list[_Series]).decode
+
+
+class Prometheus:
+    """One server. Make it inside a running event loop."""
+
+    def __init__(self, url: str, queries: Queries, naming: Naming, window: float, step: float, token: str = "") -> None:
+        """`window` and `step` in seconds; `token` is sent as a bearer token."""
+        self._url = url.rstrip("/")
+        self._queries = queries
+        self._naming = naming
+        self._window, self._step = window, step
+        self._session = aiohttp.ClientSession(
+            timeout=aiohttp.ClientTimeout(total=SECONDS),
+            headers={"Authorization": f"Bearer {token}"} if token else None,
+        )
+
+    async def measure(self, now: float, nodes: Mapping[str, MeasuredNode]) -> Measured:
+        """The window's samples; instances that are no node of the cluster are left out."""
+        known = by_instance(nodes.values())
+        problems: list[str] = []
+        of = self._queries
+        found = [self._by_node(query, await self._ask(query, now), known, problems) for query in (of.cpu, of.memory)]
+        congestion = self._by_node(of.congestion, await self._ask(of.congestion, now), known, problems)
+        return Measured(found[0], found[1], congestion, tuple(problems))
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._session.close()
+
+    async def _ask(self, query: str, now: float) -> list[_Series]:
+        if not query:
+            return []
+        asked = {"query": query, "start": f"{now - self._window:.3f}", "end": f"{now:.3f}", "step": f"{self._step:g}"}
+        try:
+            async with self._session.post(f"{self._url}/api/v1/query_range", data=asked) as response:
+                raw, status = await response.read(), response.status
+        except (TimeoutError, aiohttp.ClientError, OSError) as error:
+            why = str(error) or f"no answer within {SECONDS:g} s"
+            raise SourceUnreachable(f"cannot reach Prometheus `{self._url}`: {why}") from None
+        return self._series(query, status, raw)
+
+    def _series(self, query: str, status: int, raw: bytes) -> list[_Series]:
+        try:
+            answer = _answer(raw)
+            if answer.status != "success":
+                raise QueryRefused(f"Prometheus refuses the query `{query}`: {answer.error}")
+            if answer.data.result_type != "matrix":
+                raise QueryRefused(f"the query `{query}` gives a {answer.data.result_type}, not a series a node")
+            return _matrix(answer.data.result)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            shown = " ".join(raw[:_SHOWN].decode("utf-8", "replace").split())
+            if status in (401, 403):
+                raise QueryRefused(f"Prometheus `{self._url}` refuses us ({status}): {shown}") from None
+            raise SourceUnreachable(f"`{self._url}` does not answer as Prometheus ({status}): {shown}") from None
+
+    def _by_node(
+        self, query: str, series: Sequence[_Series], known: Mapping[str, str], problems: list[str]
+    ) -> dict[str, list[Sample]]:
+        found: dict[str, list[Sample]] = {}
+        for one in series:
+            node = known.get(self._naming.instance(one.metric))
+            if node is None:
+                continue
+            if node in found:
+                problems.append(f"the query `{query}` gives node `{node}` more than one series; the first one counts")
+                continue
+            found[node] = [(at, float(value)) for at, value in one.values]
+        if series and not found:
+            shown = self._naming.instance(series[0].metric)
+            problems.append(f"the query `{query}` gives no series of a node; `{shown}` is the name or address of none")
+        return found

@@ -1,0 +1,104 @@
+"""What the running scheduler knows, for `/debug`: names, places and sums; no labels, annotations or specs.
+
+Lists are cut at `MOST` entries, and say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from policyengine.cluster import objects
+from policyengine.cluster.pod_info import PodInfo, PodState
+from policyengine.kube.client import Client
+from policyengine.kube.resources import NODES, PODS, Resource
+from policyengine.scheduler.state import SchedulerState
+
+MOST = 5000
+
+
+def cache(state: SchedulerState) -> dict[str, Any]:
+    """Nodes with what is requested of them, pods with where they are."""
+    table = state.view.nodes
+    nodes = {
+        name: {
+            "pods": int(table.pod_count[row]),
+            "requested": {one: int(table.requested(one)[row]) for one in table.resources if table.requested(one)[row]},
+            "allocatable": {
+                one: int(table.allocatable(one)[row]) for one in table.resources if table.allocatable(one)[row]
+            },
+        }
+        for name, row in sorted(table.row_of.items())[:MOST]
+    }
+    pods = {
+        pod.key: {"uid": pod.uid, "state": pod.state.value, "node": pod.node_name}
+        for pod in sorted(state.view.pods.values(), key=lambda pod: pod.key)[:MOST]
+    }
+    return {"nodes": nodes, "pods": pods, "counts": {"nodes": table.n, "pods": len(state.view.pods)}}
+
+
+def queue(state: SchedulerState) -> dict[str, Any]:
+    """Each scheduler name's counts, and where each pod that waits is."""
+    waiting = [pod for pod in state.view.pods.values() if pod.state is not PodState.BOUND]
+    return {
+        "schedulers": {one.scheduler_name: state.pending_counts(one.scheduler_name) for one in state.profiles},
+        "bindings": state.bindings_under_way,
+        "pods": {
+            pod.key: {"scheduler": pod.scheduler_name, "place": state.place(pod.uid), "node": pod.node_name}
+            for pod in waiting[:MOST]
+        },
+        "count": len(waiting),
+    }
+
+
+async def compare(state: SchedulerState, client: Client) -> dict[str, Any]:
+    """What differs between the cache and a list that is taken now. Changes of the very moment may show.
+
+    Raises `ApiError`, `ConnectionFailed`.
+    """
+    listed_nodes = {node.metadata.name for node in await _all(client, NODES)}
+    listed = {_identity(pod): pod.spec.node_name or "" for pod in await _all(client, PODS)}
+    known = {(pod.key, pod.uid): _observed_node(pod) for pod in state.view.pods.values()}
+    return {
+        "nodes": _difference(state.view.nodes.row_of.keys(), listed_nodes),
+        "pods": _difference((key for key, _ in known), (key for key, _ in listed)),
+        "recreated": sorted({key for key, _ in known.keys() ^ listed.keys()} & _both(known, listed))[:MOST],
+        "elsewhere": {
+            key: {"cache": known[key, uid], "server": node}
+            for (key, uid), node in sorted(listed.items())
+            if (key, uid) in known and known[key, uid] not in (node, None)
+        },
+    }
+
+
+def _observed_node(pod: PodInfo) -> str | None:
+    """None for a pod that is assumed: the server does not know of that yet."""
+    return None if pod.state is PodState.ASSUMED else pod.node_name
+
+
+def _identity(pod: objects.Pod) -> tuple[str, str]:
+    return f"{pod.metadata.namespace}/{pod.metadata.name}", pod.metadata.uid
+
+
+def _both(known: Iterable[tuple[str, str]], listed: Iterable[tuple[str, str]]) -> set[str]:
+    return {key for key, _ in known} & {key for key, _ in listed}
+
+
+def _difference(known: Iterable[str], listed: Iterable[str]) -> dict[str, list[str]]:
+    ours, theirs = set(known), set(listed)
+    return {"onlyInCache": sorted(ours - theirs)[:MOST], "onlyOnServer": sorted(theirs - ours)[:MOST]}
+
+
+async def _all(client: Client, resource: Resource[Any]) -> list[Any]:
+    found: list[Any] = []
+    continue_ = ""
+    while True:
+        page = await client.list_page(resource, continue_=continue_)
+        for raw in page.items or ():
+            try:
+                found.append(objects.decode(resource.type, bytes(raw)))
+            except objects.ObjectError:
+                continue  # such an object is not in the cache either
+        continue_ = page.metadata.continue_
+        if not continue_:
+            return found

@@ -1,0 +1,209 @@
+"""The scheduler's own pages: `/metrics`, `/healthz`, `/livez`, `/readyz`, `/configz`, `/version` and `/debug`.
+
+Only GET, no bodies, bounded headers (aiohttp's 8 KiB a line), `MAX_CONNECTIONS` at once. On loopback unless told
+otherwise; what a policy or a pod holds that may be secret (annotations, environments, credentials) is on no page.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from aiohttp import web
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+
+from policyengine.clock import Clock
+from policyengine.kube.client import ApiError, Client
+from policyengine.kube.configuration import Configuration
+from policyengine.kube.scheduling import Scheduler
+from policyengine.kube.transport import ConnectionFailed
+from policyengine.server import debug, health
+from policyengine.server.access import AccessRefused, Reviewer
+from policyengine.server.metrics.registry import Registry
+from policyengine.server.pod_story import pod_story
+from policyengine.version import __version__
+
+MAX_CONNECTIONS = 64
+SHUTDOWN = 1.0
+"""Seconds that requests under way are given at the end."""
+OPEN = ("/healthz", "/livez", "/readyz")
+"""Whoever reaches the port may ask these: the kubelet shows no token."""
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class CannotListen(Exception):
+    """The endpoints cannot be served; one sentence that says what to do."""
+
+
+class Endpoints:
+    """The handlers. `application` is what a runner serves; `client` reads the cluster for comparisons."""
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        registry: Registry,
+        configuration: Mapping[str, Any],
+        client: Client,
+        clock: Clock,
+        reviewer: Reviewer | None = None,
+    ) -> None:
+        self._scheduler = scheduler
+        self._registry = registry
+        self._configuration = configuration
+        self._client = client
+        self._reviewer = reviewer
+        self._comparing = False
+        alive, ready = health.checks(scheduler, clock)
+        self.application = web.Application(client_max_size=1024, middlewares=[self._guarded])
+        pages: dict[str, Handler] = {
+            "/metrics": self._metrics,
+            "/healthz": self._verdict(alive),
+            "/livez": self._verdict(alive),
+            "/readyz": self._verdict([*alive, *ready]),
+            "/version": self._version,
+            "/configz": self._configz,
+        }
+        if configuration["endpoints"]["debug"]:
+            pages |= {
+                "/debug/cache": self._cache,
+                "/debug/cache/compare": self._compare,
+                "/debug/queue": self._queue,
+                "/debug/pods/{namespace}/{name}": self._pod,
+            }
+        for path, handler in pages.items():
+            self.application.router.add_get(path, handler)
+
+    @web.middleware
+    async def _guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        if self._reviewer is not None and request.path not in OPEN:
+            try:
+                await self._reviewer.check(request.headers.get("Authorization", ""), request.path)
+            except AccessRefused as refused:
+                return web.Response(status=refused.status, text=f"{refused}\n")
+        return await handler(request)
+
+    def _verdict(self, asked: list[health.Check]) -> Handler:
+        async def handler(request: web.Request) -> web.Response:
+            good, text = health.verdict(asked, "verbose" in request.query)
+            return web.Response(status=200 if good else 503, text=text)
+
+        return handler
+
+    async def _metrics(self, request: web.Request) -> web.Response:
+        return web.Response(body=generate_latest(self._registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+    async def _version(self, request: web.Request) -> web.Response:
+        return _json({"version": __version__})
+
+    async def _configz(self, request: web.Request) -> web.Response:
+        return _json(shown(self._configuration))
+
+    async def _cache(self, request: web.Request) -> web.Response:
+        return _json(debug.cache(self._scheduler.state))
+
+    async def _queue(self, request: web.Request) -> web.Response:
+        return _json(debug.queue(self._scheduler.state))
+
+    async def _compare(self, request: web.Request) -> web.Response:
+        if self._comparing:
+            return web.Response(status=429, text="a comparison is under way\n")
+        self._comparing = True
+        try:
+            return _json(await debug.compare(self._scheduler.state, self._client))
+        except (ApiError, ConnectionFailed) as error:
+            return web.Response(status=502, text=f"the API server cannot be listed: {error}\n")
+        finally:
+            self._comparing = False
+
+    async def _pod(self, request: web.Request) -> web.Response:
+        namespace, name = request.match_info["namespace"], request.match_info["name"]
+        try:
+            return _json(pod_story(self._scheduler.state, namespace, name))
+        except KeyError:
+            return web.Response(status=404, text=f"no pod `{namespace}/{name}` waits or runs\n")
+
+
+def shown(configuration: object) -> Any:
+    """A configuration without what is secret in it: keys of certificates."""
+    if isinstance(configuration, Mapping):
+        return {
+            key: "(not shown)" if key in ("keyData", "certData") and value else shown(value)
+            for key, value in configuration.items()
+        }
+    return [shown(item) for item in configuration] if isinstance(configuration, list) else configuration
+
+
+@asynccontextmanager
+async def served(endpoints: Endpoints, configuration: Configuration) -> AsyncIterator[str]:
+    """The pages, for as long as the block runs; gives their URL. Raises `CannotListen`."""
+    given = configuration.data["endpoints"]
+    tls = _tls(given["tlsCertFile"], given["tlsPrivateKeyFile"])
+    host, _, port = given["address"].rpartition(":")
+    host = host.strip("[]")
+    runner = web.AppRunner(endpoints.application, access_log=None, shutdown_timeout=SHUTDOWN, keepalive_timeout=75.0)
+    await runner.setup()
+    assert runner.server is not None
+    server = _Bounded(runner.server)
+    loop = asyncio.get_running_loop()
+    try:
+        try:
+            site = await loop.create_server(
+                server.connection, host or None, int(port), ssl=tls, backlog=MAX_CONNECTIONS
+            )
+        except OSError as error:
+            raise CannotListen(
+                f"cannot listen on `{given['address']}`: {_reason(error)}; choose another --listen"
+            ) from None
+        bound = site.sockets[0].getsockname()[1]
+        try:
+            yield f"{'https' if tls else 'http'}://{host or '0.0.0.0'}:{bound}"
+        finally:
+            site.close()
+    finally:
+        await runner.cleanup()
+
+
+class _Bounded:
+    """A server that turns away connections over the limit."""
+
+    def __init__(self, server: web.Server) -> None:
+        self._server = server
+
+    def connection(self) -> asyncio.BaseProtocol:
+        if len(self._server.connections) >= MAX_CONNECTIONS:
+            return _Refused()
+        return self._server()
+
+
+class _Refused(asyncio.Protocol):
+    """A connection that is closed as it is made."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Close it."""
+        transport.close()
+
+
+def _tls(certificate: str, key: str) -> ssl.SSLContext | None:
+    if not certificate:
+        return None
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.load_cert_chain(Path(certificate), key or None)
+    except (OSError, ssl.SSLError) as error:
+        raise CannotListen(f"certificate `{certificate}` cannot be used: {_reason(error)}") from None
+    return context
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()
+
+
+def _json(value: object) -> web.Response:
+    return web.Response(text=json.dumps(value, indent=2, default=str) + "\n", content_type="application/json")

@@ -1,0 +1,139 @@
+"""The cluster as an extender knows it: watched, or only the nodes that requests bring.
+
+Rules:
+1. A watched cluster (`--kubeconfig`) is the fast way: kube-scheduler sends names (nodeCacheCapable: true), and rules
+   see what stands on every node. Node objects in a request are taken where they are newer.
+2. A given cluster knows nothing but the nodes that were sent to it. Names alone cannot be answered there, and a rule
+   that reads pods is refused before the extender starts.
+3. A node is decoded once a resourceVersion, however often it is sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from random import Random
+from typing import Any, Protocol
+
+import msgspec
+
+from policyengine.clock import Clock
+from policyengine.cluster.view import ClusterView
+from policyengine.framework.profile import Profile
+from policyengine.kube.client import Client
+from policyengine.kube.following import kinds_read
+from policyengine.kube.reflector import Change, Observed, Reflector
+from policyengine.kube.resources import BY_KIND, NODES, PODS, Resource
+from policyengine.server.extender.wire import BadRequest, decode_node, identity
+
+
+class ExtenderCluster(Protocol):
+    """What the verbs need of a cluster."""
+
+    @property
+    def view(self) -> ClusterView:
+        """Nodes and pods."""
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether requests can be answered."""
+
+    def nodes_of(
+        self, names: list[str] | None, sent: list[msgspec.Raw] | None
+    ) -> tuple[list[str], Mapping[str, msgspec.Raw] | None]:
+        """The names asked about, and the nodes as they were sent (None for names). Raises `BadRequest`."""
+
+
+class GivenCluster:
+    """The nodes that requests brought."""
+
+    is_ready = True
+
+    def __init__(self) -> None:
+        self.view = ClusterView()
+        self._seen: dict[str, tuple[str, str]] = {}
+
+    def nodes_of(
+        self, names: list[str] | None, sent: list[msgspec.Raw] | None
+    ) -> tuple[list[str], Mapping[str, msgspec.Raw] | None]:
+        """The nodes sent, taken into the view."""
+        if sent is None:
+            raise BadRequest(
+                "the request holds names only; set `nodeCacheCapable: false`, or start the extender with --kubeconfig"
+            )
+        return _take(self.view, self._seen, sent)
+
+
+class WatchedCluster:
+    """Nodes, pods, and what else the rules read, followed by list and watch."""
+
+    def __init__(
+        self,
+        client: Client,
+        clock: Clock,
+        random: Random,
+        profiles: Iterable[Profile],
+        on_problem: Callable[[str], None] = lambda message: None,
+    ) -> None:
+        self.view = ClusterView()
+        self._seen: dict[str, tuple[str, str]] = {}
+        kinds = {kind for profile in profiles for kind in kinds_read(profile)} - {NODES.kind, PODS.kind}
+        resources: list[Resource[Any]] = [NODES, PODS, *(BY_KIND[kind] for kind in sorted(kinds))]
+        self._reflectors: list[Reflector[Any]] = [
+            Reflector(client, resource, clock, random, on_problem=on_problem) for resource in resources
+        ]
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether every first list is in."""
+        return all(reflector.synced.is_set() for reflector in self._reflectors)
+
+    async def run(self) -> None:
+        """Follow until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for reflector in self._reflectors:
+                group.create_task(self._follow(reflector))
+
+    async def _follow(self, reflector: Reflector[Any]) -> None:
+        kind = reflector.resource.kind
+        async for change in reflector.changes():
+            self._apply(kind, change)
+
+    def _apply(self, kind: str, change: Change[Any]) -> None:
+        view = self.view
+        if isinstance(change, Observed):
+            if kind == NODES.kind:
+                view.add_or_update_node(change.object)
+            elif kind == PODS.kind:
+                view.add_or_update_pod(change.object)
+            else:
+                view.set_object(kind, change.object)
+        elif kind == NODES.kind:
+            view.remove_node(change.name)
+            self._seen.pop(change.name, None)
+        elif kind == PODS.kind:
+            view.remove_pod(change.uid or f"{change.namespace}/{change.name}")
+        else:
+            view.remove_object(kind, f"{change.namespace}/{change.name}" if change.namespace else change.name)
+
+    def nodes_of(
+        self, names: list[str] | None, sent: list[msgspec.Raw] | None
+    ) -> tuple[list[str], Mapping[str, msgspec.Raw] | None]:
+        """The names as they are; nodes that were sent are taken where they are newer than what is watched."""
+        if sent is None:
+            assert names is not None
+            return names, None
+        return _take(self.view, self._seen, sent)
+
+
+def _take(
+    view: ClusterView, seen: dict[str, tuple[str, str]], sent: list[msgspec.Raw]
+) -> tuple[list[str], Mapping[str, msgspec.Raw]]:
+    nodes: dict[str, msgspec.Raw] = {}
+    for raw in sent:
+        name, uid, version = identity(raw)
+        nodes[name] = raw
+        if not version or seen.get(name) != (uid, version):
+            view.add_or_update_node(decode_node(raw))
+            seen[name] = (uid, version)
+    return list(nodes), nodes

@@ -1,0 +1,135 @@
+"""A policy's own rules, asked as an extender is asked: about the nodes that kube-scheduler left, and nothing else.
+
+Rules:
+1. Only what the policy itself wrote counts: its filter and score rules and quotas. Its base and what it `use`s are
+   kube-scheduler's business. Queue order, gangs, permits and preemption rules have no place in the protocol.
+2. Score = floor(Σ weight · score / (10 · Σ weight)) over the score rules that have something to say of the pod;
+   every node gets 0 where none has.
+3. `normalize` looks at the nodes of the request, as it looks at the feasible nodes in the scheduler itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import compress, repeat
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyengine.compiler.rule_filter import RuleFilter
+from policyengine.compiler.rule_score import RuleScore
+from policyengine.framework.evaluation import Evaluator
+from policyengine.framework.judgement import Judgement
+from policyengine.framework.plugin import Reads
+from policyengine.framework.profile import Profile
+from policyengine.framework.status import Code, Status
+from policyengine.server.extender.wire import MAX_SCORE, HostPriority
+
+if TYPE_CHECKING:
+    from policyengine.cluster.pod_info import PodInfo
+    from policyengine.cluster.snapshot import Snapshot
+
+_PERCENT = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Filtered:
+    """Which nodes passed, in the order asked; why the others did not."""
+
+    passed: list[str]
+    failed: dict[str, str]
+    """Refused for what an eviction could change."""
+    unresolvable: dict[str, str]
+
+
+def own_rules(profile: Profile) -> Profile:
+    """The profile with nothing but the policy's own filters, scores and quotas."""
+    return replace(
+        profile,
+        pre_enqueue=(),
+        filters=tuple(plugin for plugin in profile.filters if isinstance(plugin, RuleFilter)),
+        scores=tuple((plugin, weight) for plugin, weight in profile.scores if isinstance(plugin, RuleScore)),
+        post_filters=(),
+        reserve=(),
+        permit=(),
+        pre_bind=(),
+        bind=(),
+        post_bind=(),
+        gangs=(),
+    )
+
+
+def reads_pods(profile: Profile) -> list[str]:
+    """The names of the rules that read what stands on the nodes: without a watch they cannot be answered."""
+    rules = [*profile.filters, *(plugin for plugin, _ in profile.scores)]
+    reading = [rule.name for rule in rules if isinstance(rule, RuleFilter | RuleScore) and rule.reads & Reads.PODS]
+    return reading + [quota.name for quota in profile.quotas.rules]
+
+
+class PolicyRules:
+    """One policy's rules, with the columns they keep."""
+
+    def __init__(self, profile: Profile) -> None:
+        self.profile = own_rules(profile)
+        self._evaluator = Evaluator(self.profile)
+
+    def filter(self, pod: PodInfo, snapshot: Snapshot, names: Sequence[str]) -> Filtered:
+        """Ask the filter rules about the named nodes; one that is not in the snapshot is refused as unknown."""
+        judgement = self._evaluator.judge(pod, snapshot)
+        if judgement.pre_filter is not None:
+            return _all_refused(judgement.pre_filter, names)
+        feasible = np.zeros(snapshot.nodes.n + 1, dtype=np.bool_)
+        feasible[judgement.feasible] = True
+        rows = _rows(snapshot, names)
+        passing = feasible[rows]
+        if passing.all():
+            return Filtered(list(names), {}, {})
+        found = Filtered(list(compress(names, passing.tolist())), {}, {})
+        refused = np.flatnonzero(~passing)
+        unknown = refused[rows[refused] < 0]
+        for name in map(names.__getitem__, unknown.tolist()):
+            found.failed[name] = f"node `{name}` is not known to the extender"
+        for status, group in judgement.refusals(rows[refused[rows[refused] >= 0]]):
+            kind = _kind(found, status)
+            kind |= dict.fromkeys(map(snapshot.nodes.names.__getitem__, group.tolist()), _told(status))
+        return found
+
+    def prioritize(self, pod: PodInfo, snapshot: Snapshot, names: Sequence[str]) -> list[HostPriority]:
+        """0..10 for each, in the order asked; a node that is not in the snapshot gets 0."""
+        rows = _rows(snapshot, names)
+        asked = np.zeros(snapshot.nodes.n + 1, dtype=np.bool_)
+        asked[rows] = True
+        ranked = np.flatnonzero(asked[:-1])
+        ranking = self._evaluator.rank(pod, snapshot, Judgement(snapshot.nodes.names, ranked, (), None))
+        weights = sum(share.weight for share in ranking.shares)
+        by_row = np.zeros(snapshot.nodes.n + 1, dtype=np.int64)
+        if weights:
+            by_row[ranked] = ranking.total * MAX_SCORE // (_PERCENT * weights)
+        return list(map(HostPriority, names, by_row[rows].tolist()))
+
+    def accepts(self, pod: PodInfo, snapshot: Snapshot, name: str) -> bool:
+        """Whether the filter rules let the pod onto one node."""
+        row = snapshot.nodes.row_of.get(name)
+        return row is not None and self._evaluator.judge_row(pod, snapshot, row).is_success
+
+
+def _rows(snapshot: Snapshot, names: Sequence[str]) -> NDArray[np.int64]:
+    """The rows of the names, aligned with them; -1, the place behind the last row, for an unknown one."""
+    return np.array(list(map(snapshot.nodes.row_of.get, names, repeat(-1))), dtype=np.int64)
+
+
+def _all_refused(status: Status, names: Sequence[str]) -> Filtered:
+    found = Filtered([], {}, {})
+    kind = _kind(found, status)
+    kind |= dict.fromkeys(names, _told(status))
+    return found
+
+
+def _kind(found: Filtered, status: Status) -> dict[str, str]:
+    return found.unresolvable if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE else found.failed
+
+
+def _told(status: Status) -> str:
+    return f"{status.plugin}: {status.message}"

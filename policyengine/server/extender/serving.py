@@ -1,0 +1,101 @@
+"""An extender at work: its cluster followed, its port open, until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Sequence
+from contextlib import suppress
+from random import Random
+
+from aiohttp import web
+
+from policyengine.clock import Clock
+from policyengine.framework.profile import Profile
+from policyengine.kube.client import Client
+from policyengine.server.extender.app import ExtenderApp
+from policyengine.server.extender.cluster import ExtenderCluster, GivenCluster, WatchedCluster
+from policyengine.server.extender.rules import PolicyRules, own_rules, reads_pods
+from policyengine.server.extender.verbs import Verbs
+
+logger = logging.getLogger(__name__)
+
+BACKLOG = 128
+SHUTDOWN = 5.0
+"""Seconds that requests under way are given at the end."""
+
+
+class CannotServe(Exception):
+    """The extender cannot start; one sentence that says what to do."""
+
+
+def check_rules(profiles: Sequence[Profile], watched: bool) -> None:
+    """Raise `CannotServe` for a rule that cannot be answered; say what of a policy has no effect here."""
+    for profile in profiles:
+        unanswerable = [] if watched else reads_pods(own_rules(profile))
+        if unanswerable:
+            rules = ", ".join(f"`{name}`" for name in unanswerable)
+            raise CannotServe(
+                f"policy `{profile.name}`: {rules} read what stands on the nodes (`used`, `free`, `pods`); "
+                "start the extender with --kubeconfig, so that it can watch them"
+            )
+        idle = [what for what, there in (("gang", profile.gangs), ("permit", profile.permit)) if there]
+        if idle:
+            logger.warning("policy %s: %s rules have no effect in an extender", profile.name, " and ".join(idle))
+
+
+async def serve(
+    profiles: Sequence[Profile],
+    host: str,
+    port: int,
+    clock: Clock,
+    stop: asyncio.Event,
+    *,
+    client: Client | None = None,
+    tls: ssl.SSLContext | None = None,
+    started: asyncio.Future[int] | None = None,
+) -> None:
+    """Answer until `stop` is set. `client` is how the cluster is watched; `started` is told the port.
+
+    Raises `CannotServe` where a rule cannot be answered or the port is taken.
+    """
+    check_rules(profiles, client is not None)
+    own = [own_rules(profile) for profile in profiles]
+    cluster: ExtenderCluster
+    following: asyncio.Task[None] | None = None
+    if client is None:
+        cluster = GivenCluster()
+    else:
+        watched = WatchedCluster(client, clock, Random(), own, on_problem=logger.warning)
+        cluster, following = watched, asyncio.create_task(watched.run())
+    policies = {profile.name: Verbs(PolicyRules(profile), cluster, clock, client) for profile in own}
+    runner = web.AppRunner(ExtenderApp(policies, cluster).application, access_log=None, shutdown_timeout=SHUTDOWN)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, host, port, ssl_context=tls, backlog=BACKLOG)
+        try:
+            await site.start()
+        except OSError as error:
+            text = (error.strerror or str(error)).lower()
+            raise CannotServe(f"cannot listen on {host}:{port}: {text}; choose another with --listen") from None
+        bound = runner.addresses[0][1]
+        logger.info("extender for %s on %s:%d", ", ".join(sorted(policies)), host, bound)
+        if started is not None:
+            started.set_result(bound)
+        await _until(stop, following)
+    finally:
+        if following is not None:
+            following.cancel()
+            with suppress(asyncio.CancelledError):
+                await following
+        await runner.cleanup()
+
+
+async def _until(stop: asyncio.Event, following: asyncio.Task[None] | None) -> None:
+    """Until the end, or a bug in following the cluster, which is raised."""
+    asked = asyncio.create_task(stop.wait())
+    await asyncio.wait({asked} if following is None else {asked, following}, return_when=asyncio.FIRST_COMPLETED)
+    asked.cancel()
+    if following is not None and following.done():
+        following.result()

@@ -1,0 +1,113 @@
+"""The four verbs of the extender protocol, from a request's body to its answer.
+
+Rules:
+1. A request that cannot be answered is told so in the protocol's own way: `Error` for filter and bind, which
+   kube-scheduler shows in the pod's events; an HTTP status for prioritize and preempt, which have no such field.
+2. Nothing raises: a bug in a rule is an `Error`, logged with its traceback.
+3. preempt drops the nodes that the rules would refuse even without their victims; victims are never changed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from policyengine.clock import Clock
+from policyengine.cluster.pod_info import PodInfo
+from policyengine.kube.client import ApiError, Client
+from policyengine.kube.transport import ConnectionFailed
+from policyengine.server.extender import wire
+from policyengine.server.extender.cluster import ExtenderCluster
+from policyengine.server.extender.rules import PolicyRules
+from policyengine.server.extender.wire import BadRequest
+
+logger = logging.getLogger(__name__)
+
+FILTER, PRIORITIZE, PREEMPT, BIND = "filter", "prioritize", "preempt", "bind"
+VERBS = (FILTER, PRIORITIZE, PREEMPT, BIND)
+_WITH_ERROR = frozenset({FILTER, BIND})
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An HTTP status and a JSON body; `error` is what went wrong, for the log and the metrics."""
+
+    body: bytes
+    status: int = HTTPStatus.OK
+    error: str = ""
+
+
+def refused(verb: str, message: str, status: int) -> Answer:
+    """The answer to a request that cannot be answered."""
+    return Answer(wire.failure(message), HTTPStatus.OK if verb in _WITH_ERROR else status, message)
+
+
+class Verbs:
+    """What one policy answers."""
+
+    def __init__(self, rules: PolicyRules, cluster: ExtenderCluster, clock: Clock, client: Client | None) -> None:
+        self.rules = rules
+        self._cluster = cluster
+        self._clock = clock
+        self._client = client
+        self._answers: Mapping[str, Callable[[bytes], Awaitable[Answer]]] = {
+            FILTER: self._filter,
+            PRIORITIZE: self._prioritize,
+            PREEMPT: self._preempt,
+            BIND: self._bind,
+        }
+
+    async def answer(self, verb: str, body: bytes) -> Answer:
+        """Answer one request; `verb` is one of `VERBS`."""
+        if verb != BIND and not self._cluster.is_ready:
+            message = "the extender has not read the cluster yet; ask again"
+            return refused(verb, message, HTTPStatus.SERVICE_UNAVAILABLE)
+        try:
+            return await self._answers[verb](body)
+        except BadRequest as error:
+            return refused(verb, str(error), HTTPStatus.BAD_REQUEST)
+        except Exception as error:
+            logger.exception("%s of policy %s failed", verb, self.rules.profile.name)
+            return refused(verb, f"policy `{self.rules.profile.name}`: {error}", HTTPStatus.INTERNAL_SERVER_ERROR)
+
+    async def _filter(self, body: bytes) -> Answer:
+        args = wire.decode_args(body)
+        pod = self._pod(args)
+        names, nodes = self._cluster.nodes_of(args.node_names, args.nodes.items if args.nodes else None)
+        found = self.rules.filter(pod, self._cluster.view.snapshot(), names)
+        return Answer(wire.filter_result(found.passed, nodes, found.failed, found.unresolvable))
+
+    async def _prioritize(self, body: bytes) -> Answer:
+        args = wire.decode_args(body)
+        pod = self._pod(args)
+        names, _ = self._cluster.nodes_of(args.node_names, args.nodes.items if args.nodes else None)
+        return Answer(wire.priorities(self.rules.prioritize(pod, self._cluster.view.snapshot(), names)))
+
+    async def _preempt(self, body: bytes) -> Answer:
+        args = wire.decode_preemption(body)
+        pod, view = self._pod(args), self._cluster.view
+        kept: dict[str, wire.MetaVictims] = {}
+        for name, victims in args.victims().items():
+            with view.hypothetically(remove=[victim.uid for victim in victims.pods or ()]) as snapshot:
+                if self.rules.accepts(pod, snapshot, name):
+                    kept[name] = victims
+        return Answer(wire.preemption_result(kept))
+
+    async def _bind(self, body: bytes) -> Answer:
+        binding = wire.decode_binding(body)
+        if self._client is None:
+            raise BadRequest("the extender cannot bind without --kubeconfig; leave `bindVerb` out")
+        try:
+            await self._client.bind(binding.namespace, binding.name, binding.uid, binding.node, {})
+        except ApiError as error:
+            return Answer(wire.binding_result(error.message), error=error.message)
+        except ConnectionFailed as error:
+            message = f"the API server did not answer: {error}"
+            return Answer(wire.binding_result(message), error=message)
+        return Answer(wire.binding_result())
+
+    def _pod(self, args: wire.ExtenderArgs | wire.ExtenderPreemptionArgs) -> PodInfo:
+        self._cluster.view.now = self._clock.now()
+        return PodInfo(wire.decode_pod(args.pod))

@@ -1,0 +1,221 @@
+"""The bodies of kube-scheduler's extender protocol (k8s.io/kube-scheduler/extender/v1, types.go).
+
+Go writes these structs without JSON names, so their keys are capitalised; the objects in them are as the API has
+them. Nodes stay the bytes they came as: an answer hands back what was sent, whatever it held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from policyengine.cluster import objects
+
+_Kind = TypeVar("_Kind", objects.Pod, objects.Node)
+
+MAX_SCORE = 10
+"""MaxExtenderPriority: the best score an extender may give."""
+
+
+class BadRequest(ValueError):
+    """A body that is none of the protocol's; one sentence that says what was expected."""
+
+
+_ABSENT = msgspec.Raw(b"null")
+
+
+class _Wire(msgspec.Struct, rename="pascal"):
+    pass
+
+
+class NodeList(msgspec.Struct):
+    """core/v1 NodeList, its nodes undecoded."""
+
+    items: list[msgspec.Raw] | None = None
+
+
+class ExtenderArgs(_Wire):
+    """What filter and prioritize are asked. `Nodes` where nodeCacheCapable is false, `NodeNames` where it is true."""
+
+    pod: msgspec.Raw = _ABSENT
+    nodes: NodeList | None = None
+    node_names: list[str] | None = None
+
+
+class MetaPod(msgspec.Struct, rename={"uid": "UID"}):
+    """A victim by its UID."""
+
+    uid: str = ""
+
+
+class MetaVictims(msgspec.Struct, rename={"pods": "Pods", "num_pdb_violations": "NumPDBViolations"}):
+    """The victims of one node, by UID."""
+
+    pods: list[MetaPod] | None = None
+    num_pdb_violations: int = 0
+
+
+class HostPriority(_Wire, gc=False):
+    """A node's score, 0..10. Made by the thousand, hence without the garbage collector's book-keeping."""
+
+    host: str
+    score: int
+
+
+class _Identity(msgspec.Struct, rename="camel", frozen=True):
+    name: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
+class _Identified(msgspec.Struct):
+    metadata: _Identity = _Identity()
+
+
+class Victims(msgspec.Struct, rename={"pods": "Pods", "num_pdb_violations": "NumPDBViolations"}):
+    """The victims of one node, whole."""
+
+    pods: list[_Identified] | None = None
+    num_pdb_violations: int = 0
+
+
+class ExtenderPreemptionArgs(_Wire):
+    """What preempt is asked: whose eviction on which node would make room for the pod."""
+
+    pod: msgspec.Raw = _ABSENT
+    node_name_to_victims: dict[str, Victims] | None = None
+    node_name_to_meta_victims: dict[str, MetaVictims] | None = None
+
+    def victims(self) -> dict[str, MetaVictims]:
+        """By node, whichever form was sent."""
+        if self.node_name_to_meta_victims is not None:
+            return self.node_name_to_meta_victims
+        return {
+            name: MetaVictims([MetaPod(pod.metadata.uid) for pod in of_node.pods or ()], of_node.num_pdb_violations)
+            for name, of_node in (self.node_name_to_victims or {}).items()
+        }
+
+
+class ExtenderBindingArgs(
+    msgspec.Struct, rename={"name": "PodName", "namespace": "PodNamespace", "uid": "PodUID", "node": "Node"}
+):
+    """What bind is asked."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    node: str = ""
+
+
+_args = msgspec.json.Decoder(ExtenderArgs).decode
+_preemption_args = msgspec.json.Decoder(ExtenderPreemptionArgs).decode
+_binding_args = msgspec.json.Decoder(ExtenderBindingArgs).decode
+_identity = msgspec.json.Decoder(_Identified).decode
+_encode = msgspec.json.Encoder().encode
+
+
+def decode_args(body: bytes) -> ExtenderArgs:
+    """The body of filter or prioritize. Raises `BadRequest`."""
+    args: ExtenderArgs = _decoded(_args, body, "ExtenderArgs")
+    if args.node_names is None and (args.nodes is None or args.nodes.items is None):
+        raise BadRequest("the request names no nodes: neither `NodeNames` nor `Nodes` is there")
+    return args
+
+
+def decode_preemption(body: bytes) -> ExtenderPreemptionArgs:
+    """The body of preempt. Raises `BadRequest`."""
+    args: ExtenderPreemptionArgs = _decoded(_preemption_args, body, "ExtenderPreemptionArgs")
+    return args
+
+
+def decode_binding(body: bytes) -> ExtenderBindingArgs:
+    """The body of bind. Raises `BadRequest`."""
+    args: ExtenderBindingArgs = _decoded(_binding_args, body, "ExtenderBindingArgs")
+    if not (args.name and args.namespace and args.node):
+        raise BadRequest("a binding needs `PodName`, `PodNamespace` and `Node`")
+    return args
+
+
+def decode_pod(raw: msgspec.Raw) -> objects.Pod:
+    """The pod of a request. Raises `BadRequest`."""
+    if bytes(raw) == bytes(_ABSENT):
+        raise BadRequest("the request holds no `Pod`")
+    return _object(objects.Pod, raw)
+
+
+def decode_node(raw: msgspec.Raw) -> objects.Node:
+    """A node of a request. Raises `BadRequest`."""
+    return _object(objects.Node, raw)
+
+
+def identity(raw: msgspec.Raw) -> tuple[str, str, str]:
+    """(name, UID, resourceVersion) of a node, without decoding the rest. Raises `BadRequest`."""
+    try:
+        metadata = _identity(raw).metadata
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise BadRequest(f"an item of `Nodes` is no node: {error}") from None
+    if not metadata.name:
+        raise BadRequest("an item of `Nodes` has no name")
+    return metadata.name, metadata.uid, metadata.resource_version
+
+
+# --- answers ---------------------------------------------------------------------------------------------
+
+
+def filter_result(
+    passed: Sequence[str],
+    nodes: Mapping[str, msgspec.Raw] | None,
+    failed: Mapping[str, str],
+    unresolvable: Mapping[str, str],
+) -> bytes:
+    """ExtenderFilterResult; with `nodes` the nodes themselves go back, as they came."""
+    answer: dict[str, Any] = {
+        "FailedNodes": failed,
+        "FailedAndUnresolvableNodes": unresolvable,
+        "Error": "",
+    }
+    if nodes is None:
+        answer["NodeNames"] = passed
+    else:
+        answer["Nodes"] = {"metadata": {}, "items": [nodes[name] for name in passed]}
+    return _encode(answer)
+
+
+def failure(message: str) -> bytes:
+    """ExtenderFilterResult or ExtenderBindingResult of a request that could not be answered."""
+    return _encode({"Error": message})
+
+
+def priorities(scores: Sequence[HostPriority]) -> bytes:
+    """HostPriorityList."""
+    return _encode(scores)
+
+
+def preemption_result(victims: Mapping[str, MetaVictims]) -> bytes:
+    """ExtenderPreemptionResult."""
+    return _encode({"NodeNameToMetaVictims": victims})
+
+
+def binding_result(error: str = "") -> bytes:
+    """ExtenderBindingResult."""
+    return _encode({"Error": error})
+
+
+def _decoded(decode: Any, body: bytes, what: str) -> Any:
+    try:
+        return decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise BadRequest(f"the body is no {what}: {_lower(str(error))}") from None
+
+
+def _object(kind: type[_Kind], raw: msgspec.Raw) -> _Kind:
+    try:
+        return objects.decode(kind, bytes(raw))
+    except objects.ObjectError as error:
+        raise BadRequest(str(error)) from None
+
+
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:]

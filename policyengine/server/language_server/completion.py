@@ -1,0 +1,308 @@
+"""What may be written where the cursor stands: asked of the grammar's automaton, the checker's types and the schema."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from lsprotocol.types import CompletionItem, CompletionItemKind, InsertTextFormat, MarkupContent, MarkupKind, TextEdit
+
+from policyengine.language import syntax
+from policyengine.language.checking.function_calls import OBJECT_TYPES
+from policyengine.language.checking.given import NODE_FIELDS, POD_FIELDS
+from policyengine.language.checking.log_bind import POINTS
+from policyengine.language.checking.params import NAMED_TYPES
+from policyengine.language.diagnostics import Source
+from policyengine.language.functions import FUNCTIONS, Style
+from policyengine.language.parsing.fields import FIELDS_OF
+from policyengine.language.parsing.grammar import table
+from policyengine.language.parsing.split import ALLOWED
+from policyengine.language.parsing.terminals import RESERVED
+from policyengine.language.schema import ROOTS, object_info
+from policyengine.language.syntax import Span
+from policyengine.language.types import Kind, Type
+from policyengine.server.language_server import words
+from policyengine.server.language_server.arguments import argument_values, properties_at
+from policyengine.server.language_server.cursor import Cursor
+from policyengine.server.language_server.expressions import around, expressions_in, member_at, variables_around
+from policyengine.server.language_server.hover import symbol_facts
+from policyengine.server.language_server.project import Project, Reading
+from policyengine.server.language_server.quoted import quoted_names
+from policyengine.server.language_server.scopes import Scope
+from policyengine.server.language_server.symbols import SymbolKind
+
+TYPES = (*NAMED_TYPES, "list", "map", "optional")
+BASES = ("kubernetes", "filters", "none")
+_FILE_LEVEL = ("policy", "library", "overlay", "import")
+_SNIPPETS = {
+    "policy": 'policy "${1:name}" {\n  $0\n}',
+    "library": 'library "${1:name}" {\n  $0\n}',
+    "overlay": 'overlay "${1:name}" on "${2:policy}" {\n  $0\n}',
+    "import": 'import "${1:library}"',
+    "filter": 'filter "${1:name}" {\n  require ${2:condition}\n    else "${3:why not}"\n}',
+    "score": 'score "${1:name}" weight ${2:1} = ${0:0}',
+    "gang": 'gang "${1:name}" when ${2:condition} {\n  key: ${3:key}\n  min: ${4:1}\n  timeout: ${5:60s}\n}',
+    "quota": 'quota "${1:name}" when ${2:condition} {\n  limit: {${3:cpu: 4}}\n}',
+    "permit": 'permit "${1:name}" {\n  delay: ${2:10s}\n}',
+    "queue": "queue {\n  order by ${1:pod.priority} desc\n}",
+    "preempt": "preempt {\n  victims: ${1:condition}\n}",
+    "test": 'test "${1:what holds}" {\n  given node "a" { allocatable: {cpu: 4, memory: 8Gi, pods: 110} }\n'
+    '  given pod "p" { requests: {cpu: 500m} }\n  expect "p" on "a"\n}',
+}
+
+
+class Word(NamedTuple):
+    """Something to write."""
+
+    text: str
+    kind: CompletionItemKind
+    detail: str = ""
+    page: str = ""
+    snippet: str = ""
+
+
+def completion(project: Project, reading: Reading, offset: int) -> list[CompletionItem]:
+    """What may stand at an offset of a text, what is written of it already left aside."""
+    cursor = Cursor(reading.source, offset)
+    span = cursor.word
+    if cursor.comment is not None:
+        return []
+    if cursor.string is not None and not _in_template(cursor):
+        quote = 1 if cursor.string.text[:1] in "\"'" else 0
+        span = Span(cursor.string.start + quote, max(offset, cursor.string.start + quote))
+        found = [Word(name, CompletionItemKind.Value, detail) for name, detail in quoted_names(reading, cursor)]
+    else:
+        found = list(_words(project, reading, cursor))
+    unique = {word.text: word for word in reversed(found)}
+    return [_item(reading, word, span) for word in reversed(unique.values())]
+
+
+def _item(reading: Reading, word: Word, span: Span) -> CompletionItem:
+    edit = TextEdit(reading.range(span), word.snippet or word.text)
+    return CompletionItem(
+        label=word.text,
+        kind=word.kind,
+        detail=word.detail or None,
+        documentation=MarkupContent(MarkupKind.Markdown, word.page) if word.page else None,
+        insert_text_format=InsertTextFormat.Snippet if word.snippet else InsertTextFormat.PlainText,
+        text_edit=edit,
+    )
+
+
+def _in_template(cursor: Cursor) -> bool:
+    """Whether the cursor stands in a `{…}` of a text that is filled in."""
+    assert cursor.string is not None
+    written = cursor.source.text[cursor.string.start : cursor.offset].replace("{{", "")
+    filled = cursor.last in ("ELSE", "LOG") or cursor.keys == ["annotations"]
+    return filled and written.rfind("{") > written.rfind("}")
+
+
+def _words(project: Project, reading: Reading, cursor: Cursor) -> Iterator[Word]:
+    before = cursor.source.text[: _word_start(cursor)].rstrip()
+    if before.endswith((".", ".?")):
+        yield from _members(project, reading, cursor)
+        return
+    if cursor.string is not None:
+        yield from _expression(project, reading, cursor)
+        return
+    yield from _beginnings(cursor)
+    if "INT" in cursor.expected and not _takes_key(cursor):
+        yield from _expression(project, reading, cursor)
+    yield from _names(reading, cursor)
+    yield from _keywords(cursor)
+
+
+def _word_start(cursor: Cursor) -> int:
+    """Where the word begins, in a string too."""
+    if cursor.string is None:
+        return cursor.word.start
+    start = cursor.offset
+    while cursor.source.text[start - 1 : start].isidentifier():
+        start -= 1
+    return start
+
+
+# --- words of the grammar --------------------------------------------------------------------------------
+
+
+def _beginnings(cursor: Cursor) -> Iterator[Word]:
+    """Blocks and members, where one may begin."""
+    if not cursor.inside:
+        if cursor.begins_line and (cursor.piece is None or "$END" in cursor.expected):
+            yield from (_keyword(name) for name in _FILE_LEVEL)
+    elif cursor.block is not None and (cursor.piece is None or ("$END" in cursor.expected and cursor.begins_line)):
+        yield from (_keyword(name) for name in sorted(ALLOWED[cursor.block.head.rule]))
+
+
+def _keyword(name: str) -> Word:
+    return Word(name, CompletionItemKind.Keyword, snippet=_SNIPPETS.get(name, ""))
+
+
+def _keywords(cursor: Cursor) -> Iterator[Word]:
+    terminals = {terminal: word for word, terminal in table().words.items()}
+    if "ON_ERROR" in cursor.expected:
+        yield _keyword("on error")
+    for kind in sorted(cursor.expected - RESERVED):
+        if kind in terminals:
+            yield Word(terminals[kind], CompletionItemKind.Keyword)
+
+
+def _takes_key(cursor: Cursor) -> bool:
+    rule = cursor.piece.rule if cursor.piece is not None else ""
+    return rule in ("use", "test", "quota", "bind") and cursor.begins_entry
+
+
+# --- names that are not expressions ----------------------------------------------------------------------
+
+
+def _names(reading: Reading, cursor: Cursor) -> Iterator[Word]:
+    rule = cursor.piece.rule if cursor.piece is not None else ""
+    plugins = reading.toolchain.plugins
+    if cursor.last in ("USE", "DISABLE") and "NAME" in cursor.expected:
+        for name, facts in plugins.items():
+            yield Word(name, CompletionItemKind.Class, "plugin", words.plugin_page(name, facts))
+    elif cursor.last == "BASE":
+        yield from (Word(name, CompletionItemKind.EnumMember) for name in BASES)
+    elif rule == "on" and cursor.last == "ON":
+        yield from (Word(name, CompletionItemKind.EnumMember, "extension point") for name in POINTS)
+    elif rule in ("param", "function") and "NAME" in cursor.expected and "INT" not in cursor.expected:
+        if cursor.last in ("COLON", "LPAR", "COMMA"):
+            objects = OBJECT_TYPES if rule == "function" else ()
+            yield from (Word(name, CompletionItemKind.TypeParameter, "type") for name in (*TYPES, *objects))
+    elif rule == "use":
+        yield from _arguments(reading, cursor)
+    elif rule == "test":
+        yield from _given(cursor)
+    elif rule in FIELDS_OF and len(cursor.open) == 1 and cursor.begins_entry:
+        yield from (Word(name, CompletionItemKind.Field, snippet=f"{name}: ") for name in FIELDS_OF[rule])
+
+
+def _arguments(reading: Reading, cursor: Cursor) -> Iterator[Word]:
+    facts = reading.toolchain.plugins.get(cursor.before[1].text.strip("\"'")) if len(cursor.before) > 1 else None
+    if facts is None or not cursor.open:
+        return
+    if cursor.begins_entry:
+        for name, schema in properties_at(facts.arguments, cursor.keys).items():
+            yield Word(name, CompletionItemKind.Field, page=words.argument_line(name, schema), snippet=f"{name}: ")
+        return
+    for value in argument_values(reading, cursor):
+        text = str(value).lower() if isinstance(value, bool) else f'"{value}"' if isinstance(value, str) else str(value)
+        yield Word(text, CompletionItemKind.EnumMember)
+
+
+def _given(cursor: Cursor) -> Iterator[Word]:
+    """Fields of a node or pod that a test gives, and of the objects in them."""
+    if len(cursor.open) < 2 or not cursor.begins_entry:
+        return
+    kinds = [token.kind for token in cursor.before[: cursor.open[1]]]
+    given = max((at for at, kind in enumerate(kinds) if kind == "GIVEN"), default=-1)
+    fields = {"NODE": NODE_FIELDS, "POD": POD_FIELDS}.get(kinds[given + 1] if given >= 0 else "", {})
+    for name in cursor.keys:
+        info = object_info(_element(fields[name])) if name in fields else None
+        fields = {one.name: one.type for one in info.fields.values()} if info is not None else {}
+    yield from (Word(name, CompletionItemKind.Field, str(type_), snippet=f"{name}: ") for name, type_ in fields.items())
+
+
+def _element(type_: Type) -> Type:
+    while type_.kind in (Kind.LIST, Kind.OPTIONAL):
+        type_ = type_.args[0]
+    return type_
+
+
+# --- expressions -----------------------------------------------------------------------------------------
+
+
+def _expression(project: Project, reading: Reading, cursor: Cursor) -> Iterator[Word]:
+    """What an expression may begin with."""
+    rule = cursor.piece.rule if cursor.piece is not None else ""
+    yield from _variables(project, reading, cursor)
+    scope = _scope(reading, cursor)
+    while scope is not None:
+        for symbol in scope.names.values():
+            source, type_ = symbol_facts(reading, symbol)
+            kind = CompletionItemKind.Function if symbol.kind is SymbolKind.FUNCTION else CompletionItemKind.Variable
+            yield Word(symbol.name, kind, words.symbol_line(symbol, source, type_), getattr(symbol.node, "doc", ""))
+        for name in scope.imports:
+            yield Word(name, CompletionItemKind.Module, "library")
+        scope = scope.outer
+    for name, known in ROOTS.items():
+        if name != "victim" or rule == "preempt":
+            yield Word(name, CompletionItemKind.Variable, str(known.type), known.doc)
+    for row in FUNCTIONS.values():
+        if row.style in (Style.GLOBAL, Style.BOTH) and words.signatures(row):
+            yield Word(row.name, CompletionItemKind.Function, words.signatures(row)[0], row.doc)
+    yield Word("has", CompletionItemKind.Function, *words.MACROS["has"])
+    yield from (Word(name, CompletionItemKind.Constant) for name in ("true", "false"))
+
+
+def _scope(reading: Reading, cursor: Cursor) -> Scope | None:
+    block, _ = member_at(reading.tree, cursor.offset)
+    return reading.scopes.scope(reading.source.file, block) if block is not None else None
+
+
+def _variables(project: Project, reading: Reading, cursor: Cursor) -> Iterator[Word]:
+    """Variables of macros around, and a function's parameters."""
+    for source in cursor.completed():
+        _, member = member_at(project.reading(reading.document, reading.text, source).tree, cursor.word.start)
+        if member is None:
+            continue
+        yield from (
+            Word(name, CompletionItemKind.Variable, "variable")
+            for name in variables_around(expressions_in(member), cursor.word.start)
+        )
+        if isinstance(member, syntax.Function):
+            for one in member.parameters:
+                yield Word(one.name.text, CompletionItemKind.Variable, source.slice(one.type.span))
+        return
+
+
+def _members(project: Project, reading: Reading, cursor: Cursor) -> Iterator[Word]:
+    """What a dot may be followed by."""
+    at = _word_start(cursor)
+    before = cursor.source.text[:at].rstrip().removesuffix("?").rstrip().removesuffix(".").rstrip()
+    scope = _scope(reading, cursor)
+    name = before[len(before.rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")) :]
+    while scope is not None:
+        if name in scope.libraries:
+            for symbol in scope.libraries[name].names.values():
+                source, type_ = symbol_facts(reading, symbol)
+                yield Word(symbol.name, CompletionItemKind.Variable, words.symbol_line(symbol, source, type_))
+            return
+        scope = scope.outer
+    type_ = _type_before(project, reading, cursor, at)
+    if type_ is not None:
+        yield from _of_type(type_)
+
+
+def _of_type(type_: Type) -> Iterator[Word]:
+    info = object_info(words.content_of(type_))
+    for known in info.fields.values() if info is not None else ():
+        yield Word(known.name, CompletionItemKind.Field, str(known.type), words.attribute_page(known, known.name))
+    for known in info.methods.values() if info is not None and type_.kind is Kind.OBJECT else ():
+        yield Word(known.name, CompletionItemKind.Method, str(known.type), known.doc)
+    for name, signature, doc in words.methods_on(type_):
+        yield Word(name, CompletionItemKind.Method, signature, doc)
+
+
+def _type_before(project: Project, reading: Reading, cursor: Cursor, at: int) -> Type | None:
+    """The type of what stands before the dot: of the text with a name at the cursor, or of just what stands there."""
+    for source in _completed(cursor):
+        other = project.reading(reading.document, reading.text, source)
+        _, member = member_at(other.tree, at)
+        for expr in reversed(around(expressions_in(member), at)):
+            if isinstance(expr, syntax.Select) and expr.field_span.start == at:
+                type_ = other.checked.types[source.file].get(expr.operand.span)
+                if type_ is not None:
+                    return type_
+    return None
+
+
+def _completed(cursor: Cursor) -> Iterator[Source]:
+    if cursor.string is not None:
+        text, at = cursor.source.text, cursor.offset
+        closing = "" if "}" in text[at : cursor.string.end] else "}"
+        yield Source(cursor.source.file, f"{text[: _word_start(cursor)]}name__{closing}{text[at:]}")
+        return
+    yield from cursor.completed()
+    if (chain := cursor.chain()) is not None:
+        yield chain

@@ -1,0 +1,212 @@
+"""Where a cursor stands in a text that need not be complete: the tokens before it, and what the grammar takes there."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from policyengine.language.diagnostics import Source
+from policyengine.language.parsing.automaton import expected_behind
+from policyengine.language.parsing.split import Block, Piece, split
+from policyengine.language.parsing.terminals import CLOSING, OPENING
+from policyengine.language.parsing.tokens import Token, Tokens, tokenise
+from policyengine.language.syntax import Span
+
+PLACEHOLDER = "name__"
+"""What stands for a word still to be written."""
+
+
+@dataclass(frozen=True)
+class Cursor:
+    """A place in a text."""
+
+    source: Source
+    offset: int
+
+    @cached_property
+    def cut(self) -> Tokens:
+        """The text as tokens."""
+        return tokenise(self.source.text, self.source.file)
+
+    @cached_property
+    def comment(self) -> Token | None:
+        """The comment the cursor stands in."""
+        return next((one for one in self.cut.comments if one.start < self.offset <= one.end), None)
+
+    @cached_property
+    def _touched(self) -> Token | None:
+        at = bisect_left(self.cut.tokens, self.offset, key=lambda token: token.end)
+        token = self.cut.tokens[at] if at < len(self.cut.tokens) else None
+        return token if token is not None and token.start < self.offset else None
+
+    @cached_property
+    def string(self) -> Token | None:
+        """The string the cursor stands in, between its quotes."""
+        token = self._touched
+        if token is None or token.kind != "STRING":
+            return None
+        closed = token.end == self.offset and token.start not in self.cut.broken
+        return None if closed else token
+
+    @cached_property
+    def word(self) -> Span:
+        """The word the cursor stands in or behind; of no width where there is none."""
+        token = self._touched
+        if token is not None and (token.text[0].isalpha() or token.text[0] == "_") and token.kind != "STRING":
+            return token.span
+        return Span(self.offset, self.offset)
+
+    @cached_property
+    def start(self) -> int:
+        """Where what is being written begins: the string, or the word."""
+        return self.string.start if self.string is not None else self.word.start
+
+    @cached_property
+    def blocks(self) -> list[Block]:
+        """The text's blocks."""
+        return split(self.cut.tokens, self.source)[0]
+
+    @cached_property
+    def block(self) -> Block | None:
+        """The block the cursor stands in."""
+        return next((one for one in reversed(self.blocks) if one.head.tokens[0].start < self.start), None)
+
+    @cached_property
+    def inside(self) -> bool:
+        """Whether the cursor stands between the braces of its block."""
+        block = self.block
+        if block is None or block.head.rule == "import":
+            return False
+        closed = self.source.text[block.end - 1 : block.end] == "}"
+        opened = any(token.kind == "LBRACE" for token in self._between(block.head.tokens[-1].end, self.start))
+        return opened and not (closed and self.start >= block.end)
+
+    @cached_property
+    def piece(self) -> Piece | None:
+        """The member or head that what stands before the cursor belongs to."""
+        block = self.block
+        if block is None:
+            return None
+        if not self.inside:
+            return block.head if block.head.rule == "import" or self.start <= block.head.tokens[-1].end + 1 else None
+        return next((one for one in reversed(block.members) if one.tokens[0].start < self.start), None)
+
+    @cached_property
+    def before(self) -> Sequence[Token]:
+        """The tokens of the piece before what is being written."""
+        piece = self.piece
+        return self._between(piece.tokens[0].start, self.start) if piece is not None else ()
+
+    @cached_property
+    def expected(self) -> frozenset[str]:
+        """The terminals the grammar takes here; none where what stands before fits nothing."""
+        piece = self.piece
+        if piece is None or not piece.rule or not self.before:
+            return frozenset()
+        return expected_behind(piece.rule, self.before)
+
+    @property
+    def last(self) -> str:
+        """The kind of the token before what is being written, '' without one."""
+        return self.before[-1].kind if self.before else ""
+
+    @cached_property
+    def begins_line(self) -> bool:
+        """Whether nothing stands before what is being written on its line."""
+        text = self.source.text
+        return not text[text.rfind("\n", 0, self.start) + 1 : self.start].strip()
+
+    def _between(self, start: int, end: int) -> Sequence[Token]:
+        tokens = self.cut.tokens[:-1]
+        first = bisect_left(tokens, start, key=lambda token: token.start)
+        return tokens[first : bisect_right(tokens, end, key=lambda token: token.end)]
+
+    # --- brackets -------------------------------------------------------------------------------------
+
+    @cached_property
+    def open(self) -> list[int]:
+        """The brackets of the piece that are open here, by their place among the tokens before."""
+        found: list[int] = []
+        for at, token in enumerate(self.before):
+            if token.kind in CLOSING:
+                found.append(at)
+            elif token.kind in OPENING and found:
+                found.pop()
+        return found
+
+    @cached_property
+    def keys(self) -> list[str]:
+        """The keys of maps around the cursor, from the outside: `labels` in `given pod "p" { labels: { … `."""
+        return [
+            self.before[at - 2].text.strip("\"'")
+            for at in self.open
+            if at >= 2 and self.before[at].kind in ("LBRACE", "LSQB") and self.before[at - 1].kind == "COLON"
+        ]
+
+    @property
+    def begins_entry(self) -> bool:
+        """Whether a key of a map or a field may be written here."""
+        return bool(self.open) and self.before[self.open[-1]].kind == "LBRACE" and self.last != "COLON"
+
+    # --- texts that can be parsed ---------------------------------------------------------------------
+
+    def completed(self) -> Iterator[Source]:
+        """Texts in which a name stands at the cursor, the likeliest to be parsed first; all before it is as it was."""
+        text, name = self.source.text, PLACEHOLDER
+        before, behind = text[: self.word.start], text[self.word.end :]
+        yield Source(self.source.file, f"{before}{name}{behind}")
+        if self.piece is None:
+            return
+        closing = "".join(CLOSING[self.before[at].kind] for at in reversed(self.open))
+        rest = text[max(self.piece.tokens[-1].end, self.word.end) :]
+        yield Source(self.source.file, f"{before}{name}{closing}\n{rest}")
+
+    def chain(self) -> Source | None:
+        """A text in which the member is a let of just what stands before a dot at the cursor, as far to the right."""
+        if self.piece is None or self.last not in ("DOT", "QMARK"):
+            return None
+        at = len(self.before) - (2 if self.last == "QMARK" else 1)
+        start = self._chain_start(at)
+        head = f"let {PLACEHOLDER} = "
+        room = start - self.piece.tokens[0].start
+        if start < 0 or room < len(head):
+            return None
+        text = self.source.text
+        before = text[: self.piece.tokens[0].start] + head.ljust(room)
+        rest = text[max(self.piece.tokens[-1].end, self.word.end) :]
+        return Source(self.source.file, f"{before}{text[start : self.word.start]}{PLACEHOLDER}\n{rest}")
+
+    def _chain_start(self, at: int) -> int:
+        """Where a chain of selections and calls begins that ends before a token, -1 where there is none."""
+        tokens, at, start = self.before, at - 1, -1
+        while at >= 0:
+            left = at
+            while at >= 0 and tokens[at].kind in OPENING and (at == left or tokens[at].end == start):
+                at = self._opener(at)
+                start = tokens[at].start if at >= 0 else start
+                at -= 1
+            if at >= 0 and _is_word(tokens[at]) and (at == left or tokens[at].end == start):
+                start = tokens[at].start
+                at -= 1
+            elif at == left:
+                break
+            at -= 1 if at > 0 and tokens[at].kind == "QMARK" and tokens[at - 1].kind == "DOT" else 0
+            if at < 0 or tokens[at].kind != "DOT":
+                break
+            at -= 1
+        return start
+
+    def _opener(self, at: int) -> int:
+        """The bracket that opens what the token closes, -1 where there is none."""
+        depth = 0
+        for place in range(at, -1, -1):
+            depth += (self.before[place].kind in OPENING) - (self.before[place].kind in CLOSING)
+            if depth == 0:
+                return place
+        return -1
+
+
+def _is_word(token: Token) -> bool:
+    return token.kind == "STRING" or token.text[0].isalnum() or token.text[0] == "_"

@@ -1,0 +1,244 @@
+"""Syntax trees -> `symbols.Index`: which names a block gives, which it sees, and where they are used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from policyengine.language import syntax
+from policyengine.language.syntax import NameText, Span
+from policyengine.language.syntax_walk import children
+from policyengine.server.language_server.expressions import Block, blocks_of, expressions_in, variable_of
+from policyengine.server.language_server.symbols import Index, Occurrence, Symbol, SymbolKind
+
+RULES = (syntax.Filter, syntax.Score, syntax.Gang, syntax.Quota, syntax.Permit)
+_NAMED = {syntax.Param: SymbolKind.PARAM, syntax.Let: SymbolKind.LET, syntax.Function: SymbolKind.FUNCTION}
+_BLOCKS = {syntax.Policy: SymbolKind.POLICY, syntax.Library: SymbolKind.LIBRARY, syntax.Overlay: SymbolKind.OVERLAY}
+
+
+@dataclass(eq=False)
+class Scope:
+    """The names that can be used in a block. `outer`: the policy's, to an overlay on it."""
+
+    file: str
+    symbol: Symbol
+    names: dict[str, Symbol] = field(default_factory=dict)
+    rules: dict[str, Symbol] = field(default_factory=dict)
+    imports: Mapping[str, Symbol] = field(default_factory=dict)
+    libraries: Mapping[str, Scope] = field(default_factory=dict)
+    outer: Scope | None = None
+
+    def find(self, name: str) -> Symbol | None:
+        """A param, let or function."""
+        return self.names.get(name) or (self.outer.find(name) if self.outer is not None else None)
+
+    def rule(self, name: str) -> Symbol | None:
+        """A filter, score, gang, quota or permit."""
+        return self.rules.get(name) or (self.outer.rule(name) if self.outer is not None else None)
+
+
+class Scopes:
+    """The scopes of files that are loaded together, and the index of all their symbols."""
+
+    def __init__(self, files: Sequence[tuple[str, syntax.File]]) -> None:
+        """`files`: the name and tree of each; the names differ."""
+        self._found: list[Occurrence] = []
+        self._scopes: dict[tuple[str, Span], Scope] = {}
+        self._libraries: dict[str, list[Scope]] = {}
+        self._policies: dict[str, list[Scope]] = {}
+        for file, tree in files:
+            for block in blocks_of(tree):
+                self._give(file, block)
+        for file, tree in files:
+            self._imports(file, tree)
+            for block in blocks_of(tree):
+                self._uses(self._scopes[file, block.span], block)
+        self.index = Index(self._found)
+
+    def scope(self, file: str, block: Block) -> Scope | None:
+        """The scope of a block."""
+        return self._scopes.get((file, block.span))
+
+    def libraries(self) -> Iterator[Symbol]:
+        """Every library there is."""
+        return (scope.symbol for found in self._libraries.values() for scope in found)
+
+    def policies(self) -> Iterator[Symbol]:
+        """Every policy there is."""
+        return (scope.symbol for found in self._policies.values() for scope in found)
+
+    # --- where names are given ------------------------------------------------------------------------
+
+    def _symbol(self, kind: SymbolKind, name: NameText | syntax.Name, file: str, node: syntax.Node) -> Symbol:
+        text = name.text if isinstance(name, NameText) else name.name
+        symbol = Symbol(kind, text, file, name.span, node)
+        self._found.append(Occurrence(file, name.span, symbol, given=True))
+        return symbol
+
+    def _use(self, file: str, span: Span, symbol: Symbol | None) -> None:
+        if symbol is not None:
+            self._found.append(Occurrence(file, span, symbol))
+
+    def _give(self, file: str, block: Block) -> None:
+        scope = Scope(file, self._symbol(_BLOCKS[type(block)], block.name, file, block))
+        self._scopes[file, block.span] = scope
+        if isinstance(block, syntax.Library):
+            self._libraries.setdefault(block.name.text, []).append(scope)
+        elif isinstance(block, syntax.Policy):
+            self._policies.setdefault(block.name.text, []).append(scope)
+        for member in block.members:
+            if isinstance(member, syntax.Param | syntax.Let | syntax.Function):
+                scope.names.setdefault(member.name.text, self._symbol(_NAMED[type(member)], member.name, file, member))
+            elif isinstance(member, RULES):
+                scope.rules.setdefault(member.name.text, self._symbol(SymbolKind.RULE, member.name, file, member))
+            elif isinstance(member, syntax.Test):
+                self._symbol(SymbolKind.TEST, member.name, file, member)
+
+    def _imports(self, file: str, tree: syntax.File) -> None:
+        """An import means the library of that name in its own file, else the one in another."""
+        imports: dict[str, Symbol] = {}
+        libraries: dict[str, Scope] = {}
+        for statement in tree.imports:
+            found = self._libraries.get(statement.name.text, [])
+            meant = next((scope for scope in found if scope.file == file), found[0] if found else None)
+            known_as = statement.alias or statement.name
+            alias = Symbol(SymbolKind.ALIAS, known_as.text, file, known_as.span, statement)
+            if meant is not None:
+                self._use(file, statement.name.span, meant.symbol)
+                libraries.setdefault(known_as.text, meant)
+            if statement.alias is not None or meant is None:
+                self._found.append(Occurrence(file, known_as.span, alias, given=True))
+            imports.setdefault(known_as.text, alias)
+        for block in blocks_of(tree):
+            scope = self._scopes[file, block.span]
+            scope.imports, scope.libraries = imports, libraries
+            if isinstance(block, syntax.Overlay) and (policies := self._policies.get(block.policy.text)):
+                scope.outer = policies[0]
+                self._use(file, block.policy.span, policies[0].symbol)
+
+    # --- where they are used --------------------------------------------------------------------------
+
+    def _uses(self, scope: Scope, block: Block) -> None:
+        self._expressions(scope, block)
+        for member in block.members:
+            if isinstance(member, syntax.Function):
+                given = {
+                    one.name.text: self._symbol(SymbolKind.VARIABLE, one.name, scope.file, one)
+                    for one in member.parameters
+                }
+                self._expression(scope, member.body, given)
+            elif isinstance(member, syntax.Test):
+                self._test(scope, member)
+            else:
+                self._expressions(scope, member)
+
+    def _expressions(self, scope: Scope, part: syntax.Node) -> None:
+        for expr in expressions_in(part):
+            self._expression(scope, expr, {})
+
+    def _expression(self, scope: Scope, whole: syntax.Expr, variables: Mapping[str, Symbol]) -> None:
+        pending = [(whole, variables)]
+        while pending:
+            expr, known = pending.pop()
+            if isinstance(expr, syntax.Name):
+                self._use(scope.file, expr.span, known.get(expr.name) or scope.find(expr.name))
+                continue
+            if isinstance(expr, syntax.Call):
+                pending += self._call(scope, expr, known)
+            elif not (isinstance(expr, syntax.Select) and self._field(scope, expr, known)):
+                pending += [(part, known) for part in children(expr)]
+
+    def _call(
+        self, scope: Scope, call: syntax.Call, known: Mapping[str, Symbol]
+    ) -> list[tuple[syntax.Expr, Mapping[str, Symbol]]]:
+        """What is named in a call itself; its parts are left, with the variables each of them sees."""
+        if call.target is None:
+            found = scope.find(call.function)
+            self._use(scope.file, call.function_span, found if found and found.kind is SymbolKind.FUNCTION else None)
+        elif self._of_library(scope, call.target, known, call.function, call.function_span):
+            return [(part, known) for part in call.args]
+        variable = variable_of(call)
+        if variable is None:
+            return [(part, known) for part in children(call)]
+        inner = {**known, variable.name: self._symbol(SymbolKind.VARIABLE, variable, scope.file, call)}
+        assert call.target is not None
+        return [(call.target, known), *((part, inner) for part in call.args[1:])]
+
+    def _field(self, scope: Scope, select: syntax.Select, known: Mapping[str, Symbol]) -> bool:
+        return self._of_library(scope, select.operand, known, select.field, select.field_span)
+
+    def _of_library(
+        self, scope: Scope, operand: syntax.Expr | None, known: Mapping[str, Symbol], name: str, span: Span
+    ) -> bool:
+        """Whether `operand.name` is a library's; then both are named."""
+        if not isinstance(operand, syntax.Name) or operand.name in known or operand.name not in scope.imports:
+            return False
+        self._of_import(scope, operand.name, operand.span, name, span)
+        return True
+
+    def _of_import(self, scope: Scope, library: str, place: Span, name: str, span: Span) -> None:
+        self._use(scope.file, place, scope.imports.get(library))
+        meant = scope.libraries.get(library)
+        self._use(scope.file, span, meant.names.get(name) if meant is not None else None)
+
+    # --- tests ----------------------------------------------------------------------------------------
+
+    def _test(self, scope: Scope, test: syntax.Test) -> None:
+        nodes: dict[str, Symbol] = {}
+        pods: dict[str, Symbol] = {}
+        for step in test.steps:
+            match step:
+                case syntax.GivenNode():
+                    nodes.setdefault(step.name.text, self._symbol(SymbolKind.NODE, step.name, scope.file, step))
+                case syntax.GivenPod():
+                    pods.setdefault(step.name.text, self._symbol(SymbolKind.POD, step.name, scope.file, step))
+                    self._named(scope, step.on, nodes)
+                case syntax.GivenParam():
+                    self._param(scope, step.name)
+                case syntax.ExpectOn():
+                    self._named(scope, step.pod, pods)
+                    self._named(scope, step.node, nodes)
+                case syntax.ExpectBefore():
+                    self._named(scope, step.pod, pods)
+                    self._named(scope, step.other, pods)
+                case syntax.ExpectRejected():
+                    self._named(scope, step.pod, pods)
+                    self._named(scope, step.node, nodes)
+                    self._rule(scope, step.rule)
+                case syntax.ExpectWaits():
+                    self._named(scope, step.pod, pods)
+                case syntax.ExpectThat():
+                    self._score(scope, step.condition, pods, nodes)
+                case _:
+                    pass
+            self._expressions(scope, step)
+
+    def _named(self, scope: Scope, name: NameText | None, known: Mapping[str, Symbol]) -> None:
+        if name is not None:
+            self._use(scope.file, name.span, known.get(name.text))
+
+    def _rule(self, scope: Scope, name: NameText | None) -> None:
+        if name is not None:
+            self._use(scope.file, name.span, scope.rule(name.text))
+
+    def _param(self, scope: Scope, name: NameText) -> None:
+        library, dot, inner = name.text.partition(".")
+        if not dot:
+            self._use(scope.file, name.span, scope.find(name.text))
+            return
+        start, end = name.span.start, name.span.end
+        self._of_import(scope, library, Span(start, start + len(library)), inner, Span(end - len(inner), end))
+
+    def _score(
+        self, scope: Scope, condition: syntax.Expr, pods: Mapping[str, Symbol], nodes: Mapping[str, Symbol]
+    ) -> None:
+        """`score("rule", "pod", "node")` names three things."""
+        pending = [condition]
+        while pending:
+            expr = pending.pop()
+            pending += children(expr)
+            if isinstance(expr, syntax.Call) and expr.target is None and expr.function == "score":
+                meant: tuple[Callable[[str], Symbol | None], ...] = (scope.rule, pods.get, nodes.get)
+                for find, argument in zip(meant, expr.args, strict=False):
+                    if isinstance(argument, syntax.Literal) and isinstance(argument.value, str):
+                        self._use(scope.file, argument.span, find(argument.value))

@@ -1,0 +1,172 @@
+"""What the language's words are, in Markdown: fields, functions, plugins, members, symbols."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from policyengine.language import syntax
+from policyengine.language.checking.macros import FOLDS
+from policyengine.language.checking.plugins import PluginFacts
+from policyengine.language.diagnostics import Source
+from policyengine.language.functions import FUNCTIONS, Function, Style
+from policyengine.language.functions.table import unify
+from policyengine.language.schema import ROOTS, object_info
+from policyengine.language.schema_objects import Attribute
+from policyengine.language.types import Kind, Type
+from policyengine.server.language_server.symbols import Symbol, SymbolKind
+
+MACROS: Mapping[str, tuple[str, str]] = {
+    "has": ("has(e.field)", "whether the field is there"),
+    "all": ("list.all(x, test)", "whether the test holds for every element"),
+    "exists": ("list.exists(x, test)", "whether the test holds for an element"),
+    "exists_one": ("list.exists_one(x, test)", "whether the test holds for exactly one element"),
+    "existsOne": ("list.existsOne(x, test)", "whether the test holds for exactly one element"),
+    "filter": ("list.filter(x, test)", "the elements for which the test holds"),
+    "map": ("list.map(x, value)", "what the value is for each element"),
+    "optMap": ("optional.optMap(x, value)", "the value of what is there, as an optional"),
+    "optFlatMap": ("optional.optFlatMap(x, optional)", "the optional that what is there leads to"),
+}
+"""Macros have no signature: they take an expression with a variable of its own."""
+_ON_LISTS = (*FOLDS,)
+_ON_OPTIONALS = ("optMap", "optFlatMap")
+
+
+def code(text: str) -> str:
+    """A block of policy text."""
+    return f"```policy\n{text}\n```"
+
+
+def titled(title: str, *paragraphs: str) -> str:
+    """A block of policy text with paragraphs below."""
+    return "\n\n".join([code(title), *(one for one in paragraphs if one)])
+
+
+# --- fields ----------------------------------------------------------------------------------------------
+
+
+def attribute_of(type_: Type, name: str) -> Attribute | None:
+    """A field or method of a type, or of what an optional holds."""
+    info = object_info(content_of(type_))
+    return (info.fields.get(name) or info.methods.get(name)) if info is not None else None
+
+
+def content_of(type_: Type) -> Type:
+    """What an optional holds; any other type itself."""
+    return type_.args[0] if type_.kind is Kind.OPTIONAL else type_
+
+
+def attribute_page(known: Attribute, whole: str) -> str:
+    """A field of the schema. `whole`: what it is written as."""
+    absent = "It may be absent: read it as `.?name`, or behind `has`." if known.optional else ""
+    info = object_info(content_of(known.type))
+    fields = f"Fields: {', '.join(f'`{name}`' for name in info.fields)}" if info is not None else ""
+    return titled(f"{whole}: {known.type}", known.doc, absent, fields)
+
+
+def root_page(name: str) -> str:
+    """A root of the schema."""
+    return attribute_page(ROOTS[name], name)
+
+
+# --- functions -------------------------------------------------------------------------------------------
+
+
+def function_page(name: str) -> str | None:
+    """A function of the language with all its signatures, None where there is none."""
+    if name in MACROS:
+        return titled(*MACROS[name])
+    row = FUNCTIONS.get(name)
+    return titled("\n".join(signatures(row)), row.doc) if row is not None and row.style is not Style.OPERATOR else None
+
+
+def signatures(row: Function) -> list[str]:
+    """The ways to call a function in a policy."""
+    found = []
+    for overload in row.overloads:
+        if not overload.dynamic:
+            types = [str(one) for one in overload.parameters]
+            target = f"{types.pop(0)}." if row.style is Style.METHOD and types else ""
+            found.append(f"{target}{row.name}({', '.join(types)}): {overload.result}")
+    return found
+
+
+def methods_on(type_: Type) -> list[tuple[str, str, str]]:
+    """What can be called on a value: name, signature, meaning."""
+    found = [
+        (row.name, next(iter(signatures(row)), row.name), row.doc)
+        for row in FUNCTIONS.values()
+        if row.style in (Style.METHOD, Style.BOTH) and "." not in row.name and _takes(row, type_)
+    ]
+    macros = _ON_LISTS if type_.kind in (Kind.LIST, Kind.MAP) else ()
+    macros = _ON_OPTIONALS if type_.kind is Kind.OPTIONAL else macros
+    return [*found, *((name, *MACROS[name]) for name in macros)]
+
+
+def _takes(row: Function, type_: Type) -> bool:
+    return any(
+        not one.dynamic and bool(one.parameters) and unify(one.parameters[0], type_, {}) for one in row.overloads
+    )
+
+
+# --- plugins ---------------------------------------------------------------------------------------------
+
+
+def plugin_page(name: str, facts: PluginFacts) -> str:
+    """A plugin: what it does in a decision, and its arguments."""
+    does = " and ".join(word for word, so in (("filters", facts.filters), ("scores", facts.scores)) if so)
+    weight = f", weight {facts.default_weight} by default" if facts.default_weight is not None else ""
+    installed = "" if facts.in_base else "A package brings it; it judges only where it is used by name."
+    properties = facts.arguments.get("properties", {})
+    arguments = "\n".join(f"- {argument_line(key, schema)}" for key, schema in properties.items())
+    head = f"A plugin that {does}{weight}." if does else "A plugin that neither filters nor scores."
+    return titled(f"use {name}", head, installed, f"Arguments:\n\n{arguments}" if arguments else "")
+
+
+def argument_line(name: str, schema: Mapping[str, Any]) -> str:
+    """An argument in one line: name, type, choices, default, meaning."""
+    type_ = schema.get("type", "")
+    choices = schema.get("enum")
+    parts = [
+        f"`{name}`",
+        str(type_) if isinstance(type_, str) else " or ".join(map(str, type_)),
+        f"one of {', '.join(f'`{one}`' for one in choices)}" if choices else "",
+        f"default `{schema['default']}`" if "default" in schema else "",
+        str(schema.get("description", "")),
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+# --- members and symbols ---------------------------------------------------------------------------------
+
+
+def member_page(member: syntax.Member) -> str:
+    """What a member's keyword begins."""
+    return (type(member).__doc__ or "").strip()
+
+
+def symbol_page(symbol: Symbol, source: Source, type_: Type | None) -> str:
+    """What a name stands for: how it is given, its type, its `///` comment."""
+    doc = getattr(symbol.node, "doc", "")
+    return titled(symbol_line(symbol, source, type_), doc)
+
+
+def symbol_line(symbol: Symbol, source: Source, type_: Type | None) -> str:
+    """What a name stands for, in a line. `source`: the text it is given in."""
+    node, shown = symbol.node, f": {type_}" if type_ is not None else ""
+    match node:
+        case syntax.Param():
+            return " ".join(source.slice(node.span).split())
+        case syntax.Function():
+            parameters = ", ".join(f"{one.name.text}: {source.slice(one.type.span)}" for one in node.parameters)
+            return f"function {symbol.name}({parameters}): {source.slice(node.result.span)}"
+        case syntax.Let():
+            return f"let {symbol.name}{shown}"
+        case syntax.FunctionParameter():
+            return f"{symbol.name}: {source.slice(node.type.span)}"
+        case syntax.Member() if symbol.kind is SymbolKind.RULE:
+            return f'{type(node).__name__.lower()} "{symbol.name}"'
+        case _ if symbol.kind is SymbolKind.VARIABLE:
+            return f"{symbol.name}{shown}"
+        case _:
+            return f'{symbol.kind.value} "{symbol.name}"'

@@ -1,0 +1,129 @@
+"""The running scheduler, put together from its configuration: connections, election, metrics, endpoints."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from random import Random
+
+import aiohttp
+
+from policyengine.clock import Clock
+from policyengine.framework.profile import Profile
+from policyengine.kube import collector
+from policyengine.kube.client import Client
+from policyengine.kube.config import Server
+from policyengine.kube.configuration import Configuration
+from policyengine.kube.extenders import HttpExtender
+from policyengine.kube.leader import LeaderElector, LeadersTransport, new_identity
+from policyengine.kube.rate_limit import LimitedTransport
+from policyengine.kube.reload import Compile
+from policyengine.kube.scheduling import Scheduler
+from policyengine.kube.transport import Transport
+from policyengine.server.access import Reviewer
+from policyengine.server.endpoints import CannotListen, Endpoints, served
+from policyengine.server.metrics.observed import ObservedCore
+from policyengine.server.metrics.readings import read_before_scrape
+from policyengine.server.metrics.registry import Registry
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Connection:
+    """An API server, and who may change what on it."""
+
+    client: Client
+    """For everything but the lease and reviews: limited, and silent while this replica does not lead."""
+    direct: Client
+    elector: LeaderElector | None
+
+
+@asynccontextmanager
+async def connected(
+    server: Server, configuration: Configuration, clock: Clock, random: Random
+) -> AsyncIterator[Connection]:
+    """Connections to the server, for as long as the block runs."""
+    given = configuration.data["clientConnection"]
+    timeout = configuration.seconds("clientConnection", "requestTimeout")
+    bare: Transport = server.connect(given["connections"])
+    direct = Client(bare, timeout)
+    try:
+        transport = LimitedTransport(bare, clock, given["qps"], given["burst"]) if given["qps"] else bare
+        elector = None
+        if configuration.lease is not None:
+            identity = new_identity(socket.gethostname(), random)
+            elector = LeaderElector(direct, clock, random, identity, configuration.lease)
+            transport = LeadersTransport(transport, elector)
+        yield Connection(Client(transport, timeout), direct, elector)
+    finally:
+        await direct.close()
+
+
+@asynccontextmanager
+async def live(
+    connection: Connection,
+    configuration: Configuration,
+    clock: Clock,
+    random: Random,
+    profiles: Sequence[Profile],
+    compile_files: Compile,
+) -> AsyncIterator[Scheduler]:
+    """A scheduler that is ready to run, with its pages served. Raises `CannotListen`, `ExtenderUnusable`."""
+    registry = Registry()
+
+    def observe_extender(extender: str, verb: str, result: str, seconds: float) -> None:
+        registry.extender_requests.add((extender, verb, result))
+        registry.extender_duration.observe((extender, verb), seconds)
+
+    policies = configuration.data["policies"]
+    async with AsyncExitStack() as stack:
+        session = await stack.enter_async_context(aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()))
+        extenders = [HttpExtender(given, session) for given in configuration.data["extenders"]]
+        scheduler = Scheduler(
+            connection.client,
+            clock,
+            random,
+            profiles,
+            namespace=policies["namespace"],
+            label_selector=policies["selector"],
+            compile_files=compile_files,
+            host=socket.gethostname(),
+            elector=connection.elector,
+            extenders=extenders,
+            observe_extender=observe_extender,
+            observed=lambda state: ObservedCore(state, registry),
+        )
+        read_before_scrape(registry, scheduler, clock)
+        await _serve_pages(stack, connection, configuration, clock, registry, scheduler)
+        quiet = asyncio.create_task(collector.keep_quiet(scheduler.runner.synced))
+        stack.callback(quiet.cancel)
+        yield scheduler
+
+
+async def _serve_pages(
+    stack: AsyncExitStack,
+    connection: Connection,
+    configuration: Configuration,
+    clock: Clock,
+    registry: Registry,
+    scheduler: Scheduler,
+) -> None:
+    """The pages, where an address is given. Where the default one is taken there are none, and a warning says so."""
+    given = configuration.data["endpoints"]
+    if not given["address"]:
+        return
+    reviewer = Reviewer(connection.direct) if given["authentication"] == "TokenReview" else None
+    pages = Endpoints(scheduler, registry, configuration.data, connection.client, clock, reviewer)
+    try:
+        url = await stack.enter_async_context(served(pages, configuration))
+    except CannotListen as error:
+        if "address" in configuration.written.get("endpoints", {}):
+            raise
+        logger.warning("no metrics, health and debug pages: %s", error)
+    else:
+        logger.info("metrics, health and debug pages on %s", url)

@@ -1,0 +1,1 @@
+"""What the scheduler counts and measures, under kube-scheduler's names where it has one."""

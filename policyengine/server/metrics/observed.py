@@ -1,0 +1,248 @@
+"""The core with a stopwatch beside it: what it is told and says is counted and timed, and stays what it is.
+
+The core has no clock. What happens inside one message it tells its observer in the order in which it happens; the time
+between two such lines is measured here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any
+
+from policyengine.scheduler.messages import (
+    Action,
+    Bind,
+    BindFailed,
+    BindSucceeded,
+    BindUnknown,
+    CyclesRequested,
+    Message,
+    ProfileRemoved,
+    ProfileReplaced,
+)
+from policyengine.scheduler.state import SchedulerState
+from policyengine.server.metrics.registry import Registry
+
+SAMPLED = 16
+"""Of so many messages the taking in of one is timed."""
+_NOTED = frozenset({BindSucceeded, BindFailed, BindUnknown, ProfileReplaced, ProfileRemoved})
+_KNOWN_HASHES = 1024
+_MANY_ATTEMPTS = 15
+
+
+class _Pod:
+    """What is known of a pod that is not bound yet."""
+
+    __slots__ = ("attempts", "began", "entered", "mark", "profile", "refused_by", "waits_since")
+
+    def __init__(self, entered: float) -> None:
+        self.entered = entered
+        """When it came into the active queue first, on the core's clock."""
+        self.attempts = 0
+        self.profile = ""
+        self.began = 0.0
+        self.mark = 0.0
+        self.waits_since: float | None = None
+        self.refused_by: tuple[str, ...] = ()
+
+
+class ObservedCore:
+    """A `SchedulerState` as the runner drives it, with everything noted in a registry."""
+
+    def __init__(self, state: SchedulerState, registry: Registry) -> None:
+        self._state = state
+        self._registry = registry
+        self._pods: dict[str, _Pod] = {}
+        self._handled = 0
+        self._posted: dict[str, tuple[float, str]] = {}
+        """UID -> when its binding was posted, and the profile."""
+        self._profiles: dict[str, str] = {}
+        """Policy hash -> the scheduler name it serves, or served."""
+        self._lines: dict[str, Callable[[str, float, tuple[Any, ...]], None]] = {
+            "queued": self._queued,
+            "woken": self._woken,
+            "attempted": self._attempted,
+            "filtered": self._filtered,
+            "scored": self._scored,
+            "post-filtered": self._post_filtered,
+            "reserved": self._reserved,
+            "waiting": self._waiting,
+            "refused": self._refused,
+            "failed": self._failed,
+            "released": self._released,
+            "bound": self._bound,
+            "observed": self._gone,
+            "gone": self._gone,
+            "unserved": self._gone,
+            "preempting": self._preempting,
+        }
+        state.observe(self._told)
+        self.may_bind = state.may_bind
+
+    # ---- the runner's side
+
+    def handle(self, message: Message, now: float) -> list[Action]:
+        """As `SchedulerState.handle`."""
+        kind = type(message)
+        self._handled += 1
+        if self._handled % SAMPLED == 0 and kind is not CyclesRequested:
+            began = perf_counter()
+            actions = self._state.handle(message, now)
+            self._registry.event_handling.observe((kind.__name__,), perf_counter() - began)
+        else:
+            actions = self._state.handle(message, now)
+        if kind in _NOTED:
+            self._note(message)
+        for action in actions:
+            if type(action) is Bind:
+                self._posted[action.uid] = (perf_counter(), self._profile(action.policy_hash))
+        return actions
+
+    def next_wakeup(self) -> float | None:
+        """As `SchedulerState.next_wakeup`."""
+        return self._state.next_wakeup()
+
+    @property
+    def ready(self) -> bool:
+        """As `SchedulerState.ready`."""
+        return self._state.ready
+
+    def _note(self, message: Message) -> None:
+        match message:
+            case BindSucceeded(uid=uid):
+                self._answered(uid, "Success")
+            case BindFailed(uid=uid) | BindUnknown(uid=uid):
+                self._answered(uid, "Error")
+            case ProfileReplaced():
+                self._registry.reloads.add(("accepted",))
+            case ProfileRemoved():
+                self._registry.reloads.add(("removed",))
+
+    def _answered(self, uid: str, status: str) -> None:
+        posted = self._posted.pop(uid, None)
+        if posted is not None:
+            self._registry.point_duration.observe(("Bind", status, posted[1]), perf_counter() - posted[0])
+
+    # ---- the core's side
+
+    def _told(self, uid: str, at: float, what: str, values: tuple[Any, ...]) -> None:
+        line = self._lines.get(what)
+        if line is not None:
+            line(uid, at, values)
+
+    def _queued(self, uid: str, at: float, values: tuple[Any, ...]) -> None:
+        if uid not in self._pods:
+            self._pods[uid] = _Pod(at)
+        self._registry.incoming.add((values[0], values[1]))
+
+    def _woken(self, uid: str, at: float, values: tuple[Any, ...]) -> None:
+        self._cured(uid)
+        self._registry.incoming.add((values[0], values[1]))
+
+    def _attempted(self, uid: str, at: float, values: tuple[Any, ...]) -> None:
+        pod = self._pods.get(uid)
+        if pod is None:
+            pod = self._pods[uid] = _Pod(at)
+        elif pod.refused_by:
+            self._cured(uid)
+        pod.attempts, pod.profile = values[0], self._profile(values[1])
+        pod.began = pod.mark = perf_counter()
+
+    def _filtered(self, uid: str, at: float, values: tuple[Any, ...]) -> None:
+        self._point(uid, "Filter", values[0])
+
+    def _scored(self, uid: str, at: float, values: tuple[Any, ...]) -> None:
+        self._point(uid, "Score", "Success")
+
+    def _post_filtered(self, uid: str, at: float, values: tuple[Any, ...]) -> None:
+        self._point(uid, "PostFilter", "Success" if values[0] else "Unschedulable")
+
+    def _point(self, uid: str, point: str, status: str) -> None:
+        pod = self._pods.get(uid)
+        if pod is not None:
+            now = perf_counter()
+            self._registry.point_duration.observe((point, status, pod.profile), now - pod.mark)
+            pod.mark = now
+
+    def _reserved(self, uid: str, at: float, values: tuple[Any, ...]) -> None:
+        pod = self._pods.get(uid)
+        if pod is not None and pod.began:
+            self._registry.algorithm_duration.observe((), perf_counter() - pod.began)
+
+    def _waiting(self, uid: str, at: float, values: tuple[Any, ...]) -> None:
+        pod = self._pods.get(uid)
+        if pod is not None and pod.waits_since is None:
+            pod.waits_since = at
+
+    def _waited(self, pod: _Pod, at: float, result: str) -> None:
+        if pod.waits_since is None:
+            return
+        seconds, pod.waits_since = at - pod.waits_since, None
+        self._registry.permit_wait.observe((result,), seconds)
+        status = "Success" if result == "allowed" else "Unschedulable"
+        self._registry.point_duration.observe(("Permit", status, pod.profile), seconds)
+
+    def _refused(self, uid: str, at: float, values: tuple[Any, ...]) -> None:
+        pod = self._ended(uid, "unschedulable")
+        if pod is not None:
+            pod.refused_by = tuple(values[0])
+            for plugin in pod.refused_by:
+                self._registry.unschedulable.add((plugin, pod.profile), 1)
+        self._registry.incoming.add(("unschedulable", "ScheduleAttemptFailure"))
+
+    def _failed(self, uid: str, at: float, values: tuple[Any, ...]) -> None:
+        self._ended(uid, "error")
+        self._registry.incoming.add(("backoff", "ScheduleAttemptFailure"))
+
+    def _released(self, uid: str, at: float, values: tuple[Any, ...]) -> None:
+        pod = self._pods.get(uid)
+        if pod is not None:
+            self._waited(pod, at, "rejected")
+
+    def _bound(self, uid: str, at: float, values: tuple[Any, ...]) -> None:
+        pod = self._ended(uid, "scheduled")
+        if pod is None:
+            return
+        self._waited(pod, at, "allowed")
+        attempts = "15+" if pod.attempts >= _MANY_ATTEMPTS else str(pod.attempts)
+        self._registry.sli_duration.observe((attempts,), max(0.0, at - pod.entered))
+        self._registry.pod_attempts.observe((), pod.attempts)
+        self._gone(uid, at, values)
+
+    def _ended(self, uid: str, result: str) -> _Pod | None:
+        """An attempt ended."""
+        pod = self._pods.get(uid)
+        if pod is None or not pod.began:
+            return None
+        labels = (result, pod.profile)
+        self._registry.schedule_attempts.add(labels)
+        self._registry.attempt_duration.observe(labels, perf_counter() - pod.began)
+        pod.began = 0.0
+        return pod
+
+    def _preempting(self, uid: str, at: float, values: tuple[Any, ...]) -> None:
+        self._registry.preemption_attempts.add(())
+        self._registry.preemption_victims.observe((), len(values[1].split(", ")) if values[1] else 0)
+
+    def _cured(self, uid: str) -> None:
+        """What refused the pod does not any more, as far as is known."""
+        pod = self._pods.get(uid)
+        if pod is not None and pod.refused_by:
+            for plugin in pod.refused_by:
+                self._registry.unschedulable.add((plugin, pod.profile), -1)
+            pod.refused_by = ()
+
+    def _gone(self, uid: str, at: float, values: tuple[Any, ...]) -> None:
+        """The pod waits no more."""
+        self._cured(uid)
+        self._pods.pop(uid, None)
+
+    def _profile(self, policy_hash: str) -> str:
+        name = self._profiles.get(policy_hash)
+        if name is None:
+            if len(self._profiles) >= _KNOWN_HASHES:
+                self._profiles.clear()
+            self._profiles.update({one.policy_hash: one.scheduler_name for one in self._state.profiles})
+            name = self._profiles.setdefault(policy_hash, "")
+        return name

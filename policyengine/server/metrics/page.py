@@ -1,0 +1,43 @@
+"""docs/metrics.md, made from the registry: `python -m policyengine.server.metrics.page > docs/metrics.md`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from policyengine.server.metrics.registry import Registry, Tally
+
+_HEAD = """# Metrics
+
+What `/metrics` of a running scheduler shows (see [operations.md](operations.md#metrics-health-and-debug-pages)). Made
+from the registry by `python -m policyengine.server.metrics.page`.
+
+Metrics called `scheduler_…` are kube-scheduler's (1.36): names, labels and buckets are its own, so its dashboards and
+alerts work. `profile` is the scheduler name, `plugin` a plugin or a rule of the policy. Those called `policyengine_…`
+are ours.
+
+| name | kind | labels | meaning |
+|---|---|---|---|
+"""
+
+
+def page() -> str:
+    """The page's text."""
+    return _HEAD + "".join(_rows())
+
+
+def _rows() -> Iterator[str]:
+    for tally in Registry().tallies():
+        told = tally.described
+        labels = ", ".join(f"`{label}`" for label in told.labels)
+        yield f"| `{told.name}` | {_kind(tally)} | {labels} | {told.help} |\n"
+
+
+def _kind(tally: Tally) -> str:
+    bounds = tally.described.buckets
+    if not bounds:
+        return tally.kind
+    return f"{tally.kind}, {len(bounds)} buckets from {bounds[0]:g} to {bounds[-1]:g}"
+
+
+if __name__ == "__main__":
+    print(page(), end="")

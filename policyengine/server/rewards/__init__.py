@@ -1,0 +1,1 @@
+"""What groups of pods experience on nodes, as a reward from 0 to 1 that policies read from the nodes' annotations."""

@@ -1,0 +1,190 @@
+"""What is known of every group on every node, and of every pod that was seen: the state of the rewards.
+
+    a container was restarted: it crashed, was killed for memory, was not alive    0, once for each restart
+    the pod failed, or the kubelet did not take it                               0
+    the pod was bound and has not started in time                                0, once
+    the pod succeeded                                                            1, or less where others were faster
+
+A pod's group is its label `podtype`, else `app`, else `name`; of pods without any nothing is learnt.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from policyengine.cluster.metadata import ObjectMeta, Wire
+from policyengine.cluster.objects import ObjectError, parse_time
+from policyengine.server.rewards.evidence import FORGOTTEN, Mean, reward, speed
+
+LABELS = ("podtype", "app", "name")
+UNKNOWN = 0.5
+
+
+class _Terminated(Wire, frozen=True):
+    exit_code: int = 0
+    reason: str = ""
+    finished_at: str | None = None
+
+
+class _State(Wire, frozen=True):
+    terminated: _Terminated | None = None
+
+
+class _Container(Wire, frozen=True):
+    restart_count: int = 0
+    state: _State = _State()
+
+
+class _Status(Wire, frozen=True):
+    phase: str = ""
+    start_time: str | None = None
+    container_statuses: tuple[_Container, ...] = ()
+
+
+class _Spec(Wire, frozen=True):
+    node_name: str = ""
+
+
+class WatchedPod(Wire, frozen=True):
+    """A pod, as far as its fate goes."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: _Spec = _Spec()
+    status: _Status = _Status()
+
+
+@dataclass(slots=True)
+class Seen:
+    """What was counted of a pod."""
+
+    group: str
+    node: str
+    bound: float
+    """When it was first seen on its node."""
+    restarts: int = 0
+    started: bool = False
+    over: bool = False
+    late: bool = False
+
+
+@dataclass(slots=True)
+class Book:
+    """The state. Everything in it is plain data: see `dump` and `load`."""
+
+    half_life: float
+    evidence: dict[tuple[str, str], Mean] = field(default_factory=dict)
+    """(group, node) -> results."""
+    runtimes: dict[str, Mean] = field(default_factory=dict)
+    """group -> seconds of the runs that succeeded, on all nodes."""
+    pods: dict[str, Seen] = field(default_factory=dict)
+    """UID -> what was counted of it."""
+
+    def observe(self, pod: WatchedPod, now: float) -> None:
+        """A pod as it is. Seeing it again counts nothing twice."""
+        group, node = group_of(pod.metadata.labels), pod.spec.node_name
+        if not group or not node:
+            return
+        seen = self.pods.setdefault(pod.metadata.uid, Seen(group, node, now))
+        restarts = sum(one.restart_count for one in pod.status.container_statuses)
+        for _ in range(seen.restarts, restarts):
+            self._result(seen, 0.0, now)
+        seen.restarts = max(seen.restarts, restarts)
+        seen.started = seen.started or pod.status.phase in ("Running", "Succeeded")
+        if pod.status.phase in ("Succeeded", "Failed") and not seen.over:
+            seen.over = True
+            self._ended(seen, pod, now)
+
+    def gone(self, uid: str) -> None:
+        """The pod is no more; what it taught stays."""
+        self.pods.pop(uid, None)
+
+    def wait(self, now: float, patience: float) -> None:
+        """Count the pods that have not started `patience` seconds after they were bound, each once."""
+        for seen in self.pods.values():
+            if not (seen.started or seen.over or seen.late) and now - seen.bound >= patience:
+                seen.late = True
+                self._result(seen, 0.0, now)
+
+    def rewards(self, now: float, unknown: float = UNKNOWN) -> dict[str, dict[str, float]]:
+        """Node -> group -> reward, of what is not forgotten; forgets what is."""
+        found: dict[str, dict[str, float]] = {}
+        for (group, node), mean in list(self.evidence.items()):
+            then = mean.on(now, self.half_life)
+            if then.weight < FORGOTTEN:
+                del self.evidence[group, node]
+            else:
+                found.setdefault(node, {})[group] = reward(then, unknown)
+        return found
+
+    def _ended(self, seen: Seen, pod: WatchedPod, now: float) -> None:
+        seconds = runtime(pod)
+        if pod.status.phase == "Failed":
+            self._result(seen, 0.0, now)
+        elif seconds is None:
+            self._result(seen, 1.0, now)
+        else:
+            usual = self.runtimes.get(seen.group, Mean(now)).with_(seconds, now, self.half_life)
+            self.runtimes[seen.group] = usual
+            self._result(seen, speed(seconds, usual.value), now)
+
+    def _result(self, seen: Seen, value: float, now: float) -> None:
+        key = (seen.group, seen.node)
+        self.evidence[key] = self.evidence.get(key, Mean(now)).with_(value, now, self.half_life)
+
+
+def group_of(labels: Mapping[str, str]) -> str:
+    """The pod's group; empty where no label names one."""
+    return next((labels[name] for name in LABELS if labels.get(name)), "")
+
+
+def runtime(pod: WatchedPod) -> float | None:
+    """Seconds from the pod's start to the end of its last container; None where that is not known."""
+    ends = [one.state.terminated.finished_at for one in pod.status.container_statuses if one.state.terminated]
+    times = [_seconds(text) for text in (pod.status.start_time, *ends)]
+    known = [time for time in times if time is not None]
+    return max(known[1:]) - known[0] if len(known) == len(times) and len(known) > 1 else None
+
+
+def _seconds(text: str | None) -> float | None:
+    try:
+        return parse_time(text)
+    except ObjectError:
+        return None
+
+
+def dump(book: Book) -> str:
+    """The state as JSON."""
+    return json.dumps(
+        {
+            "evidence": [[*key, *_parts(mean)] for key, mean in sorted(book.evidence.items())],
+            "runtimes": [[group, *_parts(mean)] for group, mean in sorted(book.runtimes.items())],
+            "pods": {uid: msgspec.to_builtins(seen) for uid, seen in sorted(book.pods.items())},
+        }
+    )
+
+
+def load(text: str, half_life: float) -> Book:
+    """The state of `dump`. Raises ValueError for anything else."""
+    try:
+        data = json.loads(text)
+        return Book(
+            half_life,
+            {(group, node): Mean(*parts) for group, node, *parts in _lists(data, "evidence")},
+            {group: Mean(*parts) for group, *parts in _lists(data, "runtimes")},
+            {uid: msgspec.convert(seen, Seen) for uid, seen in data["pods"].items()},
+        )
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise ValueError(f"this is no state of rewards: {error}") from error
+
+
+def _parts(mean: Mean) -> tuple[float, float, float]:
+    return mean.at, mean.weight, mean.total
+
+
+def _lists(data: Any, name: str) -> Iterator[list[Any]]:
+    yield from data[name]

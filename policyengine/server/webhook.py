@@ -1,0 +1,129 @@
+"""A validating admission webhook: a broken policy is refused at `kubectl apply`, with line and column.
+
+It answers AdmissionReview (admission.k8s.io/v1) for ConfigMaps that carry policies, with the same compiling and the
+same tests that a reload goes through. What it cannot judge it lets pass: whether another ConfigMap serves the name
+already is seen only by the scheduler, and its status says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import ssl
+from collections.abc import Mapping
+from typing import Any
+
+from aiohttp import web
+
+from policyengine.compiler.assemble import Catalogue
+from policyengine.kube.compiling import compiled
+from policyengine.kube.params_file import PARAMS_FILE
+from policyengine.kube.reload import MODE, POLICY_SUFFIX
+
+logger = logging.getLogger(__name__)
+
+API_VERSION = "admission.k8s.io/v1"
+LABEL = "policyengine.io/policy"
+MAX_BODY = 8 * 1024 * 1024
+"""Bytes: a review holds the ConfigMap before and after, each at most 1 MiB, as JSON."""
+INVALID = 422
+
+
+class NoReview(ValueError):
+    """A body that is no AdmissionReview; one sentence."""
+
+
+def reviewed(body: bytes, catalogue: Catalogue) -> dict[str, Any]:
+    """The answering AdmissionReview. Raises `NoReview`."""
+    try:
+        review = json.loads(body)
+        request = review["request"]
+        uid, item = request["uid"], request.get("object")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise NoReview(f"the body is no AdmissionReview of {API_VERSION}") from None
+    if review.get("apiVersion") != API_VERSION or not isinstance(uid, str):
+        raise NoReview(f"the review is not of {API_VERSION}")
+    message = "" if request.get("operation") == "DELETE" else _problem(item, catalogue)
+    response: dict[str, Any] = {"uid": uid, "allowed": not message}
+    if message:
+        response["status"] = {"code": INVALID, "reason": "Invalid", "message": message}
+    return {"apiVersion": API_VERSION, "kind": "AdmissionReview", "response": response}
+
+
+def _problem(item: object, catalogue: Catalogue) -> str:
+    """What is wrong with a ConfigMap; empty where nothing is, or where it carries no policy."""
+    if not isinstance(item, Mapping) or item.get("kind") != "ConfigMap":
+        return ""
+    metadata = _mapping(item.get("metadata"))
+    if _mapping(metadata.get("labels")).get(LABEL) != "true":
+        return ""
+    texts = {
+        str(key): str(text)
+        for key, text in sorted(_mapping(item.get("data")).items())
+        if str(key).endswith(POLICY_SUFFIX) or key == PARAMS_FILE
+    }
+    if not any(key.endswith(POLICY_SUFFIX) for key in texts):
+        return f"the ConfigMap is labelled {LABEL}=true and has no key that ends in `{POLICY_SUFFIX}`"
+    if MODE in _mapping(metadata.get("annotations")):
+        return f"this version knows no mode; remove the annotation {MODE}"
+    problem = compiled(texts, catalogue).problem
+    if problem is None:
+        return ""
+    place = f"line {problem.line}, column {problem.column}: " if problem.line else ""
+    return f"{place}{problem.message}"
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def application(catalogue: Catalogue) -> web.Application:
+    """`POST /validate` and `/healthz`."""
+
+    async def validate(request: web.Request) -> web.Response:
+        try:
+            # In a thread: a policy's tests may take a second, and the next review should not wait for them.
+            answer = await asyncio.to_thread(reviewed, await request.read(), catalogue)
+        except NoReview as error:
+            return web.json_response({"message": str(error)}, status=400)
+        response = answer["response"]
+        logger.info("review %s: %s", response["uid"], response.get("status", {}).get("message", "allowed"))
+        return web.json_response(answer)
+
+    async def healthz(request: web.Request) -> web.Response:
+        return web.Response(text="ok")
+
+    app = web.Application(client_max_size=MAX_BODY)
+    app.router.add_post("/validate", validate)
+    app.router.add_get("/healthz", healthz)
+    return app
+
+
+class CannotListen(Exception):
+    """The port cannot be had; one sentence."""
+
+
+async def serve(
+    catalogue: Catalogue,
+    host: str,
+    port: int,
+    tls: ssl.SSLContext,
+    stop: asyncio.Event,
+    started: asyncio.Future[int] | None = None,
+) -> None:
+    """Answer until `stop` is set; `started` is told the port. Raises `CannotListen`."""
+    runner = web.AppRunner(application(catalogue), access_log=None, shutdown_timeout=5.0)
+    await runner.setup()
+    try:
+        try:
+            await web.TCPSite(runner, host, port, ssl_context=tls).start()
+        except OSError as error:
+            text = (error.strerror or str(error)).lower()
+            raise CannotListen(f"cannot listen on {host}:{port}: {text}; choose another with --listen") from None
+        logger.info("reviewing policies on %s:%d", host, runner.addresses[0][1])
+        if started is not None:
+            started.set_result(runner.addresses[0][1])
+        await stop.wait()
+    finally:
+        await runner.cleanup()

@@ -1,0 +1,171 @@
+"""The annotator on the embedded API server: rounds on virtual time, failures told once."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from policyengine.kube.client import Client
+from policyengine.server.annotator.annotations import STALE, USAGE_AT, Settings
+from policyengine.server.annotator.annotator import Annotator, Round
+from policyengine.server.annotator.metrics_server import MetricsServer
+from policyengine.server.annotator.nodes import MeasuredNode
+from policyengine.server.annotator.source import QueryRefused, Source, SourceUnreachable
+from policyengine.simulator.api_server import ApiServer, MemoryTransport
+from policyengine.simulator.api_server.requests import ADMIN
+from policyengine.simulator.sandbox import create
+from tests.kube.virtual_time import VirtualClock, run
+from tests.server.annotator.world import Told, node, node_object
+
+HALF_LIFE = 300.0
+
+
+class World:
+    """An API server with nodes, and an annotator on it."""
+
+    def __init__(self, source: Source | None = None) -> None:
+        self.clock = VirtualClock()
+        self.transport = MemoryTransport(ApiServer(self.clock), user=ADMIN)
+        self.client = Client(self.transport)
+        self.told = Told()
+        self.problems: list[str] = []
+        self.annotator = Annotator(
+            source or self.told, self.client, self.clock, Settings(), HALF_LIFE, self.problems.append
+        )
+
+    async def add(self, *names: str) -> None:
+        for name in names:
+            await create(self.transport, "/api/v1/nodes", node_object(name))
+
+    async def get(self, name: str) -> Any:
+        response = await self.transport.request("GET", f"/api/v1/nodes/{name}")
+        return json.loads(await response.read())
+
+    async def annotations(self, name: str) -> dict[str, str]:
+        found: dict[str, str] = (await self.get(name))["metadata"].get("annotations", {})
+        return found
+
+    async def while_it_runs(self, work: Callable[[], Any]) -> None:
+        stop = asyncio.Event()
+        running = asyncio.create_task(self.annotator.run(stop, 60.0))
+        await work()
+        stop.set()
+        await running
+
+
+def test_nodes_are_written_once_and_again_only_when_something_moved() -> None:
+    async def work() -> None:
+        world = World()
+        await world.add("a", "b")
+        world.told.cpu, world.told.memory = {"a": 3.0, "gone": 1.0}, {"a": 2.0**32}
+        assert await world.annotator.round() == Round(nodes=2, measured=2, written=1, failed=0)
+        assert (await world.annotations("a"))["mean-free-cpu"] == "3000"
+        assert await world.annotations("b") == {}
+        version = (await world.get("a"))["metadata"]["resourceVersion"]
+        await asyncio.sleep(60)
+        assert (await world.annotator.round()).written == 0
+        world.told.cpu["a"] = 1.0
+        assert (await world.annotator.round()).written == 1
+        assert (await world.get("a"))["metadata"]["resourceVersion"] != version
+
+    run(work())
+
+
+def test_a_source_that_is_away_leaves_the_values_marks_them_and_removes_them_in_the_end() -> None:
+    async def work() -> None:
+        world = World()
+        await world.add("a")
+        world.told.cpu = {"a": 3.0}
+
+        async def days() -> None:
+            await asyncio.sleep(30)
+            world.told.fails = SourceUnreachable("cannot reach Prometheus")
+            await asyncio.sleep(120)
+            assert STALE not in await world.annotations("a")
+            await asyncio.sleep(120)
+            kept = await world.annotations("a")
+            assert kept[STALE] == "true" and kept["mean-free-cpu"] == "3000"
+            await asyncio.sleep(900)
+            assert await world.annotations("a") == {}
+            world.told.fails = None
+            await asyncio.sleep(60)
+            assert USAGE_AT in await world.annotations("a") and STALE not in await world.annotations("a")
+
+        await world.while_it_runs(days)
+        assert world.problems == ["cannot reach Prometheus; the annotations stay as they are"]
+
+    run(work())
+
+
+@pytest.mark.parametrize("error", [SourceUnreachable("away"), QueryRefused("no")])
+def test_one_round_alone_raises_what_the_source_raises(error: Exception) -> None:
+    async def work() -> None:
+        world = World()
+        await world.add("a")
+        world.told.fails = error
+        with pytest.raises(type(error)):
+            await world.annotator.round()
+
+    run(work())
+
+
+def test_a_node_that_went_meanwhile_is_no_problem() -> None:
+    async def work() -> None:
+        world = World()
+        await world.add("a", "b")
+        world.told.cpu = {"a": 3.0, "b": 3.0}
+        measure = world.told.measure
+
+        async def and_delete(now: float, nodes: Any) -> Any:
+            await world.transport.request("DELETE", "/api/v1/nodes/a")
+            return await measure(now, nodes)
+
+        world.told.measure = and_delete  # type: ignore[method-assign]
+        assert (await world.annotator.round()).failed == 0
+        assert world.problems == [] and USAGE_AT in await world.annotations("b")
+
+    run(work())
+
+
+class Metrics(MetricsServer):
+    """metrics.k8s.io as its own answers: no API server here serves it."""
+
+    usage: dict[str, tuple[str, str, str]]
+
+    async def _read(self) -> Any:
+        from policyengine.server.annotator.metrics_server import NodeMetrics
+
+        return [
+            NodeMetrics(metadata=node(name).metadata, timestamp=timestamp, usage={"cpu": cpu, "memory": memory})
+            for name, (timestamp, cpu, memory) in self.usage.items()
+        ]
+
+
+def test_the_metrics_api_tells_the_latest_and_the_window_is_kept_here() -> None:
+    async def work() -> None:
+        source = Metrics(World().client, window=120.0)
+        nodes: dict[str, MeasuredNode] = {"a": node("a")}
+        start = 1_800_000_000.0
+        source.usage = {"a": ("2027-01-15T08:00:00Z", "250m", "2Gi"), "other": ("", "", "")}
+        await source.measure(start, nodes)
+        await source.measure(start + 10, nodes)
+        source.usage = {"a": ("2027-01-15T08:01:00Z", "1500000000n", "3Gi")}
+        found = await source.measure(start + 60, nodes)
+        assert found.cpu == {"a": [(start, 3.75), (start + 60, 2.5)]}
+        assert found.memory == {"a": [(start, 6.0 * 2**30), (start + 60, 5.0 * 2**30)]}
+        assert (await source.measure(start + 150, nodes)).cpu == {"a": [(start + 60, 2.5)]}
+        source.usage = {"a": ("then", "1", "1Gi")}
+        assert "metrics of node `a` cannot be read" in (await source.measure(start + 150, nodes)).problems[0]
+        assert (await source.measure(start + 150, {})).cpu == {}
+
+    run(work())
+
+
+def test_a_cluster_without_the_metrics_api_says_so() -> None:
+    async def work() -> None:
+        with pytest.raises(SourceUnreachable, match=r"serves no metrics\.k8s\.io"):
+            await MetricsServer(World().client, 60.0).measure(0.0, {})
+
+    run(work())

@@ -1,0 +1,83 @@
+"""What a real kube-scheduler 1.36.2 sent to an extender, and a cluster with the nodes it sent."""
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from policyengine.catalogue import compile_policy
+from policyengine.cluster.objects import Node, Pod, decode
+from policyengine.cluster.view import ClusterView
+from policyengine.server.extender.cluster import ExtenderCluster
+from policyengine.server.extender.rules import PolicyRules
+from policyengine.server.extender.verbs import Verbs
+from tests.shared_facts import shared
+
+POLICY = """policy "calm" {
+  base none
+  let congestion = toInt(node.annotations[?"congestion-factor"]).orValue(0)
+  filter "quiet" { require congestion < 80 else "congestion {congestion}" }
+  score "calm" weight 2 = clamp(100 - congestion, 0, 100)
+  score "flat" weight 1 = 50
+}"""
+
+
+class At:
+    """A clock that stands still."""
+
+    def now(self) -> float:
+        return 1_760_000_000.0
+
+    def monotonic(self) -> float:
+        return 0.0
+
+    async def sleep(self, seconds: float) -> None:
+        raise AssertionError("nobody sleeps here")
+
+
+class Known:
+    """A cluster that was read already."""
+
+    is_ready = True
+
+    def __init__(self, nodes: Sequence[Mapping[str, Any]], pods: Sequence[Mapping[str, Any]] = ()) -> None:
+        self.view = ClusterView()
+        for node in nodes:
+            self.view.add_or_update_node(decode(Node, node))
+        for pod in pods:
+            self.view.add_or_update_pod(decode(Pod, pod))
+
+    def nodes_of(
+        self, names: list[str] | None, sent: list[msgspec.Raw] | None
+    ) -> tuple[list[str], Mapping[str, msgspec.Raw] | None]:
+        assert names is not None
+        return names, None
+
+
+@cache
+def exchanges(which: str) -> list[dict[str, Any]]:
+    """The recorded requests and answers: `cap` with node names, `full` with node objects."""
+    found: list[dict[str, Any]] = json.loads(shared(f"recorded/extender-{which}.json").read_text())
+    return found
+
+
+def recorded_nodes() -> list[dict[str, Any]]:
+    """The nodes of the recorded cluster, each as it was last sent."""
+    nodes: dict[str, dict[str, Any]] = {}
+    for exchange in exchanges("full"):
+        for node in (exchange["request"]["body"].get("Nodes") or {}).get("items") or []:
+            nodes[node["metadata"]["name"]] = node
+    return list(nodes.values())
+
+
+def verbs(cluster: ExtenderCluster, policy: str = POLICY) -> Verbs:
+    return Verbs(PolicyRules(compile_policy(policy)), cluster, At(), None)
+
+
+async def ask(answering: Verbs, verb: str, body: Any) -> Any:
+    """The answer's JSON; the status must be 200."""
+    answer = await answering.answer(verb, body if isinstance(body, bytes) else json.dumps(body).encode())
+    assert answer.status == 200, answer
+    return json.loads(answer.body)

@@ -1,0 +1,107 @@
+"""The extender over real HTTP, as kube-scheduler and an operator meet it."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import aiohttp
+import pytest
+
+from policyengine.catalogue import compile_policy
+from policyengine.clock import SystemClock
+from policyengine.framework.profile import Profile
+from policyengine.server.extender.serving import CannotServe, serve
+from tests.server.extender.recorded import POLICY
+from tests.server.extender.test_verbs import ROOM, node, pod
+
+OTHER = 'policy "other" { filter "none" { require node.name == "" else "nobody" } }'
+
+
+@asynccontextmanager
+async def served(*texts: str) -> AsyncIterator[aiohttp.ClientSession]:
+    stop, started = asyncio.Event(), asyncio.get_running_loop().create_future()
+    profiles: list[Profile] = [compile_policy(text) for text in texts]
+    task = asyncio.create_task(serve(profiles, "127.0.0.1", 0, SystemClock(), stop, started=started))
+    await asyncio.wait({task, started}, return_when=asyncio.FIRST_COMPLETED)
+    if task.done():
+        task.result()
+    async with aiohttp.ClientSession(f"http://127.0.0.1:{started.result()}") as session:
+        yield session
+    stop.set()
+    await task
+
+
+REQUEST = {"Pod": pod("p"), "Nodes": {"items": [node("a"), node("b")]}}
+
+
+async def test_a_lone_policy_answers_to_any_prefix() -> None:
+    async with served(POLICY) as session:
+        for path in ("/filter", "/x/filter", "/some/where/else/filter"):
+            async with session.post(path, json=REQUEST) as response:
+                assert [one["metadata"]["name"] for one in (await response.json())["Nodes"]["items"]] == ["a", "b"]
+
+
+async def test_of_several_policies_the_prefix_names_one() -> None:
+    async with served(POLICY, OTHER) as session:
+        async with session.post("/calm/filter", json=REQUEST) as response:
+            assert len((await response.json())["Nodes"]["items"]) == 2
+        async with session.post("/v1/other/filter", json=REQUEST) as response:
+            answer = await response.json()
+            assert answer["Nodes"]["items"] == []
+            assert answer["FailedAndUnresolvableNodes"] == {"a": "none: nobody", "b": "none: nobody"}
+        async with session.post("/nobody/filter", json=REQUEST) as response:
+            assert (response.status, (await response.json())["Error"]) == (
+                200,
+                "no policy is called `nobody`; there are: calm, other",
+            )
+        async with session.post("/nobody/prioritize", json=REQUEST) as response:
+            assert response.status == 404
+
+
+async def test_what_is_no_verb_is_not_found() -> None:
+    async with served(POLICY) as session, session.post('/calm/"evict', json=REQUEST) as response:
+        assert response.status == 404
+        assert "no verb" in (await response.json())["Error"]
+
+
+async def test_health_version_and_metrics_are_there() -> None:
+    async with served(POLICY) as session:
+        async with session.get("/healthz") as response:
+            assert (response.status, await response.text()) == (200, "ok")
+        async with session.get("/readyz") as response:
+            assert response.status == 200
+        async with session.get("/version") as response:
+            assert (await response.json())["policies"] == ["calm"]
+        await (await session.post("/calm/filter", json=REQUEST)).read()
+        await (await session.post("/calm/filter", data=b"{")).read()
+        async with session.get("/metrics") as response:
+            text = await response.text()
+    assert 'policyengine_extender_requests_total{policy="calm",result="ok",verb="filter"} 1.0' in text
+    assert 'policyengine_extender_requests_total{policy="calm",result="error",verb="filter"} 1.0' in text
+    assert 'policyengine_policy_info{hash="' in text
+
+
+async def test_a_body_over_the_limit_is_refused_in_the_protocols_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("policyengine.server.extender.app.MAX_BODY", 1000)
+    async with served(POLICY) as session:
+        async with session.post("/calm/filter", data=b" " * 5000) as response:
+            assert (response.status, (await response.json())["Error"]) == (200, "the body is longer than 1000 bytes")
+        async with session.post("/calm/prioritize", data=b" " * 5000) as response:
+            assert response.status == 413
+
+
+async def test_a_rule_that_needs_the_watch_does_not_start_without() -> None:
+    with pytest.raises(CannotServe, match=r"`spare`, `pack` read what stands on the nodes.*--kubeconfig"):
+        async with served(ROOM):
+            pass
+
+
+async def test_a_port_in_use_is_told_in_one_sentence() -> None:
+    async def nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.close()
+
+    taken = await asyncio.start_server(nothing, "127.0.0.1", 0)
+    port = taken.sockets[0].getsockname()[1]
+    with pytest.raises(CannotServe, match=rf"cannot listen on 127.0.0.1:{port}: .*in use; choose another"):
+        await serve([compile_policy(POLICY)], "127.0.0.1", port, SystemClock(), asyncio.Event())
+    taken.close()

@@ -1,0 +1,131 @@
+"""What the verbs answer beyond the recorded traffic: pods on nodes, unknown nodes, bad bodies."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from policyengine.server.extender.cluster import GivenCluster
+from policyengine.server.extender.verbs import VERBS
+from tests.server.extender.recorded import Known, ask, verbs
+
+ROOM = """policy "room" {
+  filter "spare" {
+    require node.free.memory - pod.requests.memory >= 2Gi else "has {node.free.memory}"
+  }
+  score "pack" weight 5 = 100 * ratio(node.used.cpu + pod.requests.cpu, node.allocatable.cpu)
+}"""
+
+
+def node(name: str, **labels: str) -> dict[str, Any]:
+    amounts = {"cpu": "4", "memory": "8Gi", "pods": "110"}
+    return {
+        "metadata": {"name": name, "uid": f"uid-{name}", "resourceVersion": "7", "labels": labels},
+        "status": {"allocatable": amounts, "capacity": amounts},
+    }
+
+
+def pod(name: str, cpu: str = "1", memory: str = "1Gi", on: str = "") -> dict[str, Any]:
+    resources = {"requests": {"cpu": cpu, "memory": memory}}
+    return {
+        "metadata": {"name": name, "namespace": "default", "uid": f"uid-{name}"},
+        "spec": {"nodeName": on, "containers": [{"name": "c", "image": "i", "resources": resources}]},
+    }
+
+
+def asking(*names: str, **fields: Any) -> dict[str, Any]:
+    return {"Pod": pod("p"), "NodeNames": list(names), **fields}
+
+
+async def test_a_watched_cluster_sees_what_stands_on_the_nodes() -> None:
+    answering = verbs(Known([node("a"), node("b")], [pod("x", "1", "6Gi", on="a")]), ROOM)
+    answer = await ask(answering, "filter", asking("a", "b"))
+    assert answer["NodeNames"] == ["b"]
+    assert answer["FailedNodes"] == {"a": "spare: has 2Gi"}
+    assert await ask(answering, "prioritize", asking("b", "a")) == [
+        {"Host": "b", "Score": 2},
+        {"Host": "a", "Score": 5},
+    ]
+
+
+async def test_a_node_nobody_knows_is_refused_by_name_and_scores_nothing() -> None:
+    answering = verbs(Known([node("a")]), ROOM)
+    answer = await ask(answering, "filter", asking("ghost", "a"))
+    assert answer["NodeNames"] == ["a"]
+    assert answer["FailedNodes"] == {"ghost": "node `ghost` is not known to the extender"}
+    assert (await ask(answering, "prioritize", asking("ghost", "a")))[0] == {"Host": "ghost", "Score": 0}
+
+
+async def test_preempt_takes_the_victims_off_the_node_before_it_asks_the_rules() -> None:
+    answering = verbs(Known([node("a"), node("b")], [pod("x", "1", "6Gi", on="a"), pod("y", "1", "6Gi", on="b")]), ROOM)
+    victims = {
+        "a": {"Pods": [{"UID": "uid-x"}], "NumPDBViolations": 1},
+        "b": {"Pods": [], "NumPDBViolations": 0},
+    }
+    answer = await ask(answering, "preempt", {"Pod": pod("p"), "NodeNameToMetaVictims": victims})
+    assert answer == {"NodeNameToMetaVictims": {"a": victims["a"]}}
+    assert (await ask(answering, "filter", asking("a", "b")))["NodeNames"] == []
+
+
+async def test_no_score_rule_that_speaks_means_no_preference() -> None:
+    answering = verbs(Known([node("a")]), 'policy "p" { score "s" weight 3 when pod.priority > 5 = 100 }')
+    assert await ask(answering, "prioritize", asking("a")) == [{"Host": "a", "Score": 0}]
+
+
+async def test_the_base_of_a_policy_is_kube_schedulers_business() -> None:
+    full = node("a") | {"spec": {"unschedulable": True}}
+    answering = verbs(Known([full]), 'policy "p" { base kubernetes }')
+    assert (await ask(answering, "filter", asking("a")))["NodeNames"] == ["a"]
+
+
+async def test_names_alone_cannot_be_answered_without_a_watch() -> None:
+    answer = await ask(verbs(GivenCluster()), "filter", asking("a"))
+    assert "nodeCacheCapable: false" in answer["Error"]
+
+
+async def test_a_node_sent_again_at_a_new_version_is_read_again() -> None:
+    answering = verbs(GivenCluster(), 'policy "p" { filter "f" { require node.labels[?"ok"].orValue("no") == "yes" } }')
+    old, new = node("a", ok="no"), node("a", ok="yes")
+    new["metadata"]["resourceVersion"] = "8"
+    body = {"Pod": pod("p"), "Nodes": {"items": [old]}}
+    assert (await ask(answering, "filter", body))["Nodes"]["items"] == []
+    assert (await ask(answering, "filter", body | {"Nodes": {"items": [new]}}))["Nodes"]["items"] == [new]
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"{", b"\xff\xfe", b"[]", b"null", b'{"Pod": 3}', b'{"Pod": {"spec": []}, "NodeNames": ["a"]}'],
+)
+async def test_a_body_that_is_none_is_told_so_in_the_protocols_way(verb: str, body: bytes) -> None:
+    answer = await verbs(Known([node("a")])).answer(verb, body)
+    assert answer.status == (200 if verb in ("filter", "bind") else 400)
+    assert json.loads(answer.body)["Error"]
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 5) | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["Pod", "Nodes", "NodeNames", "items", "metadata", "name", "spec", "Pods", "UID", "Node"]),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(verb=st.sampled_from(VERBS), body=json_values)
+async def test_no_json_brings_a_verb_down(verb: str, body: Any) -> None:
+    answer = await verbs(Known([node("a")])).answer(verb, json.dumps(body).encode())
+    assert answer.status in (200, 400)
+
+
+async def test_binding_without_a_server_says_what_to_change() -> None:
+    body = {"PodName": "p", "PodNamespace": "default", "PodUID": "u", "Node": "a"}
+    assert "bindVerb" in (await ask(verbs(Known([])), "bind", body))["Error"]

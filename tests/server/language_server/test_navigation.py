@@ -1,0 +1,172 @@
+"""Definition, references and rename, in one file and across the files of a folder."""
+
+from pathlib import Path
+
+import pytest
+
+from policyengine.server.language_server.navigation import (
+    CannotRename,
+    definition,
+    highlights,
+    references,
+    rename,
+    renamed_range,
+)
+from tests.server.language_server.readings import after, member, opened, training
+
+LIBRARY = 'library "safe" {\n  let spare = node.free.cpu\n  function half(a: int): int = a / 2\n}\n'
+USER = 'import "safe"\npolicy "p" {\n  let a = safe.spare\n  let b = safe.half(4)\n}\n'
+
+
+def defined(text: str) -> str:
+    """The text at the definition of what the cursor is on, '' where there is none."""
+    _, reading, offset = opened(text)
+    found = definition(reading, offset)
+    return reading.source.slice(reading.document.lines.span(found.range)) if found is not None else ""
+
+
+def renamed(text: str, name: str) -> str:
+    """The text after a rename at the cursor."""
+    _, reading, offset = opened(text)
+    edit = rename(reading, offset, name)
+    assert edit is not None
+    return after(reading, edit)[Path(reading.source.file).name]
+
+
+def places(text: str) -> int:
+    _, reading, offset = opened(text)
+    return len(references(reading, offset, declaration=True))
+
+
+@pytest.mark.parametrize(
+    ("before", "cursor", "name"),
+    [
+        (">= headroom", ">= head¦room", "headroom"),
+        ("when gpus > 0", "when gp¦us > 0", "gpus"),
+        ("needs {headroom}", "needs {head¦room}", "headroom"),
+        ('by "memory-headroom"', 'by "memory¦-headroom"', '"memory-headroom"'),
+        ('score("cpu-pack", "job"', 'score("cpu-¦pack", "job"', '"cpu-pack"'),
+        ('expect "q" before', 'expect "¦q" before', '"q"'),
+        ('expect "p" on "a"', 'expect "p" on "¦a"', '"a"'),
+        ("given param headroom", "given param head¦room", "headroom"),
+    ],
+)
+def test_a_name_leads_to_where_it_is_given(before: str, cursor: str, name: str):
+    assert defined(training(before, cursor)) == name
+
+
+def test_a_variable_hides_nothing_outside_of_its_macro():
+    text = member("let a = node.pods.exists(q, q¦.restarts > 1) && pod.priority > 0")
+    assert places(text) == 2
+
+
+def test_names_of_one_test_are_not_those_of_another():
+    text = (
+        'policy "p" {\n  test "x" { given node "a" given pod "p" expect "p" on "¦a" }\n'
+        '  test "y" { given node "a" given pod "p" expect "p" on "a" }\n}\n'
+    )
+    assert places(text) == 2
+
+
+def test_a_name_is_found_where_other_members_are_broken():
+    assert places('policy "p" {\n  let a = 1\n  let b = (\n  let c = ¦a + a\n}\n') == 3
+
+
+def test_references_leave_the_definition_out_if_asked():
+    _, reading, offset = opened(training("when gpus > 0", "when gp¦us > 0"))
+    assert len(references(reading, offset, declaration=True)) == len(references(reading, offset, declaration=False)) + 1
+    assert len(highlights(reading, offset)) == len(references(reading, offset, declaration=True))
+
+
+def test_a_param_is_renamed_wherever_it_is_named():
+    text = renamed(training(">= headroom", ">= head¦room"), "spare")
+    assert "headroom" not in text.replace("memory-headroom", "").replace("the headroom is", "")
+    assert "param spare: memory" in text
+    assert "needs {spare} spare memory" in text
+    assert "given param spare = 1Gi" in text
+
+
+def test_a_rule_keeps_its_quotes():
+    text = renamed(training('by "memory-headroom"', 'by "memory-head¦room"'), "room to spare")
+    assert 'filter "room to spare" when' in text
+    assert 'by "room to spare"' in text
+
+
+def test_the_range_to_rename_leaves_the_quotes_out():
+    _, reading, offset = opened(training('by "memory-headroom"', 'by "memory-head¦room"'))
+    found = renamed_range(reading, offset)
+    assert found is not None
+    range_, name = found
+    assert range_.end.character - range_.start.character == len("memory-headroom") == len(name)
+
+
+@pytest.mark.parametrize("name", ["gpus", "pod", "in", "1a", "", "a b", "a.b"])
+def test_a_name_that_is_taken_or_none_is_refused(name: str):
+    _, reading, offset = opened(training(">= headroom", ">= head¦room"))
+    with pytest.raises(CannotRename):
+        rename(reading, offset, name)
+
+
+@pytest.mark.parametrize("name", ["", "  ", 'a"b', "a\nb", "cpu-pack", "NodeResourcesFit"])
+def test_a_name_between_quotes_that_is_taken_or_cannot_be_written_is_refused(name: str):
+    _, reading, offset = opened(training('filter "memory-headroom"', 'filter "memory¦-headroom"'))
+    with pytest.raises(CannotRename):
+        rename(reading, offset, name)
+
+
+def test_nothing_is_renamed_where_nobody_gave_a_name():
+    _, reading, offset = opened(training("node.free.memory -", "no¦de.free.memory -"))
+    assert rename(reading, offset, "x") is None
+    assert renamed_range(reading, offset) is None
+
+
+# --- several files ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "safe.policy").write_text(LIBRARY, encoding="utf-8")
+    (tmp_path / "user.policy").write_text(USER, encoding="utf-8")
+    return tmp_path
+
+
+def test_what_a_library_has_is_defined_in_its_file(folder: Path):
+    _, reading, offset = opened(USER.replace("safe.spare", "safe.spa¦re"), folder / "user.policy")
+    found = definition(reading, offset)
+    assert found is not None
+    assert found.uri == (folder / "safe.policy").as_uri()
+    assert (found.range.start.line, found.range.start.character) == (1, 6)
+
+
+def test_a_let_of_a_library_is_renamed_in_every_file(folder: Path):
+    _, reading, offset = opened(LIBRARY.replace("let spare", "let spa¦re"), folder / "safe.policy")
+    edit = rename(reading, offset, "room")
+    assert edit is not None
+    assert after(reading, edit) == {
+        "safe.policy": LIBRARY.replace("spare", "room"),
+        "user.policy": USER.replace("spare", "room"),
+    }
+
+
+def test_a_library_that_is_renamed_keeps_the_name_it_is_used_under(folder: Path):
+    _, reading, offset = opened(LIBRARY.replace('"safe"', '"sa¦fe"'), folder / "safe.policy")
+    edit = rename(reading, offset, "sure")
+    assert edit is not None
+    assert after(reading, edit)["user.policy"] == USER.replace('import "safe"', 'import "sure" as safe')
+
+
+def test_an_import_gets_another_name_by_as(folder: Path):
+    _, reading, offset = opened(USER.replace("safe.half", "sa¦fe.half"), folder / "user.policy")
+    edit = rename(reading, offset, "s")
+    assert edit is not None
+    assert after(reading, edit) == {
+        "user.policy": USER.replace('import "safe"', 'import "safe" as s').replace("safe.", "s.")
+    }
+
+
+def test_what_is_open_counts_and_not_the_file(folder: Path):
+    project, _, _ = opened(LIBRARY.replace("spare", "room"), folder / "safe.policy")
+    _, reading, offset = opened(USER.replace("safe.spare", "safe.ro¦om"), folder / "user.policy", project)
+    found = definition(reading, offset)
+    assert found is not None
+    assert found.uri == (folder / "safe.policy").as_uri()

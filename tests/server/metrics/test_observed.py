@@ -1,0 +1,166 @@
+"""What is counted is what happened: the metrics of whole runs against the API server's log."""
+
+import asyncio
+import random
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from prometheus_client.exposition import generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from policyengine.catalogue import compile_policy
+from policyengine.kube.client import Client
+from policyengine.kube.scheduling import Scheduler
+from policyengine.plugins.registry import default_profile
+from policyengine.server.metrics.observed import ObservedCore
+from policyengine.server.metrics.readings import read_before_scrape
+from policyengine.server.metrics.registry import Registry
+from policyengine.simulator.api_server import faults as fault
+from policyengine.simulator.api_server import statuses
+from policyengine.simulator.api_server.handler import ApiServer
+from policyengine.simulator.api_server.memory import MemoryTransport
+from policyengine.simulator.sandbox import create, node
+from tests.kube.virtual_time import VirtualClock, run
+from tests.shared_facts import shared
+
+PODS = "/api/v1/namespaces/default/pods"
+POLICY = 'policy "p" {\n  scheduler "default-scheduler"\n  filter "odd" { require pod.name != "never" }\n}\n'
+
+
+class World:
+    def __init__(self) -> None:
+        self.clock = VirtualClock()
+        self.api = ApiServer(self.clock)
+        self.outside = MemoryTransport(self.api, user_agent="test")
+        self.registry = Registry()
+        self.core: ObservedCore
+        self.stop = asyncio.Event()
+
+    async def pod(self, name: str, cpu: str = "100m", **spec: Any) -> None:
+        container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
+        await create(
+            self.outside, PODS, {"kind": "Pod", "metadata": {"name": name}, "spec": {"containers": [container], **spec}}
+        )
+
+    def start(self, policy: str = "") -> "asyncio.Task[None]":
+        profile = compile_policy(policy) if policy else default_profile()
+
+        def observed(state: Any) -> ObservedCore:
+            self.core = ObservedCore(state, self.registry)
+            return self.core
+
+        client = Client(MemoryTransport(self.api, user_agent="scheduler"))
+        scheduler = Scheduler(client, self.clock, random.Random(3), [profile], host="test", observed=observed)
+        read_before_scrape(self.registry, scheduler, self.clock)
+        return asyncio.ensure_future(scheduler.run(self.stop))
+
+    def scrape(self) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
+        text = generate_latest(self.registry).decode()  # type: ignore[arg-type]
+        return {
+            (sample.name, frozenset(sample.labels.items())): sample.value
+            for family in text_string_to_metric_families(text)
+            for sample in family.samples
+        }
+
+    def value(self, name: str, **labels: str) -> float:
+        return self.scrape().get((name, frozenset(labels.items())), 0.0)
+
+
+def scenario(work: Callable[[World], Awaitable[None]], policy: str = "") -> None:
+    async def whole() -> None:
+        world = World()
+        for name in ("node-1", "node-2"):
+            await create(world.outside, "/api/v1/nodes", node(name, "a"))
+        task = world.start(policy)
+        await work(world)
+        world.stop.set()
+        await asyncio.wait_for(task, 60)
+
+    run(whole())
+
+
+def test_every_bound_pod_is_one_scheduled_attempt() -> None:
+    async def work(world: World) -> None:
+        for number in range(30):
+            await world.pod(f"p{number}")
+        await asyncio.sleep(5)
+        profile = {"profile": "default-scheduler"}
+        assert world.value("scheduler_schedule_attempts_total", result="scheduled", **profile) == 30
+        assert world.value("scheduler_scheduling_attempt_duration_seconds_count", result="scheduled", **profile) == 30
+        assert world.value("scheduler_pod_scheduling_sli_duration_seconds_count", attempts="1") == 30
+        assert world.value("scheduler_pod_scheduling_attempts_sum") == 30
+        bind = {"extension_point": "Bind", "status": "Success", **profile}
+        assert world.value("scheduler_framework_extension_point_duration_seconds_count", **bind) == 30
+        assert world.value("scheduler_cache_size", type="pods") == 30
+        assert sum(world.registry.incoming.values.values()) == 30
+
+    scenario(work)
+
+
+def test_a_refused_pod_waits_by_the_name_of_what_refused_it_until_it_is_bound() -> None:
+    async def work(world: World) -> None:
+        await world.pod("big", cpu="5")
+        await asyncio.sleep(5)
+        labels = {"plugin": "NodeResourcesFit", "profile": "default-scheduler"}
+        assert world.value("scheduler_unschedulable_pods", **labels) == 1
+        assert world.value("scheduler_pending_pods", queue="unschedulable") == 1
+        assert (
+            world.value("scheduler_schedule_attempts_total", result="unschedulable", profile="default-scheduler") == 1
+        )
+        large = node("large", "a")
+        large["status"]["allocatable"]["cpu"] = large["status"]["capacity"]["cpu"] = "8"
+        await create(world.outside, "/api/v1/nodes", large)
+        await asyncio.sleep(30)
+        assert world.value("scheduler_unschedulable_pods", **labels) == 0
+        assert world.value("scheduler_pod_scheduling_sli_duration_seconds_count", attempts="2") == 1
+        assert world.core._pods == {}
+
+    scenario(work)
+
+
+def test_a_refused_pod_that_is_deleted_waits_no_more() -> None:
+    async def work(world: World) -> None:
+        await world.pod("big", cpu="5", terminationGracePeriodSeconds=0)
+        await asyncio.sleep(5)
+        await world.outside.request("DELETE", f"{PODS}/big")
+        await asyncio.sleep(5)
+        assert world.registry.unschedulable.values == {}
+        assert world.core._pods == {} and world.core._posted == {}
+
+    scenario(work)
+
+
+def test_a_binding_that_fails_is_an_attempt_that_erred() -> None:
+    async def work(world: World) -> None:
+        world.api.faults.add(fault.Fail(statuses.too_many_requests("busy", 1)), subresource="binding", times=1)
+        await world.pod("p")
+        await asyncio.sleep(120)
+        profile = "default-scheduler"
+        assert world.value("scheduler_schedule_attempts_total", result="scheduled", profile=profile) == 1
+        assert world.value("scheduler_schedule_attempts_total", result="error", profile=profile) == 1
+
+    scenario(work)
+
+
+def test_a_policys_rules_are_counted_by_name() -> None:
+    async def work(world: World) -> None:
+        for number in range(10):
+            await world.pod(f"p{number}")
+        await asyncio.sleep(5)
+        labels = {"policy": "p", "rule": "odd", "extension_point": "Filter"}
+        work_done = world.value("policyengine_rule_evaluations_total", **labels)
+        assert 1 <= work_done <= 10
+        assert world.value("policyengine_cache_hits_total", **labels) >= 1
+        infos = [labels for name, labels in world.scrape() if name == "policyengine_policy_info"]
+        assert len(infos) == 1 and ("policy", "p") in infos[0]
+
+    scenario(work, POLICY)
+
+
+def test_the_stable_names_are_kube_schedulers() -> None:
+    page = shared("kube-scheduler-1.36.md").read_text()
+    stable = page.split("## Metrics")[1].split("alpha, useful")[0].split("##")[0]
+    wanted = set(re.findall(r"`([a-z_]+)(?:\{[^`]*\})?`", stable.split("\n\n", 1)[1]))
+    ours = {tally.described.name.removeprefix("scheduler_") for tally in Registry().tallies()}
+    assert wanted <= ours, wanted - ours

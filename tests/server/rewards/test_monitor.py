@@ -1,0 +1,173 @@
+"""The rewards over an API server: learnt from pods, written to nodes, kept through a restart, read by the policy."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections.abc import Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from policyengine.clock import Clock
+from policyengine.commands.policies import load_profiles
+from policyengine.kube.client import Client
+from policyengine.kube.scheduling import Scheduler
+from policyengine.server.rewards.monitor import PREFIX, Monitor, Settings, changes
+from policyengine.server.rewards.stores import ConfigMapStore, SqliteStore, Store, StoreError
+from policyengine.simulator.api_server.handler import ApiServer
+from policyengine.simulator.api_server.memory import MemoryTransport
+from policyengine.simulator.api_server.requests import ADMIN
+from policyengine.simulator.sandbox import create, node
+from tests.kube.virtual_time import VirtualClock, run
+
+PODS = "/api/v1/namespaces/default/pods"
+POLICY = Path(__file__).resolve().parents[3] / "policies" / "rewards.policy"
+SETTINGS = Settings(half_life=3600.0, patience=60.0, interval=10.0)
+MakeStore = Callable[["World"], Store]
+
+
+class World:
+    """A server with two nodes."""
+
+    def __init__(self) -> None:
+        self.clock: Clock = VirtualClock()
+        self.transport = MemoryTransport(ApiServer(self.clock, tokens={}), user=ADMIN)
+        self.client = Client(self.transport)
+
+    async def begin(self) -> World:
+        for name in ("a", "b"):
+            await create(self.transport, "/api/v1/nodes", node(name, "z"))
+        config_map = {"kind": "ConfigMap", "metadata": {"name": "rewards", "namespace": "kube-system"}}
+        await create(self.transport, "/api/v1/namespaces/kube-system/configmaps", config_map)
+        return self
+
+    async def pod(self, name: str, on: str = "", **status: Any) -> None:
+        spec: dict[str, Any] = {"schedulerName": "rewards", "containers": [{"name": "c", "image": "i"}]}
+        if on:
+            spec["nodeName"] = on
+        metadata = {"name": name, "namespace": "default", "labels": {"app": "web"}}
+        await create(self.transport, PODS, {"kind": "Pod", "metadata": metadata, "spec": spec})
+        if status:
+            await self.client.patch_pod_status("default", name, status)
+
+    async def get(self, path: str) -> dict[str, Any]:
+        response = await self.transport.request("GET", path)
+        found: dict[str, Any] = json.loads(await response.read())
+        return found
+
+    async def rewards(self) -> dict[str, str]:
+        """Node -> what it says of the group `web`."""
+        nodes = (await self.get("/api/v1/nodes"))["items"]
+        said = {one["metadata"]["name"]: one["metadata"].get("annotations", {}) for one in nodes}
+        return {name: texts[f"{PREFIX}web"] for name, texts in said.items() if f"{PREFIX}web" in texts}
+
+    @asynccontextmanager
+    async def learning(self, store: Store) -> Any:
+        monitor = Monitor(self.client, store, self.clock, random.Random(1), SETTINGS)
+        stop = asyncio.Event()
+        task = asyncio.create_task(monitor.run(stop))
+        try:
+            yield
+        finally:
+            stop.set()
+            await task
+            store.close()
+
+
+@pytest.fixture(params=["sqlite", "configmap"])
+def make_store(request: pytest.FixtureRequest, tmp_path: Path) -> MakeStore:
+    if request.param == "sqlite":
+        return lambda world: SqliteStore(tmp_path / "rewards.sqlite")
+    return lambda world: ConfigMapStore(world.client, "kube-system", "rewards")
+
+
+def restarted(times: int) -> dict[str, Any]:
+    killed = {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}
+    container = {"name": "c", "restartCount": times, "lastState": killed, "ready": True, "image": "i", "imageID": "i"}
+    return {"phase": "Running", "containerStatuses": [container]}
+
+
+def test_what_pods_experience_is_written_to_their_nodes(make_store: MakeStore) -> None:
+    async def work() -> None:
+        world = await World().begin()
+        async with world.learning(make_store(world)):
+            await world.pod("ended", "a", phase="Failed")
+            await world.pod("killed", "a", **restarted(2))
+            await world.pod("fine", "b", phase="Succeeded")
+            await asyncio.sleep(15)
+            assert await world.rewards() == {"a": "0.125", "b": "0.750"}
+            await world.pod("late", "b")
+            await asyncio.sleep(75)
+            assert 0.49 < float((await world.rewards())["b"]) < 0.51
+            await asyncio.sleep(10 * SETTINGS.half_life)
+            assert await world.rewards() == {}
+
+    run(work())
+
+
+def test_a_restart_forgets_nothing_and_counts_nothing_twice(make_store: MakeStore) -> None:
+    async def work() -> None:
+        world = await World().begin()
+        async with world.learning(make_store(world)):
+            await world.pod("killed", "a", **restarted(2))
+            await asyncio.sleep(15)
+            before = await world.rewards()
+        async with world.learning(make_store(world)):
+            await asyncio.sleep(15)
+            assert await world.rewards() == before == {"a": "0.167"}
+            await world.client.patch_pod_status("default", "killed", restarted(3))
+            await asyncio.sleep(15)
+            assert (await world.rewards())["a"] == "0.125"
+
+    run(work())
+
+
+def test_the_policy_sends_pods_where_the_reward_is_higher(tmp_path: Path) -> None:
+    async def work() -> None:
+        world = await World().begin()
+        profiles = load_profiles([POLICY])
+        scheduler = Scheduler(world.client, world.clock, random.Random(1), profiles)
+        stop = asyncio.Event()
+        task = asyncio.create_task(scheduler.run(stop))
+        async with world.learning(SqliteStore(tmp_path / "rewards.sqlite")):
+            await world.pod("ended", "a", phase="Failed")
+            await asyncio.sleep(15)
+            for number in range(4):
+                await world.pod(f"new-{number}")
+            await asyncio.sleep(15)
+        stop.set()
+        await task
+        items = (await world.get(PODS))["items"]
+        where = {one["metadata"]["name"]: one["spec"].get("nodeName") for one in items}
+        assert {where[f"new-{number}"] for number in range(4)} == {"b"}
+
+    run(work())
+
+
+def test_a_configmap_that_is_not_there_is_told_with_what_to_do() -> None:
+    async def work() -> None:
+        world = await World().begin()
+        with pytest.raises(StoreError, match="kubectl -n default create configmap none"):
+            await ConfigMapStore(world.client, "default", "none").load()
+
+    run(work())
+
+
+def test_a_file_that_is_no_database_is_told(tmp_path: Path) -> None:
+    (tmp_path / "x").write_text("no database at all, but quite some text " * 10)
+    with pytest.raises(StoreError, match="cannot hold the rewards"):
+        SqliteStore(tmp_path / "x")
+
+
+def test_only_what_changed_is_written_and_only_under_the_prefix() -> None:
+    written = {f"{PREFIX}web": "0.500", f"{PREFIX}old": "0.5", f"{PREFIX}odd": "much"}
+    assert changes(written, {"web": 0.5049, "odd": 0.1, "new": 0.2}) == {
+        f"{PREFIX}old": None,
+        f"{PREFIX}odd": "0.100",
+        f"{PREFIX}new": "0.200",
+    }
+    assert changes(written, {"web": 0.511, "old": 0.5, "odd": 0.3})[f"{PREFIX}web"] == "0.511"

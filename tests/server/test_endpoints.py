@@ -1,0 +1,215 @@
+"""The pages of a running scheduler, over HTTP: what they say, to whom, and what they keep to themselves."""
+
+import asyncio
+import json
+import random
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+import pytest
+
+from policyengine.clock import SystemClock
+from policyengine.kube.client import Client
+from policyengine.kube.configuration import read
+from policyengine.kube.scheduling import Scheduler
+from policyengine.plugins.registry import default_profile
+from policyengine.server.access import Reviewer
+from policyengine.server.endpoints import MAX_CONNECTIONS, CannotListen, Endpoints, served
+from policyengine.server.metrics.observed import ObservedCore
+from policyengine.server.metrics.readings import read_before_scrape
+from policyengine.server.metrics.registry import Registry
+from policyengine.simulator.api_server.handler import ApiServer
+from policyengine.simulator.api_server.memory import MemoryTransport
+from policyengine.simulator.api_server.requests import ADMIN, User
+from policyengine.simulator.sandbox import create, node
+
+HEAD = "apiVersion: policyengine.io/v1\nkind: SchedulerConfiguration\n"
+LOCAL = 'endpoints: {address: "127.0.0.1:0"}\n'
+PODS = "/api/v1/namespaces/default/pods"
+
+
+class Site:
+    def __init__(
+        self, url: str, scheduler: Scheduler, outside: MemoryTransport, session: aiohttp.ClientSession
+    ) -> None:
+        self.url = url
+        self.scheduler = scheduler
+        self.outside = outside
+        self.session = session
+
+    async def get(self, path: str, **headers: str) -> tuple[int, str]:
+        async with self.session.get(self.url + path, headers=headers) as response:
+            return response.status, await response.text()
+
+    async def until(self, path: str, holds: Callable[[int, str], bool]) -> str:
+        async with asyncio.timeout(30):
+            while True:
+                status, text = await self.get(path)
+                if holds(status, text):
+                    return text
+                await asyncio.sleep(0.02)
+
+
+@asynccontextmanager
+async def site(text: str = LOCAL, review: bool = False, start: bool = True) -> AsyncIterator[Site]:
+    clock = SystemClock()
+    users = {"good": User("monitor", ("system:masters",)), "poor": User("nobody", ("system:authenticated",))}
+    api = ApiServer(clock, tokens=users)
+    outside = MemoryTransport(api, user=ADMIN)
+    for name in ("node-1", "node-2"):
+        await create(outside, "/api/v1/nodes", node(name, "a"))
+    client = Client(MemoryTransport(api, user=ADMIN))
+    registry = Registry()
+    configuration = read(HEAD + text, "x")
+    scheduler = Scheduler(
+        client, clock, random.Random(1), [default_profile()], observed=lambda state: ObservedCore(state, registry)
+    )
+    read_before_scrape(registry, scheduler, clock)
+    reviewer = Reviewer(client) if review else None
+    pages = Endpoints(scheduler, registry, configuration.data, client, clock, reviewer)
+    stop = asyncio.Event()
+    async with served(pages, configuration) as url, aiohttp.ClientSession() as session:
+        task = asyncio.ensure_future(scheduler.run(stop)) if start else None
+        try:
+            yield Site(url, scheduler, outside, session)
+        finally:
+            stop.set()
+            if task is not None:
+                await task
+
+
+async def pod(at: Site, name: str, cpu: str = "100m", **metadata: Any) -> None:
+    container = {
+        "name": "c",
+        "image": "i",
+        "resources": {"requests": {"cpu": cpu}},
+        "env": [{"name": "K", "value": "s3"}],
+    }
+    await create(
+        at.outside, PODS, {"kind": "Pod", "metadata": {"name": name, **metadata}, "spec": {"containers": [container]}}
+    )
+
+
+async def test_a_scheduler_that_has_not_listed_yet_is_alive_and_not_ready() -> None:
+    async with site(start=False) as at:
+        assert await at.get("/livez") == (200, "ok")
+        status, text = await at.get("/readyz")
+        assert status == 503
+        assert "[-]caches failed: the first lists are not in" in text
+
+
+async def test_a_scheduler_that_runs_is_ready_and_says_so_check_by_check() -> None:
+    async with site() as at:
+        await at.until("/readyz", lambda status, _: status == 200)
+        _, text = await at.get("/readyz?verbose")
+        assert text.splitlines() == [
+            "[+]leaderElection ok",
+            "[+]caches ok",
+            "[+]policies ok",
+            "[+]watches ok",
+            "check passed",
+        ]
+
+
+async def test_a_watch_that_fails_for_long_makes_it_unready() -> None:
+    async with site() as at:
+        await at.until("/readyz", lambda status, _: status == 200)
+        at.scheduler.runner.reflectors[1].failing_since = SystemClock().monotonic() - 60
+        status, text = await at.get("/readyz")
+        assert status == 503 and "no list or watch of pods succeeds" in text
+        assert (await at.get("/livez"))[0] == 200
+
+
+async def test_the_pages_tell_of_pods_and_nodes_and_no_secrets() -> None:
+    async with site() as at:
+        await pod(at, "small", annotations={"secret": "hunter2"})
+        await pod(at, "big", cpu="64")
+        await at.until(
+            "/debug/queue", lambda _, text: "unschedulable" in json.loads(text)["pods"].get("default/big", {}).values()
+        )
+        await at.until("/debug/cache", lambda _, text: json.loads(text)["pods"]["default/small"]["state"] == "bound")
+        _, metrics = await at.get("/metrics")
+        assert 'scheduler_schedule_attempts_total{profile="default-scheduler",result="scheduled"} 1.0' in metrics
+        _, story = await at.get("/debug/pods/default/big")
+        assert json.loads(story)["place"] == "unschedulable"
+        assert (await at.get("/debug/pods/default/none"))[0] == 404
+        _, compared = await at.get("/debug/cache/compare")
+        assert json.loads(compared) == {
+            "nodes": {"onlyInCache": [], "onlyOnServer": []},
+            "pods": {"onlyInCache": [], "onlyOnServer": []},
+            "recreated": [],
+            "elsewhere": {},
+        }
+        for path in ("/debug/queue", "/debug/cache", "/debug/pods/default/small", "/metrics", "/configz"):
+            _, text = await at.get(path)
+            assert "hunter2" not in text and "s3" not in text
+
+
+async def test_a_comparison_names_what_the_cache_lacks() -> None:
+    async with site(start=False) as at:
+        _, compared = await at.get("/debug/cache/compare")
+        assert json.loads(compared)["nodes"]["onlyOnServer"] == ["node-1", "node-2"]
+
+
+async def test_configz_is_the_effective_configuration_without_keys() -> None:
+    text = LOCAL + "extenders: [{urlPrefix: https://a, tlsConfig: {keyData: c2VjcmV0}}]\n"
+    async with site(text, start=False) as at:
+        _, shown = await at.get("/configz")
+        assert json.loads(shown)["leaderElection"]["leaseDuration"] == "15s"
+        assert "c2VjcmV0" not in shown
+
+
+async def test_debug_can_be_left_out() -> None:
+    async with site('endpoints: {address: "127.0.0.1:0", debug: false}\n', start=False) as at:
+        assert (await at.get("/debug/queue"))[0] == 404
+        assert (await at.get("/metrics"))[0] == 200
+
+
+async def test_with_token_review_only_health_is_open_to_all() -> None:
+    async with site(review=True, start=False) as at:
+        assert (await at.get("/livez"))[0] == 200
+        assert (await at.get("/metrics"))[0] == 401
+        assert (await at.get("/metrics", Authorization="Bearer wrong"))[0] == 401
+        status, text = await at.get("/metrics", Authorization="Bearer poor")
+        assert (status, text) == (403, "`nobody` may not get `/metrics`\n")
+        assert (await at.get("/metrics", Authorization="Bearer good"))[0] == 200
+
+
+async def test_only_get_is_answered_and_bodies_and_headers_are_bounded() -> None:
+    async with site(start=False) as at:
+        async with at.session.post(at.url + "/metrics", data=b"x" * 100_000) as response:
+            assert response.status in (405, 413)
+        assert (await at.get("/livez", **{"X-Long": "x" * 100_000}))[0] == 400
+
+
+async def test_connections_over_the_limit_are_closed() -> None:
+    async with site(start=False) as at:
+        port = int(at.url.rpartition(":")[2])
+        held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(MAX_CONNECTIONS)]
+        await asyncio.sleep(0.1)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        assert await asyncio.wait_for(reader.read(), 5) == b""
+        for _, one in [*held, (reader, writer)]:
+            one.close()
+        await at.until("/livez", lambda status, _: status == 200)
+
+
+async def test_a_port_in_use_is_said_to_be() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(CannotListen, match=rf"cannot listen on `127\.0\.0\.1:{port}`: .*choose another --listen"):
+            async with site(f'endpoints: {{address: "127.0.0.1:{port}"}}\n', start=False):
+                pass
+
+
+async def test_a_certificate_that_is_none_is_said_to_be(tmp_path: Any) -> None:
+    path = tmp_path / "c.pem"
+    path.write_text("nonsense")
+    with pytest.raises(CannotListen, match=r"certificate `.*` cannot be used"):
+        async with site(f'endpoints: {{address: "127.0.0.1:0", tlsCertFile: "{path}"}}\n', start=False):
+            pass

@@ -1,0 +1,90 @@
+"""Reviews of ConfigMaps: what is broken is refused with its place, everything else passes."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from policyengine.catalogue import CATALOGUE
+from policyengine.server.webhook import API_VERSION, NoReview, reviewed
+
+GOOD = 'policy "p" { filter "f" { require node.name != "x" } }'
+BROKEN = 'policy "p" {\n  filter "f" { require node.nane != "x" }\n}'
+FAILING = """policy "p" {
+  test "t" {
+    given node "a" { allocatable: {cpu: 1, memory: 1Gi, pods: 10} }
+    given pod "q" { requests: {cpu: 2} }
+    expect "q" on "a"
+  }
+}"""
+
+
+def config_map(data: dict[str, str], label: str = "true", **annotations: str) -> dict[str, Any]:
+    metadata = {"name": "c", "namespace": "kube-system", "labels": {"policyengine.io/policy": label}}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata | {"annotations": annotations}, "data": data}
+
+
+def review(item: Any, operation: str = "CREATE") -> bytes:
+    request = {"uid": "u-1", "operation": operation, "object": item}
+    return json.dumps({"apiVersion": API_VERSION, "kind": "AdmissionReview", "request": request}).encode()
+
+
+def asked(item: Any, operation: str = "CREATE") -> dict[str, Any]:
+    answer = reviewed(review(item, operation), CATALOGUE)
+    assert (answer["apiVersion"], answer["kind"]) == (API_VERSION, "AdmissionReview")
+    assert answer["response"]["uid"] == "u-1"
+    return dict(answer["response"])
+
+
+def test_a_good_policy_passes() -> None:
+    assert asked(config_map({"p.policy": GOOD, "notes.txt": "anything"})) == {"uid": "u-1", "allowed": True}
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({"p.policy": BROKEN}, "line 2, column 29"),
+        ({"p.policy": FAILING}, "line 5, column"),
+        ({"notes.txt": ""}, "has no key that ends in `.policy`"),
+        ({"p.policy": GOOD, "params.yaml": "nothing: 3"}, "`params.yaml`"),
+    ],
+)
+def test_a_broken_one_is_refused_with_its_place(data: dict[str, str], message: str) -> None:
+    response = asked(config_map(data), "UPDATE")
+    assert not response["allowed"] and response["status"]["code"] == 422
+    assert message in response["status"]["message"]
+
+
+def test_what_carries_no_policy_or_goes_away_passes() -> None:
+    assert asked(config_map({"p.policy": BROKEN}, label="false"))["allowed"]
+    assert asked({"kind": "Secret"})["allowed"]
+    assert asked(None, "DELETE")["allowed"]
+    assert asked(config_map({"p.policy": BROKEN}), "DELETE")["allowed"]
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"null", b'{"request": 3}', b'{"request": {"uid": "u"}}', b"\xff"])
+def test_a_body_that_is_no_review_is_told_so(body: bytes) -> None:
+    with pytest.raises(NoReview):
+        reviewed(body, CATALOGUE)
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.text(max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(
+            st.sampled_from(["metadata", "labels", "data", "kind", "p.policy", "annotations"]), inner, max_size=4
+        )
+    ),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(item=values)
+def test_no_object_brings_it_down(item: Any) -> None:
+    labelled = {"kind": "ConfigMap", "metadata": {"labels": {"policyengine.io/policy": "true"}}, "data": item}
+    for one in (item, labelled):
+        assert isinstance(asked(one)["allowed"], bool)
