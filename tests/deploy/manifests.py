@@ -1,0 +1,49 @@
+"""The objects of `deploy/`: as written, and as kustomize puts them together."""
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+DEPLOY = ROOT / "deploy"
+OVERLAYS = ("single", "ha", "beside-kube-scheduler", "as-extender", "agents", "webhook")
+needs_kubectl = pytest.mark.skipif(shutil.which("kubectl") is None, reason="there is no kubectl on the PATH")
+
+
+def documents(path: Path) -> list[dict[str, Any]]:
+    return [one for one in yaml.safe_load_all(path.read_text(encoding="utf-8")) if one]
+
+
+def written() -> Iterator[tuple[str, dict[str, Any]]]:
+    """(where, object) of every Kubernetes object in `deploy/`, the chart's templates aside."""
+    for path in sorted(DEPLOY.rglob("*.yaml")):
+        if "chart" in path.parts:
+            continue
+        for one in documents(path):
+            group = str(one.get("apiVersion", ""))
+            if one.get("kind") and not group.startswith(("kustomize", "kubescheduler", "policyengine")):
+                yield f"{path.relative_to(DEPLOY)} {one['kind']} {one['metadata']['name']}", one
+
+
+@cache
+def built(overlay: str) -> str:
+    """What `kubectl kustomize` makes of an overlay."""
+    command = ["kubectl", "kustomize", str(DEPLOY / "overlays" / overlay)]
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
+
+
+def containers(value: Any) -> Iterator[dict[str, Any]]:
+    """Every container of an object."""
+    if isinstance(value, dict):
+        yield from value.get("containers", ())
+        for inner in value.values():
+            yield from containers(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from containers(inner)

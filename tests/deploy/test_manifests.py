@@ -1,0 +1,133 @@
+"""What `deploy/` says is valid, starts commands that exist, and is taken by an API server."""
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate
+import pytest
+import yaml
+
+from policyengine.commands.main import COMMANDS, cli
+from policyengine.kube.configuration import read
+from tests.deploy.manifests import DEPLOY, OVERLAYS, ROOT, built, containers, documents, needs_kubectl, written
+
+CUSTOM = ("monitoring.coreos.com", "cert-manager.io")
+WRITTEN = dict(written())
+
+
+def validate(item: dict[str, Any]) -> None:
+    if not item["apiVersion"].startswith(CUSTOM):
+        kubernetes_validate.validate(item, kubernetes_validate.latest_version(), strict=True)
+
+
+@pytest.mark.parametrize("where", WRITTEN)
+def test_an_object_is_what_kubernetes_takes(where: str) -> None:
+    validate(WRITTEN[where])
+
+
+def starts(container: dict[str, Any]) -> None:
+    """The arguments of a container of ours parse; the paths in them are not looked at."""
+    command, *arguments = container["args"]
+    assert command in COMMANDS
+    found = cli.get_command(None, command)  # type: ignore[arg-type]
+    assert found is not None
+    found.make_context(command, list(arguments))
+
+
+OURS = [one for item in WRITTEN.values() for one in containers(item) if one["image"] == "policyengine"]
+
+
+@pytest.mark.parametrize("container", OURS, ids=lambda one: f"{one['name']} {one['args'][0]}")
+def test_a_container_starts_a_command_that_exists(container: dict[str, Any]) -> None:
+    starts(container)
+
+
+@pytest.mark.parametrize("container", OURS, ids=lambda one: f"{one['name']} {one['args'][0]}")
+def test_a_container_may_do_no_more_than_it_needs(container: dict[str, Any]) -> None:
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert container["resources"]["limits"]["memory"]
+
+
+def test_the_policies_that_containers_name_come_with_the_image() -> None:
+    named = [
+        argument.partition("=")[2].removeprefix("/usr/share/policyengine/")
+        for one in OURS
+        for argument in one["args"]
+        if argument.startswith("--policy=/usr/share/policyengine/")
+    ]
+    assert named and all((ROOT / name).exists() for name in named)
+
+
+def test_the_configuration_file_is_one() -> None:
+    [config] = documents(DEPLOY / "base" / "configuration.yaml")
+    given = read(config["data"]["config.yaml"], "config.yaml")
+    assert given.lease is not None
+
+
+def test_the_policies_of_the_overlays_have_tests_that_pass() -> None:
+    policies = sorted(DEPLOY.rglob("*.policy"))
+    assert len(policies) == 2
+    command = ["python", "-m", "policyengine.commands.main", "test", "--coverage", "--fail-under", "100"]
+    for policy in policies:
+        done = subprocess.run([*command, policy], cwd=ROOT, capture_output=True, text=True, timeout=120, env=_env())
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_extenders_configuration_is_what_convert_writes() -> None:
+    folder = DEPLOY / "overlays" / "as-extender"
+    url = "http://policyengine-extender.kube-system.svc:8888"
+    command = ["python", "-m", "policyengine.commands.main", "convert", "--to", "kube-scheduler", "--url", url]
+    done = subprocess.run(
+        [*command, folder / "policy.policy"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+        env=_env(),
+    )
+    ours = yaml.safe_load(done.stdout)
+    ours["profiles"][0]["schedulerName"] = "default-scheduler"
+    assert documents(folder / "kube-scheduler.yaml") == [ours]
+
+
+@pytest.mark.parametrize("overlay", ["as-extender", "agents"])
+def test_kube_scheduler_takes_its_configuration(overlay: str, tmp_path: Path) -> None:
+    binary = Path(os.environ.get("KUBEBUILDER_ASSETS", "/nowhere")) / "kube-scheduler"
+    if not binary.is_file():
+        pytest.skip("$KUBEBUILDER_ASSETS holds no kube-scheduler")
+    [ours] = documents(DEPLOY / "overlays" / overlay / "kube-scheduler.yaml")
+    (tmp_path / "kubeconfig").write_text(
+        "{apiVersion: v1, kind: Config, current-context: x, contexts: [{name: x, context: {cluster: c, user: u}}],"
+        ' clusters: [{name: c, cluster: {server: "http://127.0.0.1:1"}}], users: [{name: u, user: {}}]}'
+    )
+    given, effective = tmp_path / "ours.yaml", tmp_path / "effective.yaml"
+    given.write_text(yaml.safe_dump(ours | {"clientConnection": {"kubeconfig": str(tmp_path / "kubeconfig")}}))
+    command = [binary, "--config", given, "--write-config-to", effective, "--secure-port=0"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert effective.exists(), done.stderr
+    assert len(documents(effective)[0]["extenders"]) == len(ours["extenders"])
+
+
+@needs_kubectl
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_an_overlay_builds_valid_objects(overlay: str) -> None:
+    items = [one for one in yaml.safe_load_all(built(overlay)) if one]
+    for item in items:
+        validate(item)
+    images = {one["image"] for item in items for one in containers(item)}
+    assert images <= {"policyengine:0.1.0", "kube-scheduler:v1.36.2"}
+    names = [(item["kind"], item["metadata"].get("namespace"), item["metadata"]["name"]) for item in items]
+    assert len(set(names)) == len(names)
+
+
+def _env() -> dict[str, str]:
+    import sys
+
+    return {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
