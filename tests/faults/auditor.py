@@ -1,0 +1,442 @@
+"""Reads the tape of a world and objects where an invariant is broken. It imports nothing of the project: it knows the
+requests as they went over the wire, the server's writes as JSON, what the watches showed, and counts everything anew.
+
+I1 no pod bound twice · I2 no binding of ours raises a node over its allocatable · I3 no pod lost · I4 no gang in part ·
+I5 one leader acts · I6 one policy hash a decision · I7 the cache is what there is · I8 nothing is done in a hot loop ·
+I9 every hard rule held when the binding was sent.
+
+What a replica could not know it is not blamed for, nor for what turned out well: a binding is judged by what both was
+true when it was sent, and had been shown to that replica before; and by all that was bound in our name.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+Json = dict[str, Any]
+
+INVARIANTS = {f"I{number}" for number in range(1, 10)}
+UNITS = {"m": Fraction(1, 1000), "Mi": Fraction(2**20), "Gi": Fraction(2**30), "": Fraction(1)}
+RESOURCES = ("cpu", "memory", "pods")
+FINISHED = ("Succeeded", "Failed")
+ENFORCED = ("NoSchedule", "NoExecute")
+RENEW_DEADLINE = 10.0
+LANDS_WITHIN = 60.0
+"""Seconds after which a request without an answer can take effect no more."""
+WINDOW, FAILURES, READS = 60.0, 40, 60
+"""In so many seconds so many failed requests, and so many lists, of one client for one path."""
+INSTANT = 1e-6
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What the auditor is told of a policy: where its pods may stand; None for anywhere."""
+
+    scheduler: str
+    nodes: frozenset[str] | None = None
+
+
+@dataclass
+class Call:
+    """A request as a replica's wire saw it. `status` 0: no answer."""
+
+    who: str
+    method: str
+    path: str
+    body: Json = field(default_factory=dict)
+    status: int = 0
+    retry_after: float = 0.0
+
+    @property
+    def is_binding(self) -> bool:
+        return self.path.endswith("/binding")
+
+    @property
+    def is_lease(self) -> bool:
+        return "/leases" in self.path
+
+
+@dataclass
+class Knowledge:
+    """What one replica has been shown, each object at its newest version."""
+
+    pods: dict[str, Json] = field(default_factory=dict)
+    nodes: dict[str, Json] = field(default_factory=dict)
+    gone: dict[str, int] = field(default_factory=dict)
+    bound_to: dict[str, str] = field(default_factory=dict)
+    """UID -> node of bindings it sent that may hold."""
+    unknown: dict[str, tuple[str, float]] = field(default_factory=dict)
+    """UID -> (node, since when) of bindings it sent and got no answer for."""
+
+    def show(self, kind: str, what: str, item: Json) -> None:
+        meta = item["metadata"]
+        table, key = (self.pods, meta["uid"]) if kind == "pods" else (self.nodes, meta["name"])
+        version = int(meta["resourceVersion"])
+        known = table.get(key)
+        if known is not None and int(known["metadata"]["resourceVersion"]) >= version:
+            return
+        if self.gone.get(meta["uid"], -1) >= version:
+            return
+        if what == "DELETED":
+            table.pop(key, None)
+            self.gone[meta["uid"]] = version
+        else:
+            table[key] = item
+        if kind == "pods":
+            self._replace_namesakes(meta)
+
+    def _replace_namesakes(self, meta: Json) -> None:
+        for uid, pod in list(self.pods.items()):
+            other = pod["metadata"]
+            same = (other["namespace"], other["name"]) == (meta["namespace"], meta["name"])
+            if same and uid != meta["uid"] and int(other["resourceVersion"]) < int(meta["resourceVersion"]):
+                del self.pods[uid]
+
+    def listed(self, kind: str, keys: set[str], version: int) -> None:
+        """A whole list was shown: what it has not is gone, unless it is newer."""
+        table = self.pods if kind == "pods" else self.nodes
+        for key, item in list(table.items()):
+            if key not in keys and int(item["metadata"]["resourceVersion"]) <= version:
+                del table[key]
+
+
+class Auditor:
+    """`read` takes the tape, `finish` looks at what there is at the end; `objections` is what came of it."""
+
+    def __init__(self, policies: Mapping[str, Policy] | None = None) -> None:
+        """`policies`: by policy hash."""
+        self.objections: list[str] = []
+        self.pods: dict[str, Json] = {}
+        self.nodes: dict[str, Json] = {}
+        self.lease: Json = {}
+        self.now = 0.0
+        self._policies = policies or {}
+        self._known: defaultdict[str, Knowledge] = defaultdict(Knowledge)
+        self._held: deque[tuple[float, str, Any]] = deque()
+        """What was shown at this very moment: nobody has had the time to read it."""
+        self._renewed: dict[str, float] = {}
+        self._asked: dict[int, float] = {}
+        self._leased_at = 0.0
+        self._elects = False
+        self._bound: dict[str, str] = {}
+        """UID -> node of what was bound in our name."""
+        self._decided: dict[str, tuple[str, str]] = {}
+        self._attempted: dict[str, str] = {}
+        self._failed: defaultdict[tuple[str, str, str], deque[float]] = defaultdict(deque)
+        self._listed: defaultdict[tuple[str, str], deque[float]] = defaultdict(deque)
+        self._not_before: dict[tuple[str, str, str], float] = {}
+
+    def object_to(self, invariant: str, what: str) -> None:
+        self.objections.append(f"{invariant}: {what} (at {self.now:.3f} s)")
+
+    def read(self, tape: Iterable[tuple[float, str, Any]]) -> None:
+        for at, what, details in tape:
+            self.now = at
+            while self._held and self._held[0][0] < at - INSTANT:
+                self._take_in(*self._held.popleft()[1:])
+            if what in ("shown", "listed"):
+                self._held.append((at, what, details))
+            else:
+                getattr(self, f"_{what}")(details)
+
+    def _take_in(self, what: str, details: Any) -> None:
+        who, kind, *rest = details
+        if what == "shown":
+            self._known[who].show(kind, *rest)
+        else:
+            self._known[who].listed(kind, *rest)
+
+    # ---- requests
+
+    def _sent(self, call: Call) -> None:
+        self._pace(call)
+        if call.is_lease:
+            self._asked[id(call)] = self.now
+            self._elects = True
+        elif call.method != "GET":
+            self._leads(call)
+        if call.is_binding:
+            self._judge(call)
+
+    def _answered(self, call: Call) -> None:
+        key = (call.who, call.method, call.path)
+        if call.status == 0 or call.status >= 400:
+            self._count(self._failed[key], FAILURES, f"{call.who} failed at {call.method} {call.path}")
+        if call.retry_after:
+            self._not_before[key] = self.now + call.retry_after
+        if call.is_lease and call.method != "GET" and call.status in (200, 201):
+            self._renewed[call.who] = self._asked[id(call)]
+        if call.is_binding:
+            self._note_outcome(call)
+
+    def _note_outcome(self, call: Call) -> None:
+        uid, node, known = call.body["metadata"].get("uid", ""), call.body["target"]["name"], self._known[call.who]
+        if call.status in (0, 500, 502, 504):
+            known.unknown[uid] = (node, self.now)
+        elif call.status >= 400 and uid not in known.unknown:
+            known.bound_to.pop(uid, None)
+        elif call.status < 400:
+            known.unknown.pop(uid, None)
+
+    def _pace(self, call: Call) -> None:
+        key = (call.who, call.method, call.path)
+        if self.now < self._not_before.pop(key, 0.0) - INSTANT:
+            self.object_to("I8", f"{call.who} did not honour Retry-After of {call.method} {call.path}")
+        if call.method == "GET" and call.path.count("/") <= 4:
+            self._count(self._listed[call.who, call.path], READS, f"{call.who} read {call.path}")
+
+    def _count(self, times: deque[float], most: int, what: str) -> None:
+        times.append(self.now)
+        while times[0] < self.now - WINDOW:
+            times.popleft()
+        if len(times) == most + 1:
+            self.object_to("I8", f"{what} {most + 1} times in {WINDOW:g} s")
+
+    def _leads(self, call: Call) -> None:
+        if not self._elects:
+            return
+        holder = self.lease.get("holderIdentity")
+        if holder != call.who:
+            self.object_to("I5", f"{call.who} sent {call.method} {call.path} while `{holder}` held the lease")
+        elif self.now >= self._renewed.get(call.who, -RENEW_DEADLINE) + RENEW_DEADLINE + INSTANT:
+            self.object_to("I5", f"{call.who} sent {call.method} {call.path} past its renew deadline")
+
+    # ---- a binding that is sent, by what its sender had been shown
+
+    def _judge(self, call: Call) -> None:
+        uid, name, known = call.body["metadata"].get("uid", ""), call.body["target"]["name"], self._known[call.who]
+        pod, node = known.pods.get(uid), known.nodes.get(name)
+        if pod is not None and pod["spec"].get("nodeName"):
+            self.object_to("I1", f"{_key(pod)} was to be bound though seen on {pod['spec']['nodeName']}")
+        other, since = known.unknown.get(uid, (name, 0.0))
+        if other != name and self.now < since + LANDS_WITHIN:
+            self.object_to("I1", f"{uid} was sent to {name} while its binding to {other} could still land")
+        known.bound_to[uid] = name
+        pod, node = pod or self.pods.get(uid), node or self.nodes.get(name)  # shown at this moment
+        if pod is None:
+            return
+        if node is None:
+            self.object_to("I9", f"{_key(pod)} was sent to {name}, which is gone")
+            return
+        refusal = _refusal(pod, node)
+        if refusal and _refusal(pod, self.nodes.get(name, node)):
+            self.object_to("I9", f"{_key(pod)} was sent to {name}: {refusal}")
+        self._room(known, node, f"{_key(pod)} was sent to")
+        self._rules_of(uid, pod, name)
+
+    def _room(self, known: Knowledge, node: Json, did: str) -> None:
+        name = node["metadata"]["name"]
+        ours = {**self._bound, **known.bound_to}
+        on = [
+            pod
+            for uid, pod in self.pods.items()
+            if not _ended(pod) and (ours.get(uid) == name or _node(pod) == name == _node(known.pods.get(uid)))
+        ]
+        for resource in RESOURCES:
+            used = sum((_asks(pod, resource) for pod in on), Fraction(0))
+            has = max(_has(one, resource) for one in (node, self.nodes.get(name, node)))
+            if used > has:
+                self.object_to("I2", f"{did} {name}, which is over its {resource} by {float(used - has):g}")
+
+    def _decision(self, details: tuple[str, str, str]) -> None:
+        uid, node, policy_hash = details
+        self._decided[uid] = (node, policy_hash)
+        tried_by = self._attempted.get(uid, policy_hash)
+        if tried_by != policy_hash:
+            self.object_to("I6", f"{uid} was tried by {tried_by:.12} and decided by {policy_hash:.12}")
+
+    def _attempt(self, details: tuple[str, str]) -> None:
+        self._attempted[details[0]] = details[1]
+
+    def _rules_of(self, uid: str, pod: Json, name: str) -> None:
+        _, policy_hash = self._decided.get(uid, ("", ""))
+        policy = self._policies.get(policy_hash)
+        if policy is not None and policy.nodes is not None and name not in policy.nodes:
+            self.object_to("I6", f"{_key(pod)} was sent to {name} in the name of {policy_hash:.12}, which forbids it")
+
+    # ---- writes
+
+    def _write(self, write: Any) -> None:
+        if write.kind == "Lease":
+            self._lease_written(write.after or {})
+        if write.kind not in ("Pod", "Node"):
+            return
+        item = write.after or write.before
+        table, key = (self.pods, item["metadata"]["uid"]) if write.kind == "Pod" else (self.nodes, write.name)
+        if write.after is None:
+            table.pop(key, None)
+            return
+        table[key] = write.after
+        if write.subresource == "binding" and write.user_agent.startswith("scheduler"):
+            self._bound_in_our_name(write.user_agent, key, write.after)
+
+    def _bound_in_our_name(self, who: str, uid: str, pod: Json) -> None:
+        name = pod["spec"]["nodeName"]
+        if uid in self._bound:
+            self.object_to("I1", f"{_key(pod)} was bound twice")
+        self._bound[uid] = name
+        if uid not in self._known[who].bound_to:
+            self.object_to("I9", f"{_key(pod)} was bound, and nothing was decided about it")
+        node = self._known[who].nodes.get(name)
+        if node is not None:
+            self._room(self._known[who], node, f"{_key(pod)} was bound to")
+
+    def _lease_written(self, lease: Json) -> None:
+        before, self.lease = self.lease, lease.get("spec", {})
+        old, new = before.get("holderIdentity"), self.lease.get("holderIdentity")
+        if old and new and old != new and self.now < self._leased_at + before["leaseDurationSeconds"] - INSTANT:
+            self.object_to("I5", f"{new} took the lease of {old} before it had run out")
+        self._leased_at = self.now
+
+    def _ended(self, details: tuple[str, str]) -> None:
+        self.object_to("I3", f"{details[0]} ended: {details[1]}")
+
+    def _found(self, details: tuple[str, bool, str]) -> None:
+        invariant, holds, what = details
+        if not holds:
+            self.object_to(invariant, f"it does not hold that {what}")
+
+    # ---- the end
+
+    def finish(self, now: float, cache: Mapping[str, Any] | None, serves: Mapping[str, Policy]) -> None:
+        """`cache`: `pods` (UID -> node), `nodes` (name -> (millicores, cordoned)), `held` (UIDs with a reservation that
+        is not being bound) of the replica that leads; None where none does. `serves`: scheduler name -> policy."""
+        self.now = now
+        if cache is not None:
+            self._compare(cache)
+            for uid in cache["held"]:
+                self.object_to("I4", f"{uid} still holds room and is not bound")
+        for uid, pod in self.pods.items():
+            policy = serves.get(pod["spec"]["schedulerName"])
+            if policy is not None and self._waits(pod):
+                self._not_lost(uid, pod, policy)
+        self._whole_gangs(serves)
+
+    def _compare(self, cache: Mapping[str, Any]) -> None:
+        pods = {uid: pod["spec"].get("nodeName", "") for uid, pod in self.pods.items() if not _ended(pod)}
+        nodes = {
+            name: (int(_has(node, "cpu") * 1000), bool(node["spec"].get("unschedulable")))
+            for name, node in self.nodes.items()
+        }
+        for what, real in (("pods", pods), ("nodes", nodes)):
+            if cache[what] != real:
+                self.object_to("I7", f"{what}: {sorted(set(cache[what].items()) ^ set(real.items()))}")
+
+    @staticmethod
+    def _waits(pod: Json) -> bool:
+        meta, spec = pod["metadata"], pod["spec"]
+        return not (spec.get("nodeName") or meta.get("deletionTimestamp") or _ended(pod))
+
+    def _not_lost(self, uid: str, pod: Json, policy: Policy) -> None:
+        if not pod["spec"].get("schedulingGates") and not _told(pod):
+            self.object_to("I3", f"{_key(pod)} waits and no reason is stated")
+        if not _gang(pod) and self._fits(pod, policy, {}):
+            self.object_to("I3", f"{_key(pod)} waits though it fits")
+
+    def _fits(self, pod: Json, policy: Policy, beside: dict[str, str]) -> str:
+        """A node with room for the pod, others standing `beside` (UID -> node); empty for none."""
+        if pod["spec"].get("schedulingGates"):
+            return ""
+        for name, node in self.nodes.items():
+            allowed = policy.nodes is None or name in policy.nodes
+            if allowed and not _refusal(pod, node) and self._has_room(pod, node, beside):
+                return name
+        return ""
+
+    def _has_room(self, pod: Json, node: Json, beside: dict[str, str]) -> bool:
+        name, mine = node["metadata"]["name"], pod["metadata"]["uid"]
+        others = [
+            other
+            for uid, other in self.pods.items()
+            if uid != mine
+            and not _ended(other)
+            and (other["spec"].get("nodeName") or beside.get(uid) or _nominated(other, pod)) == name
+        ]
+        return all(
+            sum((_asks(other, one) for other in (*others, pod)), Fraction(0)) <= _has(node, one) for one in RESOURCES
+        )
+
+    def _whole_gangs(self, serves: Mapping[str, Policy]) -> None:
+        gangs: defaultdict[str, list[Json]] = defaultdict(list)
+        for pod in self.pods.values():
+            if _gang(pod) and pod["spec"]["schedulerName"] in serves and not _ended(pod):
+                gangs[_gang(pod)].append(pod)
+        for gang, members in gangs.items():
+            self._whole(gang, members, serves[members[0]["spec"]["schedulerName"]])
+
+    def _whole(self, gang: str, members: list[Json], policy: Policy) -> None:
+        least = int(members[0]["metadata"]["labels"]["minAvailable"])
+        bound = [pod for pod in members if pod["spec"].get("nodeName")]
+        waiting = [pod for pod in members if self._waits(pod) and not pod["spec"].get("schedulingGates")]
+        placed: dict[str, str] = {}
+        for pod in waiting:
+            node = self._fits(pod, policy, placed)
+            if node:
+                placed[pod["metadata"]["uid"]] = node
+        if len(bound) + len(placed) < least or not placed:
+            return
+        if 0 < len(bound) < least:
+            self.object_to("I4", f"{len(bound)} of the {least} members of {gang} are bound, and the others fit")
+        else:
+            self.object_to("I3", f"{len(placed)} members of {gang} wait though they fit")
+
+
+def _node(pod: Json | None) -> str:
+    return "" if pod is None else str(pod["spec"].get("nodeName", ""))
+
+
+def _amount(text: Any) -> Fraction:
+    digits = str(text).rstrip("mMGi")
+    return Fraction(digits) * UNITS[str(text)[len(digits) :]]
+
+
+def _asks(pod: Json, resource: str) -> Fraction:
+    if resource == "pods":
+        return Fraction(1)
+    asked = (one.get("resources", {}).get("requests", {}).get(resource, 0) for one in pod["spec"]["containers"])
+    return sum(map(_amount, asked), Fraction(0))
+
+
+def _has(node: Json, resource: str) -> Fraction:
+    return _amount(node["status"]["allocatable"].get(resource, 0))
+
+
+def _refusal(pod: Json, node: Json) -> str:
+    """Why the pod must not stand on the node, but for room."""
+    if node["spec"].get("unschedulable"):
+        return "it is cordoned"
+    tolerated = {one["key"] for one in pod["spec"].get("tolerations", [])}
+    for taint in node["spec"].get("taints", []):
+        if taint["effect"] in ENFORCED and taint["key"] not in tolerated:
+            return f"it has the taint {taint['key']}"
+    labels, wanted = node["metadata"].get("labels", {}), pod["spec"].get("nodeSelector", {})
+    return "" if all(labels.get(key) == value for key, value in wanted.items()) else "it has not the labels"
+
+
+def _nominated(other: Json, pod: Json) -> str:
+    """Where room is being made for another pod that this one yields to."""
+    if other["metadata"].get("deletionTimestamp") or other["spec"].get("priority", 0) < pod["spec"].get("priority", 0):
+        return ""
+    return str(other.get("status", {}).get("nominatedNodeName") or "")
+
+
+def _told(pod: Json) -> bool:
+    conditions = pod.get("status", {}).get("conditions", [])
+    return any(one["type"] == "PodScheduled" and one["status"] == "False" and one.get("message") for one in conditions)
+
+
+def _ended(pod: Json) -> bool:
+    return pod.get("status", {}).get("phase") in FINISHED
+
+
+def _gang(pod: Json) -> str:
+    group = pod["metadata"].get("labels", {}).get("podGroup", "")
+    return f"{pod['metadata']['namespace']}/{group}" if group else ""
+
+
+def _key(pod: Json) -> str:
+    return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"

@@ -1,0 +1,52 @@
+"""`make soak SEEDS=N START=k`: worlds of so many seeds, in processes side by side; the failing ones are printed.
+
+`python -m tests.faults.soak --seed S` plays one, and prints what happened in it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor
+
+from tests.faults.mixed import play_seed
+
+TOLD = 5
+"""Failing seeds whose stories are printed."""
+
+
+def judged(seed: int) -> tuple[int, list[str], str]:
+    """(seed, what is wrong, the story of a world in which something is)."""
+    try:
+        objections, world = play_seed(seed)
+    except Exception as error:
+        return seed, [f"{type(error).__name__}: {error}"], ""
+    return seed, objections, world.story() if objections else ""
+
+
+def soak(start: int, count: int) -> int:
+    """Play them; how many failed."""
+    began, failed, done = time.monotonic(), 0, 0
+    with ProcessPoolExecutor(os.cpu_count()) as pool:
+        for seed, objections, story in pool.map(judged, range(start, start + count), chunksize=8):
+            done += 1
+            if objections:
+                failed += 1
+                print(f"seed {seed}: {objections[0]}" + (f"\n{story}" if failed <= TOLD else ""), flush=True)
+            if done % 500 == 0:
+                print(f"{done} seeds in {time.monotonic() - began:.0f} s, {failed} failed", flush=True)
+    print(f"seeds {start} to {start + count - 1}: {failed} failed, {time.monotonic() - began:.0f} s")
+    return failed
+
+
+def main(arguments: list[str]) -> int:
+    if arguments[:1] == ["--seed"]:
+        _, objections, story = judged(int(arguments[1]))
+        print("\n".join([story, *objections]) if objections else "every invariant holds")
+        return int(bool(objections))
+    return int(soak(int(arguments[1]) if arguments[1:] else 0, int(arguments[0])) > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

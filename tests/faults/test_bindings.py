@@ -1,0 +1,212 @@
+"""Faults 8 to 14: what becomes of bindings, and of everything where the server is in trouble."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+from policyengine.kube import binder
+from policyengine.kube.backoff import Backoff
+from policyengine.kube.client import Client
+from policyengine.kube.runner import Runner
+from policyengine.scheduler import state
+from policyengine.scheduler.backoff import BackoffQueue
+from policyengine.scheduler.messages import BindFailed, BindFailure
+from policyengine.simulator.api_server import faults as effects
+from policyengine.simulator.api_server import statuses
+from tests.faults.defence import fault
+from tests.faults.world import PODS, World, binding, meanwhile, pod
+
+BINDINGS = {"verb": "create", "resource": "pods", "subresource": "binding", "client": "scheduler"}
+DEAF = {"verb": "watch", "resource": "pods", "client": "scheduler", "times": None}
+
+
+def deaf(world: World, event: str, seconds: float) -> None:
+    """For a while the watch does not tell of such events."""
+    world.faults.add(effects.Withhold(), event=event, seconds=seconds, **DEAF)
+
+
+def taking_silence_for_a_no(patch: Any) -> None:
+    patch.setattr(binder, "BindUnknown", lambda uid, message: BindFailed(uid, BindFailure.OVERLOADED, message))
+
+
+@fault(
+    8,
+    "I1 I2",
+    defence="an answer that leaves the outcome open keeps the reservation, and has the pod read "
+    "(`kube/binder.py`, `scheduler/outcome.py`)",
+    taken_out="no answer counts as a refusal",
+    without=taking_silence_for_a_no,
+)
+async def test_08_a_binding_whose_answer_is_lost(world: World) -> None:
+    await world.node("n1", "1")
+    world.start()
+    await asyncio.sleep(1)
+    deaf(world, "MODIFIED", 20)
+    world.faults.add(effects.Drop(after=True), **BINDINGS)
+    await world.pod("first")
+    await asyncio.sleep(1)
+    await world.pod("second")
+    await asyncio.sleep(30)
+    world.faults.add(effects.Delay(60.0, after=True), **BINDINGS)
+    await world.node("n2", "1")
+    await asyncio.sleep(100)
+    world.api.restart()
+    await world.settle()
+
+
+def asking_nobody(patch: Any) -> None:
+    async def read(self: Any, read: Any) -> None: ...
+
+    patch.setattr(Runner, "_read", read)
+
+
+@fault(
+    9,
+    "I7",
+    defence="a conflict has the pod read, and what is true of it is adopted (`scheduler/outcome.py`)",
+    taken_out="the pod is not read",
+    without=asking_nobody,
+)
+async def test_09_a_binding_of_a_pod_that_is_assigned_already(world: World) -> None:
+    await world.node("n1", "1")
+    await world.node("n2", "1", unschedulable=True)
+    world.start()
+    await asyncio.sleep(1)
+    deaf(world, "MODIFIED", 60)
+    world.faults.add(meanwhile(("POST", f"{PODS}/p/binding", binding("p", "n2"))), **BINDINGS)
+    await world.pod("p")
+    await asyncio.sleep(10)
+    await world.settle(30)
+
+
+def binding_whoever_has_the_name(patch: Any) -> None:
+    original = Client.bind
+
+    async def bind(self: Any, namespace: str, name: str, uid: str, node: str, annotations: Any) -> None:
+        await original(self, namespace, name, "", node, annotations)
+
+    patch.setattr(Client, "bind", bind)
+
+
+@fault(
+    10,
+    "I2 I9",
+    defence="a binding names the UID it was decided for; a namesake takes the old pod's place at once "
+    "(`kube/client.py`, `cluster/view.py`)",
+    taken_out="a binding names no UID",
+    without=binding_whoever_has_the_name,
+)
+async def test_10_a_namesake_takes_the_place_of_a_pod_that_is_being_bound(world: World) -> None:
+    await world.node("n1", "1")
+    world.start()
+    await asyncio.sleep(1)
+    gone = ("DELETE", f"{PODS}/p", {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0})
+    world.faults.add(meanwhile(gone, ("POST", PODS, pod("p", "3"))), **BINDINGS)
+    world.faults.add(effects.Coalesce(), verb="watch", resource="pods", client="scheduler", event="DELETED")
+    await world.pod("p", "500m")
+    await world.settle()
+
+
+def not_minding_not_found(patch: Any) -> None:
+    original = state._HANDLERS[BindFailed]
+
+    def handle(core: Any, message: BindFailed) -> None:
+        if message.failure is not BindFailure.NOT_FOUND:
+            original(core, message)
+
+    patch.setitem(state._HANDLERS, BindFailed, handle)
+
+
+@fault(
+    11,
+    "I3 I7",
+    defence="a pod that is not found is dropped and its room given back (`scheduler/outcome.py`)",
+    taken_out="not found is no outcome",
+    without=not_minding_not_found,
+)
+async def test_11_a_binding_of_a_pod_that_is_gone(world: World) -> None:
+    await world.node("n1", "1")
+    world.start()
+    await asyncio.sleep(1)
+    gone = ("DELETE", f"{PODS}/p", {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0})
+    world.faults.add(meanwhile(gone), **BINDINGS)
+    await world.pod("p")
+    deaf(world, "MODIFIED", 3)
+    deaf(world, "DELETED", 3)
+    await asyncio.sleep(4)
+    await world.pod("waits")
+    await world.settle()
+
+
+@fault(
+    12,
+    "I8",
+    defence="a refused binding backs off, longer each time, and the pod is told (`scheduler/backoff.py`)",
+    taken_out="there is no backoff",
+    without=lambda patch: patch.setattr(BackoffQueue, "expiry", lambda self, pod: float("-inf")),
+)
+async def test_12_bindings_that_are_forbidden_or_invalid(world: World) -> None:
+    await world.node("n1", "2")
+    world.start()
+    await asyncio.sleep(1)
+    forbidden = statuses.ApiError(403, "Forbidden", 'pods "p" is forbidden')
+    world.faults.add(effects.Fail(forbidden), **BINDINGS, times=None)
+    await world.pod("p")
+    await asyncio.sleep(50)
+    told = (await world.call("GET", f"{PODS}/p"))["status"].get("conditions", [{}])[0]
+    world.put("found", ("I3", "is forbidden" in told.get("message", ""), "the pod is told why it is not bound"))
+    world.faults.clear()
+    world.faults.add(effects.Fail(statuses.ApiError(422, "Invalid", "no such thing")), **BINDINGS, times=3)
+    await world.settle()
+
+
+def overhearing_retry_after(patch: Any) -> None:
+    original = binder.outcome_of
+
+    def outcome_of(uid: str, error: Any) -> Any:
+        outcome = original(uid, error)
+        return replace(outcome, retry_after=0.0) if isinstance(outcome, BindFailed) else outcome
+
+    patch.setattr(binder, "outcome_of", outcome_of)
+
+
+@fault(
+    13,
+    "I8",
+    defence="nothing is asked again before Retry-After, and not by all at once "
+    "(`scheduler/outcome.py`, `kube/backoff.py`)",
+    taken_out="Retry-After is not read",
+    without=overhearing_retry_after,
+)
+async def test_13_an_overloaded_server_that_says_when_to_come_back(world: World) -> None:
+    await world.node("n1", "4")
+    world.start()
+    await asyncio.sleep(1)
+    world.faults.add(effects.Overload(20), **BINDINGS, times=6)
+    for number in range(4):
+        await world.pod(f"p{number}")
+    await asyncio.sleep(90)
+    await world.settle()
+
+
+@fault(
+    14,
+    "I8",
+    defence="every reader and writer waits longer each time, spread by chance (`kube/backoff.py`)",
+    taken_out="everybody tries again at once",
+    without=lambda patch: patch.setattr(Backoff, "delay", lambda self, at_least=0.0: 0.05),
+)
+async def test_14_a_burst_of_errors_and_a_restart(world: World) -> None:
+    await world.node("n1", "2")
+    world.start()
+    await asyncio.sleep(1)
+    await world.pod("before")
+    world.faults.add(effects.Fail(statuses.internal("etcd is slow")), client="scheduler", times=None, seconds=10)
+    await world.pod("meanwhile")
+    await asyncio.sleep(15)
+    world.api.restart(20)
+    world.faults.add(effects.Fail(statuses.ApiError(503, "ServiceUnavailable", "starting")), seconds=30, times=None)
+    await asyncio.sleep(60)
+    await world.settle()

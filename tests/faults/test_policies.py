@@ -1,0 +1,237 @@
+"""Faults 23, 24 and 26 to 28: gangs, policies that change, extenders."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from policyengine.kube import configuration, extenders
+from policyengine.kube.rivals import Rivals
+from policyengine.scheduler import gang_cycle, policies, state
+from policyengine.scheduler.lanes import Serving
+from policyengine.scheduler.messages import BindFailed, BindFailure
+from policyengine.scheduler.permits import Permits
+from policyengine.simulator.api_server import faults as effects
+from policyengine.simulator.api_server import statuses
+from tests.faults.defence import fault
+from tests.faults.test_bindings import BINDINGS
+from tests.faults.world import MAPS, MERGE, PODS, World, meanwhile
+
+PIN = """policy "pin" {{
+  scheduler "pinned"
+  filter "there" {{ require node.name == "{node}" }}
+}}
+"""
+
+
+def leaving_the_refused_where_they_are(patch: Any) -> None:
+    original = state._HANDLERS[BindFailed]
+
+    def handle(core: Any, message: BindFailed) -> None:
+        if message.failure is not BindFailure.REFUSED:
+            original(core, message)
+
+    patch.setitem(state._HANDLERS, BindFailed, handle)
+
+
+@fault(
+    23,
+    "I4",
+    defence="a member whose binding failed is given back and tried again beside its mates; a gang that is short of "
+    "members holds nothing (`scheduler/outcome.py`, `scheduler/gang_release.py`)",
+    taken_out="a refused binding is left as it is",
+    without=leaving_the_refused_where_they_are,
+)
+async def test_23_one_binding_of_a_gang_fails_and_a_member_is_deleted(world: World) -> None:
+    await world.node("n1", "2")
+    await world.node("n2", "2")
+    world.start()
+    await asyncio.sleep(1)
+    world.faults.add(effects.Fail(statuses.ApiError(422, "Invalid", "no")), **BINDINGS, skip=2)
+    for number in range(3):
+        await world.pod(f"a{number}", gang="a", least=3)
+    await asyncio.sleep(30)
+    await world.pod("b0", "500m", gang="b", least=2)
+    await asyncio.sleep(1)
+    await world.pod("b1", "500m", gang="b", least=2)
+    await world.delete("b1")
+    await asyncio.sleep(40)
+    await world.settle()
+
+
+def placing_one_by_one_and_waiting_for_ever(patch: Any) -> None:
+    patch.setattr(gang_cycle, "needed", lambda core, gang: 0)
+    patch.setattr(Permits, "due", lambda self, now: [])
+
+
+@fault(
+    24,
+    "I3 I4",
+    defence="as many members as a gang takes are placed together, or none, and who waits for mates waits no longer "
+    "than the gang's timeout (`scheduler/gang_cycle.py`, `scheduler/permits.py`)",
+    taken_out="members are placed one by one, and wait without end",
+    without=placing_one_by_one_and_waiting_for_ever,
+)
+async def test_24_two_gangs_that_could_each_hold_half(world: World) -> None:
+    await world.node("n1", "1")
+    await world.node("n2", "1")
+    for number in range(2):
+        await world.pod(f"a{number}", gang="a", least=2)
+        await asyncio.sleep(1.1)
+        await world.pod(f"b{number}", gang="b", least=2)
+        await asyncio.sleep(1.1)
+    world.start()
+    await asyncio.sleep(60)
+    await world.settle()
+
+
+def keeping_the_first_evaluator(patch: Any) -> None:
+    first: dict[str, Any] = {}
+
+    def serving(profile: Any) -> Serving:
+        made = Serving(profile)
+        made.evaluator = first.setdefault(profile.scheduler_name, made.evaluator)
+        return made
+
+    patch.setattr(policies, "Serving", serving)
+    patch.setattr("policyengine.scheduler.lanes.Serving", serving)
+
+
+@fault(
+    26,
+    "I6",
+    defence="an evaluator lives and dies with its policy, and a decision keeps the one it was made by "
+    "(`scheduler/lanes.py`)",
+    taken_out="what the first policy computed serves its successor",
+    without=keeping_the_first_evaluator,
+)
+async def test_26_a_policy_is_replaced_while_bindings_are_under_way(world: World) -> None:
+    await pinned(world)
+    other = {"data": {"a.policy": PIN.format(node="n2")}}
+    world.faults.add(effects.Delay(3.0), **BINDINGS, times=2)
+    world.faults.add(meanwhile(("PATCH", f"{MAPS}/pin", other)), **BINDINGS)
+    for number in range(6):
+        await world.pod(f"p{number}", scheduler="pinned")
+        await asyncio.sleep(1)
+    world.serves["pinned"] = world.policies[world.hash_of(PIN.format(node="n2"))]
+    await world.settle()
+
+
+async def pinned(world: World) -> None:
+    """Two nodes, and a policy from a ConfigMap that allows the first alone."""
+    for name in ("n1", "n2"):
+        await world.node(name, "9")
+        world.knows_policy(PIN.format(node=name), {name})
+    await world.config_map("pin", PIN.format(node="n1"))
+    world.start()
+    await asyncio.sleep(2)
+    world.serves["pinned"] = world.policies[world.hash_of(PIN.format(node="n1"))]
+
+
+def dropping_what_was_good(patch: Any) -> None:
+    patch.setattr(Rivals, "put", lambda self, candidate: self._candidates.__setitem__(candidate.key, candidate))
+
+
+@fault(
+    27,
+    "I3",
+    defence="a ConfigMap whose new text is broken keeps serving what it served, and says so (`kube/rivals.py`)",
+    taken_out="a broken text serves nobody",
+    without=dropping_what_was_good,
+)
+async def test_27_a_policy_that_is_broken_or_cut_short_or_flapping(world: World) -> None:
+    await pinned(world)
+    good = PIN.format(node="n1")
+    for number in range(20):
+        text = (good, good[: 10 + 3 * number], good.replace("require", "requires"))[number % 3]
+        await world.call("PATCH", f"{MAPS}/pin", {"data": {"a.policy": text}}, MERGE)
+        await asyncio.sleep(0.5)
+    await world.call("PATCH", f"{MAPS}/pin", {"data": {"a.policy": good[:40]}}, MERGE)
+    await asyncio.sleep(2)
+    await world.pod("p", scheduler="pinned")
+    await world.settle(60)
+    annotations = (await world.call("GET", f"{MAPS}/pin"))["metadata"]["annotations"]
+    world.put("found", ("scene", '"rejected"' in annotations["policyengine.io/status"], "the status says so"))
+
+
+class Answer:
+    """An extender's answer, as aiohttp gives it: late, large, or beside the question."""
+
+    status = 200
+
+    def __init__(self, session: Extender, timeout: float) -> None:
+        self._session = session
+        self._timeout = timeout
+        self._body = b""
+        self.content = self
+
+    async def __aenter__(self) -> Answer:
+        async with asyncio.timeout(self._timeout):
+            await asyncio.sleep(self._session.seconds)
+        names = json.dumps(list(self._session.names))
+        self._body = b'{"NodeNames": ' + names.encode() + b"}" + b" " * self._session.padding
+        return self
+
+    async def __aexit__(self, *error: object) -> None: ...
+
+    async def iter_any(self) -> AsyncIterator[bytes]:
+        yield self._body
+
+    def close(self) -> None: ...
+
+
+class Extender:
+    """In place of an aiohttp session: an extender that lets `names` through."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self.names: tuple[str, ...] = ("n1",)
+        self.padding = 0
+
+    def post(self, url: str, **how: Any) -> Any:
+        return Answer(self, how["timeout"].total)
+
+
+def waiting_without_end(patch: Any) -> None:
+    patch.setattr(extenders, "seconds_of", lambda text: 1e9)
+
+
+@fault(
+    28,
+    "I3",
+    defence="a request ends after `httpTimeout`, an answer at its size limit; a node that was not asked about makes it "
+    "a failure, and a failure counts as configured (`kube/extenders.py`)",
+    taken_out="an answer is waited for without end",
+    without=waiting_without_end,
+)
+async def test_28_an_extender_that_is_slow_or_oversized_or_names_unknown_nodes(world: World) -> None:
+    session = Extender()
+    head = "apiVersion: policyengine.io/v1\nkind: SchedulerConfiguration\n"
+    given = {"urlPrefix": "http://extender", "filterVerb": "filter", "nodeCacheCapable": True, "httpTimeout": "2s"}
+    (completed,) = configuration.read(f"{head}extenders: {json.dumps([given])}\n", "x").data["extenders"]
+    world.extenders = [extenders.HttpExtender(completed, session)]  # type: ignore[arg-type]
+    await world.node("n1", "9")
+    world.start()
+    await asyncio.sleep(1)
+    session.seconds = 1e8
+    await world.pod("slow")
+    await asyncio.sleep(10)
+    session.seconds = 0.0
+    session.names = ("elsewhere",)
+    await world.pod("astray")
+    await asyncio.sleep(10)
+    told = (await world.call("GET", f"{PODS}/astray"))["status"].get("conditions", [{}])[0].get("message", "")
+    world.put("found", ("scene", "which it was not asked about" in told, "the pod is told what the extender said"))
+    session.names, session.padding = ("n1",), 200_000
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(extenders, "MAX_ANSWER", 100_000)
+        await world.pod("large")
+        await asyncio.sleep(10)
+    bound = (await world.where())["large"]
+    world.put("found", ("I8", not bound, "an answer over the limit is not read"))
+    session.padding = 0
+    await world.settle()

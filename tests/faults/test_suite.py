@@ -1,0 +1,73 @@
+"""The suite about itself: its table, its auditor, its seeds."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from tests.faults import auditor, mixed, table
+from tests.faults.auditor import Auditor, Call
+from tests.faults.soak import judged
+
+SEEDS = Path(__file__).with_name("seeds.txt")
+COUNT, BLOCK = 300, 5
+
+
+def test_each_of_the_thirty_faults_has_one_test() -> None:
+    assert [row.number for row in table.rows()] == list(range(1, 31)) == sorted(table.faults())
+
+
+def test_every_invariant_is_some_fault_s() -> None:
+    assert {one for row in table.rows() for one in row.breaks.split()} == auditor.INVARIANTS
+
+
+def test_the_page_has_the_table_of_the_tests() -> None:
+    page = table.PAGE.read_text(encoding="utf-8")
+    assert page == table.page_with_table(page), "run `python -m tests.faults.table`"
+
+
+def test_the_auditor_imports_nothing_of_what_it_judges() -> None:
+    tree = ast.parse(Path(auditor.__file__).read_text(encoding="utf-8"))
+    imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    imported |= {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert imported <= {"__future__", "collections", "collections.abc", "dataclasses", "fractions", "typing"}
+
+
+def test_a_call_that_should_not_have_been_sent_is_objected_to() -> None:
+    """What the scenes cannot show: the auditor judges by the moment before, not by what comes with the call."""
+    binding = {"metadata": {"name": "p", "uid": "u"}, "target": {"name": "n"}}
+    call = Call("scheduler-a", "POST", "/api/v1/namespaces/default/pods/p/binding", binding)
+    pod = {"metadata": {"name": "p", "namespace": "default", "uid": "u", "resourceVersion": "1"}}
+    on_a_node = pod | {"spec": {"nodeName": "m", "containers": []}}
+    node = {"metadata": {"name": "n", "uid": "v", "resourceVersion": "1"}, "spec": {}, "status": {"allocatable": {}}}
+    shown = [(0.0, "shown", ("scheduler-a", "nodes", "ADDED", node))]
+    early, late = Auditor(), Auditor()
+    early.read([*shown, (1.0, "shown", ("scheduler-a", "pods", "ADDED", on_a_node)), (2.0, "sent", call)])
+    late.read([*shown, (2.0, "shown", ("scheduler-a", "pods", "ADDED", on_a_node)), (2.0, "sent", call)])
+    assert any(one.startswith("I1") for one in early.objections)
+    assert not any(one.startswith("I1") for one in late.objections)
+
+
+def regressions() -> list[int]:
+    lines = SEEDS.read_text(encoding="utf-8").splitlines()
+    return [int(line.split()[0]) for line in lines if line and not line.startswith("#")]
+
+
+@pytest.mark.parametrize("start", range(0, COUNT, BLOCK))
+def test_worlds_in_which_everything_goes_wrong_at_once(start: int) -> None:
+    for seed in range(start, start + BLOCK):
+        _, objections, story = judged(seed)
+        assert not objections, f"seed {seed}\n{story}\n" + "\n".join(objections)
+
+
+@pytest.mark.parametrize("seed", regressions())
+def test_a_seed_that_found_something_before(seed: int) -> None:
+    _, objections, story = judged(seed)
+    assert not objections, f"seed {seed}\n{story}\n" + "\n".join(objections)
+
+
+def test_a_seed_is_played_the_same_again() -> None:
+    tapes = [[(at, what) for at, what, _ in mixed.play_seed(7)[1].tape] for _ in range(2)]
+    assert tapes[0] == tapes[1]

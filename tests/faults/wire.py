@@ -1,0 +1,122 @@
+"""A replica's network: every request and every answer goes onto the tape, after a latency drawn from the seed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
+from random import Random
+from typing import Any
+
+from policyengine.kube.transport import ConnectionFailed, Response
+from policyengine.simulator.api_server.memory import MemoryTransport
+from tests.faults.auditor import Call
+
+KINDS = ("pods", "nodes")
+NOT_SENT = 499
+Put = Callable[[str, Any], None]
+
+
+class Wire:
+    """A `Transport`. `jump` lets time pass at once, as for a process that is stopped and goes on."""
+
+    def __init__(
+        self, inner: MemoryTransport, who: str, put: Put, random: Random, jump: Callable[[float], None]
+    ) -> None:
+        self._inner = inner
+        self._who = who
+        self._put = put
+        self._random = random
+        self._jump = jump
+        self.stopped_before: list[tuple[str, float]] = []
+        """(end of a path, seconds): what the process is about to do when it is stopped for so long."""
+        self.is_cut = False
+        self.page = 0
+        """Objects of a page, where lists are to come in other pages than were asked for."""
+
+    async def request(self, method: str, path: str, **how: Any) -> Response:
+        before = how.pop("before", None)
+        for stop in [one for one in self.stopped_before if method == "POST" and path.endswith(one[0])]:
+            self.stopped_before.remove(stop)
+            self._jump(stop[1])
+        if before is not None:
+            before()
+        if self.is_cut:
+            raise ConnectionFailed("no route", sent=False)
+        if self.page and "limit" in (how.get("query") or {}):
+            how["query"] = {**how["query"], "limit": str(self.page)}
+        call = Call(self._who, method, path, json.loads(how["body"]) if how.get("body") else {})
+        self._put("sent", call)
+        try:
+            await asyncio.sleep(self._random.choice((0.001, 0.002, 0.005, 0.02)))
+            response = await self._inner.request(method, path, **how)
+        except ConnectionFailed as failed:
+            call.status = 0 if failed.sent else NOT_SENT
+            self._put("answered", call)
+            raise
+        call.status = response.status
+        call.retry_after = float(response.headers.get("Retry-After", 0))
+        self._put("answered", call)
+        query = how.get("query") or {}
+        kind = path.partition("/api/v1/")[2].partition("/")[0]
+        if response.status == 200 and method == "GET" and (kind in KINDS or "/pods/" in path):
+            return Heard(response, self._who, self._put, kind if kind in KINDS else "pods", "continue" in query)
+        return response
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+
+class Heard:
+    """An answer whose objects go onto the tape as they are read."""
+
+    def __init__(self, inner: Response, who: str, put: Put, kind: str, goes_on: bool) -> None:
+        self._inner = inner
+        self._who = who
+        self._put = put
+        self._kind = kind
+        self._goes_on = goes_on
+        self.status: int = inner.status
+        self.headers: Mapping[str, str] = inner.headers
+
+    async def read(self) -> bytes:
+        body = await self._inner.read()
+        answer = json.loads(body)
+        if answer["kind"].endswith("List"):
+            self._listed(answer)
+        else:
+            self._put("shown", (self._who, self._kind, "READ", answer))
+        return body
+
+    def _listed(self, answer: dict[str, Any]) -> None:
+        items = answer["items"]
+        for item in items:
+            self._put("shown", (self._who, self._kind, "LISTED", item))
+        if self._goes_on or answer["metadata"].get("continue"):
+            return  # of several pages; what went meanwhile the watch says
+        key = "uid" if self._kind == "pods" else "name"
+        keys = {item["metadata"][key] for item in items}
+        self._put("listed", (self._who, self._kind, keys, int(answer["metadata"]["resourceVersion"])))
+
+    async def lines(self) -> AsyncIterator[bytes]:
+        async for lines in self.arrivals():
+            for line in lines:
+                yield line
+
+    async def arrivals(self) -> AsyncIterator[list[bytes]]:
+        async for lines in self._inner.arrivals():
+            for line in lines:
+                self._hear(line)
+            yield lines
+
+    def _hear(self, line: bytes) -> None:
+        try:
+            event = json.loads(line)
+            what, item = event["type"], event["object"]
+        except (ValueError, KeyError):
+            return
+        if what in ("ADDED", "MODIFIED", "DELETED"):
+            self._put("shown", (self._who, self._kind, what, item))
+
+    async def close(self) -> None:
+        await self._inner.close()
