@@ -9,17 +9,29 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from policyengine.catalogue import PolicyError, compile_policy
     from policyengine.language.evaluate import EvaluationError, evaluate
+    from policyengine.simulator.simulation.scenario import ScenarioError
+    from policyengine.simulator.simulation.simulation import Simulation
     from policyengine.version import __version__
 
 _HOMES = {
     "EvaluationError": "policyengine.language.evaluate",
     "PolicyError": "policyengine.catalogue",
+    "ScenarioError": "policyengine.simulator.simulation.scenario",
+    "Simulation": "policyengine.simulator.simulation.simulation",
     "compile_policy": "policyengine.catalogue",
     "evaluate": "policyengine.language.evaluate",
     "__version__": "policyengine.version",
 }
 
-__all__ = ["EvaluationError", "PolicyError", "__version__", "compile_policy", "evaluate"]
+__all__ = [
+    "EvaluationError",
+    "PolicyError",
+    "ScenarioError",
+    "Simulation",
+    "__version__",
+    "compile_policy",
+    "evaluate",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from policyengine.simulator.benchmark.records import Record
     from policyengine.simulator.workloads import Workload
 
-ALONE = ("decisions", "memory", "language", "limit", "page")
+ALONE = ("decisions", "memory", "language", "queue", "server", "extender", "limit", "page")
 DEFAULT_WORKLOAD = "peer-basic"
 OURS = "policyengine"
 WORSE, UNUSABLE = 1, 2
@@ -98,6 +98,9 @@ def bench(
     decisions [WORKLOAD]  the core without a server: CPU of a decision and of an event
     memory [WORKLOAD]     what holding the workload's nodes and pods takes
     language              lint, compile, one filter over every node
+    queue                 the queue at 100,000 pods; refused pods in the way; a gang of 1,000
+    server                the embedded API server on one core: start, memory, bindings and watch events a second
+    extender              the extender on one core: names at 200 requests a second, whole node objects
     page --from FILE      docs/performance.md, from saved results
 
     Workloads: peer-basic, -mixed, -spread, -affinity, -antiaffinity, -nodeaffinity as kube-scheduler was measured
@@ -175,6 +178,23 @@ def _measure(what: str, asked: Asked) -> Record:
             from policyengine.simulator.benchmark.language import language
 
             return measure.alone_record(language(), "", asked.command, machine)
+        if what == "queue":
+            from policyengine.simulator.benchmark.queue import queue
+
+            return measure.alone_record(queue(), "", asked.command, machine)
+        if what == "server":
+            import asyncio
+
+            from policyengine.simulator.benchmark.server import server
+
+            return measure.alone_record(asyncio.run(server(runs=asked.runs)), "", asked.command, machine)
+        if what == "extender":
+            import asyncio
+
+            from policyengine.simulator.benchmark.extender import extender
+
+            found = asyncio.run(extender(asked.workload.nodes))
+            return measure.alone_record(found, f"{found.nodes}", asked.command, machine)
         if what in ("decisions", "memory"):
             from policyengine.simulator.benchmark import decisions
 
@@ -203,7 +223,7 @@ def _end_to_end(what: str, asked: Asked) -> Record:
         if asked.beside:
             contestants.append(Contestant(asked.beside.split()[0].rpartition("/")[2], command=asked.beside))
     if what == "limit" or asked.with_limit:
-        contestants += measure.LIMITS if what == "limit" else measure.LIMITS[1:2]
+        contestants += measure.LIMITS if what == "limit" else measure.LIMITS[1:]
 
     def report(run: EndToEndFigures) -> None:
         told = f"{run.contestant}: {run.bound:,} of {run.pods:,} bound, {run.binds_per_second:,.0f} a second"

@@ -25,7 +25,15 @@ Json = Mapping[str, Any]
 def show(record: Record, console: Console | None = None) -> None:
     """Print one record; colours only on a terminal, as rich decides."""
     console = console or _console()
-    shown = {"decisions": _decisions, "memory": _memory, "language": _language}.get(record.what, _end_to_end)
+    alone = {
+        "decisions": _decisions,
+        "memory": _memory,
+        "language": _language,
+        "queue": _queue,
+        "server": _server,
+        "extender": _extender,
+    }
+    shown = alone.get(record.what, _end_to_end)
     shown(record, console)
     machine = record.machine
     console.print(
@@ -178,3 +186,71 @@ def _language(record: Record, console: Console) -> None:
     for name, field, unit in rows:
         table.add_row(name, f"{figures[field]:,.1f}", unit)
     console.print(table)
+    _operations(figures, console)
+
+
+def _queue(record: Record, console: Console) -> None:
+    figures = record.figures
+    refused, pending = f"{figures['refused']:,} refused pods", f"{figures['pending']:,} pending pods"
+    table = _table("the queue and gangs", "", "CPU", "")
+    rows = (
+        (f"add a pod to {pending}", "add_us", "µs"),
+        ("take the next one", "pop_us", "µs"),
+        ("put a refused one away", "refuse_us", "µs"),
+        ("update one", "update_us", "µs"),
+        ("remove one", "remove_us", "µs"),
+        ("an event that wakes nobody", "idle_event_us", "µs"),
+        ("a decision, alone", "decision_us", "µs"),
+        (f"a decision, beside {refused}", "decision_beside_refused_us", "µs"),
+        (f"a gang of {figures['gang']:,} on {figures['gang_nodes']:,} nodes, placed", "gang_ms", "ms"),
+        ("the same where no member fits", "gang_refused_ms", "ms"),
+    )
+    for name, field, unit in rows:
+        table.add_row(name, f"{figures[field]:,.1f}", unit)
+    console.print(table)
+
+
+def _server(record: Record, console: Console) -> None:
+    figures = record.figures
+    table = _table("the embedded API server on one core", "", "by the clock", "", "its CPU")
+    start = f"{figures['start_ms']:,.0f}", "ms", f"{figures['start_cpu_ms']:,.0f} ms"
+    table.add_row("start, interpreter and imports included", *start)
+    rows = (
+        ("bindings, one watch attached", "bindings_per_second", "binding_cpu_us"),
+        (f"events to {figures['watchers']} watchers", "events_per_second", "event_cpu_us"),
+    )
+    for name, field, spent in rows:
+        table.add_row(name, f"{figures[field]:,.0f}", "a second", f"{figures[spent]:,.1f} µs each")
+    held = f"{figures['nodes']:,} nodes and {figures['pods']:,} pods, at most"
+    table.add_row(held, f"{figures['held_mb']:,.0f}", "MB", "")
+    table.add_row("the same, once all pods were listed", f"{figures['listed_mb']:,.0f}", "MB", "")
+    console.print(table)
+    if figures["cores"] < 2:
+        console.print("the load shared the core", style="dim")
+
+
+def _extender(record: Record, console: Console) -> None:
+    figures = record.figures
+    title = f"the extender on one core: {figures['nodes']:,} nodes, by the clock"
+    table = _table(title, "ms", "median", "p99", "max", "requests", "CPU ms each", "at most MB")
+    names = f"names, {figures['rate']:g} a second", figures["request_cpu_us"] / 1e3, figures["peak_mb"]
+    whole = f"node objects, {figures['whole_mb']:.0f} MB", figures["whole_request_cpu_ms"], figures["whole_peak_mb"]
+    for (name, cpu, held), prefix in ((names, ""), (whole, "whole_")):
+        for verb in ("filter", "prioritize"):
+            spread = figures[prefix + verb]
+            cells = (f"{spread[field] / 1e3:,.2f}" for field in ("median", "p99", "max"))
+            table.add_row(f"{verb}, {name}", *cells, f"{spread['count']:,}", f"{cpu:,.2f}", f"{held:,.0f}")
+    console.print(table)
+    if figures["cores"] < 2:
+        console.print("the load shared the core", style="dim")
+
+
+def _operations(figures: Mapping[str, Any], console: Console) -> None:
+    """What operations cost here, beside the table that lint's estimates are made of."""
+    from policyengine.language.lint.cost import MACHINE, MICROSECONDS
+
+    table = _table(f"an operation over {figures['filter_nodes']:,} nodes, µs of CPU", "", "here", "lint's table")
+    for name, spent in figures["operations"].items():
+        table.add_row(name, f"{spent:,.1f}", f"{MICROSECONDS[name]:,.1f}")
+    console.print(table)
+    console.print(f"lint's table: {MACHINE}", highlight=False)

@@ -27,12 +27,13 @@ PATIENCE = 15.0
 def demo() -> None:
     """Start an API server, nodes and the scheduler in this process, create pods, and show who ran where and why."""
     from policyengine.commands.policies import load_profiles
+    from policyengine.kube import event_loop
 
     for path in (POLICY, EXAMPLE):
         if not (PROJECT / path).is_file():
             raise click.UsageError(f"`{path}` is not beside this installation; run the demo in a checkout")
     profiles = load_profiles([PROJECT / POLICY])
-    pods, events = asyncio.run(_run(profiles))
+    pods, events = event_loop.run(_run(profiles))
     _show(pods, events)
 
 

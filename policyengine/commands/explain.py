@@ -1,13 +1,17 @@
-"""`policyengine explain`: where each waiting pod of a cluster dump would go, and why not elsewhere. Offline."""
+"""`policyengine explain`: where each waiting pod of a cluster dump would go, and why not elsewhere, offline; or, with
+`--live`, what has happened to one pod in the scheduler that runs."""
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from policyengine.commands.policies import UnusablePolicy, load_profiles, param_option
 
 if TYPE_CHECKING:
     from policyengine.framework.profile import Profile
@@ -17,7 +21,6 @@ if TYPE_CHECKING:
 @click.option(
     "--cluster",
     "cluster_path",
-    required=True,
     type=click.Path(path_type=Path),
     metavar="FILE",
     help="`kubectl get nodes,pods,… -A -o json`, or an object with nodes, pods, pending, …; - reads standard input.",
@@ -29,20 +32,67 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Policy that judges; default: the in-tree plugins as kube-scheduler runs them.",
 )
+@param_option
 @click.option("--pod", metavar="NS/NAME", help="Only this pending pod.")
+@click.option("--live", metavar="NS/NAME", help="Instead: the story of this pod, from the scheduler that runs.")
+@click.option(
+    "--address",
+    default="http://127.0.0.1:10259",
+    show_default=True,
+    metavar="URL",
+    help="With --live: where that scheduler's endpoints are.",
+)
+@click.option(
+    "--kubeconfig",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="With --live: whose credentials are sent to an https address.",
+)
+@click.option(
+    "--certificate-authority",
+    "authority",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="With --live: who signed the certificate of an https address.",
+)
+@click.option("--tls-server-name", "server_name", metavar="NAME", help="With --live: the name in that certificate.")
 @click.option("-o", "--output", type=click.Choice(("text", "json")), default="text", show_default=True)
-def explain(cluster_path: Path, policy_path: Path | None, pod: str | None, output: str) -> None:
+def explain(
+    cluster_path: Path | None,
+    policy_path: Path | None,
+    params: dict[str, str],
+    pod: str | None,
+    live: str | None,
+    address: str,
+    kubeconfig: Path | None,
+    authority: Path | None,
+    server_name: str | None,
+    output: str,
+) -> None:
     """Judge every pending pod against the cluster in FILE, each alone.
 
     Shows the node that would be chosen, each plugin's share of the best scores, and the other nodes by what
     speaks against them. Nothing is placed and no server is asked.
+
+    With --live: one pod's story from the scheduler that runs. Endpoints listen on loopback; reach those of
+    a scheduler in a cluster by `kubectl -n kube-system port-forward deploy/policyengine 10259`.
     """
+    if (live is None) == (cluster_path is None):
+        raise click.UsageError("give either --cluster FILE or --live NS/NAME")
+    if live is not None:
+        from policyengine.commands.explain_live import Endpoints, explain_live
+
+        if policy_path is not None or params or pod is not None:
+            raise click.UsageError("--live tells what has happened; --policy, --param and --pod are for --cluster")
+        explain_live(live, Endpoints(address, kubeconfig, authority, server_name), output)
+        return
+    assert cluster_path is not None
     from policyengine.cluster.objects import ObjectError
     from policyengine.scheduler.cluster_file import ClusterShapeError
     from policyengine.scheduler.explain import explain as explain_cluster
 
     cluster = read_json(cluster_path)
-    profiles = _profiles(policy_path)
+    profiles = _profiles(policy_path, params)
     try:
         entries = explain_cluster(cluster, profiles, pod, suggestions=True)
     except KeyError:
@@ -81,16 +131,15 @@ class UnusableInput(click.ClickException):
     exit_code = 2
 
 
-def _profiles(path: Path | None) -> list[Profile]:
+def _profiles(path: Path | None, params: Mapping[str, str]) -> list[Profile]:
     if path is None:
         from policyengine.plugins.registry import default_profile
 
         return [default_profile()]
-    from policyengine.commands.policies import UnusablePolicy, load_profiles
     from policyengine.language.parse import SourceError
 
     try:
-        profiles = load_profiles([path])
+        profiles = load_profiles([path], params)
     except SourceError as error:
         raise UnusableInput(str(error)) from None
     if not profiles:

@@ -16,13 +16,23 @@ import click
 from policyengine.version import __version__
 
 COMMANDS = {
+    "annotate": "What nodes really use, from Prometheus or metrics.k8s.io, as annotations.",
     "bench": "Measure decisions, events and memory on this machine.",
+    "config": "Check the configuration of `run`, and print it whole.",
+    "convert": "kube-scheduler's configuration to a policy, or a policy to it.",
     "demo": "Show a policy at work on a cluster in memory; ends by itself.",
     "explain": "Where each waiting pod of a cluster dump would go, and why.",
+    "extender": "Policies behind a stock kube-scheduler, over its extender protocol.",
     "fmt": "Put policy files into the one style.",
     "lint": "Find what is wrong in policy files.",
+    "lsp": "The language server for editors.",
+    "new": "A start for a policy or a plugin: it lints and passes its tests.",
+    "rewards": "Learn where which pods fare well, for policies to read.",
     "run": "Schedule the pods of a cluster.",
     "sandbox": "An API server, nodes and the scheduler in one process.",
+    "simulate": "Play a scenario on virtual time: who is placed where, and when.",
+    "test": "Run the tests of policies, with coverage and mutation.",
+    "webhook": "Refuses broken policies at kubectl apply, as an admission webhook.",
 }
 """Command -> its line in the help. The command `x` is the function `x` of the module `policyengine.commands.x`."""
 
@@ -31,11 +41,22 @@ SUCCESS, NEGATIVE, UNUSABLE, UNREACHABLE = 0, 1, 2, 3
 EXIT_CODES = {
     "policyengine.kube.config.ConfigError": UNUSABLE,
     "policyengine.kube.access.AccessDenied": UNUSABLE,
+    "policyengine.kube.configuration.ConfigurationError": UNUSABLE,
+    "policyengine.kube.leader.LeadershipLost": NEGATIVE,
+    "policyengine.server.endpoints.CannotListen": UNUSABLE,
+    "policyengine.kube.extenders.ExtenderUnusable": UNUSABLE,
     "policyengine.kube.access.Unreachable": UNREACHABLE,
+    "policyengine.language.lint.settings.SettingsError": UNUSABLE,
     "policyengine.language.parse.SourceError": UNUSABLE,
+    "policyengine.server.annotator.source.QueryRefused": UNUSABLE,
+    "policyengine.server.annotator.source.SourceUnreachable": UNREACHABLE,
+    "policyengine.server.extender.serving.CannotServe": UNUSABLE,
+    "policyengine.server.rewards.stores.StoreError": UNUSABLE,
+    "policyengine.server.webhook.CannotListen": UNUSABLE,
     "policyengine.simulator.api_server.http.PortInUse": UNUSABLE,
     "policyengine.simulator.real_server.ServerError": UNUSABLE,
     "policyengine.simulator.sandbox.SandboxError": UNUSABLE,
+    "policyengine.simulator.simulation.scenario.ScenarioError": UNUSABLE,
 }
 """Errors whose message is meant for the user, by name, so that none of their modules is imported for it."""
 

@@ -1,15 +1,16 @@
-"""The policies a command serves: `--policy PATH`, several times, each a file or a folder."""
+"""The policies a command serves: `--policy PATH`, several times, each a file, a folder or a manifest of ConfigMaps."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 if TYPE_CHECKING:
+    from policyengine.compiler.compile import CompileResult
     from policyengine.framework.profile import Profile
 
 
@@ -19,44 +20,78 @@ class UnusablePolicy(click.ClickException):
     exit_code = 2
 
 
-def load_profiles(paths: Sequence[Path]) -> list[Profile]:
-    """Compile every policy; shows the findings and raises `UnusablePolicy` where one has errors.
+def _given(_context: click.Context, _option: click.Parameter, written: tuple[str, ...]) -> dict[str, str]:
+    given: dict[str, str] = {}
+    for one in written:
+        name, equals, value = one.partition("=")
+        if not equals or not name:
+            raise click.BadParameter(f"`{one}` is not of the form NAME=VALUE")
+        if name in given:
+            raise click.BadParameter(f"`{name}` is given twice")
+        given[name] = value
+    return given
 
-    Raises `SourceError` for a file that is no text at all.
+
+param_option = click.option(
+    "--param",
+    "params",
+    multiple=True,
+    metavar="NAME=VALUE",
+    callback=_given,
+    help='Another value of a param: headroom=4Gi, safe.zones=["a"] for one of a library; may be repeated.',
+)
+"""`--param`, as a mapping of names to texts."""
+
+
+def load_profiles(
+    paths: Sequence[Path],
+    params: Mapping[str, object] | None = None,
+    *,
+    one_a_scheduler: bool = True,
+    run_tests: bool = False,
+) -> list[Profile]:
+    """The profiles of `compiled`; `UnusablePolicy` also where two serve one scheduler name, unless that is allowed."""
+    profiles = compiled(paths, params, run_tests=run_tests).profiles
+    if one_a_scheduler:
+        _refuse_rivals(profiles)
+    return profiles
+
+
+def compiled(
+    paths: Sequence[Path], params: Mapping[str, object] | None = None, *, run_tests: bool = False
+) -> CompileResult:
+    """Compile every policy of files that are loaded together, with the plugins that are installed.
+
+    Shows the findings and raises `UnusablePolicy` where one has errors or (`run_tests`) fails a test in it. Raises
+    `SourceError` for a file that is no text at all.
     """
-    from policyengine.catalogue import compile_text
+    from policyengine.catalogue import compile_files
+    from policyengine.commands.installed_plugins import installed_catalogue
+    from policyengine.commands.policy_files import by_text, texts_and_errors
     from policyengine.language.diagnostics import Severity, render
-    from policyengine.language.parse import read_source
 
-    profiles: dict[str, Profile] = {}
-    broken = 0
-    for path in _files(paths):
-        source = read_source(path)
-        result = compile_text(source.text, source.file)
-        errors = [one for one in result.diagnostics if one.severity is Severity.ERROR]
-        if errors:
-            click.echo(render(errors, result.source, sys.stderr.isatty()), err=True)
-            broken += 1
-        for profile in result.profiles:
-            if profile.scheduler_name in profiles:
-                raise UnusablePolicy(
-                    f"`{path}`: scheduler `{profile.scheduler_name}` is served by another policy already"
-                )
-            profiles[profile.scheduler_name] = profile
+    texts, unusable = texts_and_errors(map(str, paths))
+    if unusable:
+        raise unusable[0]
+    result = compile_files([text.source for text in texts], params, installed_catalogue())
+    if run_tests:
+        from policyengine.scheduler.policy_gate import held_to_tests
+
+        result = held_to_tests(result, installed_catalogue())
+    errors = [one for one in result.diagnostics if one.severity is Severity.ERROR]
+    broken = [(text, found) for text, found in by_text(texts, errors) if found]
+    for text, found in broken:
+        click.echo(render(found, text.shown, sys.stderr.isatty()), err=True)
     if broken:
-        raise UnusablePolicy(f"{broken} policy file{'s' * (broken > 1)} cannot be loaded")
-    return list(profiles.values())
+        raise UnusablePolicy(f"{len(broken)} policy file{'s' * (len(broken) > 1)} cannot be loaded")
+    return result
 
 
-def _files(paths: Sequence[Path]) -> list[Path]:
-    """The files named, and the policy files in the folders named."""
-    found: list[Path] = []
-    for path in paths:
-        if path.is_dir():
-            inside = sorted(path.rglob("*.policy"))
-            if not inside:
-                raise UnusablePolicy(f"`{path}` holds no `.policy` file")
-            found += inside
-        else:
-            found.append(path)
-    return found
+def _refuse_rivals(profiles: Sequence[Profile]) -> None:
+    first: dict[str, Profile] = {}
+    for profile in profiles:
+        rival = first.setdefault(profile.scheduler_name, profile)
+        if rival is not profile:
+            raise UnusablePolicy(
+                f"scheduler `{profile.scheduler_name}` is served by two policies: `{rival.name}` and `{profile.name}`"
+            )

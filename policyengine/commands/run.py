@@ -8,80 +8,61 @@ import signal
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
+
+from policyengine.commands.policies import load_profiles
+from policyengine.commands.run_options import configuration_options, effective
 
 if TYPE_CHECKING:
     from policyengine.framework.profile import Profile
     from policyengine.kube.config import Server
+    from policyengine.kube.configuration import Configuration
 
 
 @click.command()
-@click.option(
-    "--kubeconfig",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Default: $KUBECONFIG, ~/.kube/config, or the service account of the pod this runs in.",
-)
-@click.option("--context", metavar="NAME", help="Context of the kubeconfig; default: its current one.")
-@click.option(
-    "--policy",
-    "paths",
-    type=click.Path(path_type=Path),
-    multiple=True,
-    metavar="PATH",
-    help="A policy file, or a folder of them; may be repeated. A ConfigMap for the same scheduler name goes first.",
-)
-@click.option(
-    "--policy-selector",
-    default="policyengine.io/policy=true",
-    show_default=True,
-    metavar="LABELS",
-    help="Which ConfigMaps hold policies, in their keys that end in .policy.",
-)
-@click.option("-n", "--namespace", default="kube-system", show_default=True, help="Where those ConfigMaps are.")
-@click.option("-v", "--verbose", is_flag=True, help="Say more about what happens.")
-def run(
-    kubeconfig: Path | None,
-    context: str | None,
-    paths: tuple[Path, ...],
-    policy_selector: str,
-    namespace: str,
-    verbose: bool,
-) -> None:
+@configuration_options
+def run(config: Path | None, params: dict[str, str], verbose: bool, **fields: Any) -> None:
     """Schedule the pods whose spec.schedulerName a policy serves, until SIGTERM or Ctrl-C.
 
     Policies come from files and from ConfigMaps, which take effect as they change; the annotation
-    policyengine.io/status of a ConfigMap says whether it was accepted.
+    policyengine.io/status of a ConfigMap says whether it was accepted. `policyengine config` prints what these flags
+    and the file of --config amount to.
     """
-    from policyengine.commands.policies import load_profiles
+    configuration = effective(config, params, verbose, fields)
+    policies, client = configuration.data["policies"], configuration.data["clientConnection"]
+    profiles = load_profiles([Path(path) for path in policies["files"]], policies["params"], run_tests=True)
+    from policyengine.kube import config as kubeconfig
+    from policyengine.kube import event_loop, logs
 
-    profiles = load_profiles(paths)
-    from policyengine.kube import config
-
-    server = config.load(kubeconfig, context)
-    log_to_stderr(verbose)
-    asyncio.run(_schedule(server, profiles, policy_selector, namespace))
+    server = kubeconfig.load(Path(client["kubeconfig"]) if client["kubeconfig"] else None, client["context"] or None)
+    logs.start(configuration.data["log"]["level"], configuration.data["log"]["format"])
+    event_loop.run(_schedule(server, profiles, configuration))
 
 
-async def _schedule(server: Server, profiles: Sequence[Profile], selector: str, namespace: str) -> None:
+async def _schedule(server: Server, profiles: Sequence[Profile], configuration: Configuration) -> None:
     from policyengine.clock import SystemClock
+    from policyengine.commands.installed_plugins import installed_catalogue
+    from policyengine.kube import collector
     from policyengine.kube.access import check_access
-    from policyengine.kube.client import Client
-    from policyengine.kube.scheduling import Scheduler
+    from policyengine.kube.compiling import compiler_with
+    from policyengine.server.live import connected, live
 
-    client = Client(server.connect())
-    try:
-        await check_access(client, server.url, server.source)
-        scheduler = Scheduler(client, SystemClock(), Random(), profiles, namespace=namespace, label_selector=selector)
-        names = ", ".join(f"`{profile.scheduler_name}` by policy `{profile.name}`" for profile in profiles)
-        logging.getLogger("policyengine").info(
-            "scheduling on %s: %s", server.url, names or f"waiting for a ConfigMap labelled {selector} in {namespace}"
-        )
-        await scheduler.run(stop_on_signals())
-    finally:
-        await client.close()
+    clock = SystemClock()
+    stop = stop_on_signals()
+    random = Random()
+    async with connected(server, configuration, clock, random) as connection:
+        await check_access(connection.client, server.url, server.source)
+        compile_files = compiler_with(installed_catalogue())
+        async with live(connection, configuration, clock, random, profiles, compile_files) as scheduler:
+            names = ", ".join(f"`{profile.scheduler_name}` by policy `{profile.name}`" for profile in profiles)
+            given = configuration.data["policies"]
+            waiting = f"waiting for a ConfigMap labelled {given['selector']} in {given['namespace']}"
+            logging.getLogger("policyengine").info("scheduling on %s: %s", server.url, names or waiting)
+            quiet = asyncio.create_task(collector.keep_quiet(scheduler.runner.synced))
+            await scheduler.run(stop)
+            quiet.cancel()
 
 
 def stop_on_signals() -> asyncio.Event:
@@ -101,5 +82,6 @@ def stop_on_signals() -> asyncio.Event:
 
 def log_to_stderr(verbose: bool) -> None:
     """One line a message; other packages speak only of what went wrong."""
-    logging.basicConfig(format="%(asctime)s %(levelname)-7s %(message)s", datefmt="%H:%M:%S", level=logging.WARNING)
-    logging.getLogger("policyengine").setLevel(logging.DEBUG if verbose else logging.INFO)
+    from policyengine.kube import logs
+
+    logs.start("debug" if verbose else "info")

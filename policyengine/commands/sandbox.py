@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import click
+
+from policyengine.commands.policies import load_profiles, param_option
 
 if TYPE_CHECKING:
     from policyengine.framework.profile import Profile
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="envtest: the real etcd and kube-apiserver in $KUBEBUILDER_ASSETS.",
 )
+@param_option
 @click.option("-v", "--verbose", is_flag=True, help="Say more about what happens.")
 def sandbox(
     nodes: int,
@@ -44,6 +46,7 @@ def sandbox(
     paths: tuple[Path, ...],
     kubeconfig_out: Path,
     apiserver: Literal["embedded", "envtest"],
+    params: dict[str, str],
     verbose: bool,
 ) -> None:
     """Run a small cluster without machines, until Ctrl-C, and write a kubeconfig for your own kubectl.
@@ -51,18 +54,20 @@ def sandbox(
     Policies come from --policy and from ConfigMaps labelled policyengine.io/policy=true in kube-system. Pods without
     a schedulerName are placed as kube-scheduler would.
     """
-    from policyengine.commands.policies import load_profiles
     from policyengine.commands.run import log_to_stderr
+    from policyengine.kube import event_loop
 
-    profiles = load_profiles(paths)
+    profiles = load_profiles(paths, params, run_tests=True)
     log_to_stderr(verbose)
-    asyncio.run(_serve(nodes, port, profiles, kubeconfig_out, apiserver))
+    event_loop.run(_serve(nodes, port, profiles, kubeconfig_out, apiserver))
 
 
 async def _serve(
     nodes: int, port: int, profiles: list[Profile], out: Path, apiserver: Literal["embedded", "envtest"]
 ) -> None:
+    from policyengine.commands.installed_plugins import installed_catalogue
     from policyengine.commands.run import stop_on_signals
+    from policyengine.kube.compiling import compiler_with
     from policyengine.simulator import sandbox as simulator
     from policyengine.simulator.kubeconfig import write_kubeconfig
 
@@ -72,7 +77,7 @@ async def _serve(
             write_kubeconfig(out, world.kubeconfig)
         except OSError as error:
             raise click.UsageError(f"cannot write `{out}`: {(error.strerror or str(error)).lower()}") from None
-        async with simulator.sandbox(world, nodes, profiles):
+        async with simulator.sandbox(world, nodes, profiles, compile_files=compiler_with(installed_catalogue())):
             click.echo(_welcome(world.url, out, nodes, profiles))
             await stop.wait()
 

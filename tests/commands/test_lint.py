@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from policyengine.commands.lint import lint
 
-GOOD = 'policy "t" {\n  filter "f" { require node.ready }\n}\n'
+GOOD = 'policy "t" {\n  scheduler "t"\n}\n'
 BAD = 'policy "t" {\n  filter "f" { require node.redy }\n}\n'
 
 
@@ -78,9 +78,9 @@ def test_a_folder_stands_for_its_policies_and_manifests(tmp_path: Path) -> None:
     assert [Path(found["file"]).name for found in findings(tmp_path)] == ["cm.yaml", "b.policy"]
 
 
-def manifest(text: str, key: str = "a.policy") -> str:
+def manifest(text: str, key: str = "a.policy", name: str = "policies") -> str:
     body = "".join(f"    {line}\n" if line else "\n" for line in text.split("\n")[:-1])
-    return f"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: policies\ndata:\n  note: hello\n  {key}: |\n{body}"
+    return f"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\ndata:\n  note: hello\n  {key}: |\n{body}"
 
 
 def test_a_finding_in_a_manifest_stands_at_its_yaml_line(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_a_policy_on_one_yaml_line_is_found_there(tmp_path: Path, written: str) 
 
 def test_lists_and_several_documents_are_looked_into(tmp_path: Path) -> None:
     one = manifest(BAD).replace("\n", "\n  ").rstrip()
-    path = write(tmp_path / "cm.yaml", f"kind: List\nitems:\n- {one}\n---\n{manifest(BAD)}")
+    path = write(tmp_path / "cm.yaml", f"kind: List\nitems:\n- {one}\n---\n{manifest(BAD, name='others')}")
     assert len(findings(path)) == 2
 
 

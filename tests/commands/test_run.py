@@ -84,7 +84,7 @@ def test_two_policies_for_one_scheduler_name_exit_with_2(tmp_path: Path) -> None
         (tmp_path / f"{name}.policy").write_text(f'policy "{name}" {{ scheduler "s" }}\n')
     ended = policyengine("run", "--policy", tmp_path)
     assert ended.code == 2
-    assert "scheduler `s` is served by another policy already" in ended.err
+    assert "scheduler `s` is served by two policies: `a` and `b`" in ended.err
 
 
 async def denied(token: str, users: dict[str, User]) -> str:

@@ -1,0 +1,168 @@
+"""`policyengine annotate`: what nodes really use, from Prometheus or metrics.k8s.io, as annotations of the nodes."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from policyengine.commands.duration import Duration
+
+if TYPE_CHECKING:
+    from policyengine.kube.client import Client
+    from policyengine.kube.config import Server
+    from policyengine.server.annotator.annotations import Settings
+    from policyengine.server.annotator.nodes import Naming
+    from policyengine.server.annotator.prometheus import Queries
+    from policyengine.server.annotator.source import Source
+
+FAILED = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the command line asks for."""
+
+    prometheus: str | None
+    queries: Queries
+    naming: Naming
+    settings: Settings
+    window: float
+    step: float
+    half_life: float
+    interval: float
+    once: bool
+    token: str
+
+
+@click.command()
+@click.option("--prometheus", metavar="URL", help="Measure by Prometheus, such as http://prometheus.monitoring:9090.")
+@click.option("--metrics-server", is_flag=True, help="Measure by metrics.k8s.io of the cluster itself.")
+@click.option(
+    "--cpu-query", metavar="PROMQL", help="Free cores, one series a node; default: idle time of node_exporter."
+)
+@click.option("--memory-query", metavar="PROMQL", help="Free bytes; default: node_memory_MemAvailable_bytes.")
+@click.option(
+    "--congestion-query", metavar="PROMQL", default="", help="Writes `congestion-factor`; default: not asked."
+)
+@click.option("--node-label", "labels", multiple=True, help="Label that names the node; default: node, else instance.")
+@click.option("--node-pattern", default="", metavar="RE2", help="What of that label is the node: its first group.")
+@click.option("--prometheus-token-file", type=click.Path(path_type=Path), metavar="FILE", help="A bearer token.")
+@click.option("--window", type=Duration(), default="15m", show_default=True, help="What mean and deviation are over.")
+@click.option("--step", type=Duration(), default="30s", show_default=True, help="Between two samples of Prometheus.")
+@click.option(
+    "--half-life", type=Duration(), default="5m", show_default=True, help="Of a sample's weight in the forecast."
+)
+@click.option("--interval", type=Duration(), default="1m", show_default=True, help="Between two rounds.")
+@click.option(
+    "--tolerance",
+    type=click.FloatRange(0, 1),
+    default=0.01,
+    show_default=True,
+    help="Changes up to this share of a node's size are not written.",
+)
+@click.option("--refresh", type=Duration(), default="5m", show_default=True, help="Written at least as often.")
+@click.option("--stale-after", type=Duration(), default="3m", show_default=True, help="Age at which values are marked.")
+@click.option(
+    "--remove-after", type=Duration(), default="15m", show_default=True, help="Age at which they are removed."
+)
+@click.option("--once", is_flag=True, help="One round, then end.")
+@click.option(
+    "--kubeconfig", type=click.Path(path_type=Path), metavar="FILE", help="Default: as kubectl, or in-cluster."
+)
+@click.option("--context", metavar="NAME", help="Context of the kubeconfig; default: its current one.")
+def annotate(kubeconfig: Path | None, context: str | None, **options: Any) -> None:
+    """Write mean, deviation and forecast of what nodes have free, and what they use, to their annotations.
+
+    Exit codes of --once: 0 written; 1 a node could not be written; 2 unusable input, a refused query included;
+    3 Prometheus, metrics.k8s.io or the API server unreachable.
+    """
+    asked = _asked(**options)
+    from policyengine.kube import config, event_loop
+
+    logging.basicConfig(format="%(asctime)s %(levelname)-7s %(message)s", datefmt="%H:%M:%S", level=logging.WARNING)
+    logging.getLogger("policyengine").setLevel(logging.INFO)
+    if event_loop.run(_annotate(asked, config.load(kubeconfig, context))):
+        sys.exit(FAILED)
+
+
+def _asked(
+    prometheus: str | None,
+    metrics_server: bool,
+    cpu_query: str | None,
+    memory_query: str | None,
+    congestion_query: str,
+    labels: tuple[str, ...],
+    node_pattern: str,
+    prometheus_token_file: Path | None,
+    tolerance: float,
+    refresh: float,
+    stale_after: float,
+    remove_after: float,
+    **times: Any,
+) -> Asked:
+    from policyengine.server.annotator.annotations import Settings
+    from policyengine.server.annotator.nodes import BadPattern, Naming
+    from policyengine.server.annotator.prometheus import CPU_QUERY, MEMORY_QUERY, Queries
+
+    if (prometheus is None) is not metrics_server:
+        raise click.UsageError("name one source: --prometheus URL or --metrics-server")
+    if prometheus is not None and not prometheus.startswith(("http://", "https://")):
+        raise click.UsageError(f"--prometheus is `{prometheus}`; it is a URL such as http://prometheus:9090")
+    if congestion_query and metrics_server:
+        raise click.UsageError("--congestion-query needs --prometheus; metrics.k8s.io knows no queries")
+    if remove_after <= stale_after:
+        raise click.UsageError("--remove-after is to be longer than --stale-after")
+    try:
+        naming = Naming(labels or Naming().labels, node_pattern)
+    except BadPattern as error:
+        raise click.UsageError(f"--node-pattern: {error}") from None
+    queries = Queries(cpu_query or CPU_QUERY, memory_query or MEMORY_QUERY, congestion_query)
+    settings = Settings(tolerance, refresh, stale_after, remove_after, bool(congestion_query))
+    return Asked(prometheus, queries, naming, settings, token=_token(prometheus_token_file), **times)
+
+
+def _token(path: Path | None) -> str:
+    if path is None:
+        return ""
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise click.UsageError(f"cannot read `{path}`: {str(error).lower()}") from None
+
+
+async def _annotate(asked: Asked, server: Server) -> int:
+    """How many nodes could not be written; 0 for the loop, which ends by a signal."""
+    from policyengine.clock import SystemClock
+    from policyengine.commands.run import stop_on_signals
+    from policyengine.kube.access import check_access
+    from policyengine.kube.client import Client
+    from policyengine.server.annotator.annotator import Annotator
+
+    client = Client(server.connect())
+    source = _source(asked, client)
+    try:
+        await check_access(client, server.url, server.source)
+        annotator = Annotator(source, client, SystemClock(), asked.settings, asked.half_life)
+        if not asked.once:
+            await annotator.run(stop_on_signals(), asked.interval)
+            return 0
+        done = await annotator.round()
+        click.echo(f"{done.measured} of {done.nodes} nodes measured, {done.written} written")
+        return done.failed
+    finally:
+        await source.close()
+        await client.close()
+
+
+def _source(asked: Asked, client: Client) -> Source:
+    from policyengine.server.annotator.metrics_server import MetricsServer
+    from policyengine.server.annotator.prometheus import Prometheus
+
+    if asked.prometheus is None:
+        return MetricsServer(client, asked.window)
+    return Prometheus(asked.prometheus, asked.queries, asked.naming, asked.window, asked.step, asked.token)

@@ -1,0 +1,90 @@
+"""`policyengine convert`: kube-scheduler's configuration to a policy, and a policy to that configuration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from policyengine.commands.policies import param_option
+
+if TYPE_CHECKING:
+    from policyengine.compiler.conversion.wanted import WantedProfile
+
+DEFAULT_URL = "http://127.0.0.1:8888"
+_LARGEST = 1024 * 1024
+
+
+@click.command()
+@click.argument("path", type=click.Path(path_type=Path), metavar="FILE")
+@click.option(
+    "--to",
+    "target",
+    type=click.Choice(["policy", "kube-scheduler"]),
+    default="policy",
+    show_default=True,
+    help="policy: FILE is a KubeSchedulerConfiguration (YAML) or a Policy (JSON). kube-scheduler: FILE is a policy.",
+)
+@param_option
+@click.option("--url", default=DEFAULT_URL, show_default=True, help="Where kube-scheduler reaches the extender.")
+def convert(path: Path, target: Literal["policy", "kube-scheduler"], params: dict[str, str], url: str) -> None:
+    """Write the policy that means what a kube-scheduler configuration means, with a note for what has no equivalent.
+
+    With --to kube-scheduler: the configuration that runs a policy behind a stock kube-scheduler, its base as plugins
+    and its rules as an extender.
+    """
+    if target == "policy":
+        click.echo(_policies(path), nl=False)
+    else:
+        click.echo(_configuration(path, params, url), nl=False)
+
+
+def _policies(path: Path) -> str:
+    from policyengine.catalogue import CATALOGUE
+    from policyengine.compiler.conversion.policy_text import policy_text
+    from policyengine.compiler.conversion.wanted import ConversionError
+
+    try:
+        return "\n".join(policy_text(wanted, CATALOGUE) for wanted in _wanted(_read(path)))
+    except ConversionError as error:
+        raise click.UsageError(f"`{path}`: {error}") from None
+
+
+def _wanted(value: object) -> list[WantedProfile]:
+    from policyengine.catalogue import CATALOGUE
+    from policyengine.compiler.conversion.configuration import read_configuration
+    from policyengine.compiler.conversion.legacy_policy import kind_of, read_policy
+
+    if kind_of(value) == "Policy":
+        return [read_policy(value, CATALOGUE)]
+    return read_configuration(value, CATALOGUE)
+
+
+def _read(path: Path) -> Any:
+    import yaml
+
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise click.UsageError(f"cannot read `{path}`: {(error.strerror or str(error)).lower()}") from None
+    if len(raw) > _LARGEST:
+        raise click.UsageError(f"`{path}` is longer than {_LARGEST} bytes; it is no scheduler configuration")
+    try:
+        return yaml.safe_load(raw.decode())
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        line = str(error).splitlines()[0]
+        raise click.UsageError(f"`{path}` is neither YAML nor JSON: {line}") from None
+
+
+def _configuration(path: Path, params: dict[str, str], url: str) -> str:
+    import yaml
+
+    from policyengine.catalogue import CATALOGUE
+    from policyengine.commands.policies import compiled
+    from policyengine.compiler.conversion.kube_scheduler import kube_scheduler_configuration, without_place
+
+    policies = compiled([path], params).policies
+    notes = "".join(f"# note: {note}\n" for note in without_place(policies))
+    data = kube_scheduler_configuration(policies, CATALOGUE, url, params)
+    return notes + yaml.safe_dump(data, sort_keys=False, width=120)

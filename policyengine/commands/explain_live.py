@@ -1,0 +1,156 @@
+"""`policyengine explain --live`: one pod's story, asked of the running scheduler's endpoints."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote, urlsplit
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from policyengine.commands.explain import UnusableInput
+from policyengine.kube import config
+from policyengine.kube.access import AccessDenied, Unreachable
+from policyengine.kube.aiohttp_transport import AiohttpTransport
+from policyengine.kube.transport import ConnectionFailed
+
+TIMEOUT: Final = 10.0
+WIDE: Final = 400
+"""Columns where the output is no terminal: no line is folded."""
+_SHOWN: Final = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoints:
+    """Where the scheduler's endpoints are, and what is shown and believed there."""
+
+    address: str
+    kubeconfig: Path | None
+    """Whose credentials are sent, to https only."""
+    authority: Path | None
+    """Who signed their certificate; None: whom this machine trusts."""
+    server_name: str | None
+    """The name in their certificate; None: the address's."""
+
+
+def explain_live(pod: str, endpoints: Endpoints, output: str) -> None:
+    """Ask and print.
+
+    Raises:
+        Unreachable: nobody answers at the address, or not as a scheduler does.
+        AccessDenied: the credentials are refused.
+        UnusableInput: the scheduler knows no such pod, or what was given cannot be used.
+    """
+    namespace, slash, name = pod.partition("/")
+    if not (slash and namespace and name) or "/" in name:
+        raise UnusableInput(f"`{pod}` is not of the form NAMESPACE/NAME")
+    connect = _connection(endpoints)
+    story = asyncio.run(_fetch(connect, endpoints.address, f"/debug/pods/{quote(namespace)}/{quote(name)}", pod))
+    if output == "json":
+        click.echo(json.dumps(story, indent=2))
+    else:
+        show(story)
+
+
+def _connection(endpoints: Endpoints) -> Callable[[], AiohttpTransport]:
+    """What makes the transport, inside an event loop. Credentials go nowhere in the clear."""
+    address, kubeconfig = endpoints.address, endpoints.kubeconfig
+    scheme = urlsplit(address).scheme
+    if scheme not in ("http", "https") or not urlsplit(address).netloc:
+        raise UnusableInput(f"`{address}` is no address such as http://127.0.0.1:10259")
+    if kubeconfig is not None and scheme == "http":
+        raise UnusableInput("credentials of a kubeconfig are sent to an https address only")
+    authorize = config.load(kubeconfig, None).authorize if kubeconfig is not None else None
+    context = _context(endpoints.authority) if scheme == "https" else None
+    return lambda: AiohttpTransport(
+        address, ssl_context=context, server_hostname=endpoints.server_name, authorize=authorize
+    )
+
+
+def _context(authority: Path | None) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=authority)
+    except OSError as error:  # SSLError is one
+        raise UnusableInput(f"cannot use the certificates in `{authority}`: {error.strerror or error}") from None
+
+
+async def _fetch(connect: Callable[[], AiohttpTransport], address: str, path: str, pod: str) -> dict[str, Any]:
+    transport = connect()
+    try:
+        response = await transport.request("GET", path, timeout=TIMEOUT)
+        status, body = response.status, await response.read()
+        await response.close()
+    except ConnectionFailed as error:
+        raise Unreachable(
+            f"no scheduler answers at `{address}`: {error}; forward its port, or give --address"
+        ) from None
+    finally:
+        await transport.close()
+    return _answer(status, body, address, pod)
+
+
+def _answer(status: int, body: bytes, address: str, pod: str) -> dict[str, Any]:
+    if status in (401, 403):
+        raise AccessDenied(f"`{address}` refuses the credentials ({status}); give --kubeconfig of one who may read it")
+    try:
+        found = json.loads(body)
+    except ValueError:
+        found = None
+    if status == 404 and body.startswith(b"no pod "):
+        raise UnusableInput(f"the scheduler at `{address}` knows no pod `{pod}`")
+    if status != 200 or not isinstance(found, dict) or "story" not in found:
+        raise Unreachable(f"`{address}` does not answer as policyengine's endpoints do (status {status})")
+    return found
+
+
+def show(story: Mapping[str, Any], console: Console | None = None) -> None:
+    """Print a story; colours only on a terminal, as rich decides."""
+    console = console or Console(highlight=False)
+    if not console.is_terminal:
+        console.width = WIDE
+    console.print(_headline(story), soft_wrap=True)
+    if story["message"]:
+        console.print(Text(f"  {story['message']}", "dim"), soft_wrap=True)
+    table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
+    first: datetime | None = None
+    for line in story["story"]:
+        at = datetime.fromisoformat(line["at"])
+        first = first or at
+        after = f"+{(at - first).total_seconds():.3f}s"
+        table.add_row(Text(f"  {line['at']}", "dim"), Text(after, "dim"), Text(line["what"], "bold"), _details(line))
+    console.print(table)
+
+
+def _headline(story: Mapping[str, Any]) -> Text:
+    line = Text.assemble((story["pod"], "bold"), "  ", (story["place"], "yellow"))
+    if story["node"]:
+        line.append(f" on {story['node']}")
+    if story["position"] is not None:
+        line.append(f", position {story['position'] + 1} of {story['queue'].get('active', 0)}")
+    if story["nominatedNode"]:
+        line.append(f", nominated to {story['nominatedNode']}")
+    policy = story["policy"]
+    if policy is None:
+        return line.append("; no policy serves it")
+    tried = f"{story['attempts']} attempt{'s' * (story['attempts'] != 1)}"
+    return line.append(f"; policy {policy['name']} {policy['hash'][:_SHOWN]}, {tried}")
+
+
+def _details(line: Mapping[str, Any]) -> str:
+    shown = {key: value for key, value in line.items() if key not in ("at", "what") and value not in ("", [], None)}
+    return ", ".join(f"{key} {_value(key, value)}" for key, value in shown.items())
+
+
+def _value(key: str, value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return str(value)[:_SHOWN] if key == "policy hash" else str(value)

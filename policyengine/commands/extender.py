@@ -1,0 +1,151 @@
+"""`policyengine extender`: a policy's own rules behind a stock kube-scheduler."""
+
+from __future__ import annotations
+
+import logging
+import os
+import ssl
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from policyengine.commands.policies import load_profiles, param_option
+
+if TYPE_CHECKING:
+    from policyengine.framework.profile import Profile
+    from policyengine.kube.config import Server
+
+DEFAULT_PORT = 80
+LOOPBACK = "127.0.0.1"
+LEVELS = {
+    "TRACE": 5,
+    "DEBUG": logging.DEBUG,
+    "INFO": logging.INFO,
+    "NOTICE": 25,
+    "WARN": logging.WARNING,
+    "WARNING": logging.WARNING,
+    "ERROR": logging.ERROR,
+    "CRIT": logging.CRITICAL,
+    "CRITICAL": logging.CRITICAL,
+    "ALERT": 60,
+}
+"""`$LOG_LEVEL` -> what `logging` calls it."""
+
+
+@click.command()
+@click.option(
+    "--policy",
+    "paths",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    required=True,
+    metavar="PATH",
+    help="A policy file, or a folder of them; may be repeated. Each policy answers under its name.",
+)
+@param_option
+@click.option(
+    "--listen",
+    metavar="[HOST]:PORT",
+    help="Default: 127.0.0.1, and the port of $HTTP_PORT or 80. Other machines need a host such as 0.0.0.0.",
+)
+@click.option(
+    "--kubeconfig",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Watch this cluster: kube-scheduler may then send names only (nodeCacheCapable: true).",
+)
+@click.option(
+    "--watch", is_flag=True, help="The same, with $KUBECONFIG, ~/.kube/config or the service account of this pod."
+)
+@click.option("--context", metavar="NAME", help="Context of the kubeconfig; default: its current one.")
+@click.option("--tls-cert-file", type=click.Path(path_type=Path), metavar="FILE", help="Serve HTTPS with this.")
+@click.option("--tls-private-key-file", type=click.Path(path_type=Path), metavar="FILE")
+def extender(
+    paths: tuple[Path, ...],
+    params: dict[str, str],
+    listen: str | None,
+    kubeconfig: Path | None,
+    watch: bool,
+    context: str | None,
+    tls_cert_file: Path | None,
+    tls_private_key_file: Path | None,
+) -> None:
+    """Answer kube-scheduler's extender requests: POST /POLICY/filter, prioritize, preempt and bind.
+
+    Only the rules that the policies themselves write are asked; the in-tree plugins are kube-scheduler's. Also
+    /version, /healthz, /readyz and /metrics. $LOG_LEVEL is TRACE, DEBUG, INFO (the default), NOTICE, WARN, ERROR,
+    CRIT or ALERT.
+    """
+    level = _level(os.environ)
+    host, port = _address(listen, os.environ)
+    profiles = _named(load_profiles(paths, params, one_a_scheduler=False, run_tests=True))
+    from policyengine.kube import config, event_loop
+
+    server = config.load(kubeconfig, context) if kubeconfig is not None or watch else None
+    tls = _tls(tls_cert_file, tls_private_key_file)
+    logging.basicConfig(format="%(asctime)s %(levelname)-7s %(message)s", datefmt="%H:%M:%S", level=logging.WARNING)
+    logging.addLevelName(LEVELS["TRACE"], "TRACE")
+    logging.getLogger("policyengine").setLevel(level)
+    event_loop.run(_serve(profiles, host, port, server, tls))
+
+
+async def _serve(
+    profiles: Sequence[Profile], host: str, port: int, server: Server | None, tls: ssl.SSLContext | None
+) -> None:
+    from policyengine.clock import SystemClock
+    from policyengine.commands.run import stop_on_signals
+    from policyengine.kube.access import check_access
+    from policyengine.kube.client import Client
+    from policyengine.server.extender.serving import serve
+
+    client = None if server is None else Client(server.connect())
+    try:
+        if client is not None and server is not None:
+            await check_access(client, server.url, server.source)
+        await serve(profiles, host, port, SystemClock(), stop_on_signals(), client=client, tls=tls)
+    finally:
+        if client is not None:
+            await client.close()
+
+
+def _named(profiles: Sequence[Profile]) -> Sequence[Profile]:
+    """The profiles, each name once; that two serve one scheduler name means nothing here."""
+    found: set[str] = set()
+    for profile in profiles:
+        if profile.name in found:
+            raise click.UsageError(f"two policies are called `{profile.name}`; each answers under its name")
+        found.add(profile.name)
+    return profiles
+
+
+def _level(environment: Mapping[str, str]) -> int:
+    text = environment.get("LOG_LEVEL", "INFO").strip().upper() or "INFO"
+    if text not in LEVELS:
+        raise click.UsageError(f"$LOG_LEVEL is `{text}`; it is one of {', '.join(LEVELS)}")
+    return LEVELS[text]
+
+
+def _address(listen: str | None, environment: Mapping[str, str]) -> tuple[str, int]:
+    """Where to listen: --listen beats $HTTP_PORT, which beats port 80; on loopback unless a host is given."""
+    what, text = ("--listen", listen) if listen is not None else ("$HTTP_PORT", environment.get("HTTP_PORT", ""))
+    if not text:
+        return LOOPBACK, DEFAULT_PORT
+    host, _, port = text.rpartition(":")
+    if not port.isdecimal() or int(port) > 65535:
+        raise click.UsageError(f"{what} is `{text}`, which names no port; write 127.0.0.1:8888 or :8888")
+    return host.strip("[]") or LOOPBACK, int(port)
+
+
+def _tls(certificate: Path | None, key: Path | None) -> ssl.SSLContext | None:
+    if certificate is None:
+        if key is not None:
+            raise click.UsageError("--tls-private-key-file needs --tls-cert-file")
+        return None
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        context.load_cert_chain(certificate, key)
+    except (OSError, ssl.SSLError) as error:
+        raise click.UsageError(f"certificate `{certificate}` cannot be used: {error}") from None
+    return context

@@ -1,0 +1,67 @@
+"""The plugins there are on this machine: those in tree, and those that Python packages bring.
+
+A package names its plugins in the entry point group `policyengine.plugins`; each is a `PluginEntry` under its own name.
+They judge only where a policy says `use`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+
+import click
+
+from policyengine.catalogue import CATALOGUE
+from policyengine.compiler.assemble import Catalogue
+from policyengine.framework.plugin_entry import PluginEntry
+
+GROUP = "policyengine.plugins"
+
+
+class UnusablePlugin(click.ClickException):
+    """An installed plugin that cannot be had: the package's fault, told with its name."""
+
+    exit_code = 2
+
+
+@cache
+def installed_catalogue() -> Catalogue:
+    """Every plugin a policy may name, in the order in which they are asked: in-tree ones first.
+
+    Raises:
+        UnusablePlugin: a package's plugin cannot be loaded, is none, or has the name of another.
+    """
+    return {**CATALOGUE, **_installed(entry_points(group=GROUP))}
+
+
+def _installed(points: Iterable[EntryPoint]) -> dict[str, PluginEntry]:
+    found: dict[str, PluginEntry] = {}
+    origins: dict[str, str] = {}
+    for point in sorted(points, key=lambda one: one.name):
+        package = point.dist.name if point.dist is not None else point.value
+        name = point.name
+        if name in CATALOGUE:
+            raise UnusablePlugin(
+                f"package `{package}` brings a plugin called `{name}`, which is the name of one in tree"
+            )
+        if name in found:
+            raise UnusablePlugin(f"packages `{origins[name]}` and `{package}` both bring a plugin called `{name}`")
+        found[name] = replace(_loaded(point, package), in_base=False)
+        origins[name] = package
+    return found
+
+
+def _loaded(point: EntryPoint, package: str) -> PluginEntry:
+    try:
+        entry = point.load()
+    except Exception as error:  # whatever a package does while it is imported
+        raise UnusablePlugin(f"plugin `{point.name}` of package `{package}` cannot be loaded: {error}") from error
+    if not isinstance(entry, PluginEntry):
+        raise UnusablePlugin(f"plugin `{point.name}` of package `{package}` is no `PluginEntry`: `{point.value}`")
+    if entry.name != point.name:
+        raise UnusablePlugin(
+            f"plugin `{point.name}` of package `{package}` calls itself `{entry.name}`; the two names must be one"
+        )
+    return entry

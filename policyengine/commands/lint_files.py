@@ -1,0 +1,102 @@
+"""Texts -> findings: which files are loaded together, what is wrong with them, what a project has settled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from importlib.metadata import entry_points
+from pathlib import Path
+
+from policyengine.commands.lint_config import settings_for
+from policyengine.commands.policy_files import PolicyText
+from policyengine.compiler.front import checked
+from policyengine.language.checking.plugins import Plugins
+from policyengine.language.diagnostics import Diagnostic, Source, in_order
+from policyengine.language.lint.run import lint
+from policyengine.language.lint.settings import Settings
+from policyengine.language.parse import SourceError, read_source
+from policyengine.plugins.facts import plugin_facts
+
+
+@dataclass(frozen=True, slots=True)
+class Linted:
+    """A text and its findings, at their places in the file that the user sees."""
+
+    text: PolicyText
+    findings: tuple[Diagnostic, ...]
+
+
+def linted(texts: Sequence[PolicyText]) -> list[Linted]:
+    """The findings of every text, in the order given.
+
+    Policy files are loaded together, with those beside them that they may import from; so are the texts of a ConfigMap.
+
+    Raises:
+        SettingsError: the settings that hold for a file make no sense.
+    """
+    named, plugins = list(_named(texts)), known_plugins()
+    settings_in: dict[Path, Settings] = {}
+    found: dict[int, tuple[Diagnostic, ...]] = {}
+    for group in _groups(texts):
+        beside = list(_beside([texts[at] for at in group])) if not texts[group[0]].starts else []
+        sources = [named[at] for at in group]
+        result = checked([*sources, *beside], plugins)
+        for at, source, tree in zip(group, sources, result.trees, strict=False):
+            wrong = [finding for finding in result.findings if finding.file == source.file]
+            policies = [policy for policy in result.policies if policy.source.file == source.file]
+            folder = Path(texts[at].shown.file).parent
+            settings = settings_in.get(folder) or settings_in.setdefault(folder, settings_for(folder))
+            opinions = lint(source, tree, policies, plugins, settings)
+            found[at] = tuple(_placed(one, texts[at]) for one in in_order([*wrong, *opinions]))
+    return [Linted(text, found[at]) for at, text in enumerate(texts)]
+
+
+def known_plugins() -> Plugins:
+    """What the checker is told of all plugins: of those in the tree as data, unless packages bring more."""
+    if not entry_points(group="policyengine.plugins"):
+        return plugin_facts()
+    from policyengine.commands.installed_plugins import installed_catalogue
+    from policyengine.compiler.assemble import plugin_facts as facts_of
+
+    return facts_of(installed_catalogue())
+
+
+def _named(texts: Iterable[PolicyText]) -> Iterator[Source]:
+    """The sources, each under a name of its own: a file may be named twice."""
+    taken: set[str] = set()
+    for number, text in enumerate(texts):
+        name = text.source.file if text.source.file not in taken else f"{text.source.file} ({number})"
+        taken.add(name)
+        yield Source(name, text.source.text)
+
+
+def _placed(finding: Diagnostic, text: PolicyText) -> Diagnostic:
+    return text.placed(replace(finding, file=text.shown.file))
+
+
+def _groups(texts: Sequence[PolicyText]) -> Iterator[list[int]]:
+    """The numbers of the texts that are loaded together: all policy files, and those of each ConfigMap."""
+    groups: dict[tuple[str, int], list[int]] = {}
+    for number, text in enumerate(texts):
+        holder = (text.shown.file, text.holder) if text.starts else ("", 0)
+        groups.setdefault(holder, []).append(number)
+    yield from groups.values()
+
+
+def _beside(texts: Iterable[PolicyText]) -> Iterator[Source]:
+    """The policy files in the folders of those that import or overlay something, without these themselves."""
+    folders: dict[Path, None] = {}
+    known: set[Path] = set()
+    for text in texts:
+        file = Path(text.shown.file)
+        known.add(file.resolve())
+        if "import" in text.source.text or "overlay" in text.source.text:
+            folders.setdefault(file.parent)
+    for folder in folders:
+        for file in sorted(folder.glob("*.policy")):
+            if file.resolve() not in known:
+                known.add(file.resolve())
+                try:
+                    yield read_source(file)
+                except SourceError:
+                    continue  # it was not asked for; whoever lints it is told

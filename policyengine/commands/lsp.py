@@ -1,0 +1,66 @@
+"""`policyengine lsp`: the language server that editors start."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from policyengine.commands.policy_files import PolicyText
+    from policyengine.language.parse import SourceError
+    from policyengine.server.language_server.toolchain import Toolchain
+
+NEEDED = ("pygls", "lsprotocol", "cattrs")
+
+
+class NotInstalledError(click.ClickException):
+    """The packages of the extra `lsp` are absent."""
+
+    exit_code = 2
+
+
+@click.command()
+@click.option("--stdio", is_flag=True, help="Speak on standard input and output. It is the only way; editors add it.")
+def lsp(stdio: bool) -> None:
+    """The language server for policy files, on standard input and output. Editors start it.
+
+    Exit codes: 0 the editor is done; 2 the packages it needs are not installed.
+    """
+    if any(find_spec(name) is None for name in NEEDED):
+        raise NotInstalledError("the language server needs the extra `lsp`: pip install 'policyengine[lsp]'")
+    from policyengine.server.language_server.server import serve
+
+    serve(toolchain())
+
+
+def toolchain() -> Toolchain:
+    """What the server is told of plugins, files, settings and pages."""
+    from policyengine.commands.lint_config import settings_for
+    from policyengine.commands.lint_files import known_plugins
+    from policyengine.commands.lint_pages import pages
+    from policyengine.server.language_server.toolchain import Toolchain
+
+    return Toolchain(plugins=known_plugins(), texts_in=texts_in, settings_for=settings_for, pages=pages)
+
+
+def texts_in(path: str, text: str) -> Sequence[PolicyText | SourceError]:
+    """The policy texts of a file an editor holds; one that is no manifest is a policy, whatever it is called.
+
+    Raises:
+        SourceError: a manifest is no plain YAML.
+    """
+    from policyengine.commands.policy_files import MANIFESTS, PolicyText
+    from policyengine.language.diagnostics import Source
+
+    shown = Source(path, text)
+    if Path(path).suffix not in MANIFESTS:
+        return [PolicyText(shown, shown)]
+    if "ConfigMap" not in text or ".policy" not in text:
+        return []
+    from policyengine.commands.manifests import texts_in as texts_of_manifest
+
+    return texts_of_manifest(shown)

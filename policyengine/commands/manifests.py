@@ -1,0 +1,127 @@
+"""The policies in ConfigMap manifests. A manifest is data from outside: no aliases, no anchors, no tags, bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import yaml
+
+from policyengine.commands.policy_files import PolicyText
+from policyengine.kube.plain_yaml import PlainYamlError, documents
+from policyengine.language.diagnostics import Source
+from policyengine.language.parse import SourceError, decode_source
+
+MAX_MANIFEST = 4 << 20
+
+
+def texts_of(path: Path, required: bool) -> Iterator[PolicyText | SourceError]:
+    """The `*.policy` keys of a manifest's ConfigMaps. Unless `required`, a file without any is passed over."""
+    try:
+        text = _read(path)
+        if not required and ("ConfigMap" not in text or ".policy" not in text):
+            return
+        found = texts_in(Source(str(path), text))
+    except SourceError as error:
+        if required:
+            yield error
+        return
+    if required and not found:
+        yield SourceError(f"`{path}` holds no ConfigMap with a `*.policy` key")
+    yield from found
+
+
+def texts_in(shown: Source) -> list[PolicyText | SourceError]:
+    """The same of a manifest's text.
+
+    Raises:
+        SourceError: it is no plain YAML, or too deep.
+    """
+    return [one for document in _documents(Path(shown.file), shown.text) for one in _policies(document, shown)]
+
+
+def _read(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            raw = file.read(MAX_MANIFEST + 1)
+    except OSError as error:
+        raise SourceError(f"`{path}` cannot be read: {(error.strerror or str(error)).lower()}") from None
+    if len(raw) > MAX_MANIFEST:
+        raise SourceError(f"`{path}` is larger than 4 MiB, the most a manifest may have")
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise SourceError(f"`{path}` is not UTF-8: byte 0x{raw[error.start]:02x} at {error.start}") from None
+    if not text.strip():
+        raise SourceError(f"`{path}` is empty")
+    return text
+
+
+def _documents(path: Path, text: str) -> list[yaml.Node]:
+    try:
+        return documents(text)
+    except PlainYamlError as error:
+        raise SourceError(f"`{path}` {error}") from None
+
+
+def _policies(document: yaml.Node, shown: Source) -> Iterator[PolicyText | SourceError]:
+    kind = _get(document, "kind")
+    name = kind.value if isinstance(kind, yaml.ScalarNode) else ""
+    if name in ("List", "ConfigMapList"):
+        items = _get(document, "items")
+        for item in items.value if isinstance(items, yaml.SequenceNode) else ():
+            yield from _policies(item, shown)
+    elif name == "ConfigMap":
+        data = _get(document, "data")
+        for key, value in data.value if isinstance(data, yaml.MappingNode) else ():
+            if isinstance(value, yaml.ScalarNode) and str(key.value).endswith(".policy"):
+                yield _text(f"{_name(document)}{key.value}", value, shown, document.start_mark.index)
+
+
+def _name(config_map: yaml.Node) -> str:
+    """`namespace/name/` of a ConfigMap, as far as it says."""
+    metadata = _get(config_map, "metadata")
+    parts = [_get(metadata, field) for field in ("namespace", "name")] if metadata is not None else []
+    return "".join(f"{part.value}/" for part in parts if isinstance(part, yaml.ScalarNode))
+
+
+def _get(node: yaml.Node, key: str) -> yaml.Node | None:
+    if not isinstance(node, yaml.MappingNode):
+        return None
+    return next((value for name, value in node.value if name.value == key), None)
+
+
+def _text(key: str, node: yaml.ScalarNode, shown: Source, holder: int) -> PolicyText | SourceError:
+    try:
+        source = decode_source(node.value.encode(), f"{shown.file}: {key}")
+    except SourceError as error:
+        return error
+    if node.style == "|":
+        return PolicyText(source, shown, _block_lines(node, source, shown), holder=holder)
+    start = node.start_mark.index + (1 if node.style else 0)
+    written = shown.text[start : start + len(node.value)]
+    return PolicyText(source, shown, (start,), folded=written != node.value, holder=holder)
+
+
+def _block_lines(node: yaml.ScalarNode, source: Source, shown: Source) -> tuple[int, ...]:
+    """Where each line of a literal block begins: behind the indentation YAML takes off."""
+    first = node.start_mark.line + 2
+    numbers = range(first, min(first + source.line_count, shown.line_count + 1))
+    indent = next((_indent(shown.line(number), source.text) for number in numbers if shown.line(number).strip()), 0)
+    return tuple(shown.line_start(number) + min(indent, len(shown.line(number))) for number in numbers)
+
+
+def _indent(line: str, text: str) -> int:
+    """How much of a block's first written line is indentation: the rest is how the text begins."""
+    first = next((line for line in text.split("\n") if line.strip()), "")
+    return len(line) - len(first) if line.endswith(first) else len(line) - len(line.lstrip(" "))
+
+
+def read_yaml(path: Path) -> tuple[str, list[yaml.Node]]:
+    """A YAML file from outside: its text and its documents as nodes, which know their places.
+
+    Raises:
+        SourceError: it cannot be read, is too large or too deep, or is no plain YAML.
+    """
+    text = _read(path)
+    return text, _documents(path, text)

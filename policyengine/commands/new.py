@@ -1,0 +1,108 @@
+"""`policyengine new`: a start that lints and passes its tests, for a policy or for a plugin in Python."""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from string import Template
+
+import click
+
+_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+_SUFFIX = ".start"
+MOST = 63
+"""The length of a scheduler's name that is a label's value, too."""
+
+into = click.option(
+    "--into",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    default=Path(),
+    metavar="FOLDER",
+    help="Where to make it; default: here.",
+)
+
+
+class CannotMake(click.ClickException):
+    """Nothing was made."""
+
+    exit_code = 2
+
+
+def _name(_context: click.Context, _parameter: click.Parameter, name: str) -> str:
+    if not _NAME.fullmatch(name) or len(name) > MOST:
+        raise click.BadParameter(
+            f"`{name}` is no name: small letters, digits and single `-`, a letter first, 63 at most"
+        )
+    return name
+
+
+@click.group()
+def new() -> None:
+    """Make a start that works: it lints, and its tests pass. Nothing that exists is written over."""
+
+
+@new.command()
+@click.argument("name", callback=_name)
+@into
+def policy(name: str, into: Path) -> None:
+    """NAME.policy: a filter, a score, a param, and tests that cover them."""
+    path = into / f"{name}.policy"
+    _write({path: _filled(_start("policy") / f"name.policy{_SUFFIX}", name)})
+    click.echo(f"made {path}; next: policyengine test --coverage {path}")
+
+
+@new.command()
+@click.argument("name", callback=_name)
+@into
+def plugin(name: str, into: Path) -> None:
+    """A Python package in the folder NAME: a plugin, its entry point, a policy that uses it, and tests."""
+    from policyengine.catalogue import CATALOGUE
+
+    if plugin_name(name) in CATALOGUE:
+        raise CannotMake(f"`{plugin_name(name)}` is the name of a plugin in tree; choose another")
+    folder = into / name
+    if folder.exists():
+        raise CannotMake(f"`{folder}` exists already")
+    starts = _start("plugin").iterdir()
+    _write({folder / _file(one.name, name): _filled(one, name) for one in starts if one.name.endswith(_SUFFIX)})
+    click.echo(f"made {folder}; next: cd {folder} && pip install -e '.[dev]' && pytest")
+
+
+def plugin_name(name: str) -> str:
+    """`even-nodes` -> `EvenNodes`."""
+    return "".join(part.capitalize() for part in name.split("-"))
+
+
+def module_name(name: str) -> str:
+    """`even-nodes` -> `even_nodes`."""
+    return name.replace("-", "_")
+
+
+def _start(kind: str) -> Traversable:
+    return files("policyengine.commands").joinpath("starts", kind)
+
+
+def _file(start: str, name: str) -> str:
+    """The name of the file that is made of a start."""
+    made = start.removesuffix(_SUFFIX)
+    return made.replace("name.", f"{name}.") if made.startswith("name.") else made.replace("module", module_name(name))
+
+
+def _filled(start: Traversable, name: str) -> str:
+    template = Template(start.read_text(encoding="utf-8"))
+    return template.substitute(name=name, plugin=plugin_name(name), module=module_name(name))
+
+
+def _write(texts: dict[Path, str]) -> None:
+    """Write all files, or none where one cannot be."""
+    for path in texts:
+        if path.exists():
+            raise CannotMake(f"`{path}` exists already")
+    for path, text in texts.items():
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise CannotMake(f"cannot write `{path}`: {(error.strerror or str(error)).lower()}") from None

@@ -1,0 +1,117 @@
+"""`policyengine simulate`: a scenario on virtual time, without a server."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from policyengine.commands.policies import load_profiles, param_option
+
+if TYPE_CHECKING:
+    from policyengine.framework.profile import Profile
+
+FAILED = 1
+
+
+def _print_schema(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
+    if not wanted:
+        return
+    from policyengine.simulator.simulation.scenario_file import schema
+
+    click.echo(json.dumps(schema(), indent=2))
+    context.exit()
+
+
+@click.command()
+@click.argument("scenario", type=click.Path(path_type=Path), metavar="SCENARIO")
+@click.option("-o", "--output", type=click.Choice(("text", "json")), default="text", show_default=True)
+@click.option(
+    "--policy",
+    "paths",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    metavar="PATH",
+    help="Play it with this policy instead of the scenario's; a file or a folder, may be repeated.",
+)
+@param_option
+@click.option("--seed", type=int, metavar="N", help="Draw from this seed instead of the scenario's.")
+@click.option("--svg", "svg_path", type=click.Path(path_type=Path), metavar="FILE", help="Draw load and queue.")
+@click.option(
+    "--schema",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_print_schema,
+    help="Print the JSON schema of scenarios and exit.",
+)
+def simulate(
+    scenario: Path,
+    output: str,
+    paths: tuple[Path, ...],
+    params: dict[str, str],
+    seed: int | None,
+    svg_path: Path | None,
+) -> None:
+    """Play a SCENARIO: nodes and pods that come, change and go, on virtual time, scheduled by its policies.
+
+    Exit codes: 0 everything the scenario expects came true; 1 something did not; 2 the scenario or a policy cannot be
+    used.
+    """
+    from policyengine.commands.installed_plugins import installed_catalogue
+    from policyengine.simulator.simulation.simulation import Simulation
+
+    profiles = _given(paths, params)
+    simulation = Simulation(scenario, profiles, seed=seed, catalogue=installed_catalogue())
+    with _progress() as told:
+        outcome = simulation.run(told)
+    if svg_path is not None:
+        from policyengine.simulator.simulation.picture import svg
+
+        _write(svg_path, svg(outcome))
+    if output == "json":
+        click.echo(json.dumps(outcome.json(), indent=2))
+    else:
+        from policyengine.commands.simulate_table import show
+
+        show(outcome)
+    sys.exit(0 if outcome.passed else FAILED)
+
+
+def _given(paths: Sequence[Path], params: dict[str, str]) -> list[Profile] | None:
+    """The policies of the command line; None where it names none."""
+    if not paths:
+        if params:
+            raise click.UsageError("--param is for policies given with --policy")
+        return None
+    profiles = load_profiles(paths, params)
+    if not profiles:
+        raise click.UsageError(f"`{paths[0]}` holds no policy")
+    return profiles
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[float], None] | None]:
+    """A bar on standard error, where that is a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("simulating"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=1.0)
+        yield lambda share: bar.update(task, completed=share)
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise click.FileError(str(path), (error.strerror or str(error)).lower()) from None

@@ -1,0 +1,264 @@
+"""From paths to outcomes: what `policyengine test` runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from policyengine.catalogue import checked_files
+from policyengine.commands.installed_plugins import installed_catalogue
+from policyengine.commands.policy_files import PolicyText, by_text, texts_and_errors
+from policyengine.commands.test_suite import SUFFIX, Suite, SuiteError, read_suite
+from policyengine.compiler.coverage import Coverage, Point
+from policyengine.compiler.params import ParamError, param_values
+from policyengine.language import ir
+from policyengine.language.diagnostics import Diagnostic, Severity, Source, render
+from policyengine.language.ir_test import vacuous
+from policyengine.language.mutants import Mutant
+from policyengine.language.parse import SourceError
+from policyengine.language.syntax import Span
+from policyengine.scheduler.policy_mutation import Mutation, mutate
+from policyengine.scheduler.policy_test import Failure, Outcome, TestedPolicy, in_file_tests, run_tests
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What is asked for. `mutants`: how many changes are tried a policy, 0 for none."""
+
+    coverage: bool = False
+    mutants: int = 0
+    params: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A place in a file as the user sees it."""
+
+    source: Source
+    span: Span
+
+    @property
+    def file(self) -> str:
+        """The file's name."""
+        return self.source.file
+
+    @property
+    def line_column(self) -> tuple[int, int]:
+        """Both from 1."""
+        return self.source.line_column(self.span.start)
+
+
+@dataclass(frozen=True, slots=True)
+class TestReport:
+    """One test. `status`: `passed`, `failed`, or `vacuous` for one that proves nothing."""
+
+    __test__ = False  # not one of pytest's
+
+    policy: str
+    name: str
+    place: Placed
+    status: str
+    failures: tuple[tuple[Placed, Failure], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CoverageReport:
+    """What the tests of a policy saw of it."""
+
+    policy: str
+    seen: int
+    outcomes: int
+    missing: tuple[tuple[Placed, Point], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MutationReport:
+    """What the tests of a policy would not notice."""
+
+    policy: str
+    mutation: Mutation
+    survivors: tuple[tuple[Placed, Mutant], ...]
+
+
+@dataclass(slots=True)
+class Report:
+    """Everything a run found."""
+
+    tests: list[TestReport] = field(default_factory=list)
+    coverage: list[CoverageReport] = field(default_factory=list)
+    mutations: list[MutationReport] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    """Input that cannot be used."""
+    policies: int = 0
+
+    @property
+    def passed(self) -> bool:
+        """Whether there are tests, and all of them passed."""
+        return bool(self.tests) and all(test.status == "passed" for test in self.tests) and not self.problems
+
+    @property
+    def coverage_percent(self) -> float:
+        """The share of outcomes seen, over all policies."""
+        total = sum(one.outcomes for one in self.coverage)
+        return 100.0 * sum(one.seen for one in self.coverage) / total if total else 100.0
+
+    @property
+    def mutation_percent(self) -> float:
+        """The share of mutants noticed, over all policies."""
+        tried = sum(one.mutation.tried for one in self.mutations)
+        survived = sum(len(one.survivors) for one in self.mutations)
+        return 100.0 * (tried - survived) / tried if tried else 100.0
+
+
+@dataclass(slots=True)
+class _Subject:
+    """A policy, the text it stands in, and all that is run of it."""
+
+    texts: Mapping[str, PolicyText]
+    """The texts that were loaded together, by the names of their sources."""
+    tested: list[TestedPolicy]
+    suites: dict[str, Source] = field(default_factory=dict)
+
+    @property
+    def policy(self) -> ir.Policy:
+        """The policy."""
+        return self.tested[0].policy
+
+    @property
+    def file(self) -> Path:
+        """The file the policy is written in, as the user sees it."""
+        return Path(self.texts[self.policy.source.file].shown.file).resolve()
+
+    def place(self, file: str, span: Span) -> Placed:
+        """A place in a file that the user sees; `file` '' is the policy's own."""
+        suite = self.suites.get(file)
+        if suite is not None:
+            return Placed(suite, span)
+        text = self.texts[file or self.policy.source.file]
+        found = text.placed(Diagnostic("", Severity.ERROR, "", text.source.file, span))
+        return Placed(text.shown, found.span)
+
+
+def run(paths: Sequence[str], settings: Settings) -> Report:
+    """Run what the paths hold."""
+    report = Report()
+    subjects: list[_Subject] = []
+    used: set[str] = set()
+    suites = [path for name in paths for path in _suites(Path(name))]
+    subjects += _subjects(_texts(paths, bool(suites), report), settings, report, used)
+    for path in suites:
+        _add_suite(path, subjects, settings, report, used)
+    for name in settings.params.keys() - used:
+        if not report.problems:
+            report.problems.append(f"no policy has a param `{name}`")
+    if not report.problems:
+        for subject in subjects:
+            _run(subject, settings, report)
+    report.policies = len(subjects)
+    return report
+
+
+def _suites(path: Path) -> Iterator[Path]:
+    if path.is_dir():
+        yield from sorted(file for file in path.rglob(f"*{SUFFIX}") if file.is_file())
+    elif path.name.endswith(SUFFIX):
+        yield path
+
+
+def _texts(paths: Sequence[str], has_suites: bool, report: Report) -> list[PolicyText]:
+    others = [name for name in paths if not name.endswith(SUFFIX)]
+    texts, errors = texts_and_errors(others)
+    report.problems += [str(error) for error in errors if not (has_suites and "holds no `*.policy`" in str(error))]
+    return texts
+
+
+def _subjects(texts: list[PolicyText], settings: Settings, report: Report, used: set[str]) -> list[_Subject]:
+    """The policies of texts that are loaded together, with their in-file tests."""
+    catalogue = installed_catalogue()
+    policies, findings = checked_files([text.source for text in texts], catalogue)
+    errors = [one for one in findings if one.severity is Severity.ERROR]
+    report.problems += [render(found, text.shown).rstrip() for text, found in by_text(texts, errors) if found]
+    by_name = {text.source.file: text for text in texts}
+    found: list[_Subject] = []
+    for policy in policies:
+        try:
+            given = _with_params(policy, settings.params, used)
+        except ParamError as error:
+            report.problems.append(f"`{by_name[policy.source.file].shown.file}`: {error}")
+            continue
+        found.append(_Subject(by_name, [TestedPolicy(given, in_file_tests(policy), catalogue=catalogue)]))
+    return found
+
+
+def _with_params(policy: ir.Policy, params: Mapping[str, object], used: set[str]) -> ir.Policy:
+    """The policy with the values given for those of its params that are named."""
+    own = {name: value for name, value in params.items() if any(param.name == name for param in policy.params)}
+    used.update(own)
+    values = param_values(policy.params, own)
+    return replace(policy, params=tuple(replace(param, default=values[param.name]) for param in policy.params))
+
+
+def _add_suite(path: Path, subjects: list[_Subject], settings: Settings, report: Report, used: set[str]) -> None:
+    """Add the tests of a suite to the policy they are about, which is loaded if no path named it."""
+    try:
+        suite = read_suite(path)
+        subject = _about(suite, subjects)
+        if subject is None:
+            texts, errors = texts_and_errors([str(suite.policy_file)])
+            if errors:
+                raise SuiteError("; ".join(map(str, errors)))
+            loaded = _subjects(texts, settings, report, used)
+            for one in loaded:
+                one.tested[0] = replace(one.tested[0], tests=())
+            subjects += loaded
+            subject = _about(suite, loaded)
+        if subject is not None:
+            subject.tested.append(suite.tested(subject.tested[0]))
+            subject.suites[suite.source.file] = suite.source
+        elif not report.problems:
+            raise SuiteError(f"`{suite.policy_file}` holds no policy that it is about")
+    except SuiteError as error:
+        report.problems.append(f"`{path}`: {error}")
+    except SourceError as error:
+        report.problems.append(str(error))
+
+
+def _about(suite: Suite, subjects: Sequence[_Subject]) -> _Subject | None:
+    file = suite.policy_file.resolve()
+    for subject in subjects:
+        if suite.policy_name in (None, subject.policy.name) and subject.file == file:
+            return subject
+    return None
+
+
+# --- running ---------------------------------------------------------------------------------------------
+
+
+def _run(subject: _Subject, settings: Settings, report: Report) -> None:
+    policy = subject.policy
+    coverage = Coverage(policy) if settings.coverage else None
+    good = True
+    for tested in subject.tested:
+        proofs = {test.name: vacuous(test) for test in tested.tests}
+        for outcome in run_tests(tested, coverage=coverage):
+            one = _reported(subject, outcome, proofs[outcome.name])
+            good = good and one.status == "passed"
+            report.tests.append(one)
+    if coverage is not None:
+        seen, outcomes = coverage.outcomes()
+        missing = tuple((subject.place(one.file, one.span), one) for one in coverage.points if one.missing)
+        report.coverage.append(CoverageReport(policy.name, seen, outcomes, missing))
+    if settings.mutants and good and any(tested.tests for tested in subject.tested):
+        mutation = mutate(subject.tested, settings.mutants)
+        survivors = tuple((subject.place(one.file, one.span), one) for one in mutation.survivors)
+        report.mutations.append(MutationReport(policy.name, mutation, survivors))
+
+
+def _reported(subject: _Subject, outcome: Outcome, nothing: str | None) -> TestReport:
+    failures = tuple((subject.place(outcome.file, one.span), one) for one in outcome.failures)
+    place = subject.place(outcome.file, outcome.span)
+    status = "passed" if outcome.passed else "failed"
+    if outcome.passed and nothing is not None:
+        status, failures = "vacuous", ((place, Failure(nothing, outcome.span)),)
+    return TestReport(outcome.policy, outcome.name, place, status, failures)

@@ -1,0 +1,53 @@
+"""`policyengine convert` as a user meets it."""
+
+from pathlib import Path
+
+from tests.commands.process import policyengine
+
+CONFIGURATION = """apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- schedulerName: packed
+  plugins: {score: {disabled: [{name: ImageLocality}]}}
+  pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: {type: MostAllocated}}}]
+"""
+
+
+def test_what_is_written_lints_and_goes_back(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text(CONFIGURATION)
+    ended = policyengine("convert", tmp_path / "c.yaml")
+    assert ended.code == 0 and 'policy "packed" {' in ended.out and "disable ImageLocality" in ended.out
+    (tmp_path / "p.policy").write_text(ended.out)
+    assert policyengine("lint", tmp_path / "p.policy").code == 0
+    back = policyengine("convert", "--to", "kube-scheduler", tmp_path / "p.policy")
+    assert back.code == 0 and "type: MostAllocated" in back.out and "extenders" not in back.out
+
+
+def test_rules_become_an_extender(tmp_path: Path) -> None:
+    (tmp_path / "p.policy").write_text(
+        'policy "p" { gang "g" { key: pod.name min: 1 timeout: 1s } score "s" weight 2 = 1 }'
+    )
+    ended = policyengine("convert", "--to", "kube-scheduler", "--url", "https://e:1/", tmp_path / "p.policy")
+    assert ended.code == 0
+    assert "# note: policy `p`: `gang` have no effect behind kube-scheduler" in ended.out
+    assert "urlPrefix: https://e:1/p" in ended.out and "enableHTTPS: true" in ended.out and "weight: 2" in ended.out
+
+
+def test_params_are_given_and_a_name_is_written_for_a_url(tmp_path: Path) -> None:
+    (tmp_path / "p.policy").write_text('policy "a b" { param w: int = 3 range [1, 9] score "s" weight w = 1 }')
+    to = ("convert", "--to", "kube-scheduler", tmp_path / "p.policy")
+    ended = policyengine(*to, "--param", "w=5")
+    assert ended.code == 0 and "/a%20b" in ended.out and "weight: 5" in ended.out
+    assert policyengine(*to, "--param", "w=99").code == 2
+
+
+def test_a_file_that_is_none_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
+    assert "cannot read" in policyengine("convert", tmp_path / "nothing").err
+    for text, message in (
+        ("{", "neither YAML nor JSON"),
+        ("[1]", "is not a mapping"),
+        ("kind: Pod", "`kind` is `Pod`"),
+    ):
+        (tmp_path / "c.yaml").write_text(text)
+        ended = policyengine("convert", tmp_path / "c.yaml")
+        assert ended.code == 2 and message in ended.err

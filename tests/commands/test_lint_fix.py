@@ -1,0 +1,113 @@
+"""`lint --fix` applies what is no guess, once and for all, in files and in manifests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from policyengine.commands.lint import lint
+from policyengine.commands.lint_fix import applied
+from policyengine.language.diagnostics import Edit
+from policyengine.language.syntax import Span
+
+BEFORE = """\
+policy "t" {
+  scheduler "t"
+  base filters
+  disable ImageLocality
+  // what is left
+  let unused = 5
+  let used = pod.priority
+
+  filter "f" when used = 5 and pod.namespace != "a" {
+    require !!node.ready && !(node.zone == "b") && node.free.memory >= 1073741824
+      && node.labels[?"beta.kubernetes.io/arch"].orValue("") in ["x", "y", "x"]
+      else "no"
+  }
+}
+"""
+AFTER = """\
+policy "t" {
+  scheduler "t"
+  base filters
+  // what is left
+  let used = pod.priority
+
+  filter "f" when used == 5 && pod.namespace != "a" {
+    require node.ready && (node.zone != "b") && node.free.memory >= 1Gi
+      && node.labels[?"kubernetes.io/arch"].orValue("") in ["x", "y"]
+      else "no"
+  }
+}
+"""
+
+
+def run(*args: object) -> Result:
+    return CliRunner().invoke(lint, [str(arg) for arg in args])
+
+
+def test_fixes_are_applied_until_none_is_left_and_told(tmp_path: Path) -> None:
+    path = tmp_path / "a.policy"
+    path.write_text(BEFORE, encoding="utf-8")
+    result = run("--fix", path)
+    assert path.read_text(encoding="utf-8") == AFTER
+    assert f"fixed PE3604 in {path}:4: remove `disable ImageLocality`" in result.stderr
+    assert result.stderr.count("fixed ") == 9
+    assert "fixed " not in result.stdout
+    again = run("--fix", path)
+    assert "fixed " not in again.stderr
+    assert path.read_text(encoding="utf-8") == AFTER
+
+
+def test_a_guess_is_not_applied(tmp_path: Path) -> None:
+    text = 'policy "t" {\n  filter "f" { require node.redy }\n}\n'
+    path = tmp_path / "a.policy"
+    path.write_text(text, encoding="utf-8")
+    assert "did you mean `ready`" in run("--fix", path).stdout or path.read_text(encoding="utf-8") == text
+    assert path.read_text(encoding="utf-8") == text
+
+
+@pytest.mark.parametrize("indent", [2, 6])
+def test_a_manifest_is_fixed_within_its_block(tmp_path: Path, indent: int) -> None:
+    head = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}  # ours\ndata:\n  a.policy: |\n"
+    path = tmp_path / "cm.yaml"
+
+    def block(text: str) -> str:
+        return "".join(f"{' ' * (2 + indent)}{line}\n" if line else "\n" for line in text.split("\n")[:-1])
+
+    path.write_text(head + block(BEFORE) + "  note: hello\n", encoding="utf-8")
+    run("--fix", path)
+    assert path.read_text(encoding="utf-8") == head + block(AFTER) + "  note: hello\n"
+
+
+def test_a_folded_manifest_is_left_alone(tmp_path: Path) -> None:
+    text = 'kind: ConfigMap\ndata:\n  a.policy: "policy \\"t\\" { let unused = 5 }"\n'
+    path = tmp_path / "cm.yaml"
+    path.write_text(text, encoding="utf-8")
+    assert run("--fix", path).exit_code == 1
+    assert path.read_text(encoding="utf-8") == text
+
+
+def test_line_endings_and_a_byte_order_mark_stay(tmp_path: Path) -> None:
+    path = tmp_path / "a.policy"
+    path.write_bytes(b"\xef\xbb\xbf" + BEFORE.replace("\n", "\r\n").encode())
+    run("--fix", path)
+    assert path.read_bytes() == b"\xef\xbb\xbf" + AFTER.replace("\n", "\r\n").encode()
+
+
+@given(
+    st.text(max_size=30), st.lists(st.tuples(st.integers(0, 30), st.integers(0, 5), st.text(max_size=4)), max_size=4)
+)
+@settings(max_examples=200, deadline=None)
+def test_edits_that_do_not_overlap_are_applied_as_if_one_by_one(text: str, wanted: list[tuple[int, int, str]]) -> None:
+    edits, end, expected = [], 0, ""
+    for start, length, new in sorted(wanted):
+        if start >= end and start + length <= len(text) and (not edits or start > edits[-1].span.start):
+            expected += text[end:start] + new
+            end = start + length
+            edits.append(Edit(Span(start, end), new))
+    assert applied(text, edits[::-1]) == expected + text[end:]

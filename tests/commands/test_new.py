@@ -1,0 +1,115 @@
+"""What `policyengine new` makes lints, formats, passes its tests, and can be used."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib.metadata import EntryPoint, EntryPoints
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from policyengine.commands import installed_plugins, lint_files
+from policyengine.commands.fmt import fmt
+from policyengine.commands.installed_plugins import GROUP, installed_catalogue
+from policyengine.commands.lint import lint
+from policyengine.commands.new import module_name, new, plugin_name
+from policyengine.commands.test import test as run_tests
+from tests.commands.process import ROOT
+
+
+def made(*arguments: str, into: Path) -> str:
+    ended = CliRunner().invoke(new, [*arguments, "--into", str(into)])
+    assert ended.exit_code == 0, ended.output
+    return ended.output
+
+
+def works(policy: Path) -> None:
+    assert CliRunner().invoke(fmt, ["--check", str(policy)]).exit_code == 0
+    linted = CliRunner().invoke(lint, ["--fail-level", "info", str(policy)])
+    assert linted.exit_code == 0, linted.output
+    tested = CliRunner().invoke(run_tests, ["--coverage", "--fail-under", "100", str(policy)])
+    assert tested.exit_code == 0, tested.output
+
+
+@pytest.mark.parametrize("name", ["cool", "a-1-b"])
+def test_a_new_policy_lints_and_passes_its_tests_with_full_coverage(name: str, tmp_path: Path) -> None:
+    assert f"{name}.policy" in made("policy", name, into=tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [f"{name}.policy"]
+    works(tmp_path / f"{name}.policy")
+
+
+def test_a_new_plugin_is_a_package_whose_policy_and_tests_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made("plugin", "few-pods", into=tmp_path)
+    package = tmp_path / "few-pods"
+    assert sorted(path.name for path in package.iterdir()) == [
+        "README.md",
+        "few-pods.policy",
+        "few_pods.py",
+        "pyproject.toml",
+        "test_few_pods.py",
+    ]
+    assert "$" not in "".join(path.read_text() for path in package.iterdir())
+
+    monkeypatch.syspath_prepend(str(package))
+    points = EntryPoints([EntryPoint("FewPods", "few_pods:ENTRY", GROUP)])
+    for reader in (installed_plugins, lint_files):
+        monkeypatch.setattr(reader, "entry_points", lambda group: points.select(group=group))
+    installed_catalogue.cache_clear()
+    try:
+        works(package / "few-pods.policy")
+    finally:
+        installed_catalogue.cache_clear()
+        sys.modules.pop("few_pods", None)
+
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(package), str(ROOT)))}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(package)]
+    ended = subprocess.run(command, cwd=package, env=environment, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stdout
+    assert "2 passed" in ended.stdout
+
+
+def test_the_packages_entry_point_names_the_plugin(tmp_path: Path) -> None:
+    import tomllib
+
+    made("plugin", "few-pods", into=tmp_path)
+    project = tomllib.loads((tmp_path / "few-pods" / "pyproject.toml").read_text())["project"]
+    assert project["entry-points"]["policyengine.plugins"] == {"FewPods": "few_pods:ENTRY"}
+    assert (plugin_name("few-pods"), module_name("few-pods")) == ("FewPods", "few_pods")
+
+
+def test_a_new_plugin_is_written_as_ruff_would_have_it(tmp_path: Path) -> None:
+    made("plugin", "few-pods", into=tmp_path)
+    package = tmp_path / "few-pods"
+    for check in (["check"], ["format", "--check"]):
+        command = [sys.executable, "-m", "ruff", *check, "--isolated", "--line-length", "120", "."]
+        ended = subprocess.run(command, cwd=package, capture_output=True, text=True, check=False)
+        assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["policy", "Großes"], "no name"),
+        (["policy", "../up"], "no name"),
+        (["policy", "a" * 64], "no name"),
+        (["plugin", "node-name"], "in tree"),
+    ],
+)
+def test_what_cannot_be_made_is_told_and_nothing_is_made(arguments: list[str], told: str, tmp_path: Path) -> None:
+    ended = CliRunner().invoke(new, [*arguments, "--into", str(tmp_path)])
+    assert ended.exit_code == 2
+    assert told in ended.output
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", ["policy", "plugin"])
+def test_nothing_that_exists_is_written_over(kind: str, tmp_path: Path) -> None:
+    made(kind, "mine", into=tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    ended = CliRunner().invoke(new, [kind, "mine", "--into", str(tmp_path)])
+    assert ended.exit_code == 2
+    assert "exists already" in ended.output
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before

@@ -1,0 +1,74 @@
+"""`--param NAME=VALUE`, and files that are named together."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.commands.process import policyengine
+
+CLUSTER = {
+    "nodes": [
+        {
+            "metadata": {"name": name},
+            "status": {"allocatable": {"cpu": cpu, "memory": "8Gi", "pods": "110"}, "conditions": []},
+        }
+        for name, cpu in (("small", "2"), ("big", "8"))
+    ],
+    "pending": [{"metadata": {"name": "p", "namespace": "default"}, "spec": {"containers": [{"name": "c"}]}}],
+}
+LIBRARY = 'library "safe" {\n  param least: cpu = 1 range [0, 64]\n}\n'
+POLICY = 'import "safe"\npolicy "p" {\n  filter "room" { require node.free.cpu >= safe.least else "{safe.least}" }\n}\n'
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    (tmp_path / "cluster.json").write_text(json.dumps(CLUSTER))
+    (tmp_path / "policies").mkdir()
+    (tmp_path / "policies" / "lib.policy").write_text(LIBRARY)
+    (tmp_path / "policies" / "p.policy").write_text(POLICY)
+    return tmp_path
+
+
+def explained(files: Path, *options: str) -> dict[str, object]:
+    where = ("--cluster", files / "cluster.json", "--policy", files / "policies")
+    ended = policyengine("explain", *where, *options, "-o", "json")
+    assert ended.code == 0, ended.err
+    rejected: dict[str, object] = json.loads(ended.out)[0]["rejected"]
+    return rejected
+
+
+def test_a_param_of_a_library_is_set_from_the_command_line(files: Path) -> None:
+    assert explained(files) == {}
+    assert list(explained(files, "--param", "safe.least=4")) == ["small"]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("safe.least=65", "`65` is outside the range [0, 64] of `safe.least`"),
+        ("least=4", "`least` is no parameter of the policy; did you mean `safe.least`?"),
+        ("safe.least", "`safe.least` is not of the form NAME=VALUE"),
+        ("safe.least=much", "`much` is not a value of type `cpu`"),
+    ],
+)
+def test_a_param_that_cannot_be_so_is_one_message_and_exit_code_2(files: Path, given: str, message: str) -> None:
+    where = ("--cluster", files / "cluster.json", "--policy", files / "policies")
+    ended = policyengine("explain", *where, "--param", given)
+    assert ended.code == 2
+    assert message in ended.err
+
+
+def test_a_param_may_not_be_given_twice(files: Path) -> None:
+    twice = ("--param", "a=1", "--param", "a=2")
+    ended = policyengine("explain", "--cluster", files / "cluster.json", "--policy", files / "policies", *twice)
+    assert (ended.code, "`a` is given twice" in ended.err) == (2, True)
+
+
+def test_a_library_that_is_not_among_the_files_is_a_finding_in_the_importing_one(files: Path) -> None:
+    policy = files / "policies" / "p.policy"
+    ended = policyengine("explain", "--cluster", files / "cluster.json", "--policy", policy)
+    assert ended.code == 2
+    assert "no library is called `safe`" in ended.err and "p.policy:1:8" in ended.err

@@ -1,0 +1,32 @@
+"""The limits that docs/security.md states are those of the code."""
+
+from pathlib import Path
+
+import pytest
+
+from policyengine.kube import aiohttp_transport, events, keep_alive
+from policyengine.language.parse import MAX_DEPTH
+from policyengine.language.parse_expression import MAX_TEXT
+from policyengine.scheduler import policy_gate
+from policyengine.server.extender import app
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "security.md").read_text()
+MIB = 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("said", "limit", "unit"),
+    [
+        ("| text of a file | 1 MiB |", MAX_TEXT, MIB),
+        ("| nesting | 64 levels |", MAX_DEPTH, 1),
+        ("200 of at most", policy_gate.MOST_TESTS, 1),
+        ("of at most 20,000 messages", policy_gate.STEPS, 1),
+        ("16 MiB a line or answer", aiohttp_transport.MAX_LINE, MIB),
+        ("16 MiB a line or answer", keep_alive.MAX_ANSWER, MIB),
+        ("128 MiB a body", app.MAX_BODY, MIB),
+        ("| a refusal's text in events | 1,024 characters |", events.NOTE_LIMIT, 1),
+    ],
+)
+def test_a_limit_is_the_codes(said: str, limit: int, unit: int) -> None:
+    assert said in PAGE
+    assert f"{limit // unit:,}" in said
