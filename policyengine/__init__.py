@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from policyengine.catalogue import PolicyError, compile_policy
     from policyengine.language.evaluate import EvaluationError, evaluate
+    from policyengine.scheduler.explaining import explain
     from policyengine.simulator.simulation.scenario import ScenarioError
     from policyengine.simulator.simulation.simulation import Simulation
     from policyengine.version import __version__
@@ -20,6 +21,7 @@ _HOMES = {
     "Simulation": "policyengine.simulator.simulation.simulation",
     "compile_policy": "policyengine.catalogue",
     "evaluate": "policyengine.language.evaluate",
+    "explain": "policyengine.scheduler.explaining",
     "__version__": "policyengine.version",
 }
 
@@ -31,6 +33,7 @@ __all__ = [
     "__version__",
     "compile_policy",
     "evaluate",
+    "explain",
 ]
 
 

@@ -165,9 +165,12 @@ async def test_what_is_not_served_is_said_plainly(world: tuple[ApiServer, Kubect
 async def test_a_deployment_has_pods_that_go_with_it(world: tuple[ApiServer, Kubectl]) -> None:
     _, kubectl = world
     await kubectl("create", "deployment", "web", "--image=i", "--replicas=2")
+    hasty = '{"spec":{"template":{"spec":{"terminationGracePeriodSeconds":0}}}}'
+    await kubectl("patch", "deployment", "web", "-p", hasty)
     for _ in range(100):
         names = (await kubectl("get", "pods", "-l", "app=web", "-o", "name")).split()
-        if len(names) == 2:
+        sets = (await kubectl("get", "replicasets", "-o", "jsonpath={.items[*].status.replicas}")).split()
+        if len(names) == 2 and sorted(sets) == ["0", "2"]:
             break
     for name in names:
         target = '{"apiVersion":"v1","kind":"Binding","metadata":{"name":"%s"},"target":{"name":"n1"}}'
