@@ -69,9 +69,11 @@ def test_lines_of_a_policy_are_logged_with_pod_node_and_hash(caplog: pytest.LogC
 
     with caplog.at_level(logging.INFO, logger="policyengine"):
         scenario(work, profile)
-    (line,) = [record.getMessage() for record in caplog.records if "is there" in record.getMessage()]
-    assert line.startswith("postBind default/p on node-")
-    assert line.endswith(f"(policy {profile.policy_hash[:12]}): is there")
+    (line,) = [record for record in caplog.records if "is there" in record.getMessage()]
+    assert line.getMessage() == "postBind: is there"
+    told = vars(line)
+    assert (told["pod"], told["hash"]) == ("default/p", profile.policy_hash[:12])
+    assert told["node"].startswith("node-")
 
 
 QUOTAS = """

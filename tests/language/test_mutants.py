@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from policyengine.catalogue import checked, compile_checked
+from policyengine.catalogue import checked, checked_files, compile_checked
 from policyengine.framework.profile import Profile
 from policyengine.language import ir
 from policyengine.language.diagnostics import Source
@@ -58,7 +58,8 @@ def test_what_is_changed(members: str, expected: list[str]) -> None:
 
 @pytest.mark.parametrize("file", sorted(FOLDER.glob("*.policy")), ids=lambda file: file.stem)
 def test_every_mutant_compiles_and_differs_from_the_policy(file: Path) -> None:
-    (policy,), _ = checked(Source(file.name, file.read_text(encoding="utf-8")))
+    together = [file, *sorted((FOLDER / "lib").glob("*.policy"))]
+    (policy,), _ = checked_files([Source(one.name, one.read_text(encoding="utf-8")) for one in together])
     found = mutants(policy)
     assert found
     for mutant in found:
