@@ -18,7 +18,7 @@ MAX_MANIFEST = 4 << 20
 def texts_of(path: Path, required: bool) -> Iterator[PolicyText | SourceError]:
     """The `*.policy` keys of a manifest's ConfigMaps. Unless `required`, a file without any is passed over."""
     try:
-        text = _read(path)
+        text = read_text(path)
         if not required and ("ConfigMap" not in text or ".policy" not in text):
             return
         found = texts_in(Source(str(path), text))
@@ -40,7 +40,12 @@ def texts_in(shown: Source) -> list[PolicyText | SourceError]:
     return [one for document in _documents(Path(shown.file), shown.text) for one in _policies(document, shown)]
 
 
-def _read(path: Path) -> str:
+def read_text(path: Path) -> str:
+    """A YAML file from outside.
+
+    Raises:
+        SourceError: it cannot be read, is too large, empty, or not UTF-8.
+    """
     try:
         with path.open("rb") as file:
             raw = file.read(MAX_MANIFEST + 1)
@@ -115,13 +120,3 @@ def _indent(line: str, text: str) -> int:
     """How much of a block's first written line is indentation: the rest is how the text begins."""
     first = next((line for line in text.split("\n") if line.strip()), "")
     return len(line) - len(first) if line.endswith(first) else len(line) - len(line.lstrip(" "))
-
-
-def read_yaml(path: Path) -> tuple[str, list[yaml.Node]]:
-    """A YAML file from outside: its text and its documents as nodes, which know their places.
-
-    Raises:
-        SourceError: it cannot be read, is too large or too deep, or is no plain YAML.
-    """
-    text = _read(path)
-    return text, _documents(path, text)

@@ -31,7 +31,7 @@ class CheckedYamlError(ValueError):
 
 
 class CheckedYaml:
-    """One document: `data` is what it says, `wrong` makes an error that names a place in it."""
+    """One document: `data` is what it says, `root` how it is written; `wrong` makes an error that names a place."""
 
     def __init__(self, text: str, schema: Mapping[str, Any]) -> None:
         """Read and check.
@@ -39,20 +39,20 @@ class CheckedYaml:
         Raises:
             CheckedYamlError: the text is no plain YAML, not one mapping, has a key twice, or is not valid.
         """
-        self._root = _root(text)
-        _each_key_once(self._root)
-        self.data: dict[str, Any] = _plain(self._root)
+        self.root = _root(text)
+        _each_key_once(self.root)
+        self.data: dict[str, Any] = plain(self.root)
         self._validate(schema)
 
     def wrong(self, path: Path, message: str) -> CheckedYamlError:
         """The error at the value the path leads to, or as near to it as there is something."""
-        node: yaml.Node = self._root
+        node: yaml.Node = self.root
         for step in path:
             found = _child(node, step)
             if found is None:
                 break
             node = found
-        return _wrong(node, message)
+        return wrong_at(node, message)
 
     def _validate(self, schema: Mapping[str, Any]) -> None:
         from jsonschema import Draft202012Validator
@@ -102,9 +102,9 @@ def _each_key_once(node: yaml.Node) -> None:
     seen: set[str] = set()
     for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
         if not isinstance(key, yaml.ScalarNode):
-            raise _wrong(key, "a key is a text")
+            raise wrong_at(key, "a key is a text")
         if key.value in seen:
-            raise _wrong(key, f"the key `{key.value}` is there twice")
+            raise wrong_at(key, f"the key `{key.value}` is there twice")
         seen.add(key.value)
         _each_key_once(value)
     for item in node.value if isinstance(node, yaml.SequenceNode) else ():
@@ -120,17 +120,18 @@ def _child(node: yaml.Node, step: str | int) -> yaml.Node | None:
     return None
 
 
-def _wrong(node: yaml.Node, message: str) -> CheckedYamlError:
+def wrong_at(node: yaml.Node, message: str) -> CheckedYamlError:
+    """The error at a node."""
     mark = node.start_mark
     return CheckedYamlError(f"line {mark.line + 1}, column {mark.column + 1}: {message}")
 
 
-def _plain(node: yaml.Node) -> Any:
+def plain(node: yaml.Node) -> Any:
     """A node as the data it is."""
     if isinstance(node, yaml.MappingNode):
-        return {_whole(key.value): _plain(value) for key, value in node.value}
+        return {_whole(key.value): plain(value) for key, value in node.value}
     if isinstance(node, yaml.SequenceNode):
-        return [_plain(item) for item in node.value]
+        return [plain(item) for item in node.value]
     if node.tag == "tag:yaml.org,2002:str":
         return _whole(node.value)
     is_word = node.tag == "tag:yaml.org,2002:bool" and node.value.lower() not in ("true", "false")

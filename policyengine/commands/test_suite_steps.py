@@ -1,0 +1,166 @@
+"""The steps of a suite's test, or of one of its cases: what is given and what is expected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import yaml
+
+from policyengine.commands.test_suite_values import SuiteValues, fields_of, items_of, pairs_of, span_of, unknown
+from policyengine.compiler.params import ParamError, convert
+from policyengine.language import ir_test
+from policyengine.language.checking.given import FOLLOWS, NODE_FIELDS, OF_ONE_CONTAINER, POD_FIELDS, wrong_value
+from policyengine.language.syntax import Span
+from policyengine.language.types import DURATION, Type
+from policyengine.language.values import EvaluationError, parse_timestamp
+
+_LARGE: Final = 2**62
+
+
+def steps(values: SuiteValues, suite: dict[str, Any], test: dict[str, Any]) -> Iterator[ir_test.Step]:
+    """In order. `suite`, `test`: their fields, as nodes.
+
+    Raises:
+        SuiteError: something is named or given that does not exist, or has the wrong form.
+    """
+    return _Test(values, suite, test).steps()
+
+
+class _Test:
+    """One test, or case, on its way to steps."""
+
+    def __init__(self, values: SuiteValues, root: dict[str, Any], fields: dict[str, Any]) -> None:
+        self._values = values
+        self._root = root
+        self._test = fields
+        self._nodes: set[str] = set()
+        self._pods: set[str] = set()
+        self._standing: set[str] = set()
+
+    def steps(self) -> Iterator[ir_test.Step]:
+        """The steps in order: what the suite gives, what the test gives, then its steps."""
+        yield from self._params(self._root.get("params"))
+        yield from self._part({"nodes": self._root["nodes"]} if "nodes" in self._root else {})
+        yield from self._part(self._test)
+        for step in items_of(self._test.get("steps")):
+            yield from self._part(fields_of(step))
+
+    def _part(self, fields: dict[str, Any]) -> Iterator[ir_test.Step]:
+        if "after" in fields:
+            node = fields["after"]
+            yield ir_test.After(duration=self._duration(node), span=span_of(node))
+        if "now" in fields:
+            yield self._now(fields["now"])
+        yield from self._params(fields.get("params"))
+        for key, value in pairs_of(fields.get("nodes")):
+            yield self._node(key, value)
+        for key, value in pairs_of(fields.get("pods")):
+            yield self._pod(key, value)
+        for item in items_of(fields.get("expect")):
+            yield self._expectation(item)
+
+    # --- given ----------------------------------------------------------------------------------------
+
+    def _duration(self, node: yaml.Node) -> int:
+        try:
+            value = convert(self._values.value(node), DURATION, "after")
+        except ParamError:
+            raise self._values.wrong(node, f"`{node.value}` is no duration; write `10s` or `5min`") from None
+        assert isinstance(value, int)
+        return value
+
+    def _now(self, node: yaml.Node) -> ir_test.Step:
+        try:
+            return ir_test.GivenNow(now=parse_timestamp(str(self._values.value(node))), span=span_of(node))
+        except EvaluationError as error:
+            raise self._values.wrong(node, str(error)) from None
+
+    def _params(self, node: yaml.Node | None) -> Iterator[ir_test.Step]:
+        for key, value in pairs_of(node):
+            yield ir_test.GivenParam(name=key.value, value=self._values.param(key.value, value), span=span_of(key))
+
+    def _node(self, key: yaml.Node, value: yaml.Node) -> ir_test.Step:
+        name = self._name(key)
+        self._nodes.add(name)
+        fields = self._given(value, NODE_FIELDS, "node")
+        return ir_test.GivenNode(name=name, fields=fields, span=span_of(key))
+
+    def _pod(self, key: yaml.Node, value: yaml.Node) -> ir_test.Step:
+        name = self._name(key)
+        if name in self._pods:
+            raise self._values.wrong(key, f"the pod `{name}` is given twice")
+        self._pods.add(name)
+        fields = self._given(value, {**POD_FIELDS, "on": POD_FIELDS["namespace"]}, "pod")
+        on = fields.pop("on", None)
+        if on is not None:
+            self._known(str(on), self._nodes, "node", fields_of(value)["on"])
+            self._standing.add(name)
+        return ir_test.GivenPod(name=name, on=None if on is None else str(on), fields=fields, span=span_of(key))
+
+    def _name(self, key: yaml.Node) -> str:
+        return self._values.key(key)
+
+    def _given(self, node: yaml.Node, known: Mapping[str, Type], what: str) -> dict[str, object]:
+        fields: dict[str, object] = self._values.value(node) or {}
+        places = {self._name(key): (key, value) for key, value in pairs_of(node)}
+        for name, value in fields.items():
+            key, place = places[name]
+            if name not in known:
+                why = FOLLOWS[what].get(name)
+                message = f"`{name}` is not given: it {why}" if why else None
+                raise self._values.wrong(key, message or unknown(name, known, f"a given {what} has no field"))
+            if problem := wrong_value(value, known[name]):
+                raise self._values.wrong(place, f"`{name}` is {problem}")
+        if "containers" in fields and (doubled := [name for name in OF_ONE_CONTAINER if name in fields]):
+            message = f"`{doubled[0]}` is said of each of the `containers`, or of the pod, not of both"
+            raise self._values.wrong(node, message)
+        return fields
+
+    # --- expected -------------------------------------------------------------------------------------
+
+    def _expectation(self, node: yaml.Node) -> ir_test.Step:
+        places, data, span = fields_of(node), self._values.value(node), span_of(node)
+        if "gang" in data:
+            gang = data["gang"]
+            counts = {name: gang.get(name) for name in ("size", "bound", "waiting")}
+            return ir_test.ExpectGang(key=gang["key"], **counts, span=span)
+        pod = self._known(data["pod"], self._pods, "pod", places["pod"])
+        if "on" in data:
+            return ir_test.ExpectOn(pod=pod, node=self._known(data["on"], self._nodes, "node", places["on"]), span=span)
+        if "node" in data:
+            return self._number(pod, data, places, span)
+        if pod in self._standing:
+            raise self._values.wrong(places["pod"], f"`{pod}` is given on a node: it is never queued")
+        if "before" in data:
+            other = self._known(data["before"], self._pods - {pod} - self._standing, "other pod", places["before"])
+            return ir_test.ExpectBefore(pod=pod, other=other, span=span)
+        if "waits" in data:
+            return ir_test.ExpectWaits(pod=pod, span=span)
+        return self._rejected(pod, data["rejected"], places["rejected"], span)
+
+    def _rejected(self, pod: str, data: Any, node: yaml.Node, span: Span) -> ir_test.Step:
+        how, places = (data, fields_of(node)) if isinstance(data, dict) else ({}, {})
+        on = self._known(how["on"], self._nodes, "node", places["on"]) if "on" in how else None
+        by = self._values.rule(how["by"], places["by"]) if "by" in how else None
+        return ir_test.ExpectRejected(pod=pod, node=on, rule=by, reason=how.get("reason"), span=span)
+
+    def _number(self, pod: str, data: Any, places: dict[str, Any], span: Span) -> ir_test.Step:
+        number = data.get("score", data.get("total"))
+        if isinstance(number, dict):
+            least, most = number.get("atLeast", -_LARGE), number.get("atMost", _LARGE)
+        else:
+            least = most = number
+        return ir_test.ExpectNumber(
+            pod=pod,
+            node=self._known(data["node"], self._nodes, "node", places["node"]),
+            rule=self._values.rule(data["by"], places["by"]) if "score" in data else None,
+            least=least,
+            most=most,
+            span=span,
+        )
+
+    def _known(self, name: str, names: set[str], what: str, node: yaml.Node) -> str:
+        if name not in names:
+            raise self._values.wrong(node, unknown(name, names, f"no {what} was given as"))
+        return name
