@@ -159,17 +159,19 @@ def _json_place(place: Placed) -> dict[str, object]:
 
 
 def as_junit(report: Report) -> str:
-    """JUnit XML: a testsuite a policy, a testcase a test. The same report gives the same bytes: no times, no host."""
+    """JUnit XML: a testsuite a policy, a testcase a test. The same report gives the same bytes: no times, no host.
+
+    Only what Jenkins' schema of it allows (junit-10.xsd): the strictest reader there is.
+    """
     suites: dict[tuple[str, str], list[TestReport]] = {}
     for test in report.tests:
         suites.setdefault((test.policy, test.place.file), []).append(test)
     root = ElementTree.Element("testsuites", _counts(report.tests))
     for (policy, file), tests in suites.items():
-        suite = ElementTree.SubElement(root, "testsuite", {"name": _xml(policy), **_counts(tests)})
+        suite = ElementTree.SubElement(root, "testsuite", {"name": _xml(policy), **_counts(tests), "skipped": "0"})
         for test in tests:
-            place = {"file": _xml(file), "line": str(test.place.line_column[0])}
             names = {"name": _xml(test.name), "classname": _xml(f"{file}:{policy}"), "time": "0"}
-            case = ElementTree.SubElement(suite, "testcase", {**names, **place})
+            case = ElementTree.SubElement(suite, "testcase", names)
             for at, failure in test.failures:
                 text = "\n".join([f"{_where(at)}: {failure.message}", *failure.details])
                 said = {"message": _xml(failure.message), "type": test.status}
@@ -180,7 +182,7 @@ def as_junit(report: Report) -> str:
 
 def _counts(tests: list[TestReport]) -> dict[str, str]:
     failures = sum(test.status != "passed" for test in tests)
-    return {"tests": str(len(tests)), "failures": str(failures), "errors": "0", "skipped": "0", "time": "0"}
+    return {"tests": str(len(tests)), "failures": str(failures), "errors": "0", "time": "0"}
 
 
 def _xml(text: str) -> str:

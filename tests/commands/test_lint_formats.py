@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 
 from policyengine.commands.lint import lint
 from policyengine.commands.lint_formats import FORMATS
+from tests.commands.junit import assert_is_junit
 
 TEXT = """\
 /// Tests come later.
@@ -106,6 +107,7 @@ def test_junit_has_a_suite_a_file_and_a_failure_a_finding(file: Path) -> None:
     suites = {str(suite.get("name")): len(suite.findall("testcase/failure")) for suite in root}
     assert suites == {str(file): 3, str(clean): 0}
     assert "^^^" in (root.find(".//failure").text or "")  # type: ignore[union-attr]
+    assert_is_junit(root)
 
 
 @pytest.mark.parametrize("output", ["json", "sarif", "junit", "github"])

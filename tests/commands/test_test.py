@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 
 from policyengine.commands.main import cli
 from policyengine.commands.test_suite import schema
+from tests.commands.junit import assert_is_junit
 
 POLICY = """policy "p" {
   param most: int = 1 range [0, 9]
@@ -155,7 +156,7 @@ def test_json_has_places_statuses_and_coverage(folder: Path) -> None:
     assert {"file", "line", "column", "what", "never"} == found["coverage"][0]["missing"][0].keys()
 
 
-def test_junit_has_a_case_a_test_with_file_and_line(folder: Path) -> None:
+def test_junit_has_a_case_a_test_and_failures_with_their_place(folder: Path) -> None:
     path = policy(folder, GOOD, BAD)
     result = run("--format", "junit", path)
     assert result.exit_code == 1
@@ -164,7 +165,8 @@ def test_junit_has_a_case_a_test_with_file_and_line(folder: Path) -> None:
     (suite,) = root
     assert (suite.tag, suite.get("name"), suite.get("tests")) == ("testsuite", "p", "2")
     good, bad = suite
-    assert (good.get("name"), good.get("file"), good.get("line"), len(good)) == ("good", str(path), "6", 0)
+    assert (good.get("name"), good.get("classname"), len(good)) == ("good", f"{path}:p", 0)
+    assert_is_junit(root)
     (failure,) = bad
     assert (failure.tag, failure.get("type")) == ("failure", "failed")
     assert failure.get("message") == "expected `p` rejected by `small`, but it is on `a`"
