@@ -25,7 +25,7 @@ from policyengine.language.syntax import Member, NameText, Span
 __all__ = ["MAX_DEPTH", "SourceError", "parse_expression", "parse_file", "read_source"]
 
 
-_NAMING = frozenset(["param", "let", "function", "filter", "score", "gang", "quota", "permit"])
+_NAMING = frozenset(["policy", "param", "let", "function", "filter", "score", "gang", "quota", "permit"])
 
 _MAX_INDENT = 250
 """Further to the right nothing counts as the first of its line: looking back costs time."""
@@ -125,7 +125,8 @@ class _FileParser:
                 broken.append(name)
         if head is None and block.head.rule == "policy":
             place = block.head.tokens[0].span
-            head = self.dressed(syntax.Policy(span=place, name=NameText(span=place, text=""), members=()), block.head)
+            name = NameText(span=place, text=_name_of(block.head))
+            head = self.dressed(syntax.Policy(span=place, name=name, members=()), block.head)
         if isinstance(head, syntax.Policy | syntax.Library | syntax.Overlay):
             span = Span(block.head.tokens[0].start, block.end)
             return replace(head, span=span, members=tuple(members), broken=tuple(broken))

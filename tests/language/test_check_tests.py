@@ -45,6 +45,8 @@ def test_what_may_be_given_and_asked_is_taken(step: str) -> None:
 
 BAD = [
     ('given pod "q" { lables: {} }', "PE2013", "a given pod has no field `lables`; did you mean `labels`?"),
+    ('given node "b" { cpu: 4 }', "PE2013", "a given node has no field `cpu`; amounts stand in `allocatable: {…}`"),
+    ('given pod "q" { memory: 1Gi }', "PE2013", "a given pod has no field `memory`; amounts stand in `requests: {…}`"),
     ('given pod "q" { qos: 1 }', "PE2013", "`qos` is not given: it follows from requests and limits"),
     ('given node "b" { free: {cpu: 1} }', "PE2013",
      "`free` is not given: it follows from `allocatable` and the pods on the node"),

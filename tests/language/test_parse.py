@@ -212,6 +212,7 @@ def test_a_member_knows_its_place_and_its_keywords() -> None:
 IN_POLICY = [
     ("let a = 1h30min", "PE0201", 2, 9, "`1h30min` runs two durations together; write `90min`"),
     ("filter x { require a }", "PE0101", 2, 8, "the name of a filter stands in quotes"),
+    ('scheduler: "x"', "PE0101", 2, 10, "no `:` stands behind `scheduler`"),
     ('let "x" = 1', "PE0101", 2, 5, "the name of a let stands without quotes"),
     ("let x: int = 1", "PE0101", 2, 6, "a let has no type of its own; write `=`"),
     ("param x = 1", "PE0101", 2, 9, "a param needs its type before `=`, as in `param limit: int = 5`"),

@@ -128,6 +128,11 @@ class _Test:
         if why := FOLLOWS[what].get(name):
             self._scope.report.error(WRONG_TEST, f"`{name}` is not given: it {why}", entry.key.span)
             return False
+        if name in ("cpu", "memory", "storage"):
+            holder = "allocatable" if what == "node" else "requests"
+            message = f"a given {what} has no field `{name}`; amounts stand in `{holder}: {{…}}`"
+            self._scope.report.error(WRONG_TEST, message, entry.key.span)
+            return False
         key = syntax.NameText(span=entry.key.span, text=name)
         return self._known(key, known.keys(), f"field of a given {what}", f"a given {what} has no field")
 

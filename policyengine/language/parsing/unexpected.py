@@ -161,12 +161,14 @@ def _number(stop: Stop) -> Diagnostic | None:
 
 
 def _quotes(stop: Stop) -> Diagnostic | None:
-    """A rule's name without quotes, or a let's name with them."""
+    """A rule's name without quotes or behind a colon, or a let's name in quotes."""
     token = stop.token
     if stop.expected == {"STRING"} and _is_word(token) and stop.index == 1 and stop.rule in _NAMED:
         article = "an" if stop.rule[0] in "aeiou" else "a"
         message = f"the name of {article} {stop.rule} stands in quotes"
         return stop.finding("PE0101", message, token, f'"{token.text}"')
+    if stop.expected == {"STRING"} and token.kind == "COLON" and stop.index == 1:
+        return stop.finding("PE0101", f"no `:` stands behind `{stop.rule}`", token, "")
     bare = stop.expected == {"NAME"} and token.kind == "STRING" and stop.index == 1
     inside = token.text[1:-1]
     if bare and inside.isidentifier() and inside.isascii():
