@@ -6,7 +6,8 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: setup system demo test lint types contracts unit image policies record fuzz soak lock format clean
+.PHONY: setup system demo test lint types contracts unit image policies ratios bench bench-quick bench-perf bench-beside bench-page \
+        record fuzz soak lock format clean
 
 setup: $(STAMP)
 
@@ -27,7 +28,7 @@ system:
 	  (apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends $(PACKAGES)) \
 	    >/dev/null 2>&1 || echo "$(PACKAGES) cannot be installed; tests that need them are skipped"; fi
 
-test: system lint types contracts policies image unit
+test: system lint types contracts policies image ratios unit
 
 lint: setup
 	$(BIN)/ruff check .
@@ -47,6 +48,59 @@ policies: setup # every branch of every policy that comes along is seen by its t
 
 image: setup    # what deploy/Dockerfile installs, in a virtual environment of its own
 	sh deploy/install.sh build/image
+
+# A few seconds of decisions as ratios within the run, beside those that were kept. It tells and never fails: machines are
+# noisy. `policyengine bench ratios --save FILE` keeps them anew.
+RATIOS := tests/simulator/benchmark/ratios.json
+ratios: setup
+	@$(BIN)/policyengine bench ratios --compare $(RATIOS) --threshold 0.5 || echo "a ratio grew by more than half, or nothing was measured: see above"
+
+# What docs/performance.md shows: on a machine that does nothing else. Each command is bounded; one that fails is told and
+# the page is made of the others. Minutes on 2 cores stand behind them.
+RESULTS ?= build/bench.json
+RUNS    ?= 3
+PEERS   := peer-basic peer-mixed peer-spread peer-affinity peer-antiaffinity peer-nodeaffinity
+ALIKE   := peer-spread-mixed peer-affinity-mixed peer-antiaffinity-mixed
+KEPT     = --save $(RESULTS) || echo "not measured"
+BENCH   := $(BIN)/policyengine bench
+
+bench: bench-quick bench-beside bench-page
+
+bench-quick: setup # about 15 minutes
+	mkdir -p $(dir $(RESULTS))
+	timeout 120 $(BENCH) language $(KEPT) # 0.5
+	timeout 300 $(BENCH) reload $(KEPT) # 0.3
+	timeout 300 $(BENCH) queue $(KEPT) # 1
+	timeout 600 $(BENCH) server --runs 3 $(KEPT) # 1.5
+	timeout 300 $(BENCH) extender $(KEPT) # 1
+	timeout 120 $(BENCH) ratios $(KEPT) # 0.2
+	timeout 300 $(BENCH) instructions $(KEPT) # 0.6
+	for one in $(PEERS) $(ALIKE); do timeout 180 $(BENCH) decisions $$one $(KEPT); done # 1.5
+	timeout 180 $(BENCH) decisions peer-mixed --policy policies/riya.policy $(KEPT) # 0.3
+	timeout 180 $(BENCH) memory --nodes 5000 --pods 50000 $(KEPT) # 0.2
+	timeout 300 $(BENCH) memory peer-mixed --nodes 15000 --pods 150000 $(KEPT) # 0.4
+	timeout 1500 $(BENCH) scale $(KEPT) # 2.5
+	timeout 300 $(BENCH) limit $(KEPT) # 0.7
+	for one in $(PEERS); do timeout 600 $(BENCH) $$one $(KEPT); done # 5
+	timeout 300 $(BENCH) peer-basic --schedulers 2 $(KEPT) # 1
+
+# scheduler_perf's workloads by name, at its sizes, pods created during the run as it does; about 20 minutes.
+PERF := SchedulingBasic NodeAffinity PodAntiAffinity PodAffinity PreferredPodAffinity TopologySpreading \
+        MixedSchedulingBasePod PreemptionAsync Unschedulable MixedChurn Gang Daemonset
+bench-perf: setup
+	mkdir -p $(dir $(RESULTS))
+	for one in $(PERF); do timeout 600 $(BENCH) $$one --create during --no-limit $(KEPT); done
+
+# Needs KUBEBUILDER_ASSETS with etcd, kube-apiserver and kube-scheduler. RUNS of ours and of kube-scheduler in turn, at the
+# sizes kube-scheduler was recorded at; kube-scheduler alone places these pods in 200 s a run.
+bench-beside: setup # about 25 minutes
+	mkdir -p $(dir $(RESULTS))
+	for one in $(PEERS); do \
+	  timeout 900 $(BENCH) $$one --apiserver envtest --beside kube-scheduler --no-limit --runs $(RUNS) $(KEPT); done
+
+bench-page: setup
+	$(BENCH) page --from $(RESULTS) --plots docs/performance > build/performance.md
+	mv build/performance.md docs/performance.md
 
 OUT  ?= build/recording.json
 BASE ?= tests/record/recordings/kube-apiserver-1.36.2.json

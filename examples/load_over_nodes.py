@@ -3,7 +3,8 @@
     python examples/load_over_nodes.py safe > examples/safe/load.svg
     python examples/load_over_nodes.py pigeon > examples/pigeon/load.svg
 
-A bar is what pods ask for; before it, in grey, what the node used before they came, where its annotations say so.
+A bar is what pods ask for; before it, in grey, what the node used before they came, where its annotations say so. Below
+stands what the colours mean.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from policyengine.commands.policies import load_profiles
 
 EXAMPLES = Path(__file__).resolve().parent
 POLICIES = EXAMPLES.parent / "policies"
-BAR, GAP, LEFT, PLOT, TOP = 16, 6, 80, 220, 44
+BAR, GAP, LEFT, PLOT, TOP, MARGIN = 16, 6, 80, 220, 44, 24
+KINDS = {"used": "measured before", "large": "large pods", "small": "small pods"}
+"""What a bar is made of, in its order, and what it is called."""
 STYLE = """\
 text { font: 12px system-ui, sans-serif; fill: #6e7781; } .title { font-weight: 600; } .frame { fill: #8c959f33; }
 .used { fill: #8c959f; } .small { fill: #1f77b4; } .large { fill: #d9730d; } .end { text-anchor: end; }
@@ -57,7 +60,8 @@ def panel(scenario: Path, objective: str = "") -> list[Bar]:
 def svg(panels: dict[str, list[Bar]]) -> str:
     """The panels side by side."""
     rows = max(map(len, panels.values()))
-    width, height = len(panels) * (LEFT + PLOT + GAP), TOP + rows * (BAR + GAP) + GAP
+    width, foot = len(panels) * (LEFT + PLOT + GAP) + MARGIN, TOP + rows * (BAR + GAP) + GAP
+    height = foot + BAR + GAP
     title = "load of the nodes: " + ", ".join(panels)
     parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" aria-label="{title}">']
     parts.append(f"<style>{STYLE}</style>")
@@ -66,6 +70,11 @@ def svg(panels: dict[str, list[Bar]]) -> str:
         parts.append(f'<text class="title" x="{left}" y="24">{name}</text>')
         for row, bar in enumerate(bars):
             parts += _row(bar, left, TOP + row * (BAR + GAP))
+    shown = [kind for kind in KINDS if any(getattr(bar, kind) for bars in panels.values() for bar in bars)]
+    for number, kind in enumerate(shown):
+        left = LEFT + number * (PLOT // 2 + MARGIN)
+        parts.append(f'<rect class="{kind}" x="{left}" y="{foot}" width="{BAR // 2}" height="{BAR // 2}"/>')
+        parts.append(f'<text x="{left + BAR}" y="{foot + BAR // 2}">{KINDS[kind]}</text>')
     return "\n".join([*parts, "</svg>", ""])
 
 
@@ -75,8 +84,8 @@ def _row(bar: Bar, left: int, top: int) -> list[str]:
         f'<rect class="frame" x="{left}" y="{top}" width="{PLOT}" height="{BAR}"/>',
     ]
     at = float(left)
-    for kind, share in (("used", bar.used), ("large", bar.large), ("small", bar.small)):
-        if share:
+    for kind in KINDS:
+        if share := getattr(bar, kind):
             parts.append(f'<rect class="{kind}" x="{at:.1f}" y="{top}" width="{share * PLOT:.1f}" height="{BAR}"/>')
             at += share * PLOT
     return parts

@@ -60,15 +60,23 @@ class DerivedColumns:
         """Index into `values(what, key)` for each row, -1 absent: `int32[n]`. `what`: label, annotation or
         condition by a key; with the key "": `conditions`, `images` (names) or `finished`, whole as a tuple.
         """
-        return self._column(what, key).ids[: len(self._objects)]
+        return self.encoded(what, key).ids[: len(self._objects)]
+
+    def encoded(self, what: str, key: str) -> EncodedColumn[Any]:
+        """The column of `ids` and `values`."""
+        column = self._encoded.get((what, key))
+        if column is None:
+            read = partial(self._readers[what], self, key)
+            column = self._encoded[(what, key)] = EncodedColumn(read, len(self._objects))
+        return column
 
     def values(self, what: str, key: str) -> list[Any]:
         """The values by id."""
-        return self._column(what, key).values
+        return self.encoded(what, key).values
 
     def equals(self, what: str, key: str, value: str) -> NDArray[np.bool_]:
         """Whether the row has just this value: `bool[n]`."""
-        found = self._column(what, key).find(value)
+        found = self.encoded(what, key).find(value)
         if found == ABSENT:
             return np.zeros(len(self._objects), np.bool_)
         return np.asarray(self.ids(what, key) == found, dtype=np.bool_)
@@ -121,13 +129,6 @@ class DerivedColumns:
         rows = len(self._objects)
         stale = [column.rebuild_if_stale(rows) for column in self._encoded.values()]
         return self.taints.rebuild_if_stale(rows) or any(stale)
-
-    def _column(self, what: str, key: str) -> EncodedColumn[Any]:
-        column = self._encoded.get((what, key))
-        if column is None:
-            read = partial(self._readers[what], self, key)
-            column = self._encoded[(what, key)] = EncodedColumn(read, len(self._objects))
-        return column
 
     def _label_at(self, key: str, row: int) -> str | None:
         return self._objects[row].metadata.labels.get(key)

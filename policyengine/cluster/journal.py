@@ -62,14 +62,18 @@ class Journal:
 
         A reader whose column is shorter than the table finds the new rows among them.
         """
+        rows = self.listed_since(position)
+        return None if rows is None else np.array(rows, dtype=np.int64)
+
+    def listed_since(self, position: int) -> list[int] | None:
+        """The same as a list: for few rows the faster way."""
         if position < self._first or position > self.position:
             return None
-        changed = self._entries[position - self._first :]
-        if not changed:
-            return np.empty(0, dtype=np.int64)
-        rows = np.array(sorted(set(changed)), dtype=np.int64)
-        if rows[-1] >= self.row_count:
-            rows = rows[rows < self.row_count]
+        rows = self._entries[position - self._first :]
+        if len(rows) > 1:
+            rows = sorted(set(rows))
+        while rows and rows[-1] >= self.row_count:
+            rows.pop()
         return rows
 
 
@@ -106,10 +110,12 @@ def grown(column: NDArray[np.generic], size: int, fill: int = 0) -> NDArray[np.g
 class EncodedColumn(Generic[V]):
     """One attribute of every row, as numbers: `ids[row]` points into `values`, or is `ABSENT`."""
 
-    __slots__ = ("_interner", "_read", "ids")
+    __slots__ = ("_interner", "_read", "ids", "some_absent")
 
     def __init__(self, read: Callable[[int], V | None], rows: int) -> None:
         self._read = read
+        self.some_absent = False
+        """Whether a row may be without a value; False means that none is."""
         self._interner: Interner[V] = Interner()
         self.ids: NDArray[np.int32] = np.full(max(rows, _START), ABSENT, dtype=np.int32)
         for row in range(rows):
@@ -129,13 +135,16 @@ class EncodedColumn(Generic[V]):
         if row >= len(self.ids):
             self.ids = np.asarray(grown(self.ids, row + 1, ABSENT), dtype=np.int32)
         value = self._read(row)
-        self.ids[row] = ABSENT if value is None else self._interner.id_of(value)
+        if value is None:
+            self.ids[row], self.some_absent = ABSENT, True
+        else:
+            self.ids[row] = self._interner.id_of(value)
 
     def rebuild_if_stale(self, rows: int) -> bool:
         """Number the values anew where most stand in no row any more; ids change. True where that happened."""
         if len(self.values) <= max(1024, 4 * rows):
             return False
-        self._interner = Interner()
+        self._interner, self.some_absent = Interner(), False
         for row in range(rows):
             self.refresh(row)
         return True

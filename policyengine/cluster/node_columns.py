@@ -99,6 +99,10 @@ class NodeColumns:
         column = self._requested.get(resource)
         return np.zeros(self.n, np.int64) if column is None else column[: self.n]
 
+    def is_full(self, row: int) -> bool:
+        """Whether no further pod is allowed on a node."""
+        return self._pod_count.item(row) >= self._allowed_pods.item(row)
+
     def room(self, resource: str, row: int) -> tuple[int, int]:
         """(allocatable, requested) of one node: for few rows faster than the columns."""
         allocatable, requested = self._allocatable.get(resource), self._requested.get(resource)

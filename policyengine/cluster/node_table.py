@@ -39,6 +39,8 @@ class NodeTable(NodeColumns):
         self.pod_journal = Journal()
         self.images = ImageIndex()
         self.ports = PortIndex()
+        self.concerned_pods = 0
+        """How many of the pods on the nodes may have terms about other pods (`PodShape.concerns_pods`)."""
         self._pods: list[dict[str, PodInfo]] = []
         self._problems: list[str | None] = []
 
@@ -90,6 +92,7 @@ class NodeTable(NodeColumns):
         pods = self._pods[row]
         for info in pods.values():
             self.pod_table.touch(info.uid)
+            self.concerned_pods -= info.shape.concerns_pods
             if info.shape.host_ports:
                 self.ports.remove(row, info.shape.host_ports)
         self.images.remove(row, self.objects[row].status.images)
@@ -115,6 +118,7 @@ class NodeTable(NodeColumns):
         self._pod_count[row] += 1
         self._nonzero_cpu[row] += shape.nonzero_cpu
         self._nonzero_memory[row] += shape.nonzero_memory
+        self.concerned_pods += shape.concerns_pods
         if shape.host_ports:
             self.ports.add(row, shape.host_ports)
         self.pod_journal.append(row)
@@ -129,6 +133,7 @@ class NodeTable(NodeColumns):
         self._pod_count[row] -= 1
         self._nonzero_cpu[row] -= shape.nonzero_cpu
         self._nonzero_memory[row] -= shape.nonzero_memory
+        self.concerned_pods -= shape.concerns_pods
         if shape.host_ports:
             self.ports.remove(row, shape.host_ports)
         self.pod_journal.append(row)

@@ -53,6 +53,8 @@ class ObjectStore:
         self._assumed: dict[tuple[str, str], Assumed] = {}
         self._kinds: dict[str, dict[str, ClusterObject]] = {}
         self._versions: dict[str, int] = {}
+        self.changes = 0
+        """Grows whenever an object of any kind changes."""
 
     def of(self, kind: str) -> dict[str, ClusterObject]:
         """The objects of a kind; the same dict for ever."""
@@ -65,6 +67,7 @@ class ObjectStore:
     def touch(self, kind: str) -> None:
         """Something that is read together with the kind's objects has changed."""
         self._versions[kind] = self.version(kind) + 1
+        self.changes += 1
 
     def put(self, kind: str, item: ClusterObject) -> list[ClusterEvent]:
         """Add or replace; a stale or repeated one changes nothing."""
@@ -75,7 +78,7 @@ class ObjectStore:
             return []
         objects[key] = item
         self._assumed.pop((kind, key), None)
-        self._versions[kind] = self.version(kind) + 1
+        self.touch(kind)
         if old is None:
             return object_event(kind, ActionType.ADD)
         if old.metadata.uid != item.metadata.uid:
@@ -87,7 +90,7 @@ class ObjectStore:
         if self.of(kind).pop(key, None) is None:
             return []
         self._assumed.pop((kind, key), None)
-        self._versions[kind] = self.version(kind) + 1
+        self.touch(kind)
         return object_event(kind, ActionType.DELETE)
 
     def assume(self, owner: str, kind: str, item: ClusterObject) -> None:
@@ -103,7 +106,7 @@ class ObjectStore:
             raise ValueError(f"cannot assume {kind} `{key}`: another pod is about to change it")
         self._assumed[kind, key] = Assumed(owner, observed)
         self._kinds[kind][key] = item
-        self._versions[kind] = self.version(kind) + 1
+        self.touch(kind)
 
     def revert(self, owner: str) -> list[Reverted]:
         """Show the pod's objects as they were observed again; those observed anew since are not touched."""
@@ -113,7 +116,7 @@ class ObjectStore:
                 del self._assumed[kind, key]
                 before = self._kinds[kind][key]
                 self._kinds[kind][key] = assumed.observed
-                self._versions[kind] = self.version(kind) + 1
+                self.touch(kind)
                 events = object_event(kind, ActionType.UPDATE_OTHER)
                 found.append(Reverted(kind, before, assumed.observed, events))
         return found

@@ -35,6 +35,7 @@ class PodShape:
         "__dict__",  # room for what plugins derive with functools.cached_property
         "__weakref__",
         "amounts",
+        "concerns_pods",
         "host_ports",
         "images",
         "limits",
@@ -60,6 +61,11 @@ class PodShape:
         """Why the pod is refused outright, such as a malformed quantity; it counts as what could be read."""
         self.amounts: Final = tuple((name, amount) for name, amount in accounting.requests.items() if amount)
         """(resource, amount) of everything above zero: what the pod adds to its node."""
+        affinity = spec.affinity
+        self.concerns_pods: Final = affinity is not None and (
+            affinity.pod_affinity is not None or affinity.pod_anti_affinity is not None
+        )
+        """Whether it may have terms about other pods: pod affinity or anti-affinity."""
         self.host_ports: Final[tuple[HostPort, ...]] = _host_ports(spec)
         self.images: Final[tuple[str, ...]] = _images(spec)
         """Normalised names: init containers', containers', image volumes'; one a use, repetitions kept."""

@@ -23,6 +23,7 @@ def validate_view(view: ClusterView) -> None:
     """AssertionError names the first invariant broken."""
     _check_pods(view)
     _check_rows(view.nodes)
+    _check_concerned(view)
     for row in range(view.nodes.n):
         _check_node(view, row)
     _check_derived(view.nodes)
@@ -69,6 +70,12 @@ def _check_rows(table: NodeTable) -> None:
     for row, name in enumerate(table.names):
         _require(table.row_of[name] == row, f"`{name}` is in the row its name says")
         _require(table.objects[row].metadata.name == name, f"row {row} holds the object of `{name}`")
+
+
+def _check_concerned(view: ClusterView) -> None:
+    standing = [info for info in view.pods.values() if info.node_name in view.nodes.row_of]
+    counted = sum(info.shape.concerns_pods for info in standing)
+    _require(view.nodes.concerned_pods == counted, "pods with terms about other pods are counted")
 
 
 def _check_node(view: ClusterView, row: int) -> None:

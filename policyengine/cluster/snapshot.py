@@ -95,6 +95,11 @@ class Snapshot:
         return self._view.version(kind)
 
     @property
+    def object_changes(self) -> int:
+        """Grows whenever an object of any kind changes: while it stays, so does every `version`."""
+        return self._view.object_changes
+
+    @property
     def pending_claims(self) -> PendingClaims:
         """Claims allocated by a reservation and not seen allocated yet; what Reserve adds to."""
         return self._view.pending_claims

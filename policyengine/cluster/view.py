@@ -306,6 +306,11 @@ class ClusterView:
         return self._store.version(kind)
 
     @property
+    def object_changes(self) -> int:
+        """Grows whenever an object of any kind changes."""
+        return self._store.changes
+
+    @property
     def namespaces(self) -> Mapping[str, Namespace]:
         """Name -> namespace."""
         return self._store.namespaces

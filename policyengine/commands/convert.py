@@ -21,21 +21,23 @@ _LARGEST = 1024 * 1024
 @click.option(
     "--to",
     "target",
-    type=click.Choice(["policy", "kube-scheduler"]),
+    type=click.Choice(["policy", "run", "kube-scheduler"]),
     default="policy",
     show_default=True,
-    help="policy: FILE is a KubeSchedulerConfiguration (YAML) or a Policy (JSON). kube-scheduler: FILE is a policy.",
+    help="policy, run: FILE is a KubeSchedulerConfiguration (YAML) or a Policy (JSON); kube-scheduler: a policy.",
 )
 @param_option
 @click.option("--url", default=DEFAULT_URL, show_default=True, help="Where kube-scheduler reaches the extender.")
-def convert(path: Path, target: Literal["policy", "kube-scheduler"], params: dict[str, str], url: str) -> None:
+def convert(path: Path, target: Literal["policy", "run", "kube-scheduler"], params: dict[str, str], url: str) -> None:
     """Write the policy that means what a kube-scheduler configuration means, with a note for what has no equivalent.
 
-    With --to kube-scheduler: the configuration that runs a policy behind a stock kube-scheduler, its base as plugins
-    and its rules as an extender.
+    With --to run: its extenders, as a configuration file of `policyengine run`. With --to kube-scheduler: the
+    configuration that runs a policy behind a stock kube-scheduler, its base as plugins and its rules as an extender.
     """
     if target == "policy":
         click.echo(_policies(path), nl=False)
+    elif target == "run":
+        click.echo(_run_configuration(path), nl=False)
     else:
         click.echo(_configuration(path, params, url), nl=False)
 
@@ -49,6 +51,21 @@ def _policies(path: Path) -> str:
         return "\n".join(policy_text(wanted, CATALOGUE) for wanted in _wanted(_read(path)))
     except ConversionError as error:
         raise click.UsageError(f"`{path}`: {error}") from None
+
+
+def _run_configuration(path: Path) -> str:
+    import yaml
+
+    from policyengine.compiler.conversion.run_configuration import run_configuration
+    from policyengine.compiler.conversion.wanted import ConversionError
+    from policyengine.kube.configuration import read
+
+    try:
+        text: str = yaml.safe_dump(run_configuration(_read(path)), sort_keys=False, width=120)
+    except ConversionError as error:
+        raise click.UsageError(f"`{path}`: {error}") from None
+    read(text, str(path))
+    return text
 
 
 def _wanted(value: object) -> list[WantedProfile]:

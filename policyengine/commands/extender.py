@@ -96,6 +96,7 @@ async def _serve(
 ) -> None:
     from policyengine.clock import SystemClock
     from policyengine.commands.run import stop_on_signals
+    from policyengine.kube import collector
     from policyengine.kube.access import check_access
     from policyengine.kube.client import Client
     from policyengine.server.extender.serving import serve
@@ -104,7 +105,8 @@ async def _serve(
     try:
         if client is not None and server is not None:
             await check_access(client, server.url, server.source)
-        await serve(profiles, host, port, SystemClock(), stop_on_signals(), client=client, tls=tls)
+        stop, beside = stop_on_signals(), collector.keep_quiet
+        await serve(profiles, host, port, SystemClock(), stop, client=client, tls=tls, beside=beside)
     finally:
         if client is not None:
             await client.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from policyengine.commands.lint_formats import FORMATS
+from policyengine.commands.policies import param_option
 
 if TYPE_CHECKING:
     from policyengine.commands.lint_files import Linted
@@ -44,8 +45,11 @@ class UnknownCodeError(click.ClickException):
 )
 @click.option("--fix", is_flag=True, help="Apply the fixes that keep the meaning, then check again.")
 @click.option("--explain", "code", metavar="CODE", help="Print the page of a finding's code, such as PE1001.")
+@param_option
 @click.argument("paths", nargs=-1, metavar="PATH…")
-def lint(output: str, fail_level: str, fix: bool, code: str | None, paths: tuple[str, ...]) -> None:
+def lint(
+    output: str, fail_level: str, fix: bool, code: str | None, params: dict[str, str], paths: tuple[str, ...]
+) -> None:
     """Check policy files. All findings of a file are reported in one run.
 
     PATH is a *.policy file, a manifest with ConfigMaps that hold policies, or a folder of both. Files named together
@@ -54,7 +58,8 @@ def lint(output: str, fail_level: str, fix: bool, code: str | None, paths: tuple
     Severities, codes to ignore and the budget of a decision are settled in `policyengine.toml`, section `[lint]`, or
     in `pyproject.toml`, section `[tool.policyengine.lint]`.
 
-    Exit codes: 0 nothing found at the fail level; 1 findings; 2 a file is missing, empty, too large or not UTF-8.
+    Exit codes: 0 nothing found at the fail level; 1 findings; 2 a file is missing, empty, too large or not UTF-8, or
+    a `--param` fits no policy.
     """
     if code is not None:
         _explain(code)
@@ -62,7 +67,7 @@ def lint(output: str, fail_level: str, fix: bool, code: str | None, paths: tuple
     if not paths:
         raise click.UsageError("name at least one file or folder, or a code with --explain")
     with _without_collection():
-        verdict = _lint(paths, output, fail_level, fix)
+        verdict = _lint(paths, params, output, fail_level, fix)
     sys.exit(verdict)
 
 
@@ -78,14 +83,14 @@ def _without_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _lint(paths: Sequence[str], output: str, fail_level: str, fix: bool) -> int:
+def _lint(paths: Sequence[str], params: Mapping[str, object], output: str, fail_level: str, fix: bool) -> int:
     from policyengine.commands.lint_files import linted
     from policyengine.commands.policy_files import texts_and_errors
 
     if fix:
         _fix(paths)
     texts, errors = texts_and_errors(paths)
-    found = linted(texts)
+    found = linted(texts, params)
     click.echo(import_module(f"policyengine.commands.lint_formats.{output}").written(found), nl=False)
     for error in errors:
         click.echo(f"error: {error}", err=True)

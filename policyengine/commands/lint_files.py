@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from importlib.metadata import entry_points
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from policyengine.commands.lint_config import settings_for
 from policyengine.commands.policy_files import PolicyText
-from policyengine.compiler.front import checked
+from policyengine.compiler.front import Checked, checked
+from policyengine.language import ir
 from policyengine.language.checking.plugins import Plugins
 from policyengine.language.diagnostics import Diagnostic, Source, in_order
 from policyengine.language.lint.run import lint
@@ -17,30 +20,39 @@ from policyengine.language.lint.settings import Settings
 from policyengine.language.parse import SourceError, read_source
 from policyengine.plugins.facts import plugin_facts
 
+_GROUP = b"policyengine.plugins"
 
-@dataclass(frozen=True, slots=True)
-class Linted:
+
+class Linted(Struct, frozen=True):
     """A text and its findings, at their places in the file that the user sees."""
 
     text: PolicyText
     findings: tuple[Diagnostic, ...]
 
 
-def linted(texts: Sequence[PolicyText]) -> list[Linted]:
+def linted(texts: Sequence[PolicyText], params: Mapping[str, object] | None = None) -> list[Linted]:
     """The findings of every text, in the order given.
 
     Policy files are loaded together, with those beside them that they may import from; so are the texts of a ConfigMap.
 
+    Arguments:
+        params: other values of params, for every policy that has them.
+
     Raises:
         SettingsError: the settings that hold for a file make no sense.
+        ParamError: a value is none that its param may have, or no policy has the param.
     """
     named, plugins = list(_named(texts)), known_plugins()
     settings_in: dict[Path, Settings] = {}
     found: dict[int, tuple[Diagnostic, ...]] = {}
+    loaded: list[Checked] = []
     for group in _groups(texts):
         beside = list(_beside([texts[at] for at in group])) if not texts[group[0]].starts else []
         sources = [named[at] for at in group]
         result = checked([*sources, *beside], plugins)
+        if params:
+            result = result._replace(policies=[_with_params(policy, params) for policy in result.policies])
+            loaded.append(result)
         for at, source, tree in zip(group, sources, result.trees, strict=False):
             wrong = [finding for finding in result.findings if finding.file == source.file]
             policies = [policy for policy in result.policies if policy.source.file == source.file]
@@ -48,17 +60,56 @@ def linted(texts: Sequence[PolicyText]) -> list[Linted]:
             settings = settings_in.get(folder) or settings_in.setdefault(folder, settings_for(folder))
             opinions = lint(source, tree, policies, plugins, settings)
             found[at] = tuple(_placed(one, texts[at]) for one in in_order([*wrong, *opinions]))
+    if params:
+        _each_has_a_policy(params, loaded)
     return [Linted(text, found[at]) for at, text in enumerate(texts)]
+
+
+def _with_params(policy: ir.Policy, params: Mapping[str, object]) -> ir.Policy:
+    from policyengine.compiler.params import param_values
+
+    values = param_values(policy.params, params)
+    return replace(policy, params=tuple(replace(param, default=values[param.name]) for param in policy.params))
+
+
+def _each_has_a_policy(params: Mapping[str, object], loaded: Iterable[Checked]) -> None:
+    """Raises ParamError for a name that no policy has. One with errors might have it: then nothing is said."""
+    from policyengine.compiler.params import ParamError, no_such_param
+
+    known: set[str] = set()
+    for result in loaded:
+        if len(result.policies) < sum(len(tree.policies) for tree in result.trees):
+            return
+        known.update(param.name for policy in result.policies for param in policy.params)
+    for name in params:
+        if name not in known:
+            raise ParamError(no_such_param(name, sorted(known)))
 
 
 def known_plugins() -> Plugins:
     """What the checker is told of all plugins: of those in the tree as data, unless packages bring more."""
-    if not entry_points(group="policyengine.plugins"):
+    if not packages_bring_plugins():
         return plugin_facts()
     from policyengine.commands.installed_plugins import installed_catalogue
     from policyengine.compiler.assemble import plugin_facts as facts_of
 
     return facts_of(installed_catalogue())
+
+
+def packages_bring_plugins() -> bool:
+    """Whether the entry points of a package on the path name the group of plugins.
+
+    `importlib.metadata` knows it, and takes longer to import than a policy to lint: it is asked for the plugins only.
+    """
+    files = (file for folder in sys.path for file in Path(folder).glob("*-info/entry_points.txt"))
+    return any(map(_names_the_group, files))
+
+
+def _names_the_group(file: Path) -> bool:
+    try:
+        return _GROUP in file.read_bytes()
+    except OSError:
+        return False  # nor would `importlib.metadata` read it
 
 
 def _named(texts: Iterable[PolicyText]) -> Iterator[Source]:

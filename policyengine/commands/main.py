@@ -39,6 +39,7 @@ COMMANDS = {
 SUCCESS, NEGATIVE, UNUSABLE, UNREACHABLE = 0, 1, 2, 3
 
 EXIT_CODES = {
+    "policyengine.compiler.params.ParamError": UNUSABLE,
     "policyengine.kube.config.ConfigError": UNUSABLE,
     "policyengine.kube.access.AccessDenied": UNUSABLE,
     "policyengine.kube.configuration.ConfigurationError": UNUSABLE,

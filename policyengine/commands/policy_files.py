@@ -9,8 +9,10 @@ A folder stands for its `*.policy` files and for its YAML and JSON manifests wit
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from policyengine.language.diagnostics import Diagnostic, Edit, Source
 from policyengine.language.parse import SourceError, read_source

@@ -47,6 +47,7 @@ async def _schedule(server: Server, profiles: Sequence[Profile], configuration: 
     from policyengine.kube import collector
     from policyengine.kube.access import check_access
     from policyengine.kube.compiling import compiler_with
+    from policyengine.language.diagnostics import Severity
     from policyengine.server.live import connected, live
 
     clock = SystemClock()
@@ -54,7 +55,8 @@ async def _schedule(server: Server, profiles: Sequence[Profile], configuration: 
     random = Random()
     async with connected(server, configuration, clock, random) as connection:
         await check_access(connection.client, server.url, server.source)
-        compile_files = compiler_with(installed_catalogue())
+        fail_level = Severity(configuration.data["policies"]["lintFailLevel"])
+        compile_files = compiler_with(installed_catalogue(), fail_level)
         async with live(connection, configuration, clock, random, profiles, compile_files) as scheduler:
             names = ", ".join(f"`{profile.scheduler_name}` by policy `{profile.name}`" for profile in profiles)
             given = configuration.data["policies"]

@@ -66,6 +66,12 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
         metavar="NAME",
         help="Where those ConfigMaps are.  [default: kube-system]",
     ),
+    click.option(
+        "--lint-fail-level",
+        "policies_lintFailLevel",
+        type=click.Choice(("error", "warning", "info")),
+        help="The least severity of an opinion of lint's that has such a ConfigMap rejected.  [default: error]",
+    ),
     param_option,
     click.option(
         "--leader-elect/--no-leader-elect",

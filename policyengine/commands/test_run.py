@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from msgspec import structs
+
 from policyengine.catalogue import checked_files
 from policyengine.commands.installed_plugins import installed_catalogue
 from policyengine.commands.policy_files import PolicyText, by_text, texts_and_errors
@@ -197,7 +199,8 @@ def _with_params(policy: ir.Policy, params: Mapping[str, object], used: set[str]
     own = {name: value for name, value in params.items() if any(param.name == name for param in policy.params)}
     used.update(own)
     values = param_values(policy.params, own)
-    return replace(policy, params=tuple(replace(param, default=values[param.name]) for param in policy.params))
+    given = tuple(structs.replace(param, default=values[param.name]) for param in policy.params)
+    return structs.replace(policy, params=given)
 
 
 def _add_suite(path: Path, subjects: list[_Subject], settings: Settings, report: Report, used: set[str]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import ssl
 from pathlib import Path
 
 import click
@@ -29,11 +28,12 @@ def webhook(listen: str, tls_cert_file: Path, tls_private_key_file: Path | None)
     host, _, port = listen.rpartition(":")
     if not port.isdecimal() or int(port) > 65535:
         raise click.UsageError(f"--listen is `{listen}`, which names no port; write 0.0.0.0:8443 or :8443")
-    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    from policyengine.server.tls import CertificateUnusable, server_context
+
     try:
-        tls.load_cert_chain(tls_cert_file, tls_private_key_file)
-    except (OSError, ssl.SSLError) as error:
-        raise click.UsageError(f"certificate `{tls_cert_file}` cannot be used: {error}") from None
+        tls = server_context(tls_cert_file, tls_private_key_file)
+    except CertificateUnusable as error:
+        raise click.UsageError(f"{error}; `deploy/overlays/webhook` has one made") from None
     from policyengine.commands.installed_plugins import installed_catalogue
     from policyengine.kube import event_loop
 

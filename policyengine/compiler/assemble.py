@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from policyengine.framework.placed import LoggingPlugin, LogRule
-from policyengine.framework.plugin import FilterPlugin, Plugin, PreEnqueuePlugin, ScorePlugin
+from policyengine.framework.plugin import FilterPlugin, Plugin, PreEnqueuePlugin, ScorePlugin, extends
 from policyengine.framework.plugin_entry import PluginEntry
 from policyengine.framework.post_filter import PostFilterPlugin
 from policyengine.framework.reservation import PreBindPlugin, ReservePlugin
@@ -64,13 +64,13 @@ def assemble(policy: ir.Policy, params: Mapping[str, object], catalogue: Catalog
         (chosen[name], entry.build(chosen[name].arguments)) for name, entry in catalogue.items() if name in chosen
     ]
     return Assembly(
-        tuple(plugin for _, plugin in built if isinstance(plugin, PreEnqueuePlugin)),
-        tuple(plugin for one, plugin in built if one.entry.filters and isinstance(plugin, FilterPlugin)),
-        tuple((plugin, one.weight) for one, plugin in built if one.weight and isinstance(plugin, ScorePlugin)),
-        tuple(plugin for _, plugin in built if isinstance(plugin, PreBindPlugin)),
-        tuple(plugin for _, plugin in built if isinstance(plugin, PostFilterPlugin)),
-        tuple(plugin for _, plugin in built if isinstance(plugin, ReservePlugin)),
-        tuple(rule for _, plugin in built if isinstance(plugin, LoggingPlugin) for rule in plugin.logs),
+        tuple(plugin for _, plugin in built if extends(plugin, PreEnqueuePlugin)),
+        tuple(plugin for one, plugin in built if one.entry.filters and extends(plugin, FilterPlugin)),
+        tuple((plugin, one.weight) for one, plugin in built if one.weight and extends(plugin, ScorePlugin)),
+        tuple(plugin for _, plugin in built if extends(plugin, PreBindPlugin)),
+        tuple(plugin for _, plugin in built if extends(plugin, PostFilterPlugin)),
+        tuple(plugin for _, plugin in built if extends(plugin, ReservePlugin)),
+        tuple(rule for _, plugin in built if extends(plugin, LoggingPlugin) for rule in plugin.logs),
     )
 
 

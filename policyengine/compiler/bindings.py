@@ -22,6 +22,7 @@ from policyengine.cluster.requests import CPU, EPHEMERAL_STORAGE, MEMORY
 from policyengine.compiler import pod_columns
 from policyengine.compiler.column import INT64_MAX, Column, Fault, Mask, faults_where
 from policyengine.compiler.frame import Decision, Frame, Scalar, Scope, Vector
+from policyengine.compiler.lower_logic import or_value
 from policyengine.compiler.object_fields import POD_PATHS, amount, moment, nanoseconds
 from policyengine.language.values import EvaluationError
 
@@ -206,28 +207,41 @@ def _taints(frame: Frame) -> Column:
 
 def label_column(frame: Frame, key: str) -> Column:
     """`node.labels[?key]`: present where the node has the label."""
-    return _encoded(frame.pick(frame.nodes.label_ids(key)), frame.nodes.label_values(key) or [""])
+    return _encoded(frame, "label", key)
 
 
 def annotation_column(frame: Frame, key: str) -> Column:
     """`node.annotations[?key]`: present where the node has the annotation."""
-    return _encoded(frame.pick(frame.nodes.annotation_ids(key)), frame.nodes.annotation_values(key) or [""])
+    return _encoded(frame, "annotation", key)
 
 
-def _encoded(ids: NDArray[np.int32], values: Sequence[str]) -> Column:
-    absent = ids < 0
+_EVERYWHERE, _NOWHERE = np.array(True), np.array(False)
+
+
+def _encoded(frame: Frame, what: str, key: str) -> Column:
+    column = frame.nodes.derived.encoded(what, key)
+    ids = frame.pick(column.ids[: frame.nodes.n])
+    if not column.some_absent:
+        return Column(ids, dictionary=column.values or [""])
+    if not column.values:
+        return Column(ids, present=_NOWHERE, dictionary=[""])
     # An absent row's id, -1, points at the last value: any will do where nothing is held.
-    return Column(ids, present=~absent if absent.any() else None, dictionary=values)
+    return Column(ids, present=ids >= 0, dictionary=column.values)
 
 
 def has_label(frame: Frame, key: str) -> Column:
     """`key in node.labels`."""
-    return Column(frame.pick(frame.nodes.label_ids(key)) >= 0)
+    return _is_encoded(frame, "label", key)
 
 
 def has_annotation(frame: Frame, key: str) -> Column:
     """`key in node.annotations`."""
-    return Column(frame.pick(frame.nodes.annotation_ids(key)) >= 0)
+    return _is_encoded(frame, "annotation", key)
+
+
+def _is_encoded(frame: Frame, what: str, key: str) -> Column:
+    present = _encoded(frame, what, key).present
+    return Column(_EVERYWHERE if present is None else present)
 
 
 _USAGE = {
@@ -276,20 +290,14 @@ def required(column: Column) -> Column:
     if column.present is None:
         return column
     faults = faults_where(~column.present, Fault.NO_KEY)
-    return Column(column.values, column.faults, None, column.dictionary, column.bound).with_faults(faults)
+    return column.held().with_faults(faults)
+
+
+_NO_TEXT = Column(np.zeros((), np.int32), dictionary=("",))
 
 
 def _label_or_empty(key: str) -> Vector:
-    def vector(frame: Frame) -> Column:
-        column = label_column(frame, key)
-        if column.present is None:
-            return column
-        values: Sequence[Any] = column.dictionary or ()
-        dictionary = values if "" in values else [*values, ""]
-        empty = np.int32(dictionary.index(""))
-        return Column(np.where(column.present, column.values, empty), dictionary=dictionary)
-
-    return vector
+    return lambda frame: or_value(label_column(frame, key), _NO_TEXT)
 
 
 NODE_COLUMNS: dict[Path, Vector] = {

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyengine.compiler.column import Column, Failed, attempt, column_of, single
+from policyengine.compiler.column import Column, Failed, Fault, attempt, column_of, single
 from policyengine.compiler.frame import Decision, Frame, Scalar, Scope, Vector
 from policyengine.compiler.scalar import lower_scalar, optional
 from policyengine.language import ir
@@ -70,17 +70,44 @@ def _distinct(columns: Sequence[Column], rows: int) -> tuple[NDArray[Any], NDArr
         return np.zeros(1, np.int64), None
     if rows == 0:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    combined = keys[0]
-    for key in keys[1:]:
-        _, left = np.unique(combined, return_inverse=True)
-        _, right = np.unique(key, return_inverse=True)
-        combined = left.astype(np.int64) * (int(right.max()) + 1) + right
-    _, first, places = np.unique(combined, return_index=True, return_inverse=True)
-    return first, places
+    combined, size = keys[0]
+    for key, of in keys[1:]:
+        if size * of > _MOST:
+            combined, size = _numbered(combined)
+        combined, size = combined * np.int64(of) + key, size * of
+    if size > max(_SMALL, 4 * rows):
+        _, standing, places = np.unique(combined, return_index=True, return_inverse=True)
+        return standing, places
+    standing = np.full(size, -1)
+    standing[combined] = np.arange(rows)  # whichever row remains where several are alike
+    there = np.flatnonzero(standing >= 0)
+    rank = np.empty(size, np.int64)
+    rank[there] = np.arange(len(there))
+    return standing[there], rank[combined]
 
 
-def _keys(column: Column) -> Iterator[NDArray[Any]]:
-    """Arrays that together tell the values of a column's rows apart; doubles by their bits."""
-    for array in (column.values, column.faults, column.present):
-        if array is not None and array.ndim:
-            yield array.view(np.int64) if array.dtype == np.float64 else array
+_SMALL, _MOST = 1 << 12, 1 << 40
+"""A table of so many entries is always small; no combination of keys may have more numbers than the latter."""
+
+
+def _keys(column: Column) -> Iterator[tuple[NDArray[Any], int]]:
+    """Numbers that together tell the values of a column's rows apart, and what they are all below."""
+    values = column.values
+    if values.ndim:
+        if values.dtype == np.bool_:
+            yield values.astype(np.uint8), 2
+        elif column.dictionary is not None:
+            yield values + np.int64(1), len(column.dictionary) + 1  # an absent row's code may be -1
+        else:
+            # Doubles by their bits.
+            yield _numbered(values.view(np.int64) if values.dtype == np.float64 else values)
+    if column.faults is not None and column.faults.ndim:
+        yield column.faults, len(Fault) + 1
+    if column.present is not None and column.present.ndim:
+        yield column.present.astype(np.uint8), 2
+
+
+def _numbered(values: NDArray[Any]) -> tuple[NDArray[Any], int]:
+    """The place of each value among the different ones, and how many those are."""
+    different, places = np.unique(values, return_inverse=True)
+    return places, len(different)

@@ -106,6 +106,10 @@ class Column:
         """Whether it is one value for all rows."""
         return self.values.ndim == 0
 
+    def held(self) -> Column:
+        """What an optional column holds; in rows where it holds nothing, some value."""
+        return Column(self.values, self.faults, None, self.dictionary, self.bound)
+
     def with_faults(self, faults: Faults | None) -> Column:
         """The same column, also failing where `faults` say (its own faults first)."""
         return self if faults is None else replace(self, faults=first_fault(self.faults, faults))

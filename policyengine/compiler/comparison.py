@@ -72,19 +72,32 @@ def _int_against_double(function: str, whole: Array, real: Array) -> Mask:
 
 def _strings(compare: Comparison, a: Column, b: Column) -> Column:
     faults = _faults(a, b)
-    a, b = compact(a), compact(b)
-    assert a.dictionary is not None
-    assert b.dictionary is not None
     if b.is_single:
-        fixed = b.dictionary[int(b.values)]
-        return Column(_verdicts([compare(value, fixed) for value in a.dictionary], a.values), faults)
+        fixed = _value_of(b)
+        return Column(_asked(a, lambda value: compare(value, fixed)), faults)
     if a.is_single:
-        fixed = a.dictionary[int(a.values)]
-        return Column(_verdicts([compare(fixed, value) for value in b.dictionary], b.values), faults)
+        fixed = _value_of(a)
+        return Column(_asked(b, lambda value: compare(fixed, value)), faults)
+    a, b = compact(a), compact(b)
     (left, right), merged = recoded((a, b))
     rank = np.empty(len(merged), np.int32)
     rank[sorted(range(len(merged)), key=merged.__getitem__)] = np.arange(len(merged), dtype=np.int32)
     return Column(compare(rank[left], rank[right]), faults)
+
+
+def _value_of(column: Column) -> Any:
+    """The value of an encoded column of one value."""
+    assert column.dictionary is not None
+    return column.dictionary[int(column.values)]
+
+
+def _asked(column: Column, test: Callable[[Any], bool]) -> Mask:
+    """A test of an encoded column's values: once an entry of the dictionary, or once a row where these are fewer."""
+    codes, dictionary = column.values, column.dictionary
+    assert dictionary is not None
+    if codes.ndim and len(codes) < len(dictionary):
+        return np.array([test(dictionary[code]) for code in codes.tolist()], np.bool_)
+    return _verdicts([test(entry) for entry in dictionary], codes)
 
 
 def _verdicts(table: Sequence[bool], codes: Array) -> Mask:
@@ -137,13 +150,12 @@ def _equal_codes(a: Column, b: Column) -> Mask:
     assert b.dictionary is not None
     if a.dictionary is b.dictionary and _are_strings(a.dictionary):
         return np.asarray(a.values == b.values)
+    if b.is_single:
+        return _equal_to(a, _value_of(b))
+    if a.is_single:
+        return _equal_to(b, _value_of(a))
     a, b = compact(a), compact(b)
     assert a.dictionary is not None
-    assert b.dictionary is not None
-    if b.is_single:
-        return _equal_to(a, b.dictionary[int(b.values)])
-    if a.is_single:
-        return _equal_to(b, a.dictionary[int(a.values)])
     (left, right), _ = recoded((a, b))
     if _are_strings(a.dictionary):
         return np.asarray(left == right)
@@ -157,7 +169,9 @@ def _are_strings(dictionary: Sequence[Any]) -> bool:
 def _equal_to(column: Column, value: Any) -> Mask:
     assert column.dictionary is not None
     if not isinstance(value, str):
-        return _verdicts([equal(entry, value) for entry in column.dictionary], column.values)
+        return _asked(column, lambda entry: equal(entry, value))
+    if column.values.ndim and len(column.values) < len(column.dictionary):
+        return _asked(column, lambda entry: bool(entry == value))
     try:
         code = column.dictionary.index(value)
     except ValueError:

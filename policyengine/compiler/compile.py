@@ -20,6 +20,7 @@ from policyengine.compiler import front
 from policyengine.compiler.assemble import Catalogue, assemble, plugin_facts, weight_of
 from policyengine.compiler.codes import WRONG_ARGUMENTS, WRONG_PARAM
 from policyengine.compiler.fair_share import fair_share
+from policyengine.compiler.fingerprints import fingerprints
 from policyengine.compiler.frame import Scope, Watch
 from policyengine.compiler.kinds import kinds_read
 from policyengine.compiler.params import param_values, wrong_values
@@ -176,5 +177,6 @@ def _profile(policy: ir.Policy, params: Mapping[str, object], catalogue: Catalog
         counts_attempts=counts_attempts(queue.order, scope),
         fair=fair_share(queue, scope, decisions),
         queue=QueueSettings(queue.initial_backoff, queue.max_backoff, queue.flush_after),
-        kinds=kinds_read(policy),
+        kinds=kinds_read(policy, scope),
+        fingerprints=fingerprints(policy, params, digest),
     )

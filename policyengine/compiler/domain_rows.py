@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from policyengine.compiler.column import Column
 from policyengine.compiler.frame import Frame, Scope
 from policyengine.compiler.hoists import Hoists
+from policyengine.compiler.reading import reading
 from policyengine.framework.status import SUCCESS, Rows, Status
 from policyengine.language import ir
-from policyengine.language.ir_walk import walk
 
 if TYPE_CHECKING:
     from policyengine.cluster.node_table import NodeTable
@@ -55,13 +55,18 @@ class DomainRows:
         return np.flatnonzero(touched)
 
 
+def domain_rows(hoists: Hoists, hoisted: tuple[Column, ...], nodes: NodeTable) -> DomainRows | None:
+    """Those of a rule for one pod; None where it asks about no domain."""
+    return DomainRows(hoists, hoisted, nodes) if hoists.domains else None
+
+
 class FollowsDomains:
     """What makes a rule a `TopologyPlugin`; its state has a `domains`."""
 
     def touched(self, state: Any, snapshot: Snapshot, changed: Rows) -> Rows | None:
         """The rows of every domain in which something changed."""
-        rows: Rows | None = state.domains.touched(snapshot.nodes, changed)
-        return rows
+        domains: DomainRows | None = state.domains
+        return changed if domains is None else domains.touched(snapshot.nodes, changed)
 
     def standing(self, state: Any) -> Status:
         """What `pre_filter` answered: what could change it is no part of the state."""
@@ -70,8 +75,4 @@ class FollowsDomains:
 
 def asks_domains(expressions: Iterable[ir.Expr], scope: Scope) -> bool:
     """Whether one of the expressions asks about a domain, through lets too."""
-    return any(
-        isinstance(part, ir.Call) and part.function == "domain"
-        for expr in expressions
-        for part in walk(expr, scope.let_value)
-    )
+    return any(reading(expr, scope).asks_domains for expr in expressions)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyengine.compiler.column import Column
+from policyengine.compiler.reading import Reading
 from policyengine.language import ir
 from policyengine.language.types import Shape
 
@@ -129,6 +130,10 @@ class Scope:
     """None, as everywhere but in tests of policies, costs nothing."""
     row: Shape = Shape.NODE
     """What a row of the frame is: a node, or a pod of the cluster."""
+    scalars: dict[int, tuple[ir.Expr, Scalar]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """id of an expression -> the expression and its closure: what several rules name is lowered once."""
+    readings: dict[int, tuple[ir.Expr, Reading]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """Likewise what it reads."""
 
     def with_holes(self, holes: Mapping[int, str]) -> Scope:
         """The same scope, with other holes."""

@@ -11,7 +11,9 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from policyengine.compiler.column import Column, Failed, attempt, single
+import numpy as np
+
+from policyengine.compiler.column import INT64_MAX, Column, Failed, attempt, dtype_of, single
 from policyengine.compiler.frame import Decision, Scalar, Scope, Vector
 from policyengine.compiler.object_fields import Amounts
 from policyengine.compiler.scalar import lower_scalar
@@ -28,10 +30,15 @@ class Part:
     scalar: Scalar
     type: Type
     reach: Reach
+    is_whole: bool
+    """Whether its value is held as int64."""
 
     def column(self, decision: Decision) -> Column:
         """Its value as a column of all rows."""
-        return single(attempt(self.scalar, decision), self.type)
+        value = attempt(self.scalar, decision)
+        if self.is_whole and type(value) is int and -INT64_MAX <= value <= INT64_MAX:
+            return Column(np.array(value, np.int64), bound=abs(value))
+        return single(value, self.type)
 
 
 _NOBODY: Any = None
@@ -51,8 +58,8 @@ class Hoists:
 
     def hoist(self, expr: ir.Expr, scope: Scope) -> Vector:
         """The closure that finds the expression's value in the frame; constants are folded here."""
-        part = Part(lower_scalar(expr, scope), expr.type, expr.reach)
-        if expr.reach is Reach.CONSTANT and not free_locals(expr):
+        part = Part(lower_scalar(expr, scope), expr.type, expr.reach, dtype_of(expr.type.kind) is np.int64)
+        if expr.reach is Reach.CONSTANT and (isinstance(expr, ir.Const) or not free_locals(expr)):
             constant = part.column(Decision(_NOBODY))
             return lambda frame: constant
         place = self._place(expr, part)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from policyengine.cluster import pod_groups
+from policyengine.compiler.frame import Scope
+from policyengine.compiler.reading import all_read
 from policyengine.language import ir
-from policyengine.language.ir_walk import expressions_in, fields
+from policyengine.language.ir_walk import expressions_in
 
 
-def kinds_read(policy: ir.Policy) -> tuple[str, ...]:
+def kinds_read(policy: ir.Policy, scope: Scope) -> tuple[str, ...]:
     """The kinds behind the roots that the policy names anywhere, lets included."""
-    roots = {field.path[0] for expr in expressions_in(policy) for field in fields(expr)}
-    return pod_groups.KINDS if "podGroup" in roots else ()
+    return pod_groups.KINDS if "podGroup" in all_read(expressions_in(policy), scope).roots else ()

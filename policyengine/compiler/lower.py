@@ -15,8 +15,9 @@ from policyengine.compiler.cluster_lists import aggregate, opt_map
 from policyengine.compiler.column import Column
 from policyengine.compiler.frame import Frame, PodFrame, Scope, Vector
 from policyengine.compiler.hoists import Hoists
-from policyengine.compiler.lower_calls import kernel_of
-from policyengine.compiler.lower_logic import conditional, conjunction
+from policyengine.compiler.lower_calls import is_dear, kernel_of
+from policyengine.compiler.lower_comparison import comparison_of
+from policyengine.compiler.lower_logic import Operand, conditional, conjunction
 from policyengine.compiler.pod_columns import pod_binding, request_column
 from policyengine.compiler.random_column import random_column
 from policyengine.language import ir
@@ -138,6 +139,9 @@ def _(expr: ir.Call, scope: Scope, hoists: Hoists) -> Vector:
     kernel = kernel_of(expr)
     if kernel is None:
         return _by_value(expr, scope, hoists)
+    fused = comparison_of(expr, kernel, lambda part: lower(part, scope, hoists))
+    if fused is not None:
+        return fused
     args = tuple(lower(arg, scope, hoists) for arg in expr.args)
     if len(args) == 2:
         left, right = args
@@ -181,7 +185,11 @@ def _(expr: ir.OptMap, scope: Scope, hoists: Hoists) -> Vector:
 
 @_lower.register
 def _(expr: ir.Logic, scope: Scope, hoists: Hoists) -> Vector:
-    operands = [(lower(part, scope, hoists), part.shape is Shape.SCALAR) for part in expr.operands]
+    operands = tuple(
+        # What coverage is to see is asked even where it decides nothing any more.
+        Operand(lower(part, scope, hoists), part.shape is Shape.SCALAR, scope.watch is None and is_dear(part))
+        for part in expr.operands
+    )
     return conjunction(operands, decisive=expr.op == "||")
 
 

@@ -12,11 +12,14 @@ from policyengine.compiler.arithmetic import Kernel
 from policyengine.compiler.column import Array, Column, Fault
 from policyengine.compiler.lower_logic import or_optional, or_value
 from policyengine.language import ir
-from policyengine.language.types import QUANTITIES, Kind, Type
+from policyengine.language.ir_walk import walk
+from policyengine.language.types import QUANTITIES, Kind, Shape, Type
 
 WHOLE = QUANTITIES | {Kind.INT, Kind.DURATION, Kind.TIMESTAMP}
 """Kinds held as int64."""
 SCALED = QUANTITIES | {Kind.DURATION}
+
+COMPARISONS = frozenset({*comparison.ORDERINGS, "_==_", "_!=_"})
 
 Chooser = Callable[[tuple[Type, ...]], Kernel | None]
 
@@ -25,6 +28,16 @@ def kernel_of(call: ir.Call) -> Kernel | None:
     """The column kernel of a call, None where it has to be worked out by value."""
     choose = _CHOOSERS.get(call.function)
     return None if choose is None else choose(tuple(arg.type for arg in call.args))
+
+
+def is_dear(expr: ir.Expr) -> bool:
+    """Whether a part of the expression itself is more than a few operations on whole columns."""
+    return any(
+        isinstance(part, ir.Comprehension | ir.OptMap)
+        or (isinstance(part, ir.Call) and (kernel_of(part) is None or part.function in arithmetic.TRANSCENDENTAL))
+        for part in walk(expr)
+        if part.shape is not Shape.SCALAR
+    )
 
 
 def _all(types: tuple[Type, ...], kinds: frozenset[Kind]) -> bool:
@@ -138,8 +151,7 @@ def value_of(optional: Column) -> Column:
     if optional.present is None:
         return optional
     absent = np.where(optional.present, np.uint8(0), np.uint8(Fault.ABSENT)).astype(np.uint8)
-    content = Column(optional.values, optional.faults, None, optional.dictionary, optional.bound)
-    return content.with_faults(absent)
+    return optional.held().with_faults(absent)
 
 
 def _flat(kernel: Kernel) -> Chooser:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,41 +11,59 @@ from policyengine.compiler.column import Array, Column, Faults, Mask, first_faul
 from policyengine.compiler.frame import Frame, Vector
 
 
-def conjunction(operands: Sequence[tuple[Vector, bool]], decisive: bool) -> Vector:
-    """`&&` (decisive False) or `||` (decisive True) of (operand, whether it is one value for all rows).
+class Operand(NamedTuple):
+    """One of several joined by `&&` or `||`."""
+
+    vector: Vector
+    is_single: bool
+    """Whether it is one value for all rows."""
+    is_dear: bool = False
+    """Whether asking it costs more than seeing whether the others have decided every row."""
+
+
+def conjunction(operands: Sequence[Operand], decisive: bool) -> Vector:
+    """`&&` (decisive False) or `||` (decisive True).
 
     The single values go first: one that decides spares the columns. Which fault is reported follows the order
     written; that is why evaluation keeps it among the columns.
     """
-    singles = tuple(vector for vector, is_single in operands if is_single)
-    if not singles:
-        return _all_columns(tuple(vector for vector, _ in operands), decisive)
-    vectors = tuple(vector for vector, _ in operands)
+    singles = tuple(operand.vector for operand in operands if operand.is_single)
 
     def vector(frame: Frame) -> Column:
         for early in singles:
             column = early(frame)
             if column.faults is None and bool(column.values) is decisive:
                 return column
-        return combined([operand(frame) for operand in vectors], decisive)
+        return _joined(operands, frame, decisive)
 
     return vector
 
 
-def _all_columns(vectors: tuple[Vector, ...], decisive: bool) -> Vector:
-    return lambda frame: combined([operand(frame) for operand in vectors], decisive)
-
-
-def combined(columns: Sequence[Column], decisive: bool) -> Column:
+def _joined(operands: Sequence[Operand], frame: Frame, decisive: bool) -> Column:
     """The operands' bools joined: decided where one decides, failed where one failed and none decides."""
-    join = np.logical_or if decisive else np.logical_and
-    for column in columns:
+    join = np.bitwise_or if decisive else np.bitwise_and
+    columns: list[Column] = []
+    values: Array | None = None
+    are_sound = True
+    for operand in operands:
+        if operand.is_dear and values is not None and are_sound and _decides(values, decisive):
+            return Column(values)
+        column = operand.vector(frame)
+        columns.append(column)
         if column.faults is not None:
-            return _with_faults(columns, decisive)
-    values = columns[0].values
-    for column in columns[1:]:
-        values = join(values, column.values)
-    return Column(values)
+            are_sound = False
+        elif not column.is_single:
+            values = column.values if values is None else join(values, column.values)
+        elif bool(column.values) is decisive:
+            return column
+    if not are_sound:
+        return _with_faults(columns, decisive)
+    return columns[-1] if values is None else Column(values)
+
+
+def _decides(values: Array, decisive: bool) -> bool:
+    """Whether every row is decided already."""
+    return bool(values.all() if decisive else not values.any())
 
 
 def _with_faults(columns: Sequence[Column], decisive: bool) -> Column:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 from policyengine.cluster.events import ActionType, ClusterEvent, Resource
 from policyengine.compiler.frame import Scope
+from policyengine.compiler.reading import all_read
 from policyengine.framework.events import ClusterEventWithHint, QueueingHint
 from policyengine.language import ir
-from policyengine.language.ir_walk import fields
-from policyengine.language.schema import attribute
 
 _EVENTS: dict[str, tuple[Resource, ActionType]] = {
     "node.add": (Resource.NODE, ActionType.ADD),
@@ -48,11 +48,12 @@ def own_update(refused: Any, old: Any, new: Any) -> QueueingHint:
 
 def events_of(expressions: Iterable[ir.Expr], scope: Scope, reads_node: bool) -> tuple[ClusterEventWithHint, ...]:
     """The registrations of a rule made of these expressions; a rule that asks nodes also waits for new ones."""
-    changes = {"node.add"} if reads_node else set()
-    for expr in expressions:
-        for field in fields(expr, lambda name: scope.lets[name].value):
-            known = attribute(field.path)
-            changes.update(known.changes if known is not None else ())
+    changes = all_read(expressions, scope).changes
+    return _registered(changes | {"node.add"} if reads_node else changes)
+
+
+@lru_cache(maxsize=256)
+def _registered(changes: frozenset[str]) -> tuple[ClusterEventWithHint, ...]:
     registered: dict[tuple[Resource, bool], ActionType] = {}
     for change in changes & _EVENTS.keys():
         resource, action = _EVENTS[change]

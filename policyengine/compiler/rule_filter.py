@@ -15,13 +15,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from policyengine.compiler.column import Column, Failed, Fault, attempt
-from policyengine.compiler.domain_rows import DomainRows, FollowsDomains, asks_domains
+from policyengine.compiler.domain_rows import DomainRows, FollowsDomains, asks_domains, domain_rows
 from policyengine.compiler.frame import Decision, Frame, Scalar, Scope, Vector
 from policyengine.compiler.hoists import Hoists
 from policyengine.compiler.lower import lower
 from policyengine.compiler.lower_logic import chosen
+from policyengine.compiler.reading import all_read
 from policyengine.compiler.rule_events import events_of
 from policyengine.compiler.scalar import lower_scalar
 from policyengine.compiler.signature import Decisions, Signature, Situation
@@ -31,8 +33,6 @@ from policyengine.framework.events import ClusterEventWithHint
 from policyengine.framework.plugin import Reads
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, Status, Verdicts
 from policyengine.language import ir
-from policyengine.language.ir_walk import fields
-from policyengine.language.schema import attribute
 from policyengine.language.types import Reach
 
 if TYPE_CHECKING:
@@ -50,6 +50,8 @@ class NodeRequire:
     text: Text | None
     source: str
     code: Code
+    fixed: Refusal | None
+    """How the condition refuses where it is false, if that reads the same for every pod."""
 
     def column(self, frame: Frame) -> Column:
         """The condition's bools and faults, `on error` put in."""
@@ -91,7 +93,7 @@ class FilterState:
     """What `pre_filter` prepared: the hoisted values, and the ways of refusing, two a require (false, failed)."""
 
     hoisted: tuple[Column, ...]
-    domains: DomainRows
+    domains: DomainRows | None
     refusals: list[Refusal] = field(default_factory=list)
 
 
@@ -111,12 +113,16 @@ class RuleFilter:
         self._events = events_of((*when, *_conditions(rule.requires)), scope, bool(asked))
 
     def _node_require(self, require: ir.Require, scope: Scope) -> NodeRequire:
+        code = _code(require)
+        text = None if require.otherwise is None else Text(require.otherwise, scope, self._hoists)
+        said = unmet(self._name, require.text) if text is None else text.fixed
         return NodeRequire(
             lower(require.condition, scope, self._hoists),
             None if require.on_error is None else lower(require.on_error, scope, self._hoists),
-            None if require.otherwise is None else Text(require.otherwise, scope, self._hoists),
+            text,
             require.text,
-            _code(require),
+            code,
+            None if said is None else Refusal(code, (said,)),
         )
 
     def _pod_require(self, require: ir.Require, scope: Scope) -> PodRequire:
@@ -147,6 +153,11 @@ class RuleFilter:
         return self._signature.of(pod)
 
     @property
+    def of_template(self) -> bool:
+        """Whether the pod-only subexpressions read nothing that differs among pods of one template."""
+        return self._signature.of_template
+
+    @property
     def situation(self) -> Situation | None:
         """What the rule reads of the cluster as a whole."""
         return self._signature.situation
@@ -166,16 +177,17 @@ class RuleFilter:
 
     def _state(self, decision: Decision, nodes: NodeTable) -> FilterState:
         hoisted = self._hoists.columns(decision)
-        state = FilterState(hoisted, DomainRows(self._hoists, hoisted, nodes))
+        state = FilterState(hoisted, domain_rows(self._hoists, hoisted, nodes))
         for require in self._of_nodes:
             state.refusals.append(self._unmet(require, state, decision, nodes))
             state.refusals.append(self._erred(require, state, nodes))
         return state
 
     def _unmet(self, require: NodeRequire, state: FilterState, decision: Decision, nodes: NodeTable) -> Refusal:
+        if require.fixed is not None:
+            return require.fixed
         text = require.text
-        if text is None:
-            return Refusal(require.code, (unmet(self._name, require.source),))
+        assert text is not None
         if not text.differs:
             return Refusal(require.code, (text.of(decision),))
         return Refusal(require.code, render=lambda rows: text.at(nodes, state.hoisted, rows))
@@ -192,16 +204,9 @@ class RuleFilter:
     def filter(self, state: FilterState, snapshot: Snapshot, rows: Rows) -> Verdicts:
         """Judge the rows; whole columns where all of them are asked for."""
         frame = Frame(snapshot.nodes, None if len(rows) == snapshot.nodes.n else rows, state.hoisted)
-        refused = np.zeros(frame.count, dtype=np.int16)
         with np.errstate(all="ignore"):
-            # Written from the last require to the first: the first that fails is what remains.
-            for place in range(len(self._of_nodes) - 1, -1, -1):
-                column = self._of_nodes[place].column(frame)
-                np.putmask(refused, np.logical_not(column.values, out=_room(column, frame)), np.int16(2 * place + 1))
-                if column.faults is not None:
-                    failed = np.broadcast_to(column.faults != 0, refused.shape)
-                    np.putmask(refused, failed, np.int16(2 * place + 2))
-        return Verdicts(refused, state.refusals)
+            columns = [require.column(frame) for require in self._of_nodes]
+        return Verdicts(_refused(columns, frame.count), state.refusals)
 
 
 class DomainFilter(FollowsDomains, RuleFilter):
@@ -214,18 +219,24 @@ def rule_filter(rule: ir.Filter, scope: Scope, decisions: Decisions) -> RuleFilt
     return kind(rule, scope, decisions)
 
 
-def _room(column: Column, frame: Frame) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    return np.empty(frame.count, dtype=np.bool_)
+def _refused(columns: Sequence[Column], rows: int) -> NDArray[np.int16]:
+    """`int16[rows]`: 0 where every column is true, else what the first says that is not: odd numbers for false, even
+    ones for failed."""
+    first = columns[0]
+    if len(columns) == 1 and first.faults is None and not first.is_single:
+        return np.logical_not(first.values).astype(np.int16)
+    refused = np.zeros(rows, dtype=np.int16)
+    # Written from the last require to the first: the first that fails is what remains.
+    for place in range(len(columns) - 1, -1, -1):
+        column = columns[place]
+        np.putmask(refused, np.broadcast_to(np.logical_not(column.values), (rows,)), np.int16(2 * place + 1))
+        if column.faults is not None:
+            np.putmask(refused, np.broadcast_to(column.faults != 0, (rows,)), np.int16(2 * place + 2))
+    return refused
 
 
 def _code(require: ir.Require) -> Code:
     return Code.UNSCHEDULABLE if require.evictable else Code.UNSCHEDULABLE_AND_UNRESOLVABLE
-
-
-def reads_what_evictions_change(expr: ir.Expr, scope: Scope) -> bool:
-    """Whether an eviction could change the value, through lets too."""
-    known = (attribute(field.path) for field in fields(expr, scope.let_value))
-    return any(one is not None and one.evictable for one in known)
 
 
 def _conditions(requires: Sequence[ir.Require]) -> Iterator[ir.Expr]:
@@ -244,6 +255,6 @@ def _expressions(requires: Sequence[ir.Require]) -> Iterator[ir.Expr]:
 def reads_of(expressions: Sequence[ir.Expr], scope: Scope) -> Reads:
     """Which parts of a row expressions read, from their reach; lists of all nodes or pods are read of every row."""
     reach = max((expr.reach for expr in expressions), default=Reach.CONSTANT)
-    if reach is Reach.NODE_CHANGING or any(reads_what_evictions_change(expr, scope) for expr in expressions):
+    if reach is Reach.NODE_CHANGING or all_read(expressions, scope).is_evictable:
         return Reads.NODE | Reads.PODS
     return Reads.NODE if reach is Reach.NODE_FIXED else Reads.NOTHING

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyengine.compiler.column import Array, Column, Faults, Mask, attempt
-from policyengine.compiler.domain_rows import DomainRows, FollowsDomains, asks_domains
+from policyengine.compiler.domain_rows import DomainRows, FollowsDomains, asks_domains, domain_rows
 from policyengine.compiler.frame import Decision, Frame, Scope
 from policyengine.compiler.hoists import Hoists
 from policyengine.compiler.lower import lower
@@ -44,7 +44,7 @@ class ScoreState:
     """What `pre_score` prepared: the hoisted values."""
 
     hoisted: tuple[Column, ...]
-    domains: DomainRows
+    domains: DomainRows | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +94,11 @@ class RuleScore:
         return self._signature.of(pod)
 
     @property
+    def of_template(self) -> bool:
+        """Whether the pod-only subexpressions read nothing that differs among pods of one template."""
+        return self._signature.of_template
+
+    @property
     def situation(self) -> Situation | None:
         """What the rule reads of the cluster as a whole."""
         return self._signature.situation
@@ -104,7 +109,7 @@ class RuleScore:
         if self._when is not None and attempt(self._when, decision) is not True:
             return SKIP, None
         hoisted = self._hoists.columns(decision)
-        return SUCCESS, ScoreState(hoisted, DomainRows(self._hoists, hoisted, snapshot.nodes))
+        return SUCCESS, ScoreState(hoisted, domain_rows(self._hoists, hoisted, snapshot.nodes))
 
     def score(self, state: ScoreState, snapshot: Snapshot, rows: Rows) -> NDArray[np.generic]:
         """Raw scores: `float64[rows]`, `EMPTY` and `FAILED` among them."""

@@ -18,6 +18,7 @@ from policyengine.compiler.object_fields import Amounts, entry, field_getter
 from policyengine.compiler.scalar_folds import lower_fold
 from policyengine.compiler.scalar_functions import scalar_function
 from policyengine.language import ir
+from policyengine.language.cluster_lists import aggregated
 from policyengine.language.types import Kind
 from policyengine.language.values import NONE, EvaluationError, Optional, to_key
 
@@ -26,11 +27,17 @@ _ABSENT = object()
 
 def lower_scalar(expr: ir.Expr, scope: Scope) -> Scalar:
     """The closure of an expression; a hole of the scope is read from the decision's locals."""
+    known = scope.scalars.get(id(expr))
+    if known is not None:
+        return known[1]
     hole = scope.holes.get(id(expr))
     if hole is not None:
         return lambda decision: unfailed(decision.locals[hole])
     scalar = _lower(expr, scope)
-    return scalar if scope.watch is None else scope.watch.scalar(expr, scalar)
+    if scope.watch is not None:
+        scalar = scope.watch.scalar(expr, scalar)
+    scope.scalars[id(expr)] = expr, scalar
+    return scalar
 
 
 def unfailed(value: Any) -> Any:
@@ -164,6 +171,8 @@ def _(expr: ir.Has, scope: Scope) -> Scalar:
 
 def _of_cluster(expr: ir.Expr, scope: Scope) -> Scalar | None:
     """An aggregate over all nodes or pods, worked out by columns; None for any other expression."""
+    if aggregated(expr, scope.let_value) is None:
+        return None
     from policyengine.compiler.cluster_lists import scalar_aggregate  # built on this module
     from policyengine.compiler.lower import lower
 

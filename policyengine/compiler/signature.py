@@ -14,6 +14,8 @@ from policyengine.compiler.cluster_lists import NOMINEE
 from policyengine.compiler.column import attempt
 from policyengine.compiler.frame import Decision, Scalar, Scope
 from policyengine.compiler.hoists import key_of
+from policyengine.compiler.object_fields import OF_TEMPLATE
+from policyengine.compiler.reading import all_read
 from policyengine.compiler.scalar import lower_scalar
 from policyengine.language import ir
 from policyengine.language.cluster_lists import is_cluster_list
@@ -55,6 +57,9 @@ class Signature:
             if expr is not when or not of_pod:
                 parts.collect(expr)
         self._parts = tuple(lower_scalar(part, scope) for part in parts.of_pod.values())
+        read = [*parts.of_pod.values(), *((when,) if when is not None and of_pod else ())]
+        self.of_template = parts.are_values and all_read(read, scope).pod_fields <= OF_TEMPLATE
+        """Whether all pods of one template have one signature."""
         self._wider = tuple(lower_scalar(part, scope) for part in parts.of_cluster.values())
         self._shared = parts.are_values
         self._decisions = decisions
@@ -96,6 +101,8 @@ class Parts:
 
     def collect(self, expr: ir.Expr, inside: bool = False) -> None:
         """Add the parts of an expression. `inside`: it is part of one that is among those of the cluster already."""
+        if expr.reach is Reach.CONSTANT:
+            return
         if expr.shape is Shape.SCALAR and not free_locals(expr):
             if expr.reach is Reach.POD:
                 self.of_pod[key(expr)] = expr

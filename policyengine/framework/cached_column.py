@@ -17,16 +17,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from policyengine.framework.changes import NO_ROWS, Changes
 from policyengine.framework.kept import Kept
 from policyengine.framework.plugin import (
     FilterPlugin,
+    IdlePlugin,
     NarrowingPlugin,
     ObjectReader,
     Plugin,
     Reads,
+    RowFilter,
     ScorePlugin,
     SituationReader,
+    TemplateReader,
     TopologyPlugin,
+    extends,
 )
 from policyengine.framework.rows import FEW
 from policyengine.framework.status import Code, Refusal, Rows, State, Status
@@ -36,72 +41,9 @@ if TYPE_CHECKING:
     from policyengine.cluster.snapshot import Snapshot
 
 Array = NDArray[Any]
-NO_ROWS: Rows = np.zeros(0, dtype=np.int64)
 
 Prepare = Callable[["PodInfo", "Snapshot"], tuple[Status, State]]
 Compute = Callable[[State, "Snapshot", Rows], tuple[Array, Sequence[Refusal]]]
-
-
-class Changes:
-    """What changed up to one snapshot, asked by journal position; each answer is worked out once."""
-
-    __slots__ = ("_merged", "_nodes", "_pods", "n", "node_position", "pod_position", "snapshot")
-
-    def __init__(self, snapshot: Snapshot) -> None:
-        self.snapshot = snapshot
-        self.n = snapshot.nodes.n
-        self.node_position = snapshot.node_journal.position
-        self.pod_position = snapshot.pod_journal.position
-        self._nodes: dict[int, Rows | None] = {}
-        self._pods: dict[int, Rows | None] = {}
-        self._merged: dict[tuple[int, int], Rows | None] = {}
-
-    def is_current(self, snapshot: Snapshot) -> bool:
-        """Whether nothing was noted in the journals since."""
-        return (
-            self.snapshot is snapshot
-            and self.n == snapshot.nodes.n
-            and self.node_position == snapshot.node_journal.position
-            and self.pod_position == snapshot.pod_journal.position
-        )
-
-    def nodes_since(self, position: int) -> Rows | None:
-        """Rows whose Node object changed since the position; None when unknown."""
-        if position == self.node_position:
-            return NO_ROWS
-        if position not in self._nodes:
-            self._nodes[position] = self._clip(self.snapshot.node_journal.since(position))
-        return self._nodes[position]
-
-    def pods_since(self, position: int) -> Rows | None:
-        """Rows whose pods changed since the position; None when unknown."""
-        if position == self.pod_position:
-            return NO_ROWS
-        if position not in self._pods:
-            self._pods[position] = self._clip(self.snapshot.pod_journal.since(position))
-        return self._pods[position]
-
-    def since(self, node_position: int, pod_position: int) -> Rows | None:
-        """Rows in which anything changed since the two positions; None when unknown."""
-        key = (node_position, pod_position)
-        if key not in self._merged:
-            self._merged[key] = _union(self.nodes_since(node_position), self.pods_since(pod_position))
-        return self._merged[key]
-
-    def _clip(self, rows: Rows | None) -> Rows | None:
-        if rows is None or len(rows) == 0 or rows[-1] < self.n:
-            return rows
-        return rows[rows < self.n]
-
-
-def _union(a: Rows | None, b: Rows | None) -> Rows | None:
-    if a is None or b is None:
-        return None
-    if len(a) == 0:
-        return b
-    if len(b) == 0:
-        return a
-    return np.union1d(a, b)
 
 
 @dataclass(slots=True, eq=False)
@@ -126,6 +68,8 @@ class Column:
     pod_position: int
     objects: Hashable
     """What the plugin read beside signature and rows: versions of other objects, its situation."""
+    object_changes: int
+    """How many changes of other objects there had been when `objects` was seen to hold."""
     settled: bool
     """A skip or refusal that follows from the pod alone, and so stays what it is."""
 
@@ -140,15 +84,19 @@ class ColumnCache:
         self.plugin = plugin
         self._judges = judges
         self.signature = plugin.signature
+        self.of_template = extends(plugin, TemplateReader) and plugin.of_template
+        """Whether all pods of one template have one signature here."""
         self._prepare = prepare
         self._compute = compute
         self._reads = plugin.reads
         self._follows_pods = Reads.PODS in plugin.reads
-        self._topology: TopologyPlugin | None = plugin if isinstance(plugin, TopologyPlugin) else None
+        self._topology: TopologyPlugin | None = plugin if extends(plugin, TopologyPlugin) else None
+        self._idle: IdlePlugin | None = plugin if extends(plugin, IdlePlugin) else None
         self._kinds: tuple[str, ...] = _kinds(plugin)
-        self._situation = plugin.situation if isinstance(plugin, SituationReader) else None
+        self._situation = plugin.situation if extends(plugin, SituationReader) else None
         self._reads_beside = bool(self._kinds) or self._situation is not None
-        self.narrowing: NarrowingPlugin | None = plugin if isinstance(plugin, NarrowingPlugin) else None
+        self._row_filter: RowFilter | None = plugin if extends(plugin, RowFilter) else None
+        self.narrowing: NarrowingPlugin | None = plugin if extends(plugin, NarrowingPlugin) else None
         self._columns: Kept[Column] = Kept(size)
         self._versions = count()
         self.asked = 0
@@ -160,7 +108,7 @@ class ColumnCache:
         """The plugin's column for the pod, whose signature it is, at the snapshot of `changes`."""
         self.asked += 1
         column = self._columns.get(signature)
-        if column is None or (self._reads_beside and column.objects != self._objects(pod, changes.snapshot)):
+        if column is None or (self._reads_beside and not self._holds(column, pod, changes)):
             column = self._fresh(pod, changes)
             self._columns.put(signature, column)
             return column
@@ -186,15 +134,54 @@ class ColumnCache:
         """Whether the pods on the nodes are read."""
         return self._follows_pods
 
-    def at(self, column: Column, changes: Changes, rows: Rows) -> Array:
-        """The column's values in a few rows, as they are at the snapshot of `changes`; the column stays what it is."""
+    def stays(self, column: Column, signature: Hashable, pod: PodInfo, changes: Changes) -> bool:
+        """Whether the column is what `column` would answer now, having been that before."""
+        if self._rests(column, changes) and (not self._reads_beside or self._holds(column, pod, changes)):
+            self.asked += 1
+            return True
+        return self.column(signature, pod, changes) is column
+
+    def _rests(self, column: Column, changes: Changes) -> bool:
+        """Whether no node changed, and pods that come and go change nothing."""
+        if column.settled:
+            return True
+        if column.node_position != changes.node_position:
+            return False
+        if self._idle is not None:
+            return self._idle.is_idle(column.state, changes.snapshot)
+        return self._topology is None and not self._follows_pods
+
+    def passes_at(self, column: Column, changes: Changes, rows: Sequence[int]) -> Sequence[bool]:
+        """Whether a few rows pass a filter, as `at` would say."""
+        row_filter = self._row_filter
+        if row_filter is None or len(rows) > FEW:
+            return (self.at(column, changes, np.array(rows)) == 0).tolist()  # type: ignore[no-any-return]
+        self.note_work()
+        snapshot, state = changes.snapshot, column.state
+        return [row_filter.passes(state, snapshot, row) for row in rows]
+
+    def note_work(self) -> None:
+        """Count an answer that was worked out beside the columns."""
         self.asked += 1
         self.computed += 1
+
+    def at(self, column: Column, changes: Changes, rows: Rows) -> Array:
+        """The column's values in a few rows, as they are at the snapshot of `changes`; the column stays what it is."""
+        self.note_work()
         return self._compute(column.state, changes.snapshot, rows)[0]
 
     def _is_said(self, column: Column) -> bool:
         """Whether the plugin said all it has to say before it was asked about rows."""
         return not column.status.is_success and (self._topology is None or column.state is None)
+
+    def _holds(self, column: Column, pod: PodInfo, changes: Changes) -> bool:
+        """Whether what was read beside signature and rows is what it was."""
+        if self._situation is None and column.object_changes == changes.object_changes:
+            return True
+        if column.objects != self._objects(pod, changes.snapshot):
+            return False
+        column.object_changes = changes.object_changes
+        return True
 
     def _objects(self, pod: PodInfo, snapshot: Snapshot) -> Hashable:
         versions = tuple(snapshot.version(kind) for kind in self._kinds)
@@ -221,6 +208,7 @@ class ColumnCache:
             node_position=changes.node_position,
             pod_position=changes.pod_position,
             objects=self._objects(pod, snapshot),
+            object_changes=changes.object_changes,
             settled=False,
         )
         column.settled = self._situation is None and self._is_said(column)
@@ -255,6 +243,8 @@ class ColumnCache:
             return self._moved(column, changes)
         if rows is None:
             return self._recomputed(column, changes)
+        if not len(rows) and len(column.values) == changes.n:
+            return self._moved(column, changes)
         return self._patched(column, pod, changes, rows)
 
     def _patched(self, column: Column, pod: PodInfo, changes: Changes, rows: Rows | None) -> Column:
@@ -309,6 +299,7 @@ class ColumnCache:
             node_position=changes.node_position,
             pod_position=changes.pod_position,
             objects=column.objects,
+            object_changes=column.object_changes,
             settled=False,
         )
 
@@ -320,7 +311,7 @@ class ColumnCache:
 
 
 def _kinds(plugin: Plugin) -> tuple[str, ...]:
-    return plugin.kinds if isinstance(plugin, ObjectReader) else ()
+    return plugin.kinds if extends(plugin, ObjectReader) else ()
 
 
 def filter_columns(plugin: FilterPlugin, size: int) -> ColumnCache:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from policyengine.framework.cached_column import NO_ROWS, Changes, Column, filter_columns
+from policyengine.framework.cached_column import Column, filter_columns
+from policyengine.framework.changes import NO_ROWS, Changes
 from policyengine.framework.judgement import Judgement, Verdict
 from policyengine.framework.kept import Kept
 from policyengine.framework.leaders import Ring

@@ -7,6 +7,7 @@ changed, all leaders fell behind), the leaders are dropped, and found anew when 
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,9 +58,9 @@ class Leaders:
             self._among = np.zeros(len(ring.order), dtype=np.bool_)
             self._among[rows] = True
 
-    def keep_up(self, changed: Rows, total: Scores) -> bool:
+    def keep_up(self, changed: Sequence[int], total: Scores) -> bool:
         """Follow a total that changed in few rows; False where no leader is left."""
-        for row in changed.tolist():
+        for row in changed:
             if self._among is not None and not self._among[row]:
                 continue
             place, score = self._ring.place.item(row), total.item(row)

@@ -10,10 +10,14 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING
 
-from policyengine.framework.cached_column import Changes, Column, score_columns
+import numpy as np
+
+from policyengine.framework.cached_column import Column, score_columns
+from policyengine.framework.changes import Changes
 from policyengine.framework.kept import Kept
-from policyengine.framework.plugin import FeasibleScorePlugin, ScaledScorePlugin, ScorePlugin, Scores
+from policyengine.framework.plugin import FeasibleScorePlugin, RowScore, ScaledScorePlugin, ScorePlugin, Scores, extends
 from policyengine.framework.ranking import Share
+from policyengine.framework.rows import FEW
 from policyengine.framework.status import Code, Rows
 
 if TYPE_CHECKING:
@@ -37,8 +41,9 @@ class Scorer:
         self.plugin = plugin
         self.weight = weight
         self.signature = plugin.signature
-        self._per_feasible_set = plugin if isinstance(plugin, FeasibleScorePlugin) else None
-        self._scaled = plugin if isinstance(plugin, ScaledScorePlugin) else None
+        self._per_feasible_set = plugin if extends(plugin, FeasibleScorePlugin) else None
+        self._by_row = plugin if extends(plugin, RowScore) else None
+        self._scaled = plugin if extends(plugin, ScaledScorePlugin) else None
         self.columns = score_columns(plugin, size)
         self._normal: Kept[_Normal] = Kept(size)
         self._numbers = count(1)
@@ -63,10 +68,14 @@ class Scorer:
         raw = column.values
         return self.is_pointwise or not len(raw) or bool(raw.min() == raw.max())
 
-    def scaled_at(self, column: Column, changes: Changes, rows: Rows) -> Sequence[int]:
+    def scaled_at(self, column: Column, changes: Changes, rows: Sequence[int]) -> Sequence[int]:
         """The scores of a few rows, of a plugin that scales each by itself."""
         assert self._scaled is not None and self._scaled.pointwise
-        raw = self.columns.at(column, changes, rows)
+        if self._by_row is not None and len(rows) <= FEW:
+            self.columns.note_work()
+            snapshot, state = changes.snapshot, column.state
+            return [self._by_row.points(state, snapshot, row) for row in rows]
+        raw = self.columns.at(column, changes, np.array(rows))
         scores: Sequence[int] = self._scaled.rescale(column.state, None, raw).tolist()
         return scores
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from enum import Flag, auto
-from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeGuard, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,23 @@ MAX_NODE_SCORE = 100
 UNCONCERNED: Final = "(unconcerned)"
 """The signature of a pod that the plugin has nothing to say about, whatever the cluster is: it is not even asked."""
 Scores = NDArray[np.int64]
+P = TypeVar("P")
+
+
+def extends(plugin: object, point: type[P]) -> TypeGuard[P]:
+    """Whether a plugin implements an extension point, one of the protocols of this package.
+
+    That is up to its class, and asked once a class: `isinstance` goes through a protocol's members each time, which for
+    the rules of a long policy would be most of what loading it costs.
+    """
+    question = type(plugin), point
+    known = _extends.get(question)
+    if known is None:
+        known = _extends[question] = isinstance(plugin, point)
+    return known
+
+
+_extends: dict[tuple[type, type], bool] = {}
 
 
 class Reads(Flag):
@@ -145,6 +162,32 @@ class NarrowingPlugin(FilterPlugin, Protocol):
 
 
 @runtime_checkable
+class TemplateReader(Plugin, Protocol):
+    """A plugin that says whether all pods of one template have one signature for it: same shape, namespace, labels and
+    owners. Its signature is not asked for again for the next pod of a run."""
+
+    @property
+    def of_template(self) -> bool:
+        """Whether the signature follows from these alone: not from name, UID, annotations, or a node."""
+
+
+@runtime_checkable
+class RowFilter(FilterPlugin, Protocol):
+    """A filter that can judge one row by itself without making an array for it."""
+
+    def passes(self, state: State, snapshot: Snapshot, row: int) -> bool:
+        """Whether `filter` lets the row pass."""
+
+
+@runtime_checkable
+class RowScore(ScaledScorePlugin, Protocol):
+    """A pointwise score that can do the same."""
+
+    def points(self, state: State, snapshot: Snapshot, row: int) -> int:
+        """What `normalize` makes of the row's raw `score`: 0..100."""
+
+
+@runtime_checkable
 class ObjectReader(Plugin, Protocol):
     """A plugin that reads other kinds of objects (claims, volumes, services, namespaces).
 
@@ -178,3 +221,12 @@ class TopologyPlugin(Plugin, Protocol):
 
     def standing(self, state: State) -> Status:
         """What `pre_filter` or `pre_score` would answer by the state as it is now; asked after `touched`."""
+
+
+@runtime_checkable
+class IdlePlugin(TopologyPlugin, Protocol):
+    """One that mostly has nothing to maintain."""
+
+    def is_idle(self, state: State, snapshot: Snapshot) -> bool:
+        """Whether, as things are, pods that came or went since the state was brought up to date change neither rows nor
+        standing: `touched` need not be asked. True for a state in which SKIP stands, too."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from policyengine.framework.events import ClusterEventWithHint
 from policyengine.framework.placed import AnnotationRule, LogRule
@@ -19,6 +19,16 @@ from policyengine.framework.quota import NO_QUOTAS, Quotas
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
+
+
+class Fingerprints(NamedTuple):
+    """Texts that are equal only where what they stand for is the same."""
+
+    queue: str
+    """Of the queue: its gates, its order, its gangs and tenants; and of all plugins that are no rules."""
+    rules: Mapping[str, str]
+    """Of the rules, by name."""
+
 
 QueueKey = Callable[..., tuple[Any, ...]]
 """(pod, time in epoch seconds at which it entered the queue) -> a key; the smallest is popped first. One that counts
@@ -109,6 +119,8 @@ class Profile:
     queue: QueueSettings = field(default_factory=QueueSettings)
     kinds: tuple[str, ...] = ()
     """Kinds of objects that its rules read, beside those that its plugins name."""
+    fingerprints: Fingerprints | None = None
+    """What its queue and its rules were made from; None where nobody has said."""
 
     def plugins(self) -> Iterator[Plugin]:
         """Every plugin of the profile; one that serves several extension points comes several times."""

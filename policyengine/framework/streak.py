@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from policyengine.framework.cached_column import Changes, Column, ColumnCache
+from policyengine.framework.cached_column import Column, ColumnCache
+from policyengine.framework.changes import Changes
 from policyengine.framework.leaders import Leaders, Ring
 from policyengine.framework.normal_score import Scorer
 from policyengine.framework.plugin import UNCONCERNED, Scores
@@ -40,14 +41,17 @@ MOST = 256
 class Streak:
     """A run of identical pods, one of which was just decided. Made by `begin`."""
 
-    def __init__(self, changes: Changes, ring: Callable[[], Ring]) -> None:
+    def __init__(self, pod: PodInfo, changes: Changes, ring: Callable[[], Ring]) -> None:
+        self._pod = pod
+        """The one it began with."""
         self._table = changes.snapshot.nodes
         self._node_position = changes.node_position
         self._pod_position = changes.pod_position
         self._ring = ring
-        self._signatures: list[tuple[Callable[[PodInfo], Hashable], Hashable]] = []
-        """Of every plugin, whether it is concerned or not: another pod may concern others."""
-        self._watched: list[tuple[ColumnCache, Hashable, Column, Code]] = []
+        self._signatures, self._template_signatures = _Signatures(), _Signatures()
+        """Together those of every plugin, whether it is concerned or not: another pod may concern others. The latter
+        are the same for all pods of one template."""
+        self._watched: list[tuple[ColumnCache, Hashable, Column]] = []
         """Columns that must stay what they are, though pods or other objects are read for them."""
         self._filters: list[tuple[ColumnCache, Column]] = []
         self._scorers: list[tuple[Scorer, Column]] = []
@@ -74,14 +78,14 @@ class Streak:
         ring: Callable[[], Ring],
     ) -> Streak | None:
         """The streak of a pod just judged and ranked; None where a plugin's part cannot be carried on."""
-        streak = Streak(changes, ring)
+        streak = Streak(pod, changes, ring)
         for cache in filters:
             if not streak._join_filter(cache, pod, changes):
                 return None
         shares = {share.plugin: share for share in ranking.shares}
         for scorer in scorers:
             signature = scorer.signature(pod)
-            streak._signatures.append((scorer.signature, signature))
+            streak._note(scorer.columns, signature)
             if signature is UNCONCERNED:
                 continue
             share = shares.get(scorer.plugin.name)
@@ -112,7 +116,7 @@ class Streak:
 
     def _join_filter(self, cache: ColumnCache, pod: PodInfo, changes: Changes) -> bool:
         signature = cache.signature(pod)
-        self._signatures.append((cache.signature, signature))
+        self._note(cache, signature)
         if signature is UNCONCERNED:
             return True
         column = cache.column(signature, pod, changes)
@@ -127,34 +131,48 @@ class Streak:
             self._fixed &= column.values == 0
         return True
 
+    def _note(self, cache: ColumnCache, signature: Hashable) -> None:
+        (self._template_signatures if cache.of_template else self._signatures).add(cache.signature, signature)
+
+    def _is_like(self, pod: PodInfo) -> bool:
+        """Whether the pod has the signatures of the one before, for every plugin."""
+        first = self._pod
+        is_of_template = (
+            pod.shape is first.shape
+            and pod.labels is first.labels
+            and pod.namespace is first.namespace
+            and pod.owner_references is first.owner_references
+        )
+        return (is_of_template or self._template_signatures.are_of(pod)) and self._signatures.are_of(pod)
+
     def _watch(self, cache: ColumnCache, signature: Hashable, column: Column) -> None:
         if cache.follows_pods or not cache.looks_at_rows_alone:
-            self._watched.append((cache, signature, column, column.status.code))
+            self._watched.append((cache, signature, column))
 
     def next(self, pod: PodInfo, changes: Changes) -> int | None:
         """The row for the next pod; None where the streak is over."""
         if changes.node_position != self._node_position or changes.snapshot.nodes is not self._table:
             return None
-        if pod.shape.problem is not None or not all(of(pod) == signature for of, signature in self._signatures):
+        if pod.shape.problem is not None or not self._is_like(pod):
             return None
-        rows = changes.pods_since(self._pod_position)
+        rows = changes.snapshot.pod_journal.listed_since(self._pod_position)
         if rows is None or len(rows) > MOST:
             return None
-        for cache, signature, column, code in self._watched:
-            if cache.column(signature, pod, changes) is not column or column.status.code is not code:
+        for cache, signature, column in self._watched:
+            if not cache.stays(column, signature, pod, changes):
                 return None
-        if len(rows) and not self._catch_up(changes, rows):
+        if rows and not self._catch_up(changes, rows):
             return None
         self._pod_position = changes.pod_position
         self.length += 1
         return self._leaders.after(pod.uid)
 
-    def _catch_up(self, changes: Changes, rows: NDArray[np.int64]) -> bool:
+    def _catch_up(self, changes: Changes, rows: Sequence[int]) -> bool:
         """Judge and score the rows again; False where that is not all there is to do."""
-        verdicts = [cache.at(column, changes, rows).tolist() for cache, column in self._filters]
+        verdicts = [cache.passes_at(column, changes, rows) for cache, column in self._filters]
         scores = [(scorer.weight, scorer.scaled_at(column, changes, rows)) for scorer, column in self._scorers]
-        for place, row in enumerate(rows.tolist()):
-            passes = self._fixed.item(row) and not any(verdict[place] for verdict in verdicts)
+        for place, row in enumerate(rows):
+            passes = self._fixed.item(row) and False not in [verdict[place] for verdict in verdicts]
             if passes != (self._total.item(row) != _OUT) and not self._is_steady:
                 return False
             total = self._base.item(row) + sum([weight * score[place] for weight, score in scores])
@@ -167,3 +185,22 @@ class Streak:
         tied = np.flatnonzero(self._total == best)
         self._leaders = Leaders(self._ring(), np.arange(len(self._total)), tied, best, self._node_position)
         return best != _OUT
+
+
+class _Signatures:
+    """How some plugins' signatures of a pod are had, and what they are."""
+
+    __slots__ = ("_of", "_values")
+
+    def __init__(self) -> None:
+        self._of: list[Callable[[PodInfo], Hashable]] = []
+        self._values: list[Hashable] = []
+
+    def add(self, of: Callable[[PodInfo], Hashable], value: Hashable) -> None:
+        """One more plugin."""
+        self._of.append(of)
+        self._values.append(value)
+
+    def are_of(self, pod: PodInfo) -> bool:
+        """Whether the pod has the same."""
+        return [of(pod) for of in self._of] == self._values

@@ -96,4 +96,4 @@ def _patched(before: Total, shares: Sequence[Share], rows: Rows, node_position: 
 
 
 def _keeps_up(leaders: Leaders, rows: Rows, total: Total) -> bool:
-    return leaders.node_position == total.node_position and leaders.keep_up(rows, total.values)
+    return leaders.node_position == total.node_position and leaders.keep_up(rows.tolist(), total.values)

@@ -6,13 +6,16 @@ is `BindUnknown`, never a failure: the core keeps the reservation and reads the 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 
 from policyengine.kube.client import ApiError, Client
 from policyengine.kube.transport import ConnectionFailed
 from policyengine.kube.workers import Workers
 from policyengine.scheduler.messages import Bind, BindFailed, BindFailure, BindSucceeded, BindUnknown
 
+TOGETHER = 8
+"""Bindings sent at once: those of the cycles between two turns of the event loop."""
 Outcome = BindSucceeded | BindFailed | BindUnknown
 
 _FAILURES = {
@@ -34,32 +37,61 @@ class Binder(Workers[Bind, Outcome]):
         *,
         settle: Callable[[str], Awaitable[None]],
         may_bind: Callable[[str], bool],
-        elsewhere: Callable[[Bind], Awaitable[Outcome]] | None = None,
+        elsewhere: Callable[[Bind], Awaitable[Outcome | None]] | None = None,
         workers: int = 64,
     ) -> None:
-        """`elsewhere` makes the bindings that an extender is to make."""
-        super().__init__(answer, workers)
+        """`elsewhere` makes the bindings that an extender is to make; None where it leaves one to the API server."""
+        super().__init__(answer, workers, TOGETHER)
         self._elsewhere = elsewhere
         self._client = client
         self._settle = settle
         self._may_bind = may_bind
 
+    async def _do_all(self, binds: Sequence[Bind]) -> None:
+        if self._elsewhere is None:
+            await self._post(binds)
+            return
+        here = [bind for bind in binds if bind.extender is None]
+        each = [super(Binder, self)._do_all([bind]) for bind in binds if bind.extender is not None]
+        await asyncio.gather(self._post(here), *each)
+
     async def _do(self, bind: Bind) -> Outcome:
+        """One binding that an extender is to make."""
+        assert self._elsewhere is not None
         await self._settle(bind.uid)
-        # Asked at the last moment: the node may have gone, or been tainted, since the decision.
         if not self._may_bind(bind.uid):
-            return BindFailed(bind.uid, BindFailure.WITHDRAWN, "the decision no longer stands")
-        if bind.extender is not None and self._elsewhere is not None:
-            return await self._elsewhere(bind)
-        try:
-            await self._client.bind(bind.namespace, bind.name, bind.uid, bind.node, bind.annotations)
-        except ApiError as error:
-            return outcome_of(bind.uid, error)
-        except ConnectionFailed as error:
-            if error.sent:
-                return BindUnknown(bind.uid, str(error))
-            return BindFailed(bind.uid, BindFailure.OVERLOADED, str(error))
+            return _withdrawn(bind)
+        outcome = await self._elsewhere(bind)
+        if outcome is not None:
+            return outcome
+        found: list[Outcome] = []
+        await self._client.bind_all([bind], lambda at, refusal: found.append(_outcome(bind, refusal)))
+        return found[0]
+
+    async def _post(self, binds: Sequence[Bind]) -> None:
+        for bind in binds:
+            await self._settle(bind.uid)
+        # Asked at the last moment: the node may have gone, or been tainted, since the decision.
+        due = [bind for bind in binds if self._may_bind(bind.uid)]
+        for bind in binds if len(due) < len(binds) else ():
+            if bind not in due:
+                self._told(_withdrawn(bind))
+        if due:
+            await self._client.bind_all(due, lambda at, refusal: self._told(_outcome(due[at], refusal)))
+
+
+def _withdrawn(bind: Bind) -> BindFailed:
+    return BindFailed(bind.uid, BindFailure.WITHDRAWN, "the decision no longer stands")
+
+
+def _outcome(bind: Bind, refusal: ApiError | ConnectionFailed | None) -> Outcome:
+    if refusal is None:
         return BindSucceeded(bind.uid)
+    if isinstance(refusal, ApiError):
+        return outcome_of(bind.uid, refusal)
+    if refusal.sent:
+        return BindUnknown(bind.uid, str(refusal))
+    return BindFailed(bind.uid, BindFailure.OVERLOADED, str(refusal))
 
 
 def outcome_of(uid: str, error: ApiError) -> BindFailed | BindUnknown:

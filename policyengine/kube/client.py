@@ -5,13 +5,16 @@ Bodies are bytes already: what a scheduler writes is small and of fixed form, so
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from policyengine.kube.resources import CONFIG_MAPS, EVENTS_PATH, LEASES_PATH, PODS, Resource
-from policyengine.kube.transport import Response, Transport
+from policyengine.kube.transport import ConnectionFailed, Post, Response, Tell, Transport, WholeAnswer, post_all_of
+
+if TYPE_CHECKING:
+    from policyengine.scheduler.messages import Bind
 
 REQUEST_TIMEOUT = 30.0
 """Seconds for one call; an API server ends its own calls after a minute."""
@@ -33,6 +36,10 @@ class ApiError(Exception):
         self.message = message
         self.retry_after = retry_after
         """Seconds the server asks to wait; 0 where it asks for none."""
+
+
+TellRefusal = Callable[[int, ApiError | ConnectionFailed | None], None]
+"""Is given the place of one of several calls, and why it did not succeed, or may not have; None where it did."""
 
 
 class _Status(msgspec.Struct):
@@ -72,6 +79,7 @@ class Client:
     def __init__(self, transport: Transport, request_timeout: float = REQUEST_TIMEOUT) -> None:
         """`request_timeout` bounds every call but watches, in seconds."""
         self._transport = transport
+        self._post_all = post_all_of(transport)
         self._request_timeout = request_timeout
 
     async def list_page(
@@ -118,16 +126,14 @@ class Client:
 
     async def bind(self, namespace: str, name: str, uid: str, node: str, annotations: Mapping[str, str]) -> None:
         """Create the binding of a pod; the server refuses it where the UID is not the pod's."""
-        metadata: dict[str, object] = {"name": name, "namespace": namespace, "uid": uid}
-        if annotations:
-            metadata["annotations"] = dict(annotations)
-        body = {
-            "kind": "Binding",
-            "apiVersion": "v1",
-            "metadata": metadata,
-            "target": {"kind": "Node", "name": node},
-        }
-        await self._call("POST", PODS.path(namespace, name, "binding"), body=_encode(body))
+        path, body = _binding(namespace, name, uid, node, annotations)
+        await self._call("POST", path, body=body)
+
+    async def bind_all(self, binds: Sequence[Bind], tell: TellRefusal) -> None:
+        """Create bindings that are asked for together; `tell` is given each one's place and refusal, if it has one,
+        as soon as that is known."""
+        posts = [_binding(one.namespace, one.name, one.uid, one.node, one.annotations) for one in binds]
+        await self._post_all(posts, seconds=self._request_timeout, tell=_refusals(tell))
 
     async def patch_pod_status(self, namespace: str, name: str, status: Mapping[str, object], uid: str = "") -> None:
         """Strategic-merge into a pod's status: conditions merge by type. With a UID the server refuses it where that
@@ -140,14 +146,19 @@ class Client:
         body = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": uid}}
         await self._call("DELETE", PODS.path(namespace, name), body=_encode(body))
 
-    async def create_event(self, namespace: str, event: Mapping[str, object]) -> None:
-        """Create an Event (events.k8s.io/v1)."""
-        await self._call("POST", f"{EVENTS_PATH}/namespaces/{namespace}/events", body=_encode(event))
+    async def create_events(self, events: Sequence[tuple[str, Mapping[str, object]]], tell: TellRefusal) -> None:
+        """Create Events of namespaces that are asked for together; `tell` as in `bind_all`."""
+        posts = [_event(namespace, event) for namespace, event in events]
+        await self._post_all(posts, seconds=self._request_timeout, tell=_refusals(tell))
 
     async def patch_event(self, namespace: str, name: str, patch: Mapping[str, object]) -> None:
         """Merge into an Event, as a series grows."""
         path = f"{EVENTS_PATH}/namespaces/{namespace}/events/{name}"
         await self._call("PATCH", path, body=_encode(patch), content=MERGE_PATCH)
+
+    async def read_config_map(self, namespace: str, name: str) -> bytes:
+        """The ConfigMap's JSON. Raises `ApiError`, `ConnectionFailed`."""
+        return await self._call("GET", CONFIG_MAPS.path(namespace, name))
 
     async def patch_config_map(self, namespace: str, name: str, patch: Mapping[str, object]) -> None:
         """Merge into a ConfigMap."""
@@ -204,6 +215,32 @@ class Client:
             return await response.read()
         finally:
             await response.close()
+
+
+def _binding(namespace: str, name: str, uid: str, node: str, annotations: Mapping[str, str]) -> Post:
+    metadata: dict[str, object] = {"name": name, "namespace": namespace, "uid": uid}
+    if annotations:
+        metadata["annotations"] = dict(annotations)
+    body = {"kind": "Binding", "apiVersion": "v1", "metadata": metadata, "target": {"kind": "Node", "name": node}}
+    return f"/api/v1/namespaces/{namespace}/pods/{name}/binding", _encode(body)
+
+
+def _event(namespace: str, event: Mapping[str, object]) -> Post:
+    return f"{EVENTS_PATH}/namespaces/{namespace}/events", _encode(event)
+
+
+def _refusals(tell: TellRefusal) -> Tell:
+    """Tells what is no success of what became of each."""
+
+    def told(at: int, outcome: WholeAnswer | ConnectionFailed) -> None:
+        if isinstance(outcome, ConnectionFailed):
+            tell(at, outcome)
+        elif outcome.status >= 300:
+            tell(at, error_of(outcome.status, outcome.body, outcome.headers.get("Retry-After", "")))
+        else:
+            tell(at, None)
+
+    return told
 
 
 def _lease_path(namespace: str, name: str = "") -> str:

@@ -1,35 +1,52 @@
-"""From the keys of a ConfigMap to profiles, beside the event loop: compiling a large policy takes longer than a binding
-may wait.
+"""From the keys of a ConfigMap to profiles, beside the event loop: compiling a policy takes longer than a binding may
+wait.
+
+    parse, check, compile ──> lint ──> the policies' own tests ──> profiles
 
 The `*.policy` keys of one ConfigMap are loaded together, as the files of one command are: they import each other's
 libraries, and overlays reach the policies of all of them. `params.yaml` beside them holds values for their params.
+
+A thread of Python's shares the interpreter with the event loop, which gets it back when the thread's turn is over. The
+turns are short while something is compiled, so that the loop is never held for long.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Final
 
 from policyengine.catalogue import CATALOGUE, CompileResult, compile_files
-from policyengine.compiler.assemble import Catalogue
+from policyengine.compiler.assemble import Catalogue, plugin_facts
 from policyengine.kube.params_file import PARAMS_FILE, Given, read_params
 from policyengine.kube.plain_yaml import PlainYamlError
 from policyengine.kube.reload import Compile, Compiled
 from policyengine.kube.rivals import Problem
-from policyengine.language.diagnostics import Severity, Source
-from policyengine.language.parse import SourceError, decode_source
+from policyengine.language.diagnostics import Diagnostic, Severity, Source
+from policyengine.language.lint.rules import RULES
+from policyengine.language.lint.run import lint
+from policyengine.language.lint.settings import Settings
+from policyengine.language.parse import SourceError, decode_source, parse_file
 from policyengine.scheduler.policy_gate import held_to_tests
 
-INLINE_LIMIT = 4096
-"""Characters of texts that compile faster than a thread starts to pay."""
+TURN: Final = 0.0005
+"""Seconds for which the compiling thread may keep the interpreter while the event loop wants it. Python's own 5 ms
+would come on top of every wait of the loop's."""
+_USUAL_TURN: Final = sys.getswitchinterval()
+_LEVELS: Final = (Severity.ERROR, Severity.WARNING, Severity.INFO)
 
 
-def compiled(data: Mapping[str, str], catalogue: Catalogue = CATALOGUE) -> Compiled:
+def compiled(
+    data: Mapping[str, str], catalogue: Catalogue = CATALOGUE, fail_level: Severity = Severity.ERROR
+) -> Compiled:
     """Compile the keys of a ConfigMap and run the tests in them; the first error is what is wrong with it.
 
     Arguments:
         data: the texts of its `*.policy` keys, and of `params.yaml`.
         catalogue: the plugins there are.
+        fail_level: the least severity of an opinion of lint's that is an error here.
     """
     texts = {key: text for key, text in data.items() if key != PARAMS_FILE}
     try:
@@ -40,8 +57,12 @@ def compiled(data: Mapping[str, str], catalogue: Catalogue = CATALOGUE) -> Compi
     except PlainYamlError as error:
         return Compiled(problem=Problem(f"`{PARAMS_FILE}` {error}", error.line, 1 if error.line else 0))
     result = compile_files(sources, {name: one.value for name, one in given.items()}, catalogue)
-    result = held_to_tests(result, catalogue)
-    problem = _wrong_param(result, given) or _first_error(result)
+    problem = _wrong_param(result, given) or _first(result, _errors(result.diagnostics))
+    if problem is None:
+        problem = _first(result, _opinions(result, catalogue, fail_level))
+    if problem is None:
+        result = held_to_tests(result, catalogue)
+        problem = _first(result, _errors(result.diagnostics))
     return Compiled(problem=problem) if problem is not None else Compiled(tuple(result.profiles))
 
 
@@ -51,12 +72,29 @@ def _wrong_param(result: CompileResult, given: Mapping[str, Given]) -> Problem |
     return None
 
 
-def _first_error(result: CompileResult) -> Problem | None:
-    for finding in result.diagnostics:
-        if finding.severity is Severity.ERROR:
-            source = result.source_of(finding)
-            line, column = source.line_column(finding.span.start)
-            return Problem(f"{_key(source, result)}{finding.message} [{finding.code}]", line, column)
+def _errors(findings: Sequence[Diagnostic]) -> Iterator[Diagnostic]:
+    return (finding for finding in findings if finding.severity is Severity.ERROR)
+
+
+def _opinions(result: CompileResult, catalogue: Catalogue, fail_level: Severity) -> Iterator[Diagnostic]:
+    """What lint has to say that weighs as much."""
+    enough = _LEVELS[: 1 + _LEVELS.index(fail_level)]
+    if not any(rule.severity in enough for rule in RULES):
+        return
+    plugins = plugin_facts(catalogue)
+    for source in result.sources:
+        tree, _ = parse_file(source)
+        policies = [policy for policy in result.policies if policy.source.file == source.file]
+        for finding in lint(source, tree, policies, plugins, Settings()):
+            if finding.severity in enough:
+                yield finding
+
+
+def _first(result: CompileResult, findings: Iterator[Diagnostic]) -> Problem | None:
+    for finding in findings:
+        source = result.source_of(finding)
+        line, column = source.line_column(finding.span.start)
+        return Problem(f"{_key(source, result)}{finding.message} [{finding.code}]", line, column)
     return None
 
 
@@ -65,16 +103,25 @@ def _key(source: Source, result: CompileResult) -> str:
     return f"`{source.file}`: " if len(result.sources) > 1 else ""
 
 
-def compiler_with(catalogue: Catalogue) -> Compile:
-    """What compiles with these plugins: at once what is short, in a thread what is long."""
+def compiler_with(catalogue: Catalogue, fail_level: Severity = Severity.ERROR) -> Compile:
+    """What compiles with these plugins, in a thread."""
 
     async def compile_beside(data: Mapping[str, str]) -> Compiled:
-        if sum(map(len, data.values())) <= INLINE_LIMIT:
-            return compiled(data, catalogue)
-        return await asyncio.to_thread(compiled, data, catalogue)
+        with _short_turns():
+            return await asyncio.to_thread(compiled, data, catalogue, fail_level)
 
     return compile_beside
 
 
-compile_beside = compiler_with(CATALOGUE)
-"""Compiles with the in-tree plugins alone."""
+@contextmanager
+def _short_turns() -> Iterator[None]:
+    sys.setswitchinterval(TURN)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(_USUAL_TURN)
+
+
+async def compile_at_once(data: Mapping[str, str]) -> Compiled:
+    """Compiles with the in-tree plugins alone, and holds the event loop for as long: where that harms nobody."""
+    return compiled(data)

@@ -7,10 +7,12 @@ line, its path and what is wanted. Flags of the command line are laid over the f
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,20 @@ API_VERSION = "policyengine.io/v1"
 KIND = "SchedulerConfiguration"
 _EMPTY = f"apiVersion: {API_VERSION}\nkind: {KIND}\n"
 _SHOWN = 200
+_FORMS = {
+    "address": "[HOST]:PORT",
+    "namespace": "name of a namespace: lower case letters, digits and `-`, at most 63",
+    "resourceNamespace": "name of a namespace: lower case letters, digits and `-`, at most 63",
+    "resourceName": "name of a Lease: lower case letters, digits, `-` and `.`",
+    "urlPrefix": "URL such as `http://127.0.0.1:8888/scheduler`",
+}
+"""What a field wants, where a pattern says it."""
+_NAME = r"[A-Za-z0-9](?:[-\w.]{0,61}[A-Za-z0-9])?"
+_KEY = rf"(?:[a-z0-9][-a-z0-9.]{{0,252}}/)?{_NAME}"
+_VALUES = rf"\(\s*(?:{_NAME})?(?:\s*,\s*(?:{_NAME})?)*\s*\)"
+_REQUIREMENT = rf"(?:!\s*{_KEY}|{_KEY}(?:\s*(?:==?|!=)\s*(?:{_NAME})?|\s+(?:not)?in\s*{_VALUES})?)"
+_SELECTOR = re.compile(rf"\s*{_REQUIREMENT}(?:\s*,\s*{_REQUIREMENT})*\s*", re.ASCII)
+"""A label selector (apimachinery, pkg/labels/selector.go), without the comparisons that no label of ours has."""
 
 Place = tuple[str | int, ...]
 """The way from the root of the document to a value."""
@@ -131,18 +147,37 @@ def _problems(data: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
 
 
 def _told(error: Any) -> str:
-    if error.validator == "pattern" and error.schema.get("pattern") == schema()["$defs"]["duration"]["pattern"]:
-        return f"`{error.instance}` is no duration such as `15s` or `1m30s`"
+    if error.validator == "pattern":
+        return f"`{error.instance}` is no {_wanted(error)}"
     return str(error.message).replace("'", "`")[:_SHOWN]
 
 
+def _wanted(error: Any) -> str:
+    """What a text that has not the form of its field should have been."""
+    if error.schema == schema()["$defs"]["duration"]:
+        return "duration such as `15s` or `1m30s`"
+    return _FORMS.get(str(error.absolute_path[-1]), f"text of the form `{error.schema['pattern']}`")
+
+
 def _contradictions(data: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
-    """Fields that are right each and wrong together."""
+    """What no form can say: fields that are wrong together, and values that cannot be worked with."""
+    yield from _of_client(data["clientConnection"])
+    if not _SELECTOR.fullmatch(data["policies"]["selector"]):
+        told = f"`policies.selector`: `{data['policies']['selector']}` is no label selector such as `a=b,!c`"
+        yield ("policies", "selector"), told
     problem = _lease(data["leaderElection"]).problem()
     if problem and data["leaderElection"]["leaderElect"]:
         yield ("leaderElection",), f"`leaderElection`: {problem}"
     yield from _of_endpoints(data["endpoints"])
     yield from _of_extenders(data["extenders"])
+
+
+def _of_client(given: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
+    if not isfinite(given["qps"]):
+        yield ("clientConnection", "qps"), "`clientConnection.qps` is no finite number; 0 is no limit"
+    if not seconds_of(given["requestTimeout"]):
+        told = "`clientConnection.requestTimeout` must be above zero: no request would be answered in time"
+        yield ("clientConnection", "requestTimeout"), told
 
 
 def _of_endpoints(given: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
@@ -172,21 +207,13 @@ def _of_extenders(extenders: list[Mapping[str, Any]]) -> Iterator[tuple[Place, s
         place: Place = ("extenders", number)
         if extender["prioritizeVerb"] and extender["weight"] <= 0:
             yield (*place, "weight"), f"`extenders.{number}.weight` must be positive where there is a prioritizeVerb"
-        if extender["preemptVerb"]:
-            yield (
-                (*place, "preemptVerb"),
-                f"`extenders.{number}.preemptVerb`: the policy chooses victims; leave it out",
-            )
+        if not seconds_of(extender["httpTimeout"]):
+            yield (*place, "httpTimeout"), f"`extenders.{number}.httpTimeout` must be above zero"
         for at, resource in enumerate(extender["managedResources"]):
             where: Place = (*place, "managedResources", at)
             if resource["name"] in managed:
                 yield where, f"`{_path(where)}`: `{resource['name']}` is managed by two extenders"
             managed.add(resource["name"])
-            if resource["ignoredByScheduler"]:
-                yield (
-                    where,
-                    f"`{_path(where)}.ignoredByScheduler`: use NodeResourcesFit's `ignoredResources` in the policy",
-                )
 
 
 def is_loopback(host: str) -> bool:

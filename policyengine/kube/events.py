@@ -6,17 +6,19 @@ count reaches a power of two. Which events were written lately is kept for as ma
 
 from __future__ import annotations
 
+import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
+from math import modf
 from random import Random
 from typing import Any
 
-from cachetools import LRUCache
-
 from policyengine.clock import Clock
 from policyengine.kube.client import ApiError, Client
-from policyengine.kube.outbox import Outbox
+from policyengine.kube.outbox import Failure, Outbox, Together
+from policyengine.kube.transport import ConnectionFailed
 from policyengine.scheduler.messages import RecordEvent
 
 SERIES = 8192
@@ -27,13 +29,21 @@ NOTE_LIMIT = 1024
 class _Series:
     """One event and how often it happened."""
 
-    __slots__ = ("body", "count", "created", "last")
+    __slots__ = ("at", "count", "created", "event", "last", "name")
 
-    def __init__(self, body: dict[str, Any]) -> None:
-        self.body = body
+    def __init__(self, event: RecordEvent, stamp: int, at: float) -> None:
+        self.event = event
+        self.name = f"{event.name}.{stamp:x}"
+        self.at = at
+        """Epoch seconds of the first time."""
         self.count = 1
         self.created = False
         self.last = ""
+
+    @property
+    def namespace(self) -> str:
+        """Where the event lies."""
+        return self.event.namespace or "default"
 
 
 class EventRecorder:
@@ -52,41 +62,48 @@ class EventRecorder:
         self._client = client
         self._clock = clock
         self._host = host or socket.gethostname()
-        self._series: LRUCache[tuple[str, ...], _Series] = LRUCache(SERIES)
+        self._series: dict[tuple[str, ...], _Series] = {}
+        """Those used last stand last; a plain dict, since one comes with every pod."""
         self._last_stamp = 0
         self.outbox: Outbox[_Series] = Outbox(
-            "event", self._write, clock, random, workers=16, busy=busy, on_problem=on_problem
+            "event", Together(self._write), clock, random, workers=2, busy=busy, on_problem=on_problem
         )
 
     def record(self, event: RecordEvent) -> None:
         """Write the event soon, or let the one it repeats grow."""
-        key = (event.uid, event.resource_version, event.reason, event.action, event.note, event.scheduler_name)
-        series = self._series.get(key)
+        what = (event.reason, event.action, event.note, event.node)
+        key = (event.uid, event.resource_version, *what, event.scheduler_name)
+        series = self._series.pop(key, None)
         if series is None:
-            series = self._series[key] = _Series(self._body(event))
+            series = self._begin(event)
         else:
             series.count += 1
             series.last = micro_time(self._clock.now())
-            if series.count & (series.count - 1):
-                return
-        metadata = series.body["metadata"]
-        self.outbox.put(f"{metadata['namespace']}/{metadata['name']}", series)
+        self._series[key] = series
+        if not series.count & (series.count - 1):
+            self.outbox.put(f"{series.namespace}/{series.name}", series)
 
-    def _body(self, event: RecordEvent) -> dict[str, Any]:
+    def _begin(self, event: RecordEvent) -> _Series:
+        if len(self._series) >= SERIES:
+            del self._series[next(iter(self._series))]
         now = self._clock.now()
         # Two events of one moment need two names.
         self._last_stamp = max(self._last_stamp + 1, int(now * 1e9))
-        return {
+        return _Series(event, self._last_stamp, now)
+
+    def _body(self, series: _Series) -> dict[str, Any]:
+        event = series.event
+        body = {
             "kind": "Event",
             "apiVersion": "events.k8s.io/v1",
-            "metadata": {"name": f"{event.name}.{self._last_stamp:x}", "namespace": event.namespace or "default"},
-            "eventTime": micro_time(now),
+            "metadata": {"name": series.name, "namespace": series.namespace},
+            "eventTime": micro_time(series.at),
             "reportingController": event.scheduler_name,
             "reportingInstance": f"{event.scheduler_name}-{self._host}",
             "action": event.action,
             "reason": event.reason,
             "regarding": {
-                "kind": "Pod",
+                "kind": event.kind,
                 "namespace": event.namespace,
                 "name": event.name,
                 "uid": event.uid,
@@ -99,32 +116,56 @@ class EventRecorder:
             "deprecatedFirstTimestamp": None,
             "deprecatedLastTimestamp": None,
         }
+        if event.node:
+            body["related"] = {"kind": "Node", "apiVersion": "v1", "name": event.node}
+        return body | {"series": _growth(series)} if series.count > 1 else body
 
-    async def _write(self, series: _Series) -> None:
-        """Create the event, or grow the one there is; one that the server dropped meanwhile is created again."""
-        metadata = series.body["metadata"]
-        growth = {"count": series.count, "lastObservedTime": series.last}
-        if series.created:
-            try:
-                await self._client.patch_event(metadata["namespace"], metadata["name"], {"series": growth})
-                return
-            except ApiError as error:
-                if error.status != 404:
-                    raise
-        body = series.body | {"series": growth} if series.count > 1 else series.body
+    async def _write(self, items: Sequence[_Series]) -> Sequence[Failure]:
+        """Grow the events that there are, then create the others together: new ones, and those that the server has
+        dropped meanwhile."""
+        failures: dict[_Series, Failure] = {}
+        grown = [series for series in items if series.created]
+        if grown:
+            failures.update(zip(grown, await asyncio.gather(*map(self._grow, grown)), strict=True))
+        new = [series for series in items if not series.created]
+
+        def told(at: int, failure: Failure) -> None:
+            if isinstance(failure, ApiError) and failure.reason == "AlreadyExists":
+                failure = None  # A lost answer: the first try had arrived.
+            new[at].created = failure is None
+            failures[new[at]] = failure
+
+        if new:
+            await self._client.create_events([(series.namespace, self._body(series)) for series in new], told)
+        return [failures[series] for series in items]
+
+    async def _grow(self, series: _Series) -> Failure:
         try:
-            await self._client.create_event(metadata["namespace"], body)
+            await self._client.patch_event(series.namespace, series.name, {"series": _growth(series)})
         except ApiError as error:
-            # A lost answer: the first try had arrived.
-            if error.reason != "AlreadyExists":
-                raise
-        series.created = True
+            if error.status != 404:
+                return error
+            series.created = False
+        except ConnectionFailed as error:
+            return error
+        return None
+
+
+def _growth(series: _Series) -> dict[str, object]:
+    return {"count": series.count, "lastObservedTime": series.last}
 
 
 def micro_time(seconds: float) -> str:
     """metav1.MicroTime: RFC 3339 in UTC with six decimals."""
-    # isoformat takes a third of strftime's time; two of these go into every bound pod.
-    return datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+    fraction, whole = modf(seconds)
+    carried, micros = divmod(round(fraction * 1e6), 1_000_000)
+    return f"{_to_the_second(int(whole) + carried)}.{micros:06d}Z"
+
+
+@lru_cache(maxsize=4)
+def _to_the_second(second: int) -> str:
+    """Written once a second: one goes into every bound pod's event."""
+    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def second_time(seconds: float) -> str:

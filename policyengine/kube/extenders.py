@@ -1,4 +1,5 @@
-"""Asks extenders (kube-scheduler's extender protocol, v1) which nodes may be taken, how they like them, and to bind.
+"""Asks extenders (kube-scheduler's extender protocol, v1) which nodes may be taken, how they like them, who may have to
+leave for a pod, and to bind.
 
 Rules (kube-scheduler's extender.go and schedule_one.go, v1.36):
 1. Filters are asked one after the other, each about what the one before let through; then all that prioritise at once.
@@ -6,6 +7,10 @@ Rules (kube-scheduler's extender.go and schedule_one.go, v1.36):
    A prioritise that fails is passed over.
 3. A score from 0 to 10 counts `weight` times, ten times over, so that it is on the plugins' scale.
 4. An answer that names a node it was not asked about is an error.
+5. About victims they are asked one after the other too, each about what the one before left. An answer with a node
+   without victims, or a victim that does not stand there, is an error; one that is `ignorable` is passed over then, or
+   only that node.
+6. A binding that an `ignorable` extender does not make is the API server's to make.
 
 Bounded: `httpTimeout` a request, `MAX_ANSWER` bytes an answer, `WORKERS` pods asked about at once.
 
@@ -20,7 +25,7 @@ import base64
 import logging
 import ssl
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +38,7 @@ from policyengine.kube.transport import ConnectionFailed
 from policyengine.kube.workers import Workers
 from policyengine.scheduler.extenders import Extender
 from policyengine.scheduler.messages import (
+    AskAboutVictims,
     AskExtenders,
     Bind,
     BindFailed,
@@ -40,6 +46,8 @@ from policyengine.scheduler.messages import (
     BindSucceeded,
     BindUnknown,
     ExtendersAnswered,
+    NodeVictims,
+    VictimsAnswered,
 )
 
 logger = logging.getLogger(__name__)
@@ -53,6 +61,8 @@ _SCALE = 10
 
 NodeText = Callable[[str], bytes | None]
 """A node's name -> the node as the API server has it."""
+PodText = Callable[[str, str], bytes | None]
+"""(name, namespace) -> the pod as the API server has it."""
 Observe = Callable[[str, str, str, float], None]
 """(extender, verb, result, seconds) -> nothing."""
 
@@ -100,8 +110,24 @@ class _BindingResult(msgspec.Struct, rename="pascal"):
     error: str = ""
 
 
+class _MetaPod(msgspec.Struct, rename={"uid": "UID"}):
+    uid: str = ""
+
+
+class _MetaVictims(msgspec.Struct, rename={"pods": "Pods", "violations": "NumPDBViolations"}):
+    pods: list[_MetaPod] | None = None
+    violations: int = 0
+
+
+class _PreemptionResult(msgspec.Struct, rename={"victims": "NodeNameToMetaVictims"}):
+    """ExtenderPreemptionResult: names of victims, whatever was sent."""
+
+    victims: dict[str, _MetaVictims | None] | None = None
+
+
 _decode_filtered = msgspec.json.Decoder(_FilterResult).decode
 _decode_priorities = msgspec.json.Decoder(list[_HostPriority] | None).decode
+_decode_victims = msgspec.json.Decoder(_PreemptionResult).decode
 _decode_bound = msgspec.json.Decoder(_BindingResult).decode
 _encode = msgspec.json.Encoder().encode
 
@@ -134,13 +160,20 @@ class HttpExtender:
         """Whether it is sent whole nodes."""
         return not self.given["nodeCacheCapable"] and self.described().decides
 
+    @property
+    def wants_pods(self) -> bool:
+        """Whether it is sent whole pods beside the one in question."""
+        return not self.given["nodeCacheCapable"] and self.described().preempts
+
     def described(self) -> Extender:
         """What the core knows of it."""
         return Extender(
             name=self.given["urlPrefix"],
             resources=frozenset(one["name"] for one in self.given["managedResources"]),
             decides=bool(self.given["filterVerb"] or self.given["prioritizeVerb"]),
+            preempts=bool(self.given["preemptVerb"]),
             binds=bool(self.given["bindVerb"]),
+            unchecked=frozenset(one["name"] for one in self.given["managedResources"] if one["ignoredByScheduler"]),
         )
 
     async def filter(self, pod: msgspec.Raw, nodes: list[str], text: NodeText) -> _Verdict:
@@ -180,6 +213,26 @@ class HttpExtender:
         answer = _decoded(_decode_priorities, body, "HostPriorityList") or ()
         return {one.host: max(0, min(MAX_SCORE, one.score)) * weight for one in answer}
 
+    async def victims(
+        self, pod: msgspec.Raw, victims: Mapping[str, NodeVictims], asked: AskAboutVictims, text: PodText
+    ) -> dict[str, NodeVictims]:
+        """Where room may be made, and by whose leaving. Raises `ExtenderFailed`."""
+        body = await self._send("preemptVerb", self._preemption_args(pod, victims, asked, text))
+        answer = _decoded(_decode_victims, body, "ExtenderPreemptionResult").victims or {}
+        found: dict[str, NodeVictims] = {}
+        for node, said in answer.items():
+            if node not in victims:
+                raise ExtenderFailed(f"it claims victims on the node `{node}`, which it was not asked about")
+            uids = tuple(one.uid for one in (said.pods if said is not None else None) or ())
+            stray = next((uid for uid in uids if uid not in asked.pods[node]), None)
+            if stray is not None:
+                raise ExtenderFailed(f"it claims to preempt the pod `{stray}` on the node `{node}`, which is not there")
+            found[node] = NodeVictims(uids, said.violations if said is not None else 0)
+        empty = [node for node, left in found.items() if not left.pods]
+        if empty and not self.ignorable:
+            raise ExtenderFailed(f"expected at least one victim pod on node `{empty[0]}`")
+        return {node: left for node, left in found.items() if left.pods}
+
     async def bind(self, bind: Bind) -> None:
         """Have it bind the pod. Raises `ExtenderFailed`."""
         args = {"PodName": bind.name, "PodNamespace": bind.namespace, "PodUID": bind.uid, "Node": bind.node}
@@ -193,6 +246,27 @@ class HttpExtender:
             return _encode({"Pod": pod, "Nodes": None, "NodeNames": nodes})
         items = [msgspec.Raw(raw) for name in nodes if (raw := text(name)) is not None]
         return _encode({"Pod": pod, "Nodes": {"metadata": {}, "items": items}, "NodeNames": None})
+
+    def _preemption_args(
+        self, pod: msgspec.Raw, victims: Mapping[str, NodeVictims], asked: AskAboutVictims, text: PodText
+    ) -> bytes:
+        """ExtenderPreemptionArgs, as kube-scheduler sends it: UIDs to who keeps a cache, else the pods themselves."""
+
+        def whole(node: str, uids: Sequence[str]) -> list[msgspec.Raw]:
+            keys = map(asked.pods[node].__getitem__, uids)
+            return [_as_sent(raw) for namespace, name in keys if (raw := text(name, namespace)) is not None]
+
+        def by_uid(node: str, uids: Sequence[str]) -> list[dict[str, str]]:
+            return [{"UID": uid} for uid in uids]
+
+        knows = self.given["nodeCacheCapable"]
+        shown: Callable[[str, Sequence[str]], list[Any]] = by_uid if knows else whole
+        of_nodes = {
+            node: {"Pods": shown(node, one.pods), "NumPDBViolations": one.violations}
+            for node, one in sorted(victims.items())
+        }
+        by_name, by_meta = (None, of_nodes) if knows else (of_nodes, None)
+        return _encode({"Pod": pod, "NodeNameToVictims": by_name, "NodeNameToMetaVictims": by_meta})
 
     async def _send(self, verb: str, body: bytes) -> bytes:
         url = f"{self.prefix}/{self.given[verb].lstrip('/')}"
@@ -217,39 +291,55 @@ class HttpExtender:
             raise ExtenderFailed(f"`{url}` failed: {error or type(error).__name__}") from None
 
 
-class ExtenderAsker(Workers[AskExtenders, ExtendersAnswered]):
-    """Takes `AskExtenders` actions; `answer` gets one message for each."""
+Asked = AskExtenders | AskAboutVictims
+Answered = ExtendersAnswered | VictimsAnswered
+
+
+class ExtenderAsker(Workers[Asked, Answered]):
+    """Takes the questions of the core; `answer` gets one message for each."""
 
     def __init__(
         self,
         extenders: Sequence[HttpExtender],
         client: Client,
         text: NodeText,
-        answer: Callable[[ExtendersAnswered], None],
+        pod_text: PodText,
+        answer: Callable[[Answered], None],
         observe: Observe = lambda extender, verb, result, seconds: None,
     ) -> None:
         super().__init__(answer, WORKERS)
         self._extenders = extenders
         self._client = client
         self._text = text
+        self._pod_text = pod_text
         self._observe = observe
 
-    async def bind(self, bind: Bind) -> BindSucceeded | BindFailed | BindUnknown:
-        """Have the extender that a binding names make it."""
+    async def bind(self, bind: Bind) -> BindSucceeded | BindFailed | BindUnknown | None:
+        """Have the extender that a binding names make it; None where that is left to the API server (rule 6)."""
         assert bind.extender is not None
         extender = self._extenders[bind.extender]
         try:
             await self._timed(extender, "bind", extender.bind(bind))
         except ExtenderFailed as error:
             told = f"extender {extender.given['urlPrefix']}: {error}"
+            if extender.ignorable:
+                logger.warning("%s; the binding is made without it", told)
+                return None
             return BindUnknown(bind.uid, told) if error.sent else BindFailed(bind.uid, BindFailure.REFUSED, told)
         return BindSucceeded(bind.uid)
 
-    async def _do(self, asked: AskExtenders) -> ExtendersAnswered:
+    async def _do(self, asked: Asked) -> Answered:
+        answer: Callable[[Any, msgspec.Raw], Awaitable[Answered]] = self._nodes
+        refuse: Callable[..., Answered] = ExtendersAnswered
+        if isinstance(asked, AskAboutVictims):
+            answer, refuse = self._victims, VictimsAnswered
         try:
             pod = _as_sent(await self._client.read_pod(asked.namespace, asked.name))
         except (ApiError, ConnectionFailed, msgspec.MsgspecError) as error:
-            return ExtendersAnswered(asked, error=f"the pod cannot be read for the extenders: {error}")
+            return refuse(asked, error=f"the pod cannot be read for the extenders: {error}")
+        return await answer(asked, pod)
+
+    async def _nodes(self, asked: AskExtenders, pod: msgspec.Raw) -> ExtendersAnswered:
         whom = [self._extenders[number] for number in asked.extenders]
         found = _Verdict(list(asked.nodes), {}, {})
         for extender in whom:
@@ -265,6 +355,21 @@ class ExtenderAsker(Workers[AskExtenders, ExtendersAnswered]):
             found = _Verdict(said.nodes, found.refused | said.refused, found.unresolvable | said.unresolvable)
         scores = await self._scores(whom, pod, found.nodes) if len(found.nodes) > 1 else {}
         return ExtendersAnswered(asked, found.refused, found.unresolvable, scores)
+
+    async def _victims(self, asked: AskAboutVictims, pod: msgspec.Raw) -> VictimsAnswered:
+        left = dict(asked.victims)
+        for extender in (self._extenders[number] for number in asked.extenders):
+            if not left:
+                break
+            try:
+                work = extender.victims(pod, left, asked, self._pod_text)
+                left = await self._timed(extender, "preempt", work)
+            except ExtenderFailed as error:
+                if extender.ignorable:
+                    logger.warning("extender %s is passed over: %s", extender.given["urlPrefix"], error)
+                    continue
+                return VictimsAnswered(asked, error=f"extender {extender.given['urlPrefix']}: {error}")
+        return VictimsAnswered(asked, left)
 
     async def _scores(self, whom: Sequence[HttpExtender], pod: msgspec.Raw, nodes: list[str]) -> dict[str, int]:
         """The sum of all scores; who does not answer gives none."""
@@ -289,7 +394,7 @@ class ExtenderAsker(Workers[AskExtenders, ExtendersAnswered]):
             result = "ok"
             return answer
         except ExtenderFailed:
-            result = "ignored" if extender.ignorable and verb == "filter" else "error"
+            result = "ignored" if extender.ignorable and verb != "prioritize" else "error"
             raise
         finally:
             self._observe(extender.given["urlPrefix"], verb, result, loop.time() - began)

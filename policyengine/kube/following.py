@@ -16,12 +16,18 @@ from policyengine.framework.profile import Profile
 from policyengine.framework.reservation import PreBindPlugin
 from policyengine.kube.reflector import Reflector
 from policyengine.kube.resources import BY_KIND, NAMESPACES, SERVICES, Resource
-from policyengine.scheduler.messages import Message, ProfileRemoved, ProfileReplaced
+from policyengine.scheduler.messages import (
+    CandidateLoaded,
+    CandidateRemoved,
+    Message,
+    ProfileRemoved,
+    ProfileReplaced,
+)
 
 ALWAYS: tuple[Resource[Any], ...] = (NAMESPACES, SERVICES)
 """Rules may read these without a plugin's help."""
 
-PolicyMessage = ProfileReplaced | ProfileRemoved
+PolicyMessage = ProfileReplaced | ProfileRemoved | CandidateLoaded | CandidateRemoved
 
 
 def kinds_read(profile: Profile) -> set[str]:
@@ -49,8 +55,8 @@ class Following:
         self._put = put
         kinds = {resource.kind for resource in ALWAYS}.union(*map(kinds_read, profiles))
         self._followed = {kind: reflector(BY_KIND[kind]) for kind in sorted(kinds)}
-        self._waiting: dict[str, PolicyMessage] = {}
-        """Scheduler name -> the newest word on its policy."""
+        self._waiting: dict[tuple[str, bool], PolicyMessage] = {}
+        """(scheduler name, whether it is about its candidate) -> the newest word on that policy."""
         self._changed = asyncio.Event()
         self._settled = asyncio.Event()
         self._settled.set()
@@ -67,7 +73,11 @@ class Following:
 
     def admit(self, message: PolicyMessage) -> None:
         """Pass a policy on, at once where all it reads is known, else as soon as it is."""
-        name = message.profile.scheduler_name if isinstance(message, ProfileReplaced) else message.scheduler_name
+        if isinstance(message, ProfileReplaced | CandidateLoaded):
+            scheduler_name = message.profile.scheduler_name
+        else:
+            scheduler_name = message.scheduler_name
+        name = scheduler_name, isinstance(message, CandidateLoaded | CandidateRemoved)
         if not self._waiting and self._settled.is_set() and self._knows(message):
             self._put(message)
             return
@@ -88,7 +98,7 @@ class Following:
                     await self._changed.wait()
                 name = next(iter(self._waiting))
                 message = self._waiting.pop(name)
-                if isinstance(message, ProfileReplaced):
+                if isinstance(message, ProfileReplaced | CandidateLoaded):
                     for kind in sorted(kinds_read(message.profile) - self._followed.keys()):
                         self._followed[kind] = self._reflector(BY_KIND[kind])
                         group.create_task(self._follow(self._followed[kind]))
@@ -103,7 +113,7 @@ class Following:
             await reflector.synced.wait()
 
     def _knows(self, message: PolicyMessage) -> bool:
-        if isinstance(message, ProfileRemoved):
+        if isinstance(message, ProfileRemoved | CandidateRemoved):
             return True
         return all(
             kind in self._followed and self._followed[kind].synced.is_set() for kind in kinds_read(message.profile)

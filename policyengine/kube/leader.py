@@ -11,8 +11,10 @@ Rules:
 4. Every write carries the version read, so of two that find a lease expired one gets it.
 5. A clean end gives the lease back, after everything that was decided is done.
 
-Waits of a follower are spread over half to a whole `retry_period`, and end when the lease does (client-go waits for one
-to 2.2 periods): a successor leads at the latest `lease_duration` + `retry_period` after its predecessor died.
+Waits of a follower are spread over a quarter to half a `retry_period`, and end when the lease does (client-go waits for
+one to 2.2 periods, as we do where the server fails): a successor leads at the latest `lease_duration` and half a
+`retry_period` after its predecessor died. The rest of a period is for finding out what that one decided last
+(`Runner._catch_up`).
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any, NoReturn, Protocol
@@ -27,9 +30,14 @@ from typing import Any, NoReturn, Protocol
 from policyengine.clock import Clock
 from policyengine.kube.client import ApiError, Client
 from policyengine.kube.events import micro_time
-from policyengine.kube.transport import ConnectionFailed, Response, Transport
+from policyengine.kube.transport import ConnectionFailed, Post, Response, Tell, Transport, post_all_of
 
 logger = logging.getLogger(__name__)
+
+
+HEALTHY_WAIT, FAILING_WAIT = 0.25, 1.0
+"""Periods that a follower waits at least after a try that was answered, and after one that failed; twice as many at
+most."""
 
 
 class LeadershipLost(Exception):
@@ -74,7 +82,12 @@ class LeadersTransport:
 
     def __init__(self, transport: Transport, leadership: Leadership) -> None:
         self._transport = transport
+        self._post_all = post_all_of(transport)
         self._leadership = leadership
+
+    async def post_all(self, posts: Sequence[Post], tell: Tell, **how: Any) -> None:
+        """As `PostAll`; where this replica does not lead, nothing is sent and every outcome is `NotLeading`."""
+        await self._post_all(posts, tell, **how, before=self._check)
 
     async def request(self, method: str, path: str, **how: Any) -> Response:
         """As `Transport.request`; raises `NotLeading`."""
@@ -105,6 +118,8 @@ class LeaseSettings:
         """Why these times cannot work together (client-go's conditions); None where they can."""
         if min(self.lease_duration, self.renew_deadline, self.retry_period) <= 0 or self.lease_duration < 1:
             return "the lease lasts a second or more, the other times are above zero"
+        if self.lease_duration % 1:
+            return f"leaseDuration ({self.lease_duration:g}s) must be whole seconds: a Lease names no fractions"
         if self.lease_duration <= self.renew_deadline:
             return f"leaseDuration ({self.lease_duration:g}s) must be above renewDeadline ({self.renew_deadline:g}s)"
         if self.renew_deadline <= 1.2 * self.retry_period:
@@ -173,11 +188,12 @@ class LeaderElector:
         logger.info("waiting for %s as `%s`", self._name, self.identity)
         said = ""
         while True:
+            acquired, periods = False, HEALTHY_WAIT
             try:
                 async with asyncio.timeout(self.settings.renew_deadline):
                     acquired = await self._try_to_acquire()
             except (ApiError, ConnectionFailed, TimeoutError) as error:
-                acquired = False
+                periods = FAILING_WAIT
                 problem = str(error) or "no answer in time"
                 if problem != said:
                     logger.warning("cannot ask for %s: %s", self._name, problem)
@@ -185,7 +201,7 @@ class LeaderElector:
             if acquired:
                 logger.info("leading: %s is held by `%s`", self._name, self.identity)
                 return
-            await self._clock.sleep(self._until_next_try())
+            await self._clock.sleep(self._until_next_try(periods))
 
     async def _try_to_acquire(self) -> bool:
         asked_at = self._clock.monotonic()
@@ -223,8 +239,8 @@ class LeaderElector:
         named = seconds if isinstance(seconds, int) and seconds > 0 else self.settings.lease_duration
         return self._changed_at + named
 
-    def _until_next_try(self) -> float:
-        wait = self.settings.retry_period * (0.5 + 0.5 * self._random.random())
+    def _until_next_try(self, periods: float) -> float:
+        wait = self.settings.retry_period * periods * (1 + self._random.random())
         left = self._expires_at() - self._clock.monotonic() if self._lease else wait
         return min(wait, left) if left > 0 else wait
 

@@ -12,7 +12,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from math import inf
 from random import Random
 from typing import Generic, TypeVar
 
@@ -22,6 +25,8 @@ from policyengine.kube.client import ApiError
 from policyengine.kube.transport import ConnectionFailed
 
 V = TypeVar("V")
+Failure = ApiError | ConnectionFailed | None
+"""What became of an item that was written; None for success."""
 
 PATIENCE = 3.0
 """Seconds for which items give way to what is more urgent."""
@@ -29,17 +34,26 @@ LATE = 4.0
 """Seconds of work that may lie here before whoever makes more of it is to wait, so that nothing comes 5 s behind."""
 BURST = 1024
 """Items that may always lie here: a server that is slow with these only must not hold up everything else."""
+TOGETHER = 8
+"""Items written at once, where several can be."""
 _GLANCE = 0.02
 _PROBE = 0.1
 
 
+@dataclass(frozen=True, slots=True)
+class Together(Generic[V]):
+    """Writes several items at once, up to `TOGETHER`, and says what became of each instead of raising."""
+
+    send: Callable[[Sequence[V]], Awaitable[Sequence[Failure]]]
+
+
 class Outbox(Generic[V]):
-    """Items by key, on their way to the server; `send` writes one."""
+    """Items by key, on their way to the server; `send` writes one, or several together."""
 
     def __init__(
         self,
         what: str,
-        send: Callable[[V], Awaitable[None]],
+        send: Callable[[V], Awaitable[None]] | Together[V],
         clock: Clock,
         random: Random,
         *,
@@ -60,6 +74,7 @@ class Outbox(Generic[V]):
         self._filled = asyncio.Event()
         self._backoff = Backoff(clock, random)
         self._resume_at = 0.0
+        self._failed_at = -inf
         self._pace = 0.0
         """Seconds of one item, all workers at it; of those written lately."""
 
@@ -107,24 +122,27 @@ class Outbox(Generic[V]):
     async def _work(self, is_probe: bool) -> None:
         while True:
             await self._give_way(is_probe)
-            key = self._next()
-            if key is None:
+            keys = self._next()
+            if not keys:
                 self._filled.clear()
                 await self._filled.wait()
                 continue
-            since, item = self._waiting.pop(key)
-            done = self._under_way[key] = asyncio.Event()
+            done = asyncio.Event()
+            taken = [(key, *self._waiting.pop(key)) for key in keys]
+            self._under_way.update(dict.fromkeys(keys, done))
             try:
-                await self._write(key, since, item)
+                await self._write(taken)
             finally:
-                del self._under_way[key]
+                for key in keys:
+                    del self._under_way[key]
                 done.set()
                 if self._waiting:
                     self._filled.set()
 
-    def _next(self) -> str | None:
-        """The oldest key that is not under way."""
-        return next((key for key in self._waiting if key not in self._under_way), None)
+    def _next(self) -> list[str]:
+        """The oldest keys that are not under way, as many as are written at once."""
+        free = (key for key in self._waiting if key not in self._under_way)
+        return list(islice(free, TOGETHER if isinstance(self._send, Together) else 1))
 
     async def _give_way(self, is_probe: bool) -> None:
         """Pause while the server is down, and let what is more urgent go first, but not for long.
@@ -142,20 +160,46 @@ class Outbox(Generic[V]):
         oldest, _ = next(iter(self._waiting.values()))
         return max(self._clock.monotonic() - oldest, len(self._waiting) * self._pace) >= PATIENCE
 
-    async def _write(self, key: str, since: float, item: V) -> None:
-        try:
-            started = self._clock.monotonic()
-            await self._send(item)
-            self._note_pace(self._clock.monotonic() - started)
-        except (ApiError, ConnectionFailed) as error:
-            if isinstance(error, ApiError) and error.status < 500 and error.status != 429:
-                self._on_problem(f"{self._what} of `{key}` was refused: {error}")
-                return
-            wait = self._backoff.delay(error.retry_after if isinstance(error, ApiError) else 0.0)
-            self._resume_at = max(self._resume_at, self._clock.monotonic() + wait)
+    async def _write(self, taken: Sequence[tuple[str, float, V]]) -> None:
+        started = self._clock.monotonic()
+        failures = await self._failures([item for _, _, item in taken])
+        if not any(failures):
+            self._note_pace((self._clock.monotonic() - started) / len(taken))
+        again = []
+        for (key, since, item), failure in zip(taken, failures, strict=True):
+            if isinstance(failure, ApiError) and failure.status < 500 and failure.status != 429:
+                self._on_problem(f"{self._what} of `{key}` was refused: {failure}")
+            elif failure is not None:
+                again.append((key, since, item, failure))
+        if again:
+            self._try_again(started, again)
+
+    def _try_again(self, started: float, failed: Sequence[tuple[str, float, V, ApiError | ConnectionFailed]]) -> None:
+        """After a pause, and before what came later, unless something newer waits under the key."""
+        asked = max(error.retry_after if isinstance(error, ApiError) else 0.0 for *_, error in failed)
+        self._pause(started, asked)
+        for key, since, item, _ in reversed(failed):
             if key not in self._waiting:
                 self._waiting[key] = (since, item)
                 self._waiting.move_to_end(key, last=False)
+
+    def _pause(self, started: float, retry_after: float) -> None:
+        """Wait, longer each time; what was under way together fails together, and that is one time."""
+        now = self._clock.monotonic()
+        if started >= self._failed_at:
+            wait, self._failed_at = self._backoff.delay(retry_after), now
+        else:
+            wait = retry_after
+        self._resume_at = max(self._resume_at, now + wait)
+
+    async def _failures(self, items: Sequence[V]) -> Sequence[Failure]:
+        try:
+            if isinstance(self._send, Together):
+                return await self._send.send(items)
+            await self._send(items[0])
+        except (ApiError, ConnectionFailed) as error:
+            return [error] * len(items)
+        return [None] * len(items)
 
     def _note_pace(self, seconds: float) -> None:
         """A worker took so long; the last few dozen count."""

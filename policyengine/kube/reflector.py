@@ -11,13 +11,14 @@ What holds here:
 3. A line is applied whole or not at all: one that cannot be read ends the request.
 4. A kind that is optional and not served (404) has no objects; the server is asked again after a while.
 5. A silent connection ends after `stall_after` seconds; a server sends a bookmark about every minute.
+6. Whoever has to know that nothing is missing asks `catch_up`, which waits for what the server has by then.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from random import Random
 from typing import Generic, Protocol, cast
@@ -28,7 +29,7 @@ from cachetools import LRUCache
 from policyengine.clock import Clock
 from policyengine.cluster import objects
 from policyengine.kube.backoff import Backoff
-from policyengine.kube.client import ApiError, Client, Page, error_of
+from policyengine.kube.client import PAGE_SIZE, ApiError, Client, Page, error_of
 from policyengine.kube.resources import Resource, T
 from policyengine.kube.transport import ConnectionFailed, Response
 
@@ -39,6 +40,12 @@ QUICK_WATCH = 1.0
 """A watch that ends sooner without an event counts as a failure: resuming at once would be a hot loop."""
 REWIND_AFTER = 60.0
 """Seconds for which only older lists must come before one is believed: the server was restored from a backup."""
+
+CATCH_UP_WATCH = 3
+"""Seconds of a watch that is to tell soon how far it is: the server sends a bookmark two seconds before the end
+(`nextBookmarkTime`, apiserver's cache_watcher.go, v1.36)."""
+CATCH_UP = 5.0
+"""Seconds of silence after which such a watch is given up, and the kind is listed."""
 
 ABSENT_FOR = 30.0
 """Seconds after which a server that did not serve an optional kind is asked again."""
@@ -138,6 +145,11 @@ class Reflector(Generic[T]):
         self._version = ""
         self._fresh_at = clock.monotonic()
         self._texts: dict[str, bytes] | None = None
+        self._goal = 0
+        """The version that somebody waits for; 0 for nobody."""
+        self._hurry, self._caught_up = asyncio.Event(), asyncio.Event()
+        self._silence: asyncio.Timeout | None = None
+        """Runs out when the watch that is read counts as silent; None where that hurries, or none is read."""
         self.failing_since: float | None = None
         """Since when neither list nor watch succeeded, on the monotonic clock; None where the last one did."""
 
@@ -158,6 +170,42 @@ class Reflector(Generic[T]):
         """Whether the object exists as far as the events seen tell."""
         return self._known.get(_key(namespace, name), ("", 0))[0] == uid
 
+    async def catch_up(self) -> None:
+        """Return once every change that the server knows of by now was yielded.
+
+        The server's version comes with a consistent list of one object. A watch tells by its events and bookmarks only
+        how far it is, so it is opened anew, to have a bookmark soon; where that does not come the kind is listed.
+        """
+        self._goal = max(self._goal, await self._newest())
+        if self._is_behind:
+            self._caught_up.clear()
+            self._hurry.set()
+            if self._silence is not None:
+                self._silence.reschedule(asyncio.get_running_loop().time())
+            await self._caught_up.wait()
+
+    async def _newest(self) -> int:
+        """The version that the server has now; 0 for a kind that it does not serve."""
+        backoff = Backoff(self._clock, self._random)
+        while True:
+            try:
+                return _number((await self._page(limit=1)).metadata.resource_version)
+            except (ApiError, ConnectionFailed) as error:
+                if isinstance(error, ApiError) and self._is_absent(error):
+                    return 0
+                wait = backoff.delay(error.retry_after if isinstance(error, ApiError) else 0.0)
+                self._on_problem(f"cannot ask how far {self.resource.plural} are: {error}; again in {wait:.1f} s")
+                await self._clock.sleep(wait)
+
+    @property
+    def _is_behind(self) -> bool:
+        return self.version < self._goal
+
+    def _note_version(self) -> None:
+        if self._goal and not self._is_behind:
+            self._goal = 0
+            self._caught_up.set()
+
     async def changes(self) -> AsyncGenerator[Change[T], None]:
         """Forever: one change after the other."""
         async with aclosing(self.batches()) as batches:
@@ -174,7 +222,7 @@ class Reflector(Generic[T]):
                         yield batch
             except _Expired as error:
                 self._on_problem(f"the watch of {self.resource.plural} starts over: {error}")
-                await self._clock.sleep(self._relists.delay())
+                await self._rest(self._relists.delay())
             except (ApiError, ConnectionFailed, _Malformed) as error:
                 if isinstance(error, ApiError) and self._is_absent(error):
                     if self._known:
@@ -204,19 +252,25 @@ class Reflector(Generic[T]):
                 yield batch
         self.synced.set()
         while True:
-            started, version = self._clock.monotonic(), self._version
+            started, version, hurries = self._clock.monotonic(), self._version, self._is_behind
             try:
-                async with aclosing(self._request()) as request:
+                async with aclosing(self._request(hurries)) as request:
                     async for batch in request:
                         yield batch
+                if hurries and self._is_behind:
+                    raise _Expired(f"no bookmark of resourceVersion {self._goal} comes")
                 quick = self._clock.monotonic() - started < QUICK_WATCH and self._version == version
-                if quick:
-                    await self._clock.sleep(self._backoff.delay())
+                if quick and not self._is_behind:
+                    await self._rest(self._backoff.delay())
             except (ApiError, ConnectionFailed, _Malformed) as error:
                 if isinstance(error, ApiError) and error.status == 410:
                     raise _Expired(error.message) from error
                 if isinstance(error, ApiError) and self._is_absent(error):
                     raise
+                if hurries:
+                    raise _Expired(str(error)) from error
+                if self._version != version:
+                    self._backoff.reset()  # it worked: whoever cuts connections now and then does not slow us down
                 await self._pause(error, "watch")
 
     async def _list(self) -> AsyncGenerator[list[Change[T]], None]:
@@ -251,11 +305,12 @@ class Reflector(Generic[T]):
         self._version = versions
         self._fresh_at = self._clock.monotonic()
         self._backoff.reset()
+        self._note_version()
 
-    async def _page(self, continue_: str) -> Page:
+    async def _page(self, continue_: str = "", limit: int = PAGE_SIZE) -> Page:
         """One page; a list whose continuation expired starts over."""
         try:
-            page = await self._client.list_page(self.resource, *self._scope, continue_=continue_)
+            page = await self._client.list_page(self.resource, *self._scope, continue_=continue_, limit=limit)
         except ApiError as error:
             if error.status == 410 and continue_:
                 raise _Expired("the list took longer than the server keeps its versions") from error
@@ -273,11 +328,11 @@ class Reflector(Generic[T]):
         self._deleted.clear()
         self._version = ""
 
-    async def _request(self) -> AsyncGenerator[list[Change[T]], None]:
-        """One watch, resumed from the last version seen."""
-        response = await self._open()
+    async def _request(self, hurries: bool) -> AsyncGenerator[list[Change[T]], None]:
+        """One watch, resumed from the last version seen; one that hurries tells soon how far it is."""
+        response = await self._open(hurries)
         try:
-            async with aclosing(self._arrivals(response)) as arrivals:
+            async with aclosing(self._arrivals(response, hurries)) as arrivals:
                 async for lines in arrivals:
                     changes, failure = self._apply_all(lines)
                     if changes:
@@ -299,32 +354,42 @@ class Reflector(Generic[T]):
             return changes, error
         return changes, None
 
-    async def _open(self) -> Response:
+    async def _open(self, hurries: bool) -> Response:
         """Start a watch; headers come at once, so their absence is a stall as well."""
         namespace, label_selector = self._scope
+        seconds = CATCH_UP_WATCH if hurries else self._random.randint(*WATCH_SECONDS)
+        patience = self._patience(hurries)
         try:
-            async with asyncio.timeout(self._stall_after):
-                response = await self._client.watch(
-                    self.resource, self._version, self._random.randint(*WATCH_SECONDS), namespace, label_selector
-                )
+            async with asyncio.timeout(patience):
+                response = await self._client.watch(self.resource, self._version, seconds, namespace, label_selector)
         except TimeoutError:
-            raise ConnectionFailed(f"no answer for {self._stall_after:g} s", sent=True) from None
+            raise ConnectionFailed(f"no answer for {patience:g} s", sent=True) from None
         self.failing_since = None
         return response
 
-    async def _arrivals(self, response: Response) -> AsyncGenerator[list[bytes], None]:
-        """The lines of a response as they arrive, until it ends or falls silent."""
-        arrivals = aiter(response.arrivals())
-        while True:
+    async def _arrivals(self, response: Response, hurries: bool) -> AsyncGenerator[list[bytes], None]:
+        """The lines of a response as they arrive, until it ends or falls silent, or is to be replaced by one that
+        hurries."""
+        arrivals, patience = aiter(response.arrivals()), self._patience(hurries)
+        while hurries or not self._is_behind:
             try:
                 # The time-out covers this one await and never a yield: it would cancel the reader's own work.
-                async with asyncio.timeout(self._stall_after):
+                async with asyncio.timeout(patience) as silence:
+                    self._silence = None if hurries else silence
                     lines = await anext(arrivals, None)
             except TimeoutError:
-                raise ConnectionFailed(f"silent for {self._stall_after:g} s", sent=True) from None
+                if self._is_behind and not hurries:
+                    return
+                raise ConnectionFailed(f"silent for {patience:g} s", sent=True) from None
+            finally:
+                self._silence = None
             if lines is None:
                 return
             yield lines
+
+    def _patience(self, hurries: bool) -> float:
+        """Seconds of silence that are borne."""
+        return min(CATCH_UP, self._stall_after) if hurries else self._stall_after
 
     def _apply(self, line: bytes) -> Change[T] | None:
         """What one line changes; None for bookmarks and for what is not news."""
@@ -395,13 +460,21 @@ class Reflector(Generic[T]):
             return
         self._version = version
         self._fresh_at = self._clock.monotonic()
+        self._note_version()
 
     async def _pause(self, error: ApiError | ConnectionFailed | _Malformed, doing: str) -> None:
         wait = self._backoff.delay(error.retry_after if isinstance(error, ApiError) else 0.0)
         if self.failing_since is None:
             self.failing_since = self._clock.monotonic()
         self._on_problem(f"cannot {doing} {self.resource.plural}: {error}; trying again in {wait:.1f} s")
-        await self._clock.sleep(wait)
+        await self._rest(wait)
+
+    async def _rest(self, seconds: float) -> None:
+        """Wait, but not on where somebody wants to catch up from then on: the server has answered them."""
+        self._hurry.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._hurry.wait()
 
 
 def _identity(raw: msgspec.Raw) -> _Meta:

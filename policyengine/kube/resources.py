@@ -75,5 +75,7 @@ BY_KIND: Mapping[str, Resource[Any]] = {
     )
 }
 """The kinds that plugins may read, besides nodes and pods."""
+WRITTEN = frozenset({"Pod", "PersistentVolume", "PersistentVolumeClaim", "ResourceClaim"})
+"""The kinds in which a scheduler's decisions stand."""
 EVENTS_PATH = "/apis/events.k8s.io/v1"
 LEASES_PATH = "/apis/coordination.k8s.io/v1"

@@ -5,6 +5,8 @@ What holds here:
    Older is by creationTimestamp, then by namespace and name.
 2. A ConfigMap is accepted whole or not at all: one that asks for a name an older one serves is rejected.
 3. A ConfigMap whose new text is broken keeps serving what it served.
+4. One that is to be tried is no rival. A scheduler name that is served has one candidate, the oldest that is free of
+   errors; broken text is not tried.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from policyengine.framework.profile import Profile
+from policyengine.scheduler.rollout_settings import RolloutSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,8 @@ class Candidate:
     """Those of its last text without errors."""
     problem: Problem | None = None
     """What is wrong with its newest text."""
+    rollout: RolloutSettings | None = None
+    """How it is tried; None where it asks to serve."""
 
     @property
     def key(self) -> str:
@@ -51,6 +56,8 @@ class Standing:
     policy_hash: str
     """Of what it serves now; empty where it serves nothing."""
     problem: Problem | None = None
+    note: str = ""
+    """What else is to be known of it."""
 
 
 class Rivals:
@@ -67,7 +74,7 @@ class Rivals:
     def put(self, candidate: Candidate) -> None:
         """Take a candidate in, or its new version; one with a problem keeps its last good profiles."""
         before = self._candidates.get(candidate.key)
-        if candidate.problem is not None and before is not None and before.created == candidate.created:
+        if candidate.problem is not None and before is not None and _is_same(before, candidate):
             candidate = replace(candidate, profiles=before.profiles)
         self._candidates[candidate.key] = candidate
 
@@ -79,7 +86,9 @@ class Rivals:
         """(scheduler name -> who serves it, `namespace/name` -> what became of it)."""
         serving, holders = dict(self._files), dict[str, str]()
         standings: dict[str, Standing] = {}
-        for candidate in sorted(self._candidates.values(), key=lambda one: (one.created, one.key)):
+        for candidate in self._by_age():
+            if candidate.rollout is not None:
+                continue
             rival = next((p.scheduler_name for p in candidate.profiles if p.scheduler_name in holders), None)
             if rival is not None:
                 message = f"scheduler `{rival}` is served by the older ConfigMap `{holders[rival]}`"
@@ -92,6 +101,36 @@ class Rivals:
                 candidate.problem is None, combined_hash(candidate.profiles), candidate.problem
             )
         return serving, standings
+
+    def tried(self, serving: Mapping[str, Profile]) -> tuple[dict[str, Candidate], dict[str, Standing]]:
+        """(scheduler name -> who is tried beside the one who serves it, what became of each candidate)."""
+        tried: dict[str, Candidate] = {}
+        standings: dict[str, Standing] = {}
+        for candidate in self._by_age():
+            if candidate.rollout is None:
+                continue
+            note, problem = "", candidate.problem
+            if problem is None:
+                (profile,) = candidate.profiles
+                name = profile.scheduler_name
+                if name in tried:
+                    problem = Problem(f"scheduler `{name}` has the older candidate `{tried[name].key}`")
+                elif name in serving:
+                    tried[name] = candidate
+                    note = f"{candidate.rollout.mode.value} beside policy `{serving[name].name}` of scheduler `{name}`"
+                else:
+                    note = f"waits: no policy serves scheduler `{name}`"
+            policy_hash = "" if problem is not None else combined_hash(candidate.profiles)
+            standings[candidate.key] = Standing(problem is None, policy_hash, problem, note)
+        return tried, standings
+
+    def _by_age(self) -> list[Candidate]:
+        return sorted(self._candidates.values(), key=lambda one: (one.created, one.key))
+
+
+def _is_same(before: Candidate, candidate: Candidate) -> bool:
+    """Whether it is the same object, and asks to serve as it did before."""
+    return before.created == candidate.created and before.rollout is None and candidate.rollout is None
 
 
 def combined_hash(profiles: Iterable[Profile]) -> str:

@@ -30,16 +30,21 @@ from policyengine.kube.following import Following
 from policyengine.kube.leader import Alone, Leadership, NotLeading
 from policyengine.kube.object_writer import ObjectWriter
 from policyengine.kube.reflector import Change, Observed, Reflector
-from policyengine.kube.resources import NODES, PODS, Resource
+from policyengine.kube.resources import NODES, PODS, WRITTEN, Resource
 from policyengine.kube.steady_clock import SteadyClock
 from policyengine.kube.transport import ConnectionFailed
 from policyengine.scheduler.messages import (
     Action,
+    AskAboutVictims,
     AskExtenders,
     Bind,
     BindFailed,
     BindFailure,
     CacheSynced,
+    CandidateLoaded,
+    CandidateRemoved,
+    ComparisonRequested,
+    ComparisonTimed,
     CyclesRequested,
     DeleteVictim,
     Log,
@@ -62,6 +67,10 @@ from policyengine.scheduler.messages import (
 
 logger = logging.getLogger(__name__)
 
+_TURNS_TO_SEND = 8
+"""Turns of the event loop in which a binding comes from the core to its socket: the worker's, its task's, the
+connection's. No message is handled meanwhile."""
+
 
 class Core(Protocol):
     """What is driven: `scheduler.state.SchedulerState`, as far as the runner sees it."""
@@ -75,6 +84,10 @@ class Core(Protocol):
     @property
     def ready(self) -> bool:
         """Whether a cycle would find a pod to place."""
+
+    @property
+    def has_decided(self) -> bool:
+        """Whether the last cycle's decision is to be compared, before anything else is handled."""
 
     def may_bind(self, uid: str) -> bool:
         """Whether a `Bind` still stands, asked right before it is posted."""
@@ -141,9 +154,12 @@ class Runner:
         self._others = Following(reflector, self._follow_other, self._enqueue, profiles)
         self._writer = ObjectWriter(client, self.put)
         self._evictor = Evictor(client, clock, self.put)
-        self._asker = ExtenderAsker(extenders, client, self._nodes.text, self.put, observe_extender)
+        texts = self._nodes.text, self._pods.text
+        self._asker = ExtenderAsker(extenders, client, *texts, self.put, observe_extender)
         if any(extender.wants_nodes for extender in extenders):
             self._nodes.keep_texts()
+        if any(extender.wants_pods for extender in extenders):
+            self._pods.keep_texts()
         self._binder = Binder(
             client,
             self.put,
@@ -175,10 +191,14 @@ class Runner:
 
     def put(self, message: Message) -> None:
         """Hand a message to the core, behind those that wait already; a policy, once all it reads is known."""
-        if isinstance(message, ProfileReplaced | ProfileRemoved):
+        if isinstance(message, ProfileReplaced | ProfileRemoved | CandidateLoaded | CandidateRemoved):
             self._others.admit(message)
         else:
             self._enqueue(message)
+
+    def record(self, event: RecordEvent) -> None:
+        """Write an Event soon, behind the bindings."""
+        self._events.record(event)
 
     def _enqueue(self, message: Message) -> None:
         self._inbox.append(message)
@@ -230,7 +250,22 @@ class Runner:
         await self._others.synced()
         self.synced.set()
         await self._leadership.elected.wait()
+        if not isinstance(self._leadership, Alone):
+            await self._catch_up()
         self.put(CacheSynced())
+
+    async def _catch_up(self) -> None:
+        """What a predecessor decided last may not have been seen here yet: nothing is decided before it is.
+
+        kube-scheduler does not wait: where an informer of the new leader is behind it decides by what it has, and the
+        kubelet refuses what does not fit.
+        """
+        began = self._clock.monotonic()
+        async with asyncio.TaskGroup() as group:
+            for reflector in self.reflectors:
+                if reflector.resource.kind in WRITTEN:
+                    group.create_task(reflector.catch_up())
+        logger.info("what was decided before is known, after %.1f s", self._clock.monotonic() - began)
 
     async def _when_stopped(self, stop: asyncio.Event) -> None:
         await stop.wait()
@@ -242,12 +277,24 @@ class Runner:
             self._drain()
             self._tick()
             if self._may_cycle():
-                self._handle(CyclesRequested(self._limits.cycles))
-                await asyncio.sleep(0)
+                await self._cycle()
             elif self._inbox:
                 await asyncio.sleep(0)
             else:
                 await self._sleep()
+
+    async def _cycle(self) -> None:
+        """Run a few cycles and let what they decided be sent; then compare, where a candidate is tried."""
+        began = self._clock.monotonic()
+        self._handle(CyclesRequested(self._limits.cycles))
+        ended = self._clock.monotonic()
+        await asyncio.sleep(0)
+        if self._core.has_decided:
+            for _ in range(_TURNS_TO_SEND):
+                await asyncio.sleep(0)
+            compares = self._clock.monotonic()
+            self._handle(ComparisonRequested(ended - began))
+            self._handle(ComparisonTimed(self._clock.monotonic() - compares))
 
     def _may_cycle(self) -> bool:
         return (
@@ -294,7 +341,7 @@ class Runner:
                 self._binder.post(action)
                 if logger.isEnabledFor(logging.DEBUG):
                     _log_binding(action)
-            case AskExtenders():
+            case AskExtenders() | AskAboutVictims():
                 self._asker.post(action)
             case DeleteVictim():
                 self._evictor.post(action)
@@ -335,7 +382,7 @@ class Runner:
             return PodDeleted(read.namespace, read.name, read.uid)
         return PodObserved(pod)
 
-    async def _bind_elsewhere(self, bind: Bind) -> Outcome:
+    async def _bind_elsewhere(self, bind: Bind) -> Outcome | None:
         if not self._leadership.holds():
             return BindFailed(bind.uid, BindFailure.OVERLOADED, str(NotLeading()))
         return await self._asker.bind(bind)

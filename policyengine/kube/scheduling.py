@@ -10,10 +10,11 @@ from random import Random
 from policyengine.clock import Clock
 from policyengine.framework.profile import Profile
 from policyengine.kube.client import Client
-from policyengine.kube.compiling import compile_beside
+from policyengine.kube.compiling import compile_at_once
 from policyengine.kube.extenders import HttpExtender, Observe
 from policyengine.kube.leader import LeaderElector
-from policyengine.kube.reload import DEFAULT_NAMESPACE, LABEL_SELECTOR, Compile, PolicyReloader
+from policyengine.kube.policy_config_map import DEFAULT_NAMESPACE, LABEL_SELECTOR
+from policyengine.kube.reload import Compile, PolicyReloader
 from policyengine.kube.runner import Core, Limits, Runner
 from policyengine.scheduler.state import SchedulerState
 
@@ -32,7 +33,7 @@ class Scheduler:
         *,
         namespace: str = DEFAULT_NAMESPACE,
         label_selector: str = LABEL_SELECTOR,
-        compile_files: Compile = compile_beside,
+        compile_files: Compile = compile_at_once,
         host: str = "",
         limits: Limits = Limits(),  # noqa: B008  (frozen)
         elector: LeaderElector | None = None,
@@ -43,6 +44,8 @@ class Scheduler:
         """With an `elector`, `client` is to speak through its `LeadersTransport`. `observed` gives what the runner
         drives in the core's place: the core, with somebody who looks on."""
         self.elector = elector
+        # Those whose absence matters are heard first (buildExtenders, scheduler.go, v1.36).
+        extenders = sorted(extenders, key=lambda one: one.ignorable)
         self.state = SchedulerState(profiles, [extender.described() for extender in extenders])
         self.runner = Runner(
             observed(self.state),
@@ -65,6 +68,9 @@ class Scheduler:
             files=profiles,
             namespace=namespace,
             label_selector=label_selector,
+            rollouts=lambda: self.state.rollouts,
+            record=self.runner.record,
+            leads=lambda: elector is None or elector.holds(),
         )
 
     async def run(self, stop: asyncio.Event) -> None:

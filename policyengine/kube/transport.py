@@ -12,12 +12,16 @@ Rules of a transport:
 4. `before` is called when nothing but the sending is left: there is a connection, and credentials. What it raises is
    raised, and nothing was sent.
 5. A response is closed by whoever asked for it; closing one whose body was read returns its connection.
+6. Creations that are asked for together may share a connection (`PostAll`); each has an outcome of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
-from typing import Protocol
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol, cast
 
 
 class ConnectionFailed(Exception):
@@ -74,3 +78,80 @@ class Transport(Protocol):
 
     async def close(self) -> None:
         """Close every connection."""
+
+
+class WholeAnswer(Protocol):
+    """An answer that was read."""
+
+    @property
+    def status(self) -> int:
+        """The HTTP status."""
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The headers, as in `Response`."""
+
+    @property
+    def body(self) -> bytes:
+        """The whole body."""
+
+
+Post = tuple[str, bytes]
+"""A path and the JSON to create there."""
+Tell = Callable[[int, WholeAnswer | ConnectionFailed], None]
+"""Is given the place of a post among those made together, and what became of it, as soon as that is known."""
+
+
+class PostAll(Protocol):
+    """Creates objects that are asked for together; returns when everything was told."""
+
+    async def __call__(
+        self, posts: Sequence[Post], tell: Tell, *, seconds: float | None, before: Callable[[], None] | None = None
+    ) -> None:
+        """`seconds` bounds each answer; `before` is as in `Transport.request`, asked once for what is sent together."""
+
+
+def post_all_of(transport: Transport) -> PostAll:
+    """The transport's own way to create objects together (its method `post_all`), else `post_one_by_one`."""
+    own = getattr(transport, "post_all", None)
+    return partial(post_one_by_one, transport) if own is None else cast(PostAll, own)
+
+
+async def post_one_by_one(
+    transport: Transport,
+    posts: Sequence[Post],
+    tell: Tell,
+    *,
+    seconds: float | None,
+    before: Callable[[], None] | None = None,
+) -> None:
+    """As `PostAll`, each as a request of its own, side by side."""
+    how: dict[str, Any] = {} if before is None else {"before": before}
+
+    async def post(at: int, path: str, body: bytes) -> None:
+        try:
+            response = await transport.request(
+                "POST", path, body=body, headers={"Content-Type": "application/json"}, timeout=seconds, **how
+            )
+            try:
+                answer = _Read(response.status, response.headers, await response.read())
+            finally:
+                await response.close()
+        except ConnectionFailed as failure:
+            tell(at, failure)
+        else:
+            tell(at, answer)
+
+    if len(posts) == 1:
+        await post(0, *posts[0])
+    else:
+        await asyncio.gather(*(post(at, path, body) for at, (path, body) in enumerate(posts)))
+
+
+@dataclass(slots=True)
+class _Read:
+    """An answer of `Transport.request`, read."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes

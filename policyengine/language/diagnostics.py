@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
 
+from msgspec import Struct
+
 from policyengine.language.excerpt import excerpt, printable
 from policyengine.language.syntax import Span
 
@@ -25,16 +27,14 @@ class Severity(Enum):
     INFO = "info"
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(Struct, frozen=True):
     """Replace what stands in the span with the text."""
 
     span: Span
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Fix:
+class Fix(Struct, frozen=True):
     """Edits that put a finding right, with what they do in a few words: ``write `==` ``."""
 
     title: str
@@ -43,16 +43,14 @@ class Fix:
     """Whether it may be applied unseen (`lint --fix`): it is no guess at what was meant."""
 
 
-@dataclass(frozen=True, slots=True)
-class Related:
+class Related(Struct, frozen=True):
     """Another place that explains the finding: `opened here`."""
 
     span: Span
     label: str
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnostic:
+class Diagnostic(Struct, frozen=True):
     """One finding. The message is a sentence in lower case, without a full stop, with the input in backticks."""
 
     code: str

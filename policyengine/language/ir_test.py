@@ -5,29 +5,26 @@ The fields of given nodes and pods are named as in the schema; amounts are as Ku
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from policyengine.language.ir import Expr
 from policyengine.language.syntax import Span
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class Step(Struct, frozen=True, kw_only=True):
     """Anything a test gives or expects."""
 
     span: Span
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GivenNode(Step):
+class GivenNode(Step, frozen=True, kw_only=True):
     """A node stands in the cluster."""
 
     name: str
     fields: dict[str, object] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GivenPod(Step):
+class GivenPod(Step, frozen=True, kw_only=True):
     """A pod is created; with `on` it stands there already."""
 
     name: str
@@ -35,46 +32,40 @@ class GivenPod(Step):
     fields: dict[str, object] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GivenNow(Step):
+class GivenNow(Step, frozen=True, kw_only=True):
     """The wall clock: nanoseconds since 1970."""
 
     now: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GivenParam(Step):
+class GivenParam(Step, frozen=True, kw_only=True):
     """A param has another value; as `ir.Const.value`."""
 
     name: str
     value: object
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class After(Step):
+class After(Step, frozen=True, kw_only=True):
     """The clock moves on by so many nanoseconds."""
 
     duration: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExpectOn(Step):
+class ExpectOn(Step, frozen=True, kw_only=True):
     """The pod is placed on the node."""
 
     pod: str
     node: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExpectBefore(Step):
+class ExpectBefore(Step, frozen=True, kw_only=True):
     """The pod is popped from the queue before the other."""
 
     pod: str
     other: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExpectRejected(Step):
+class ExpectRejected(Step, frozen=True, kw_only=True):
     """The pod is refused: everywhere or on a node, by any rule or one, with a reason that contains a text."""
 
     pod: str
@@ -83,22 +74,19 @@ class ExpectRejected(Step):
     reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExpectWaits(Step):
+class ExpectWaits(Step, frozen=True, kw_only=True):
     """The pod is held by a gang or permit."""
 
     pod: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExpectThat(Step):
+class ExpectThat(Step, frozen=True, kw_only=True):
     """The condition holds; it asks about pods by name (`checking.conditions`)."""
 
     condition: Expr
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExpectNumber(Step):
+class ExpectNumber(Step, frozen=True, kw_only=True):
     """A rule's score of a node (before its weight) or, without a rule, the node's total is within bounds."""
 
     pod: str
@@ -108,8 +96,7 @@ class ExpectNumber(Step):
     most: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExpectGang(Step):
+class ExpectGang(Step, frozen=True, kw_only=True):
     """A gang has so many members (None: any number): in all, bound, not bound."""
 
     key: str
@@ -118,8 +105,7 @@ class ExpectGang(Step):
     waiting: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Test:
+class Test(Struct, frozen=True, kw_only=True):
     """A test of a policy."""
 
     __test__ = False  # not one of pytest's

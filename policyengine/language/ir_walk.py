@@ -3,38 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import fields as dataclass_fields
-from dataclasses import is_dataclass, replace
+from functools import cache
+from operator import attrgetter
 from typing import Any
 
+from msgspec.structs import replace
+
 from policyengine.language import ir
-from policyengine.language.diagnostics import Source
 from policyengine.language.syntax import Span
 
 
 def children(expr: ir.Expr) -> tuple[ir.Expr, ...]:
     """The direct parts of an expression, in the order they are written."""
-    match expr:
-        case ir.Select() | ir.Has():
-            return (expr.operand,)
-        case ir.Index():
-            return (expr.operand, expr.key)
-        case ir.Call():
-            return expr.args
-        case ir.Logic():
-            return expr.operands
-        case ir.Conditional():
-            return (expr.condition, expr.then, expr.otherwise)
-        case ir.ListExpr():
-            return tuple(value for value, _ in expr.items)
-        case ir.MapExpr():
-            return tuple(part for key, value, _ in expr.entries for part in (key, value))
-        case ir.Comprehension():
-            return (expr.source, *((expr.condition,) if expr.condition else ()), expr.body)
-        case ir.OptMap():
-            return (expr.operand, expr.body)
-        case _:
-            return ()
+    parts = _PARTS.get(type(expr))
+    return parts(expr) if parts is not None else ()
+
+
+_PARTS: dict[type[ir.Expr], Callable[[Any], tuple[ir.Expr, ...]]] = {
+    ir.Select: lambda expr: (expr.operand,),
+    ir.Has: lambda expr: (expr.operand,),
+    ir.Index: attrgetter("operand", "key"),
+    ir.Call: attrgetter("args"),
+    ir.Logic: attrgetter("operands"),
+    ir.Conditional: attrgetter("condition", "then", "otherwise"),
+    ir.ListExpr: lambda expr: tuple(value for value, _ in expr.items),
+    ir.MapExpr: lambda expr: tuple(part for key, value, _ in expr.entries for part in (key, value)),
+    ir.Comprehension: lambda expr: (expr.source, *((expr.condition,) if expr.condition else ()), expr.body),
+    ir.OptMap: attrgetter("operand", "body"),
+}
 
 
 def expressions_in(member: Any) -> Iterator[ir.Expr]:
@@ -46,8 +42,14 @@ def expressions_in(member: Any) -> Iterator[ir.Expr]:
             yield one
         elif isinstance(one, tuple):
             pending += reversed(one)
-        elif is_dataclass(one) and not isinstance(one, Source | Span):
-            pending += [getattr(one, field.name) for field in reversed(dataclass_fields(one))]
+        else:
+            pending += [getattr(one, name) for name in _members(one.__class__)]
+
+
+@cache
+def _members(kind: type) -> tuple[str, ...]:
+    """The fields of what may hold expressions, the last first."""
+    return () if kind is Span else tuple(reversed(getattr(kind, "__struct_fields__", ())))
 
 
 LetOf = Callable[[str], ir.Expr | None]

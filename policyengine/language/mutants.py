@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 from typing import Literal as OneOf
+
+from msgspec.structs import replace
 
 from policyengine.language import ir
 from policyengine.language.functions import FUNCTIONS

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from policyengine.language import syntax
 from policyengine.language.codes import syntax_error
@@ -125,8 +126,8 @@ class _FileParser:
                 broken.append(name)
         if head is None and block.head.rule == "policy":
             place = block.head.tokens[0].span
-            name = NameText(span=place, text=_name_of(block.head))
-            head = self.dressed(syntax.Policy(span=place, name=name, members=()), block.head)
+            title = NameText(span=place, text=_name_of(block.head))
+            head = self.dressed(syntax.Policy(span=place, name=title, members=()), block.head)
         if isinstance(head, syntax.Policy | syntax.Library | syntax.Overlay):
             span = Span(block.head.tokens[0].start, block.end)
             return replace(head, span=span, members=tuple(members), broken=tuple(broken))

@@ -7,8 +7,7 @@ hoisted by whoever evaluates.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from msgspec.structs import replace
 
 from policyengine.language import ir
 from policyengine.language.checking.context import extent
@@ -37,8 +36,8 @@ _LONGEST_FOLDED = 10_000
 """Longer strings are made when they are needed: many of them would fill the memory."""
 _CALL_COST = {"matches": 40, "replace": 20, "split": 20, "join": 20, "betaCdf": 100, "random": 30, "hash": 20}
 _TEXT_COST = 8
-_OF_SHAPE = {Shape.SCALAR: 1, Shape.NODE: 10, Shape.POD: 100}
-"""There are about ten pods a node."""
+_OF_SHAPE = (1, 10, 100)
+"""By the shape: one value, a column of nodes, one of pods. There are about ten pods a node."""
 _PER_ELEMENT = 8
 """How many elements a comprehension is taken to run over."""
 
@@ -133,8 +132,9 @@ def _text(template: ir.Template) -> ir.Template:
 def simplified(expr: ir.Expr) -> ir.Expr:
     """The expression with constants folded and cheap conjuncts first; of the same type and meaning."""
     parts = children(expr)
-    if parts:
-        expr = rebuilt(expr, [simplified(part) for part in parts])
+    simpler = [simplified(part) for part in parts]
+    if any(one is not other for one, other in zip(simpler, parts, strict=True)):
+        expr = rebuilt(expr, simpler)
     match expr:
         case ir.Logic():
             return _logic(expr)
@@ -175,18 +175,19 @@ def _logic(expr: ir.Logic) -> ir.Expr:
     if len(left) == 1:
         return left[0]
     ordered = sorted(left, key=lambda part: (part.shape is not Shape.SCALAR, cost(part)))
+    if tuple(ordered) == expr.operands:
+        return expr
     return replace(expr, operands=tuple(ordered), **extent(*ordered))
 
 
 def cost(expr: ir.Expr) -> int:
     """A rough price: what a column of nodes costs counts ten times what one value does, one of pods a hundred times."""
-    parts: Sequence[ir.Expr] = children(expr)
-    below = sum(map(cost, parts))
+    below = list(map(cost, children(expr)))
     match expr:
         case ir.Const() | ir.ParamRef() | ir.LetRef() | ir.Local():
-            own = 0
+            return 0
         case ir.Comprehension():
-            source, *asked = map(cost, parts)
+            source, *asked = below
             # What is asked of all pods or nodes is a column of its own, which its shape makes dear enough.
             return source + sum(asked) * (1 if expr.source.type.args[0] in (NODE, CLUSTER_POD) else _PER_ELEMENT)
         case ir.Call():
@@ -194,4 +195,4 @@ def cost(expr: ir.Expr) -> int:
             own = _CALL_COST.get(expr.function, _TEXT_COST if texts else 1)
         case _:
             own = 1
-    return below + own * _OF_SHAPE[expr.shape]
+    return sum(below) + own * _OF_SHAPE[expr.shape]

@@ -8,7 +8,9 @@ names of a path (reach, evictable, changes) holds for everything below.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from functools import lru_cache
+
+from msgspec.structs import replace
 
 from policyengine.language.schema_objects import (
     CLUSTER_POD,
@@ -262,6 +264,7 @@ def object_info(type_: Type) -> ObjectInfo | None:
     return OBJECTS.get(type_.name) if type_.kind is Kind.OBJECT else None
 
 
+@lru_cache(maxsize=1024)
 def attribute(path: tuple[str, ...]) -> Attribute | None:
     """What a path names, with the reach, evictability and changes that hold for it; None if it names nothing."""
     known = ROOTS.get(path[0])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from policyengine.language.types import (
     CPU,
@@ -22,8 +23,7 @@ from policyengine.language.types import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attribute:
+class Attribute(Struct, frozen=True, kw_only=True):
     """A field of an object, or a root.
 
     changes: what may alter it, as `<thing>.<change>`; the compiler maps them to cluster events. evictable: whether
@@ -48,8 +48,7 @@ class Attribute:
         return Shape.NODE if self.reach in (Reach.NODE_FIXED, Reach.NODE_CHANGING) else Shape.SCALAR
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectInfo:
+class ObjectInfo(Struct, frozen=True):
     """A thing with fields. `entries`: the type of `thing[?"vendor/x"]`, None where it takes no key. `methods`: what
     takes an argument (`node.domain(key)`), with the type of its result."""
 

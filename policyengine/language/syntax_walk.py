@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from operator import attrgetter
+from typing import Any
 
 from policyengine.language import syntax
 
 
 def children(expr: syntax.Expr) -> tuple[syntax.Expr, ...]:
     """The direct parts of an expression, in the order they are written."""
-    match expr:
-        case syntax.Select():
-            return (expr.operand,)
-        case syntax.Index():
-            return (expr.operand, expr.key)
-        case syntax.Call():
-            return expr.args if expr.target is None else (expr.target, *expr.args)
-        case syntax.Unary():
-            return (expr.operand,)
-        case syntax.Binary():
-            return (expr.left, expr.right)
-        case syntax.Conditional():
-            return (expr.condition, expr.then, expr.otherwise)
-        case syntax.ListLiteral():
-            return tuple(item.value for item in expr.items)
-        case syntax.MapLiteral():
-            return tuple(part for entry in expr.entries for part in (entry.key, entry.value))
-        case _:
-            return ()
+    parts = _PARTS.get(type(expr))
+    return parts(expr) if parts is not None else ()
+
+
+_PARTS: dict[type[syntax.Node], Callable[[Any], tuple[syntax.Expr, ...]]] = {
+    syntax.Select: lambda expr: (expr.operand,),
+    syntax.Index: attrgetter("operand", "key"),
+    syntax.Call: lambda expr: expr.args if expr.target is None else (expr.target, *expr.args),
+    syntax.Unary: lambda expr: (expr.operand,),
+    syntax.Binary: attrgetter("left", "right"),
+    syntax.Conditional: attrgetter("condition", "then", "otherwise"),
+    syntax.ListLiteral: lambda expr: tuple(item.value for item in expr.items),
+    syntax.MapLiteral: lambda expr: tuple(part for entry in expr.entries for part in (entry.key, entry.value)),
+}
 
 
 def walk(expr: syntax.Expr) -> Iterator[syntax.Expr]:

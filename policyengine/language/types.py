@@ -7,8 +7,9 @@ is computed once, whatever is NODE is a column.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum, IntEnum
+
+from msgspec import Struct
 
 
 class Kind(Enum):
@@ -37,9 +38,11 @@ class Kind(Enum):
     ERROR = "error"
     """Already reported; silences what follows from it."""
 
+    __hash__ = object.__hash__
+    """There is one object of each kind, and types are looked up often: `Enum`'s own hash is a call in Python."""
 
-@dataclass(frozen=True, slots=True)
-class Type:
+
+class Type(Struct, frozen=True):
     """A type: a constructor, its arguments (list: element; map: key, value; optional: content), a name for
     objects and for ints that are names (qos)."""
 

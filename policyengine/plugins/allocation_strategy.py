@@ -87,7 +87,7 @@ class AllocationStrategy(ABC):
         if not asked:
             return np.zeros(len(rows), dtype=np.int64)
         if len(rows) <= FEW:
-            return np.array([self._node_score(nodes, asked, row) for row in rows.tolist()], dtype=np.int64)
+            return np.array([self.node_score(nodes, asked, row) for row in rows.tolist()], dtype=np.int64)
         requested = [
             at(taken(nodes, resource, with_defaults=True), rows) + np.int64(request) for resource, request, _ in asked
         ]
@@ -115,7 +115,7 @@ class AllocationStrategy(ABC):
         assert total is not None
         return self._mean(total, shares)
 
-    def _node_score(self, nodes: NodeTable, asked: Asked, row: int) -> int:
+    def node_score(self, nodes: NodeTable, asked: Asked, row: int) -> int:
         """The same for one node, in Python's integers: for a patch of few rows the faster way."""
         total = shares = 0
         for resource, request, weight in asked:

@@ -15,7 +15,7 @@ pod may preempt elsewhere, or loses its nomination; kube-scheduler waits for eve
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from policyengine.framework.evaluation import Evaluator
@@ -26,7 +26,7 @@ from policyengine.framework.post_filter import PostFilterResult
 from policyengine.framework.status import SUCCESS, Code, Status
 from policyengine.plugins.preemptible import Preemptible
 from policyengine.plugins.preemption_candidate import Candidate
-from policyengine.plugins.preemption_dry_run import DryRun
+from policyengine.plugins.preemption_dry_run import DryRun, best_of
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
@@ -39,6 +39,10 @@ OVERDUE: Final = 60.0
 NEVER: Final = "not eligible due to preemptionPolicy=Never."
 TERMINATING: Final = "not eligible due to a terminating pod on the nominated node."
 UNHELPFUL: Final = "Preemption is not helpful for scheduling"
+NOBODY: Final = "no candidate node for preemption"
+
+Victims = Mapping[str, tuple[Collection[str], int]]
+"""Node -> (UIDs of the victims, how many of them break a disruption budget)."""
 
 ARGUMENTS: Final[Mapping[str, object]] = {
     "type": "object",
@@ -71,16 +75,49 @@ class DefaultPreemption:
         why = self.why_not_eligible(pod, judgement, evaluator, view)
         if why:
             return PostFilterResult(_refused(why))
-        potential = len(judgement.rows_with(Code.UNSCHEDULABLE))
-        enough = max(self._absolute, potential * self._percentage // 100)
-        dry_run = DryRun(pod, judgement, evaluator, view, enough, view.now - OVERDUE)
+        dry_run = DryRun(pod, judgement, evaluator, view, self._enough(judgement), view.now - OVERDUE)
         chosen = dry_run.best()
         if chosen is None:
             counts = Counter(dict(dry_run.refusals()))
-            counts[UNHELPFUL] += view.nodes.n - potential
+            counts[UNHELPFUL] += view.nodes.n - len(judgement.rows_with(Code.UNSCHEDULABLE))
             message = fit_error_message(view.nodes.n, [(reason, n) for reason, n in counts.items() if n])
             return PostFilterResult(_refused(message), nominated_node_name="")
         return PostFilterResult(SUCCESS, view.nodes.names[chosen.row], chosen.victims)
+
+    def candidates(
+        self, pod: PodInfo, judgement: Judgement, evaluator: Evaluator, view: ClusterView
+    ) -> list[Candidate]:
+        """Those that extenders are asked about: as many as the arguments ask for."""
+        enough = self._enough(judgement)
+        return DryRun(pod, judgement, evaluator, view, enough, view.now - OVERDUE).some(enough)
+
+    def chosen(
+        self, pod: PodInfo, judgement: Judgement, evaluator: Evaluator, view: ClusterView, victims: Victims
+    ) -> PostFilterResult:
+        """The best of what extenders left: the victims they chose and how many budgets these break, by node.
+
+        A node that is no candidate any more is passed over, and so is one on which somebody is named who may not be
+        made to go; who has gone by himself need not. An earlier nomination stays where none is left.
+        """
+        why = self.why_not_eligible(pod, judgement, evaluator, view)
+        if why:
+            return PostFilterResult(_refused(why))
+        preemptible = Preemptible(pod, evaluator.profile, view)
+        candidates = [
+            Candidate(row, going, violations)
+            for name, (uids, violations) in victims.items()
+            if (row := view.nodes.row_of.get(name)) is not None
+            and judgement.refusal(row).code is Code.UNSCHEDULABLE
+            and (going := preemptible.with_mates(row, {uid for uid in uids if uid in view.pods}))
+        ]
+        if not candidates:
+            return PostFilterResult(_refused(NOBODY))
+        best = best_of(pod, candidates, view)
+        return PostFilterResult(SUCCESS, view.nodes.names[best.row], best.victims)
+
+    def _enough(self, judgement: Judgement) -> int:
+        """Candidates after which no more are needed."""
+        return max(self._absolute, len(judgement.rows_with(Code.UNSCHEDULABLE)) * self._percentage // 100)
 
     def why_not_eligible(self, pod: PodInfo, judgement: Judgement, evaluator: Evaluator, view: ClusterView) -> str:
         """Why the pod may not preempt others; empty where it may."""

@@ -145,6 +145,8 @@ class DynamicResources:
 
     def reserve(self, pod: PodInfo, node_name: str, snapshot: Snapshot) -> Status:
         """Take the devices for the claims that are not allocated yet, and a share in those that are."""
+        if not pod.shape.spec.resource_claims:
+            return SUCCESS
         found = self._state(pod, snapshot)
         if isinstance(found, Status):
             return SUCCESS if found.is_skip else found

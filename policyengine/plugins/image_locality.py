@@ -51,6 +51,7 @@ class ImageLocality:
 
     name = NAME
     reads = Reads.NODE
+    of_template = True
     pointwise = True
 
     def signature(self, pod: PodInfo) -> Hashable:

@@ -141,12 +141,18 @@ class _ScoreState:
 
         self.counts = AffinityCounts(effect, {one.term.key for one in own}, among)
 
+    @property
+    def silent(self) -> bool:
+        """Whether the pod has no preferences and none of a standing pod was ever met that means it."""
+        return not self.counts.by_key
+
 
 class InterPodAffinity:
     """Reads terms, labels and namespace of the pod, and labels, namespaces and terms of standing pods."""
 
     name = NAME
     reads = Reads.NODE | Reads.PODS
+    of_template = True
     kinds = ("Namespace",)
     pointwise = False
 
@@ -228,6 +234,8 @@ class InterPodAffinity:
     def touched(self, state: State, snapshot: Snapshot, changed: Rows) -> Rows | None:
         """All rows where a domain's verdict, or for scores a domain's sum, changed."""
         nodes = snapshot.nodes
+        if self.is_idle(state, snapshot):
+            return changed[:0]
         if isinstance(state, _FilterState):
             moved = state.update(nodes, changed)
             if moved == {} and state.silent:
@@ -236,6 +244,11 @@ class InterPodAffinity:
             preferences: _ScoreState = state
             moved = preferences.counts.update(nodes, pod_index(nodes), changed)
         return None if moved is None else rows_in(moved, nodes, changed)
+
+    def is_idle(self, state: State, snapshot: Snapshot) -> bool:
+        """As long as neither the pod nor one that stands has terms."""
+        known: _FilterState | _ScoreState = state
+        return snapshot.nodes.concerned_pods == 0 and known.silent
 
     def standing(self, state: State) -> Status:
         """Scores are skipped as long as nothing matches."""

@@ -114,6 +114,7 @@ class NodeAffinity:
 
     name = NAME
     reads = Reads.NODE
+    of_template = True
     pointwise = False
 
     def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:

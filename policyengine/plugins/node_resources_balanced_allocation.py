@@ -60,6 +60,7 @@ class NodeResourcesBalancedAllocation:
 
     name = NAME
     reads = Reads.NODE | Reads.PODS
+    of_template = True
     pointwise = True
 
     def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
@@ -102,6 +103,10 @@ class NodeResourcesBalancedAllocation:
         ]
         gain = _balance(after, offers) - _balance(before, offers)
         return _HALF + ((_HALF + gain) >> 1)
+
+    def points(self, state: State, snapshot: Snapshot, row: int) -> int:
+        """The score of one node."""
+        return _node_score(snapshot.nodes, state, row)
 
     def scale(self, state: State, scores: NDArray[np.generic]) -> Hashable:
         """Nothing: the score stands by itself."""

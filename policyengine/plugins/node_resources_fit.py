@@ -83,6 +83,7 @@ class NodeResourcesFit:
 
     name = NAME
     reads = Reads.NODE | Reads.PODS
+    of_template = True
     reads_only_sums = True
     pointwise = True
 
@@ -94,6 +95,13 @@ class NodeResourcesFit:
         self._strategy = read_strategy(arguments.get("scoringStrategy"), arguments.get("strategy"))
         self._demand = PerShape(self._demand_of)
         self._scored = PerShape(self._scored_of)
+
+    def ignoring(self, resources: frozenset[str]) -> NodeResourcesFit:
+        """The same plugin with these `ignoredResources` in place of its own."""
+        other = NodeResourcesFit()
+        other._ignored, other._ignored_groups = resources, self._ignored_groups
+        other._strategy = self._strategy
+        return other
 
     def signature(self, pod: PodInfo) -> Hashable:
         """What is asked for, as filtered and as scored."""
@@ -123,6 +131,11 @@ class NodeResourcesFit:
             return passed(len(rows))
         return Verdicts(_numbered(bits, fit), fit.refusals)
 
+    def passes(self, state: State, snapshot: Snapshot, row: int) -> bool:
+        """Whether nothing is short on one node."""
+        fit: _Fit = state
+        return not _bits(fit, snapshot.nodes, row)
+
     def pre_score(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, State]:
         """Never skipped."""
         return SUCCESS, self._strategy.asked(self._scored(pod))
@@ -131,6 +144,11 @@ class NodeResourcesFit:
         """The strategy's score, 0..100."""
         asked: Asked = state
         return self._strategy.score(snapshot.nodes, asked, rows)
+
+    def points(self, state: State, snapshot: Snapshot, row: int) -> int:
+        """The strategy's score of one node."""
+        asked: Asked = state
+        return self._strategy.node_score(snapshot.nodes, asked, row)
 
     def scale(self, state: State, scores: NDArray[np.generic]) -> Hashable:
         """Nothing: the score stands by itself."""
@@ -194,16 +212,18 @@ class NodeResourcesFit:
 
 def _filter_each(fit: _Fit, nodes: NodeTable, rows: Rows) -> Verdicts:
     """The same row by row, in Python's integers: for a patch of few rows the faster way."""
-    refused = []
-    counts, allowed = nodes.pod_count, nodes.allowed_pods
-    for row in rows.tolist():
-        bits = 2 if counts.item(row) >= allowed.item(row) else 0
-        for number, (resource, amount) in enumerate(fit.demand, start=2):
-            offer, taken = nodes.room(resource, row)
-            if amount > offer - taken:
-                bits |= 1 << number | int(amount > offer)
-        refused.append(fit.number(bits) if bits else 0)
-    return Verdicts(np.array(refused, dtype=np.int16), fit.refusals)
+    found = [_bits(fit, nodes, row) for row in rows.tolist()]
+    return Verdicts(np.array([fit.number(bits) if bits else 0 for bits in found], dtype=np.int16), fit.refusals)
+
+
+def _bits(fit: _Fit, nodes: NodeTable, row: int) -> int:
+    """The combination of reasons of one node, 0 where nothing is short."""
+    bits = 2 if nodes.is_full(row) else 0
+    for number, (resource, amount) in enumerate(fit.demand, start=2):
+        offer, taken = nodes.room(resource, row)
+        if amount > offer - taken:
+            bits |= 1 << number | int(amount > offer)
+    return bits
 
 
 def _bit(mask: NDArray[np.bool_], place: int, fit: _Fit) -> NDArray[Any]:

@@ -38,6 +38,7 @@ class NodeUnschedulable:
 
     name = NAME
     reads = Reads.NODE
+    of_template = True
 
     def __init__(self) -> None:
         self._tolerates_cordon = PerShape(_tolerates_cordon)

@@ -71,8 +71,11 @@ class PodIndex:
         while len(self._on_row) > nodes.n:
             self._replace(len(self._on_row) - 1, {})
             self._on_row.pop()
+        if len(self._on_row) < nodes.n:
+            self._on_row.extend({} for _ in range(nodes.n - len(self._on_row)))
         for row in changed.tolist():
-            self._read(nodes, row)
+            if nodes.pods_on(row) or self._on_row[row]:
+                self._read(nodes, row)
 
     def on_row(self, row: int) -> Iterable[tuple[PodKind, int]]:
         """(kind, number of its pods) on the row."""
@@ -126,8 +129,6 @@ class PodIndex:
                 if terms.any:
                     self.with_affinity[key] = kind
             present[key] = present.get(key, 0) + 1
-        if row >= len(self._on_row):
-            self._on_row.extend({} for _ in range(row + 1 - len(self._on_row)))
         self._replace(row, present)
 
     def _replace(self, row: int, present: dict[_Key, int]) -> None:

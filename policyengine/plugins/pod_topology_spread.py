@@ -162,6 +162,7 @@ class PodTopologySpread:
 
     name = NAME
     reads = Reads.NODE | Reads.PODS
+    of_template = True
     kinds = OWNER_KINDS
 
     def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:

@@ -15,7 +15,7 @@ Gangs are those of all loaded policies. Pods are given up from the least importa
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
 from policyengine.framework.quota import Surplus
@@ -59,6 +59,15 @@ class Preemptible:
         place = {unit[0].uid: number for number, unit in enumerate(units)}
         ordered = [sorted(some, key=lambda unit: place[unit[0].uid]) for some in found if some]
         return ordered[:1] if ordered[1:] == ordered[:1] else ordered
+
+    def with_mates(self, row: int, uids: Set[str]) -> Unit:
+        """Those pods of the node, and whoever has to go with them, the most important first; nobody where one of them
+        may not be made to go, or they are too many."""
+        for units in self.on(row):
+            going = {one.uid: one for unit in units if any(one.uid in uids for one in unit) for one in unit}
+            if uids <= going.keys() and (self.most is None or len(going) <= self.most):
+                return tuple(sorted(going.values(), key=importance))
+        return ()
 
     def rows_of_teams(self) -> list[int]:
         """The rows where pods stand that may have to go with others."""

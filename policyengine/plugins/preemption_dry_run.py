@@ -9,6 +9,7 @@ them without a broken budget.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,7 +22,7 @@ from policyengine.framework.nominated import nominees
 from policyengine.framework.status import Code, Rows
 from policyengine.plugins.disruption_budget import DisruptionBudgets
 from policyengine.plugins.preemptible import Preemptible
-from policyengine.plugins.preemption_candidate import Candidate, concatenated, ranks_of
+from policyengine.plugins.preemption_candidate import Candidate, Ranks, concatenated, ranks_of
 from policyengine.plugins.standing_pods import NOBODY, StandingPods, standing_pods
 from policyengine.plugins.victim_arithmetic import Eviction, Victims, known_filters
 from policyengine.plugins.victim_selection import NO_VICTIMS, select_victims
@@ -70,15 +71,21 @@ class DryRun:
         many = len(self._victims.rows)
         if not many and not self._found:
             return None
+        rows = np.concatenate((self._victims.rows, _rows_of(self._found)))
         ranks = concatenated(self._victims.ranks(), ranks_of(self._found))
-        tied = ranks.best()
-        rows = np.concatenate((self._victims.rows, _rows_of(self._found)))[tied]
-        chosen = int(tied[np.argmin(self._distance(rows))])
+        chosen = _best(rows, ranks, self._distance)
         return self._victims.candidate(chosen) if chosen < many else self._found[chosen - many]
 
     def all(self) -> list[Candidate]:
         """Every candidate known."""
         return [*map(self._victims.candidate, range(len(self._victims.rows))), *self._found]
+
+    def some(self, enough: int) -> list[Candidate]:
+        """As many candidates as are enough, those without a broken budget first, in ring order from the pod."""
+        found = self.all()
+        distances = self._distance(_rows_of(found)).tolist()
+        order = sorted(range(len(found)), key=lambda at: (found[at].violations > 0, distances[at]))
+        return [found[at] for at in order[:enough]]
 
     def refusals(self) -> list[tuple[str, int]]:
         """(reason, number of nodes) of the nodes that might have been candidates and are not."""
@@ -134,12 +141,27 @@ class DryRun:
         return [row for row, pods in leaving if any(pod.deletion_due < self._overdue for pod in pods)]
 
     def _distance(self, rows: Rows) -> NDArray[np.uint64]:
-        """How far each node comes after the pod on the ring of hashes."""
-        return self._view.nodes.name_hash[rows] - np.uint64(stable_hash(self._pod.uid))
+        return _distance(self._pod, self._view, rows)
 
     def _count(self, reasons: tuple[str, ...], nodes: int) -> None:
         for reason in reasons if nodes else ():
             self._counts[reason] += nodes
+
+
+def best_of(pod: PodInfo, candidates: list[Candidate], view: ClusterView) -> Candidate:
+    """The one to be taken of candidates that are spelled out, of which there is one at least."""
+    return candidates[_best(_rows_of(candidates), ranks_of(candidates), lambda rows: _distance(pod, view, rows))]
+
+
+def _best(rows: Rows, ranks: Ranks, distance: Callable[[Rows], NDArray[np.uint64]]) -> int:
+    """The place of the best: of equals the next one on the ring."""
+    tied = ranks.best()
+    return int(tied[np.argmin(distance(rows[tied]))])
+
+
+def _distance(pod: PodInfo, view: ClusterView, rows: Rows) -> NDArray[np.uint64]:
+    """How far each node comes after the pod on the ring of hashes."""
+    return view.nodes.name_hash[rows] - np.uint64(stable_hash(pod.uid))
 
 
 def _nobody(standing: StandingPods) -> Victims:

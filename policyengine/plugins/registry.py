@@ -11,7 +11,7 @@ from hashlib import sha256
 from types import ModuleType
 from typing import Any, Final
 
-from policyengine.framework.plugin import FilterPlugin, Plugin, PreEnqueuePlugin, ScorePlugin
+from policyengine.framework.plugin import FilterPlugin, Plugin, PreEnqueuePlugin, ScorePlugin, extends
 from policyengine.framework.plugin_entry import NO_ARGUMENTS, Arguments, PluginEntry
 from policyengine.framework.post_filter import PostFilterPlugin
 from policyengine.framework.profile import Profile
@@ -96,16 +96,16 @@ def in_tree_profile(
         name=name,
         scheduler_name=scheduler_name,
         policy_hash=policy_hash,
-        pre_enqueue=tuple(plugin for _, plugin, _ in built if isinstance(plugin, PreEnqueuePlugin)),
-        filters=tuple(plugin for _, plugin, _ in built if isinstance(plugin, FilterPlugin)),
+        pre_enqueue=tuple(plugin for _, plugin, _ in built if extends(plugin, PreEnqueuePlugin)),
+        filters=tuple(plugin for _, plugin, _ in built if extends(plugin, FilterPlugin)),
         scores=tuple(
             (plugin, entry.default_weight if weight is None else weight)
             for entry, plugin, weight in built
-            if isinstance(plugin, ScorePlugin) and entry.default_weight is not None
+            if extends(plugin, ScorePlugin) and entry.default_weight is not None
         ),
-        post_filters=tuple(plugin for _, plugin, _ in built if isinstance(plugin, PostFilterPlugin)),
-        reserve=tuple(plugin for _, plugin, _ in built if isinstance(plugin, ReservePlugin)),
-        pre_bind=tuple(plugin for _, plugin, _ in built if isinstance(plugin, PreBindPlugin)),
+        post_filters=tuple(plugin for _, plugin, _ in built if extends(plugin, PostFilterPlugin)),
+        reserve=tuple(plugin for _, plugin, _ in built if extends(plugin, ReservePlugin)),
+        pre_bind=tuple(plugin for _, plugin, _ in built if extends(plugin, PreBindPlugin)),
     )
 
 

@@ -39,6 +39,7 @@ class TaintToleration:
 
     name = NAME
     reads = Reads.NODE
+    of_template = True
     pointwise = False
 
     def signature(self, pod: PodInfo) -> Hashable:

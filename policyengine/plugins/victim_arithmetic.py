@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from policyengine.framework.cached_column import Column
 from policyengine.framework.judgement import Judgement, Verdict
-from policyengine.framework.plugin import FilterPlugin, Reads, TopologyPlugin
+from policyengine.framework.plugin import FilterPlugin, Reads, TopologyPlugin, extends
 from policyengine.framework.post_filter import EasedByEvictions, EvictionBlind, SumsReader
 from policyengine.framework.status import Code, Rows
 from policyengine.plugins.disruption_budget import DisruptionBudgets
@@ -54,7 +54,7 @@ def known_filters(asked: Sequence[tuple[FilterPlugin, Column]]) -> tuple[list[Kn
             return known, False
         if _is_unmoved(plugin, column):
             known.append(KnownFilter(plugin, column, False))
-        elif isinstance(plugin, SumsReader) and plugin.reads_only_sums:
+        elif extends(plugin, SumsReader) and plugin.reads_only_sums:
             known.append(KnownFilter(plugin, column, True))
         else:
             return known, False
@@ -62,15 +62,15 @@ def known_filters(asked: Sequence[tuple[FilterPlugin, Column]]) -> tuple[list[Kn
 
 
 def _is_unmoved(plugin: FilterPlugin, column: Column) -> bool:
-    if isinstance(plugin, EvictionBlind) and plugin.is_eviction_blind(column.state):
+    if extends(plugin, EvictionBlind) and plugin.is_eviction_blind(column.state):
         return True
     if column.unanimous and _is_eased(plugin):
         return True
-    return Reads.PODS not in plugin.reads and not isinstance(plugin, TopologyPlugin)
+    return Reads.PODS not in plugin.reads and not extends(plugin, TopologyPlugin)
 
 
 def _is_eased(plugin: FilterPlugin) -> bool:
-    return isinstance(plugin, EasedByEvictions) and plugin.eased_by_evictions
+    return extends(plugin, EasedByEvictions) and plugin.eased_by_evictions
 
 
 class Eviction:

@@ -175,6 +175,8 @@ class VolumeBinding:
 
     def plan(self, pod: PodInfo, node_name: str, snapshot: Snapshot) -> tuple[Status, Plan]:
         """Take static volumes, and name the node for volumes to be made. Skipped where all claims are bound."""
+        if not pod.shape.spec.volumes:
+            return SKIP, NOTHING_TO_DO
         status, claims = self.pre_filter(pod, snapshot)
         if not status.is_success:
             return status, NOTHING_TO_DO

@@ -76,6 +76,7 @@ class VolumeRestrictions:
 
     name = NAME
     reads = Reads.PODS
+    of_template = True
     eased_by_evictions = True
     kinds = (CLAIM,)
 

@@ -15,7 +15,8 @@ Rules:
 3. A pod whose PreBind plugins have something to do is prepared first (`preparation`, `prebind`); nothing has been
    posted for it then, so its reservation can be given up at any time.
 4. A decision whose node changed so that the pod would be refused there is withdrawn: a runner that asks
-   `SchedulerState.may_bind` right before it posts will not post it. One that was posted already stands.
+   `SchedulerState.may_bind` right before it posts will not post it. One that was posted already may land: its pod
+   counts on the node as long as that is so.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ class Decision:
         "awaits_gang",
         "bind",
         "held",
+        "is_sent",
         "number",
         "phase",
         "preparation",
@@ -68,6 +70,8 @@ class Decision:
         self.phase = Phase.POSTED if self.preparation is None else Phase.PREPARING
         self.awaits_gang = False
         """Whether, once all is prepared, the binding is not posted before those of its gang."""
+        self.is_sent = False
+        """Whether the runner was told that it may post it: from then on it can land whatever is decided here."""
         self.unsure = False
         """Whether an earlier request for this binding may still land."""
         self.unknown_at = 0.0
@@ -78,9 +82,9 @@ class Decision:
         self.read_at: float | None = None
         """When the pod is to be read next; None while an answer is awaited, or nothing is to be read."""
 
-    def read_later(self, now: float) -> None:
-        """Plan the next read, later each time."""
-        wait = min(READ_AGAIN_AT_MOST, READ_AGAIN * 2.0 ** min(self.reads, 8))
+    def read_later(self, now: float, at_least: float = 0.0) -> None:
+        """Plan the next read, later each time, in `at_least` seconds."""
+        wait = max(at_least, min(READ_AGAIN_AT_MOST, READ_AGAIN * 2.0 ** min(self.reads, 8)))
         self.phase = Phase.READING
         self.reads += 1
         self.read_at = now + wait
@@ -154,9 +158,9 @@ class Bindings:
         """The pods to ask about again, or whose time is up."""
         return [one for one in self._preparing.values() if one.preparation is not None and one.preparation.due() <= now]
 
-    def read_later(self, decision: Decision, now: float) -> None:
-        """The outcome is unknown: look after a while."""
-        decision.read_later(now)
+    def read_later(self, decision: Decision, now: float, at_least: float = 0.0) -> None:
+        """The outcome is unknown: look after a while, of `at_least` seconds."""
+        decision.read_later(now, at_least)
         self._reading[decision.bind.uid] = decision
 
     def read_now(self, decision: Decision) -> None:

@@ -32,6 +32,7 @@ from policyengine.scheduler.teams import GangTeams
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
+    from policyengine.scheduler.candidates import Decided
     from policyengine.scheduler.extenders import Extender, Question
     from policyengine.scheduler.kept_room import KeptRoom
 
@@ -42,8 +43,10 @@ class Core:
     __slots__ = (
         "actions",
         "bindings",
+        "compared",
         "confirmed",
         "consulted",
+        "decided",
         "evictions",
         "extenders",
         "is_synced",
@@ -76,6 +79,10 @@ class Core:
         self.questions = 0
         self.kept_room: KeptRoom | None = None
         """Room that is being kept for a gang, if for one."""
+        self.decided: Decided | None = None
+        """The decision just made, where its scheduler name has a candidate; it is to be compared."""
+        self.compared: Decided | None = None
+        """The decision just compared; how long that took is to be told."""
         self.story = Story()
         self.is_synced = False
         self.now = 0.0
@@ -130,15 +137,17 @@ class Core:
         plugins: frozenset[str] = NO_PLUGINS,
         pending: frozenset[str] = NO_PLUGINS,
         nominated: str | None = "",
+        node: str = "",
     ) -> None:
         """An attempt failed: the pod goes back to its queue, its owner is told. `nominated`: the node that is being
-        cleared for it, "" where none is, None where an earlier nomination stays."""
+        cleared for it, "" where none is, None where an earlier nomination stays. `node`: on which it failed."""
         what = "refused" if reason == notices.UNSCHEDULABLE else "failed"
         by = (plugins,) if what == "refused" else ()
         self.story.tell(queued.uid, self.now, what, *by, lane.serving.policy_hash, message)
-        lane.queue.failed(queued, self.now, plugins, pending)
+        lane.queue.failed(queued, self.now, plugins, pending, by=lane.serving.profile)
         news = nominated if nominated is not None and self.nominate(queued.pod, nominated) else None
-        self.actions += notices.failed(queued, reason, message, queued.pod.scheduler_name, nominated=news)
+        name = queued.pod.scheduler_name
+        self.actions += notices.failed(queued, reason, message, name, nominated=news, node=node)
 
     def nominate(self, pod: PodInfo, node: str) -> bool:
         """A node is being cleared for the pod, or ("") none is any more; whether that is news."""

@@ -11,17 +11,19 @@ Rules (kube-scheduler's schedule_one.go, v1.36):
 4. A refusal by Reserve or Permit gives the reservation back.
 5. The decision carries the policy hash it was made with.
 6. A member of a gang that is not satisfied is tried together with its mates (`gang_cycle`).
-7. Where extenders have a say, the cycle stops before `rank` and goes on when they have answered (`extenders`).
+7. Where extenders have a say, the cycle stops before `rank`, or before a node is cleared, and goes on when they have
+   answered (`extenders`, `extender_victims`).
 """
 
 from __future__ import annotations
 
 from policyengine.framework.fit_error import NO_NODES
 from policyengine.framework.judgement import Judgement
-from policyengine.scheduler import extenders, gang_cycle, notices, preemption
+from policyengine.scheduler import extender_victims, extenders, gang_cycle, notices, preemption
 from policyengine.scheduler.core import Core
+from policyengine.scheduler.extenders import Question
 from policyengine.scheduler.lanes import Lane
-from policyengine.scheduler.messages import ExtendersAnswered
+from policyengine.scheduler.messages import ExtendersAnswered, VictimsAnswered
 from policyengine.scheduler.permission import ask_permit
 from policyengine.scheduler.placement import error_in, judge, pick, pick_again, reserve
 from policyengine.scheduler.queued_pod import QueuedPod
@@ -59,6 +61,19 @@ def extenders_answered(core: Core, message: ExtendersAnswered) -> None:
         _decide(core, lane, queued, message)
 
 
+def victims_answered(core: Core, message: VictimsAnswered) -> None:
+    """What was asked about a pod's victims is known: likewise."""
+    found = extenders.awaited(core, message)
+    if found is None:
+        return
+    if not found.lane.is_served:
+        found.lane.queue.put_back(found.queued, core.now, "Unserved")
+    elif found.serving is not found.lane.serving:
+        _attempt(core, found.lane, found.queued)
+    else:
+        _preempt(core, found, message)
+
+
 def _attempt(core: Core, lane: Lane, queued: QueuedPod) -> None:
     """Place the pod, or refuse it, or ask the extenders first."""
     numbers = extenders.interested(core, queued.pod) if core.extenders else ()
@@ -88,7 +103,7 @@ def _decide(core: Core, lane: Lane, queued: QueuedPod, message: ExtendersAnswere
     try:
         judgement = extenders.judge_again(core, lane, queued, message)
         if len(judgement.feasible) == 0:
-            _refuse(core, lane, queued, judgement)
+            _refuse(core, lane, queued, judgement, message)
             return
         row = extenders.pick_with(core, lane, queued, judgement, message.scores)
     except Exception as failure:
@@ -97,12 +112,38 @@ def _decide(core: Core, lane: Lane, queued: QueuedPod, message: ExtendersAnswere
     _place(core, lane, queued, core.view.snapshot().nodes.names[row])
 
 
-def _refuse(core: Core, lane: Lane, queued: QueuedPod, judgement: Judgement) -> None:
+def _preempt(core: Core, question: Question, message: VictimsAnswered) -> None:
+    """Clear a node for a pod whose extenders have answered, or refuse the pod; or place it, if it fits by now."""
+    lane, queued = question.lane, question.queued
+    try:
+        if question.answered is None:
+            judgement = judge(core, lane, queued.pod)
+        else:
+            judgement = extenders.judge_again(core, lane, queued, question.answered)
+        if len(judgement.feasible):
+            _attempt(core, lane, queued)
+            return
+        error = error_in(judgement)
+        if error is not None:
+            core.fail(lane, queued, notices.SCHEDULER_ERROR, error)
+            return
+        found = extender_victims.chosen(core, question, judgement, message)
+    except Exception as failure:
+        core.fail(lane, queued, notices.SCHEDULER_ERROR, str(failure) or type(failure).__name__)
+        return
+    preemption.refuse(core, lane, queued, judgement, found)
+
+
+def _refuse(
+    core: Core, lane: Lane, queued: QueuedPod, judgement: Judgement, answered: ExtendersAnswered | None = None
+) -> None:
     error = error_in(judgement)
     if error is not None:
         core.fail(lane, queued, notices.SCHEDULER_ERROR, error)
         return
-    preemption.refuse(core, lane, queued, judgement)
+    found = preemption.find_room(core, lane, queued, judgement)
+    if not (core.extenders and extender_victims.ask(core, lane, queued, judgement, found, answered)):
+        preemption.refuse(core, lane, queued, judgement, found)
 
 
 def _place(core: Core, lane: Lane, queued: QueuedPod, node: str) -> None:

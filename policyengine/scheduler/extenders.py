@@ -5,7 +5,7 @@
                                 AskExtenders ···· the pod stays in flight; other pods are tried meanwhile
                                        │
                                ExtendersAnswered ─judge again─> still fits ──> pick, their scores added
-                                       ├── none that they let through fits any more ──> refused
+                                       ├── none that they let through fits any more ──> refused (`extender_victims`)
                                        ├── an error ──> SchedulerError, error backoff
                                        └── another policy serves meanwhile ──> asked anew
 
@@ -13,8 +13,8 @@ Rules:
 1. An answer decides nothing by itself: it is held against the snapshot at which it arrives. Nodes that came to fit
    since the question are not taken, because no extender has seen them.
 2. A pod is asked about once at a time; the answer to an earlier question is passed over.
-3. An extender without managed resources is interested in every pod, another one in those that request one of them
-   (`IsInterested`, extender.go, v1.36).
+3. An extender without managed resources is interested in every pod, another one in those of which a container names
+   one of them in its requests or limits, whatever the amount (`IsInterested`, extender.go, v1.36).
 4. A pod that an extender refused moves by any event: nobody knows what the extender waits for.
 5. Members of a gang in which an extender is interested are tried one by one and wait for each other at Permit.
 """
@@ -31,7 +31,7 @@ from policyengine.framework.judgement import Judgement
 from policyengine.framework.status import Code, Status
 from policyengine.scheduler.core import Core
 from policyengine.scheduler.lanes import Lane, Serving
-from policyengine.scheduler.messages import AskExtenders, ExtendersAnswered
+from policyengine.scheduler.messages import AskExtenders, ExtendersAnswered, VictimsAnswered
 from policyengine.scheduler.placement import judge, pick
 from policyengine.scheduler.queued_pod import Place, QueuedPod
 
@@ -52,11 +52,19 @@ class Extender:
     """Those that it manages; empty for all pods."""
     decides: bool = True
     """Whether it filters or scores."""
+    preempts: bool = False
+    """Whether it has a say in who leaves for a pod."""
     binds: bool = False
+    unchecked: frozenset[str] = frozenset()
+    """Resources that NodeResourcesFit leaves to it (`ignored_resources`)."""
 
     def is_interested(self, pod: PodInfo) -> bool:
         """Rule 3."""
-        return not self.resources or any(pod.requests.get(one) for one in self.resources)
+        return not self.resources or any(
+            not self.resources.isdisjoint(amounts)
+            for container in (*pod.shape.spec.containers, *pod.shape.spec.init_containers)
+            for amounts in (container.resources.requests, container.resources.limits)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +76,8 @@ class Question:
     queued: QueuedPod
     serving: Serving
     """The policy by which the nodes were found."""
+    answered: ExtendersAnswered | None = None
+    """What was said of its nodes before, where the question is about victims."""
 
 
 def interested(core: Core, pod: PodInfo) -> tuple[int, ...]:
@@ -75,28 +85,43 @@ def interested(core: Core, pod: PodInfo) -> tuple[int, ...]:
     return tuple(at for at, one in enumerate(core.extenders) if one.decides and one.is_interested(pod))
 
 
+def preempting(core: Core, pod: PodInfo) -> tuple[int, ...]:
+    """The numbers of the extenders that have a say in who leaves for the pod."""
+    return tuple(at for at, one in enumerate(core.extenders) if one.preempts and one.is_interested(pod))
+
+
 def binder(core: Core, pod: PodInfo) -> int | None:
     """The number of the extender that binds the pod; None where that is ours to do."""
+    if not core.extenders:
+        return None
     return next((at for at, one in enumerate(core.extenders) if one.binds and one.is_interested(pod)), None)
 
 
 def concern(core: Core, gang: Gang) -> bool:
     """Whether a member of the gang has to be asked about."""
     members = (core.view.pods[uid] for uid in gang.members if uid in core.view.pods)
-    return bool(core.extenders) and any(interested(core, pod) for pod in members)
+    return bool(core.extenders) and any(interested(core, pod) or preempting(core, pod) for pod in members)
 
 
 def ask(core: Core, lane: Lane, queued: QueuedPod, numbers: tuple[int, ...], judgement: Judgement) -> None:
     """Ask the extenders of these numbers about the feasible nodes."""
     pod, names = queued.pod, core.view.snapshot().nodes.names
-    core.questions += 1
-    core.consulted[pod.uid] = Question(core.questions, lane, queued, lane.serving)
+    number = note(core, lane, queued, numbers)
     nodes = tuple(names[row] for row in judgement.feasible.tolist())
-    core.story.tell(pod.uid, core.now, "consulting", ", ".join(core.extenders[at].name for at in numbers))
-    core.actions.append(AskExtenders(pod.uid, pod.namespace, pod.name, core.questions, numbers, nodes))
+    core.actions.append(AskExtenders(pod.uid, pod.namespace, pod.name, number, numbers, nodes))
 
 
-def awaited(core: Core, message: ExtendersAnswered) -> Question | None:
+def note(
+    core: Core, lane: Lane, queued: QueuedPod, numbers: tuple[int, ...], answered: ExtendersAnswered | None = None
+) -> int:
+    """A question is about to be asked: its number."""
+    core.questions += 1
+    core.consulted[queued.uid] = Question(core.questions, lane, queued, lane.serving, answered)
+    core.story.tell(queued.uid, core.now, "consulting", ", ".join(core.extenders[at].name for at in numbers))
+    return core.questions
+
+
+def awaited(core: Core, message: ExtendersAnswered | VictimsAnswered) -> Question | None:
     """The question, where its answer is still waited for."""
     asked = message.asked
     question = core.consulted.get(asked.uid)

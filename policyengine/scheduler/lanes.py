@@ -10,14 +10,19 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from policyengine.cluster.view import ClusterView
 from policyengine.framework.evaluation import Evaluator
+from policyengine.framework.plugin import extends
 from policyengine.framework.post_filter import PostFilterPlugin
 from policyengine.framework.profile import Profile
 from policyengine.framework.reservation import PermitPlugin, PreBindPlugin, ReservePlugin
 from policyengine.scheduler.queue import SchedulingQueue
 from policyengine.scheduler.story import Story
+
+if TYPE_CHECKING:
+    from policyengine.scheduler.rollout import Rollout
 
 
 class Serving:
@@ -39,13 +44,24 @@ class Serving:
 class Lane:
     """What serves the pods of one scheduler name."""
 
-    __slots__ = ("credit", "is_served", "queue", "serving")
+    __slots__ = ("credit", "is_served", "queue", "rollout", "serving")
 
-    def __init__(self, profile: Profile, story: Story, now: float, view: ClusterView | None = None) -> None:
-        self.serving = Serving(profile)
-        self.queue = SchedulingQueue(profile, story, now, view)
+    def __init__(self, serving: Serving, queue: SchedulingQueue) -> None:
+        self.serving = serving
+        self.queue = queue
         self.is_served = True
         self.credit = 0
+        self.rollout: Rollout | None = None
+        """A policy that is tried beside the one that serves."""
+
+    @classmethod
+    def of(cls, profile: Profile, story: Story, now: float, view: ClusterView | None = None) -> Lane:
+        """A lane with a queue of its own."""
+        return cls(Serving(profile), SchedulingQueue(profile, story, now, view))
+
+    def beside(self, profile: Profile) -> Lane:
+        """A lane over the same queue in which another policy decides; its cycles are run when this one says so."""
+        return Lane(Serving(profile), self.queue)
 
     @property
     def scheduler_name(self) -> str:
@@ -71,6 +87,10 @@ class Lanes:
     def add(self, lane: Lane) -> None:
         """A policy came for a new scheduler name."""
         self._by_name[lane.scheduler_name] = lane
+
+    def tries_candidates(self) -> bool:
+        """Whether a policy is being tried beside the one that serves."""
+        return any(lane.rollout is not None and lane.rollout.is_tried for lane in self._by_name.values())
 
     def has_work(self) -> bool:
         """Whether a cycle would find a pod to try."""
@@ -99,24 +119,24 @@ def _by_share(lanes: list[Lane]) -> Lane:
 
 
 def _as_post_filter(plugin: object) -> PostFilterPlugin:
-    if not isinstance(plugin, PostFilterPlugin):
+    if not extends(plugin, PostFilterPlugin):
         raise TypeError(f"`{plugin!r}` is no PostFilter plugin")
     return plugin
 
 
 def _as_reserve(plugin: object) -> ReservePlugin:
-    if not isinstance(plugin, ReservePlugin):
+    if not extends(plugin, ReservePlugin):
         raise TypeError(f"`{plugin!r}` is no Reserve plugin")
     return plugin
 
 
 def _as_permit(plugin: object) -> PermitPlugin:
-    if not isinstance(plugin, PermitPlugin):
+    if not extends(plugin, PermitPlugin):
         raise TypeError(f"`{plugin!r}` is no Permit plugin")
     return plugin
 
 
 def _as_pre_bind(plugin: object) -> PreBindPlugin:
-    if not isinstance(plugin, PreBindPlugin):
+    if not extends(plugin, PreBindPlugin):
         raise TypeError(f"`{plugin!r}` is no PreBind plugin")
     return plugin

@@ -13,6 +13,7 @@ from enum import Enum
 from policyengine.cluster.objects import Node, Pod
 from policyengine.framework.profile import Profile
 from policyengine.framework.reservation import ObjectPatch
+from policyengine.scheduler.rollout_settings import RolloutSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,23 @@ class ProfileReplaced:
 @dataclass(frozen=True, slots=True)
 class ProfileRemoved:
     """No policy serves this scheduler name any more; its pods wait."""
+
+    scheduler_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateLoaded:
+    """A policy is to be tried beside the one that serves its scheduler name; it takes another candidate's place."""
+
+    profile: Profile
+    settings: RolloutSettings
+    suspended: str = ""
+    """Why it is tried no more already: it was suspended before this process began."""
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateRemoved:
+    """No policy is tried for this scheduler name any more."""
 
     scheduler_name: str
 
@@ -173,6 +191,17 @@ class ExtendersAnswered:
 
 
 @dataclass(frozen=True, slots=True)
+class VictimsAnswered:
+    """The extenders said on which of the nodes they were asked about room may be made, and by whose leaving; or one
+    that must answer did not (`error`)."""
+
+    asked: AskAboutVictims
+    victims: Mapping[str, NodeVictims] = field(default_factory=dict)
+    """By node; nobody's leaving is never enough."""
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ReadPodFailed:
     """The answer to a `ReadPod` never came; the core asks again after a while."""
 
@@ -191,6 +220,22 @@ class CyclesRequested:
     limit: int
 
 
+@dataclass(frozen=True, slots=True)
+class ComparisonRequested:
+    """The actions of the last cycle were handed over: compare its decision, if a candidate is tried. Comes before any
+    other message."""
+
+    seconds: float
+    """That the cycle took."""
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonTimed:
+    """The comparison just made took so long."""
+
+    seconds: float
+
+
 Message = (
     NodeObserved
     | NodeDeleted
@@ -201,6 +246,8 @@ Message = (
     | CacheSynced
     | ProfileReplaced
     | ProfileRemoved
+    | CandidateLoaded
+    | CandidateRemoved
     | BindSucceeded
     | BindFailed
     | BindUnknown
@@ -209,9 +256,12 @@ Message = (
     | VictimDeleted
     | VictimNotDeleted
     | ExtendersAnswered
+    | VictimsAnswered
     | ReadPodFailed
     | Tick
     | CyclesRequested
+    | ComparisonRequested
+    | ComparisonTimed
 )
 
 
@@ -260,7 +310,7 @@ class PatchPodCondition:
 
 @dataclass(frozen=True, slots=True)
 class RecordEvent:
-    """Write an Event about a pod, worded as kube-scheduler words it."""
+    """Write an Event about a pod, worded as kube-scheduler words it, or about another object of the core API group."""
 
     uid: str
     namespace: str
@@ -274,6 +324,9 @@ class RecordEvent:
     """`Binding`, `Scheduling`, `Preempting`."""
     note: str
     scheduler_name: str
+    kind: str = "Pod"
+    node: str = ""
+    """The node that it is about as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,6 +361,33 @@ class AskExtenders:
 
 
 @dataclass(frozen=True, slots=True)
+class NodeVictims:
+    """Who would have to leave a node."""
+
+    pods: tuple[str, ...]
+    """UIDs, the most important first."""
+    violations: int
+    """How many of them break a disruption budget."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskAboutVictims:
+    """Ask extenders on which nodes room may be made for a pod that fits nowhere; answer with `VictimsAnswered`."""
+
+    uid: str
+    namespace: str
+    name: str
+    number: int
+    """Tells questions apart."""
+    extenders: tuple[int, ...]
+    """Whom: each is asked about what the one before left."""
+    victims: Mapping[str, NodeVictims]
+    """By node."""
+    pods: Mapping[str, Mapping[str, tuple[str, str]]]
+    """Node -> UID -> (namespace, name): who stands there, or would have to leave elsewhere with those who do."""
+
+
+@dataclass(frozen=True, slots=True)
 class ReadPod:
     """Read one pod from the server; answer with `PodObserved`, `PodDeleted` or `ReadPodFailed`."""
 
@@ -331,4 +411,6 @@ class Log:
     policy_hash: str
 
 
-Action = Bind | PatchObject | PatchPodCondition | RecordEvent | DeleteVictim | AskExtenders | ReadPod | Log
+Action = (
+    Bind | PatchObject | PatchPodCondition | RecordEvent | DeleteVictim | AskExtenders | AskAboutVictims | ReadPod | Log
+)

@@ -37,13 +37,14 @@ def failed(
     scheduler_name: str,
     with_event: bool = True,
     nominated: str | None = None,
+    node: str = "",
 ) -> list[Action]:
     """The pod is not bound, and why. `reason` is UNSCHEDULABLE or SCHEDULER_ERROR; `nominated` the node that it is
-    newly nominated to, "" where a nomination ended, None where nothing changed."""
+    newly nominated to, "" where a nomination ended, None where nothing changed; `node` the one it was refused on."""
     message = cut(message)
     said: list[Action] = []
     if with_event:
-        said.append(_event(queued.pod, "Warning", "FailedScheduling", "Scheduling", message, scheduler_name))
+        said.append(_event(queued.pod, "Warning", "FailedScheduling", "Scheduling", message, scheduler_name, node))
     if nominated is not None or _is_news(queued, reason, message):
         said.append(_condition(queued.pod, reason, message, nominated))
         queued.said = (reason, message)
@@ -76,7 +77,9 @@ def cut(text: str) -> str:
     return kept.decode(errors="ignore") + _CUT
 
 
-def _event(pod: PodInfo, kind: str, reason: str, action: str, note: str, scheduler_name: str) -> RecordEvent:
+def _event(
+    pod: PodInfo, kind: str, reason: str, action: str, note: str, scheduler_name: str, node: str = ""
+) -> RecordEvent:
     return RecordEvent(
         uid=pod.uid,
         namespace=pod.namespace,
@@ -87,6 +90,7 @@ def _event(pod: PodInfo, kind: str, reason: str, action: str, note: str, schedul
         action=action,
         note=note,
         scheduler_name=scheduler_name,
+        node=node,
     )
 
 

@@ -4,11 +4,11 @@
 |---|---|---|
 | succeeded | stays until the watch shows the pod there | `Scheduled` is recorded |
 | conflict | given up, and the pod read: whatever is true is adopted | error backoff, until then |
-| conflict after an unknown outcome | stays: the conflict may be with ourselves | read, with backoff |
-| not found | given up | dropped |
+| not found | given up, and the pod read: gone, it is dropped | error backoff, until then |
 | refused (403, 422, …) | given up | error backoff; event and condition SchedulerError |
 | overloaded (429, 5xx) | given up | error backoff, at least Retry-After; nobody is told, the server is busy |
 | withdrawn by `may_bind` | given up | its old turn again |
+| any of these after an unknown outcome | stays until no request can land any more | read, with backoff |
 | unknown | stays | read, with backoff, until it is seen somewhere or the binding posted again succeeds |
 | unknown, and withdrawn since | stays until no request can land any more | read; its old turn again after that |
 """
@@ -62,12 +62,14 @@ def bind_failed(core: Core, message: BindFailed) -> None:
         return
     pod = core.view.pods.get(message.uid)
     if pod is not None and pod.state is PodState.BOUND:
-        # The watch was faster, and somebody else too.
         core.bindings.pop(message.uid)
-        core.unreserve(decision.held)
+        if decision.unsure and pod.node_name == decision.bind.node:
+            _bound(core, decision)  # by an earlier request
+        else:
+            core.unreserve(decision.held)  # the watch was faster, and somebody else too
         return
-    if message.failure is BindFailure.CONFLICT and decision.unsure:
-        core.bindings.read_later(decision, core.now)
+    if decision.unsure and core.now - decision.unknown_at < LANDS_WITHIN:  # a conflict may be with ourselves
+        core.bindings.read_later(decision, core.now, _until(message.uid, message.retry_after))
         core.story.tell(message.uid, core.now, "unknown", decision.bind.node, message.message)
         return
     core.bindings.pop(message.uid)
@@ -79,10 +81,12 @@ def bind_unknown(core: Core, message: BindUnknown) -> None:
     decision = core.bindings.get(message.uid)
     if decision is None:
         return
-    decision.unsure = True
-    decision.unknown_at = core.now
+    again, decision.unsure, decision.unknown_at = decision.unsure, True, core.now
     core.story.tell(message.uid, core.now, "unknown", decision.bind.node, message.message)
-    _read(core, decision)
+    if again:
+        core.bindings.read_later(decision, core.now)  # not in a hot loop with a server that fails each time
+    else:
+        _read(core, decision)
 
 
 def read_pod_failed(core: Core, message: ReadPodFailed) -> None:
@@ -148,35 +152,26 @@ def _give_back(core: Core, decision: Decision, message: BindFailed) -> None:
         give_up(core, held, decision.withdrawn or message.message)
         return
     core.release(held, message.message)
-    if message.failure is BindFailure.NOT_FOUND:
-        _drop(core, decision)
-    elif message.failure is BindFailure.REFUSED:
+    if message.failure is BindFailure.REFUSED:
         text = f'running Bind plugin "DefaultBinder": {message.message}'
-        core.fail(lane, queued, notices.SCHEDULER_ERROR, text)
+        core.fail(lane, queued, notices.SCHEDULER_ERROR, text, node=bind.node)
     else:
         fail_quietly(core, decision, message.message, message.retry_after)
-        if message.failure is BindFailure.CONFLICT:
+        if message.failure is not BindFailure.OVERLOADED:
             core.actions.append(ReadPod(bind.uid, bind.namespace, bind.name))
 
 
 def fail_quietly(core: Core, decision: Decision, message: str, retry_after: float) -> None:
     """The pod takes another turn after its backoff, and nobody is told. `retry_after`: seconds the server asks for."""
     held, uid = decision.held, decision.bind.uid
-    not_before = 0.0
-    if retry_after > 0:
-        not_before = core.now + retry_after * (1 + RETRY_AFTER_SPREAD * _fraction(uid))
+    not_before = core.now + _until(uid, retry_after) if retry_after > 0 else 0.0
     core.story.tell(uid, core.now, "failed", decision.bind.policy_hash, message)
     held.lane.queue.failed(held.queued, core.now, not_before=not_before)
 
 
-def _drop(core: Core, decision: Decision) -> None:
-    """The server does not know the pod: whatever else the watch has to say of it will come."""
-    uid = decision.bind.uid
-    change = core.view.remove_pod(uid)
-    decision.held.lane.queue.forget_member(uid, core.now)
-    core.story.tell(uid, core.now, "gone", "not found when it was to be bound")
-    for event in change.events:
-        core.announce(event, change.old, None)
+def _until(uid: str, retry_after: float) -> float:
+    """Seconds to wait where the server asks for `retry_after`."""
+    return retry_after * (1 + RETRY_AFTER_SPREAD * _fraction(uid))
 
 
 def _fraction(uid: str) -> float:

@@ -64,6 +64,7 @@ def bind(core: Core, held: Reservation, awaits_gang: bool = False) -> None:
     are posted."""
     pod = held.queued.pod
     held.lane.queue.done(pod.uid)
+    held.queued.said = None  # what is not written yet is dropped before a binding, and so may have to be said again
     try:
         said = binding_annotations(core, held)
     except Exception as failure:

@@ -13,7 +13,7 @@ from policyengine.framework.evaluation import Evaluator
 from policyengine.framework.judgement import Judgement
 from policyengine.framework.nominated import judge_with_nominated
 from policyengine.framework.reservation import PreBindPlugin
-from policyengine.framework.status import SUCCESS, Code, Status
+from policyengine.framework.status import SKIP, SUCCESS, Code, Status
 from policyengine.scheduler import kept_room
 from policyengine.scheduler.core import Core
 from policyengine.scheduler.lanes import Lane
@@ -79,11 +79,11 @@ def reserve(core: Core, held: Reservation) -> Status:
             status = plugin.reserve(pod, held.node, core.view.snapshot())
         except Exception as failure:
             status = failed_with(failure)
-        if not status.is_success and not status.is_skip:
+        if status is not SUCCESS and not status.is_success and not status.is_skip:
             return status.by(plugin.name)
     for preparer in held.serving.pre_bind:
         status = _plan(core, held, preparer)
-        if not status.is_success:
+        if status is not SUCCESS and not status.is_success:
             return status.by(preparer.name)
     return SUCCESS
 
@@ -102,7 +102,7 @@ def _plan(core: Core, held: Reservation, plugin: PreBindPlugin) -> Status:
     pod = held.queued.pod
     try:
         status, plan = plugin.plan(pod, held.node, core.view.snapshot())
-        if status.is_skip:
+        if status is SKIP or status.is_skip:
             return SUCCESS
         if status.is_success:
             held.plans.append((plugin, plan))

@@ -46,6 +46,10 @@ class Places:
         """By `queued_at`: the flush takes the oldest first."""
         self.wake_ups = WakeUps(profile)
         """Unschedulable pods by all their refusers, gated ones by the plugin that gates them."""
+        self.candidate: Profile | None = None
+        """A policy that decides about some of the pods."""
+        self.indices: tuple[WakeUps, ...] = (self.wake_ups,)
+        """The index above; then that of the pods which the candidate refused, where there is one."""
         self.in_flight = InFlight()
         self.notices: list[Notice] = []
 
@@ -56,6 +60,29 @@ class Places:
         self.active = active_pods(profile, self._view)
         self.backoff.settings = profile.queue
         self.wake_ups.replace_profile(profile)
+
+    def replace_rules(self, profile: Profile) -> list[QueuedPod]:
+        """Judge and wake by this profile from now on, whose queue is the same: all stay in their places. The pods that
+        were refused, but for those that a candidate refused."""
+        filed = [
+            (queued, frozenset(plugin for plugin, _ in queued.buckets if plugin)) for queued in self.wake_ups.pods()
+        ]
+        for queued, _ in filed:
+            self.wake_ups.remove(queued)
+        self.profile = profile
+        self.wake_ups.replace_profile(profile)
+        for queued, plugins in filed:
+            self.wake_ups.add(queued, plugins)
+        return [queued for queued, _ in filed if queued.place is Place.UNSCHEDULABLE]
+
+    def replace_candidate(self, candidate: Profile | None) -> None:
+        """Another policy decides about some of the pods, or none does. No pod may wait that the one before refused."""
+        self.candidate = candidate
+        self.indices = (self.wake_ups,) if candidate is None else (self.wake_ups, WakeUps(candidate))
+
+    def wake_ups_of(self, queued: QueuedPod) -> WakeUps:
+        """Where the pod waits for events: with the policy that refused it."""
+        return self.indices[-1] if queued.by_candidate else self.wake_ups
 
     def order(self, queued: QueuedPod) -> Key:
         """The pod's key in the active queue. One whose key cannot be computed comes last, in order of arrival."""
@@ -94,7 +121,7 @@ class Places:
         """Let the pod wait for an event that one of its refusers registered."""
         queued.place = Place.UNSCHEDULABLE
         self.unschedulable.push(queued, (queued.queued_at,))
-        self.wake_ups.add(queued, queued.unschedulable_plugins)
+        self.wake_ups_of(queued).add(queued, queued.unschedulable_plugins)
 
     def to_flight(self, queued: QueuedPod) -> None:
         """The pod's attempt begins."""
@@ -105,6 +132,7 @@ class Places:
         """Let the pod wait outside, and have its owner told if the reason is news."""
         queued.place = denial.place
         if denial.plugin:
+            queued.by_candidate = False
             self.wake_ups.add(queued, frozenset({denial.plugin}))
         if denial.message != queued.gate_message:
             queued.gate_message = denial.message
@@ -124,7 +152,7 @@ class Places:
         else:
             if place is Place.UNSCHEDULABLE:
                 self.unschedulable.discard(queued.uid)
-            self.wake_ups.remove(queued)
+            self.wake_ups_of(queued).remove(queued)
         queued.place = Place.NOWHERE
 
     def counts(self) -> dict[str, int]:

@@ -8,31 +8,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
 from policyengine.cluster.pod_info import PodState
 from policyengine.scheduler.core import Core
+from policyengine.scheduler.ignored_resources import leave_to
 from policyengine.scheduler.lanes import Lane, Serving
 from policyengine.scheduler.messages import ProfileRemoved, ProfileReplaced
+
+if TYPE_CHECKING:
+    from policyengine.cluster.pod_info import PodInfo
 
 
 def profile_replaced(core: Core, message: ProfileReplaced) -> None:
     """A policy was loaded or replaced."""
-    profile = message.profile
+    profile = leave_to(core.extenders, message.profile)
     lane = core.lanes.get(profile.scheduler_name)
-    pods = [pod for pod in core.view.pods.values() if pod.scheduler_name == profile.scheduler_name]
-    # A pod on its way out before it was bound is no member of anything.
-    members = [pod for pod in pods if pod.state is PodState.BOUND or not pod.deleting]
     if lane is not None:
         lane.serving = Serving(profile)
         lane.is_served = True
-        lane.queue.replace_profile(profile, members, core.now)
+        if lane.rollout is not None:
+            lane.rollout.start_over()
+        lane.queue.replace_profile(profile, _members(core, profile.scheduler_name), core.now)
         return
-    lane = Lane(profile, core.story, core.now, core.view)
+    lane = Lane.of(profile, core.story, core.now, core.view)
     core.lanes.add(lane)
+    members = list(_members(core, profile.scheduler_name))
     for pod in members:
         lane.queue.observe_member(pod, core.now)
     for pod in members:
         if pod.state is PodState.PENDING:
             lane.queue.add(pod, core.now)
+
+
+def _members(core: Core, scheduler_name: str) -> Iterator[PodInfo]:
+    """The pods of the scheduler name. One on its way out before it was bound is no member of anything."""
+    for pod in core.view.pods.values():
+        if pod.scheduler_name == scheduler_name and (pod.state is PodState.BOUND or not pod.deleting):
+            yield pod
 
 
 def profile_removed(core: Core, message: ProfileRemoved) -> None:

@@ -8,8 +8,10 @@ a run is bounded by steps, not by time.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec.structs import replace
 
 from policyengine.catalogue import CATALOGUE, compile_checked
 from policyengine.cluster.objects import ObjectError

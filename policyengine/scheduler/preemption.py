@@ -2,6 +2,7 @@
 
     no node fits ──PostFilter──> none helps          refused; its nomination ends, unless the plugin leaves it alone
                            └──> node and victims     refused, nominated; victims deleted; lesser nominations there end
+                                 (extenders asked first, where they have a say: `extender_victims`)
 
 | a victim | what happens to it |
 |---|---|
@@ -38,9 +39,19 @@ if TYPE_CHECKING:
 WAITING = Status(Code.UNSCHEDULABLE, ("preemption: waiting for the preemption for this pod to be finished",))
 
 
-def refuse(core: Core, lane: Lane, queued: QueuedPod, judgement: Judgement) -> None:
-    """No node fits: see whether room can be made, tell the owner, and make it."""
-    found = _post_filter(core, lane, queued, judgement)
+def find_room(core: Core, lane: Lane, queued: QueuedPod, judgement: Judgement) -> PostFilterResult:
+    """Ask the PostFilter plugins where room can be made."""
+    log(core, lane.serving, "postFilter", queued.pod)
+    if not lane.serving.post_filters:
+        return PostFilterResult(SUCCESS, nominated_node_name="")
+    if core.evictions.is_running(queued.uid, core.view):
+        return PostFilterResult(WAITING)
+    serving = lane.serving
+    return run_post_filters(serving.post_filters, queued.pod, judgement, serving.evaluator, core.view)
+
+
+def refuse(core: Core, lane: Lane, queued: QueuedPod, judgement: Judgement, found: PostFilterResult) -> None:
+    """No node fits: tell the owner, and make the room that was found."""
     if lane.serving.post_filters:
         core.story.mark(queued.uid, core.now, "post-filtered", bool(found.nominated_node_name))
     message = judgement.message(found.status.message)
@@ -78,16 +89,6 @@ def victim_not_deleted(core: Core, message: VictimNotDeleted) -> None:
     core.story.tell(asked.preemptor, core.now, "not preempted", f"{asked.namespace}/{asked.name}", message.message)
     core.evictions.failed(asked.preemptor, asked.uid, core.now + message.retry_after if message.retry_after else 0.0)
     _try_again_if_failed(core, asked.preemptor)
-
-
-def _post_filter(core: Core, lane: Lane, queued: QueuedPod, judgement: Judgement) -> PostFilterResult:
-    log(core, lane.serving, "postFilter", queued.pod)
-    if not lane.serving.post_filters:
-        return PostFilterResult(SUCCESS, nominated_node_name="")
-    if core.evictions.is_running(queued.uid, core.view):
-        return PostFilterResult(WAITING)
-    serving = lane.serving
-    return run_post_filters(serving.post_filters, queued.pod, judgement, serving.evaluator, core.view)
 
 
 def _end_lesser_nominations(core: Core, lane: Lane, pod: PodInfo, node: str) -> None:

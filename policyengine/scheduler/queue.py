@@ -17,7 +17,7 @@ Rules (kube-scheduler's backend/queue/scheduling_queue.go, v1.36, whose names ar
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from math import floor
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,7 @@ from policyengine.scheduler.gang import Gang
 from policyengine.scheduler.places import Notice, Places
 from policyengine.scheduler.queued_pod import NO_PLUGINS, Place, QueuedPod, Strategy
 from policyengine.scheduler.story import Story
-from policyengine.scheduler.succession import rules_changed
+from policyengine.scheduler.succession import queue_changed, rules_changed
 from policyengine.scheduler.wakeups import KEPT_ROOM
 
 if TYPE_CHECKING:
@@ -188,12 +188,14 @@ class SchedulingQueue:
         plugins: frozenset[str] = NO_PLUGINS,
         pending: frozenset[str] = NO_PLUGINS,
         not_before: float = 0.0,
+        by: Profile | None = None,
     ) -> None:
         """The attempt, or the binding that followed it, failed (AddUnschedulableIfNotPresent).
 
         `plugins` refused the pod, `pending` among them said Pending; without any it was an error. `not_before`
-        is the earliest time at which another attempt makes sense.
+        is the earliest time at which another attempt makes sense. `by`: the policy that decided.
         """
+        queued.by_candidate = by is not None and by is self._places.candidate
         queued.unschedulable_plugins = plugins | pending
         queued.pending_plugins = pending
         if queued.unschedulable_plugins:
@@ -213,9 +215,10 @@ class SchedulingQueue:
 
     def move(self, event: ClusterEvent, old: Any, new: Any, now: float, but: str = "") -> None:
         """Something happened in the cluster (MoveAllToActiveOrBackoffQueue). The pod `but` is left alone."""
-        for queued, strategy, plugin in self._places.wake_ups.woken_by(event, old, new):
-            if queued.uid != but:
-                self._wake(queued, strategy, event.label, plugin, now)
+        for wake_ups in self._places.indices:
+            for queued, strategy, plugin in wake_ups.woken_by(event, old, new):
+                if queued.uid != but:
+                    self._wake(queued, strategy, event.label, plugin, now)
         self._places.in_flight.record(event, old, new)
 
     def activate(self, uids: Iterable[str], now: float) -> None:
@@ -238,7 +241,7 @@ class SchedulingQueue:
 
     def asks_for(self, event: ClusterEvent) -> bool:
         """Whether a pod here was refused by a plugin that registered for the event."""
-        return self._places.wake_ups.is_of_interest(event)
+        return any(wake_ups.is_of_interest(event) for wake_ups in self._places.indices)
 
     # ---- time
 
@@ -349,7 +352,7 @@ class SchedulingQueue:
 
     def room_given_up(self, now: float) -> None:
         """Room that was kept for a gang is anybody's again."""
-        for queued in self._places.wake_ups.refused_by(KEPT_ROOM):
+        for queued in [one for wake_ups in self._places.indices for one in wake_ups.refused_by(KEPT_ROOM)]:
             if queued.place is Place.UNSCHEDULABLE:
                 self._wake(queued, Strategy.AFTER_BACKOFF, "RoomGivenUp", KEPT_ROOM, now)
 
@@ -360,6 +363,9 @@ class SchedulingQueue:
         changed or vanished. `members` are all pods of the scheduler name, placed ones included.
         """
         places, before = self._places, self.profile
+        if not queue_changed(before, profile):
+            self._replace_rules(profile, now)
+            return
         waiting = [(pod, pod.place) for pod in places.pods.values() if pod.place is not Place.IN_FLIGHT]
         for queued, _ in waiting:
             places.detach(queued)
@@ -368,12 +374,51 @@ class SchedulingQueue:
             places.admission.gangs.observe(pod)
         for queued, place in waiting:
             queued.expiry = None
-            if place is Place.UNSCHEDULABLE and not rules_changed(before, profile, queued.unschedulable_plugins):
+            if place is Place.UNSCHEDULABLE and (
+                queued.by_candidate or not rules_changed(before, profile, queued.unschedulable_plugins)
+            ):
                 self._requeue(queued, Strategy.SKIP, POLICY_REPLACED.label, "", now)
             elif place is Place.ACTIVE:
                 places.to_active(queued, POLICY_REPLACED.label, now)
             else:
                 self._requeue(queued, Strategy.AFTER_BACKOFF, POLICY_REPLACED.label, "", now)
+        places.in_flight.record(POLICY_REPLACED, None, None)
+
+    def _replace_rules(self, profile: Profile, now: float) -> None:
+        """Another policy takes over that has the same queue: pods stay where they are, but for those refused."""
+        places, before = self._places, self.profile
+        refused = places.replace_rules(profile)
+        for queued in refused:
+            if rules_changed(before, profile, queued.unschedulable_plugins):
+                queued.expiry = None
+                self._wake(queued, Strategy.AFTER_BACKOFF, POLICY_REPLACED.label, "", now)
+        places.in_flight.record(POLICY_REPLACED, None, None)
+
+    @property
+    def candidate(self) -> Profile | None:
+        """The policy that decides about some of the pods in the serving one's place."""
+        return self._places.candidate
+
+    def replace_candidate(self, candidate: Profile | None, takes: Callable[[PodInfo], bool], now: float) -> None:
+        """Another candidate decides about the pods that it `takes`, or none does. Those wake that the one before had
+        refused, and those that the serving policy refused by a rule which is another in the candidate."""
+        places = self._places
+        waiting = [pod for pod in places.pods.values() if pod.place is Place.UNSCHEDULABLE]
+        refused = [pod for pod in waiting if pod.by_candidate]
+        if candidate is not None:
+            refused += [
+                pod
+                for pod in waiting
+                if not pod.by_candidate
+                and takes(pod.pod)
+                and rules_changed(self.profile, candidate, pod.unschedulable_plugins)
+            ]
+        for queued in refused:
+            places.detach(queued)
+        places.replace_candidate(candidate)
+        for queued in refused:
+            queued.by_candidate, queued.expiry = False, None
+            self._requeue(queued, Strategy.AFTER_BACKOFF, POLICY_REPLACED.label, "", now)
         places.in_flight.record(POLICY_REPLACED, None, None)
 
     # ---- what the rules above come down to
@@ -400,7 +445,7 @@ class SchedulingQueue:
             return Strategy.AFTER_BACKOFF, ""
         found = (Strategy.SKIP, "")
         for event, old, new in self._places.in_flight.events_since_start(queued.uid):
-            verdict = self._places.wake_ups.verdict(queued, event, old, new)
+            verdict = self._places.wake_ups_of(queued).verdict(queued, event, old, new)
             if verdict[0].value > found[0].value:
                 found = verdict
                 if found[0] is Strategy.IMMEDIATELY or not queued.pending_plugins:
@@ -412,7 +457,7 @@ class SchedulingQueue:
     ) -> None:
         self._places.detach(queued)
         for event in events:
-            strategy, plugin = self._places.wake_ups.verdict(queued, event, old, queued.pod)
+            strategy, plugin = self._places.wake_ups_of(queued).verdict(queued, event, old, queued.pod)
             if strategy is not Strategy.SKIP:
                 self._requeue(queued, strategy, event.label, plugin, now)
                 return

@@ -46,6 +46,7 @@ class QueuedPod:
     __slots__ = (
         "attempts",
         "buckets",
+        "by_candidate",
         "error_count",
         "expiry",
         "gate_message",
@@ -77,6 +78,8 @@ class QueuedPod:
         self.unschedulable_plugins = NO_PLUGINS
         """Who refused it at the last attempt, those that said Pending included. Empty after an error."""
         self.pending_plugins = NO_PLUGINS
+        self.by_candidate = False
+        """Whether those who refused it are a candidate's plugins, not the serving policy's."""
         self.gate_message = ""
         """Why it is gated or held, as last told."""
         self.expiry: float | None = None

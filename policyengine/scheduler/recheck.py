@@ -1,12 +1,13 @@
 """Does a decision under way still hold, now that its node changed? (faults.md, 15 and 18)
 
 A node that was cordoned, tainted, shrunk or deleted, or on which somebody else placed a pod, is asked again about
-the pods on their way to it, newest first, each without itself and without those already withdrawn.
+the pods on their way to it, those not sent yet first and newest first, each without itself and without those already
+withdrawn.
 - At Permit nothing was sent: the reservation is given up and the pod takes its old turn again.
 - At PreBind volumes may have been written to, which stays; no binding was. The same. What a PreBind plugin has
   prepared, or is preparing, is not for its filter to judge any more: the plugin is asked again.
-- A binding may be on the wire: it is withdrawn, which a runner that asks `may_bind` respects. If the server binds
-  the pod all the same, it stands there as it would with kube-scheduler, and is accounted.
+- A binding is withdrawn, which a runner that asks `may_bind` respects. One that was sent may land all the same: it is
+  not posted again, but its pod counts where the others are asked about.
 """
 
 from __future__ import annotations
@@ -23,18 +24,22 @@ def recheck(core: Core, node: str) -> None:
     """Ask again about every pod on its way to the node."""
     decisions = core.bindings.on(node)
     if decisions:
-        withdrawn = [one.bind.uid for one in decisions if one.withdrawn]
-        for decision in reversed(decisions):
+        withdrawn = [one.bind.uid for one in decisions if one.withdrawn and not one.is_sent]
+        for decision in sorted(decisions, key=_turn):
             if decision.phase is Phase.PREPARING:
                 _recheck_preparing(core, decision, withdrawn)
             elif not decision.withdrawn:
                 decision.withdrawn = refusal_now(core, decision.held, withdrawn)
-                if decision.withdrawn:
+                if decision.withdrawn and not decision.is_sent:
                     withdrawn.append(decision.bind.uid)
     for waiting in core.permits:
         if waiting.held.node == node and (reason := refusal_now(core, waiting.held, [])):
             core.permits.pop(waiting.held.queued.uid)
             give_up(core, waiting.held, reason)
+
+
+def _turn(decision: Decision) -> tuple[bool, int]:
+    return decision.is_sent, -decision.number
 
 
 def _recheck_preparing(core: Core, decision: Decision, withdrawn: list[str]) -> None:

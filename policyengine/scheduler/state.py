@@ -20,6 +20,7 @@ from policyengine.cluster.pod_info import PodState
 from policyengine.cluster.view import ClusterView
 from policyengine.framework.profile import Profile
 from policyengine.scheduler import (
+    candidates,
     gang_release,
     kept_room,
     messages,
@@ -31,11 +32,12 @@ from policyengine.scheduler import (
 )
 from policyengine.scheduler.bindings import Phase
 from policyengine.scheduler.core import Core
-from policyengine.scheduler.cycle import extenders_answered, run_cycle
+from policyengine.scheduler.cycle import extenders_answered, run_cycle, victims_answered
 from policyengine.scheduler.extenders import Extender
 from policyengine.scheduler.logs import log_asked
 from policyengine.scheduler.messages import Action, Message
 from policyengine.scheduler.permission import ask_permit, time_out
+from policyengine.scheduler.rollout import Rollout
 from policyengine.scheduler.story import Observer, StoryLine
 
 
@@ -69,6 +71,11 @@ class SchedulerState:
         """Whether a cycle would find a pod to try."""
         return self._core.is_synced and self._core.lanes.has_work()
 
+    @property
+    def has_decided(self) -> bool:
+        """Whether the last cycle's decision is to be compared: a `ComparisonRequested` is due before anything else."""
+        return self._core.decided is not None
+
     def next_wakeup(self, now: float = 0.0) -> float | None:
         """When the next `Tick` is due, on the clock `handle` is given, but not before `now`; None for never."""
         core = self._core
@@ -78,11 +85,17 @@ class SchedulerState:
         return None if due is None else max(due, now)
 
     def may_bind(self, uid: str) -> bool:
-        """Whether a `Bind` of this pod still stands. A runner that is about to post it and is told no answers with
-        `BindFailed(uid, BindFailure.WITHDRAWN, …)`.
+        """Whether a `Bind` of this pod still stands. A runner asks right before it posts it; told no, it answers with
+        `BindFailed(uid, BindFailure.WITHDRAWN, …)`, told yes, the binding counts as on its way.
         """
         decision = self._core.bindings.get(uid)
-        return decision is not None and decision.phase is Phase.POSTED and not decision.withdrawn
+        if decision is None or decision.phase is not Phase.POSTED or decision.withdrawn:
+            return False
+        pod = self._core.view.pods.get(uid)
+        if pod is not None and pod.state is PodState.BOUND:
+            return False  # somebody else was faster, or an earlier request of ours has landed
+        decision.is_sent = True
+        return True
 
     @property
     def view(self) -> ClusterView:
@@ -93,6 +106,11 @@ class SchedulerState:
     def profiles(self) -> list[Profile]:
         """The profiles that serve."""
         return [lane.serving.profile for lane in self._core.lanes if lane.is_served]
+
+    @property
+    def rollouts(self) -> dict[str, Rollout]:
+        """The candidates that are tried, or were until they were suspended, by scheduler name; to read from."""
+        return {lane.scheduler_name: lane.rollout for lane in self._core.lanes if lane.rollout is not None}
 
     def pending_counts(self, scheduler_name: str) -> dict[str, int]:
         """How many pods are in each place of one queue: gated, held, active, backoff, unschedulable, in flight."""
@@ -156,6 +174,8 @@ class SchedulerState:
         core.view.validate()
         for lane in core.lanes:
             lane.queue.validate()
+            canary = lane.rollout if lane.rollout is not None and lane.rollout.decides else None
+            assert lane.queue.candidate is (None if canary is None else canary.profile), "the queue knows no canary"
         for pod in core.view.pods.values():
             lane_ = core.lane_of(pod)
             here = [name for name, found in self._whereabouts(pod.uid) if found]
@@ -239,13 +259,17 @@ def _cycles_requested(core: Core, message: messages.CyclesRequested) -> None:
     _tick(core, messages.Tick())
     if not core.is_synced:
         return
-    for _ in range(message.limit):
+    core.decided = None
+    for _ in range(1 if core.lanes.tries_candidates() else message.limit):
         lane = core.lanes.next_turn()
         if lane is None:
             return
         queued = lane.queue.pop(core.now)
         if queued is not None:
-            run_cycle(core, lane, queued)
+            if lane.rollout is None:
+                run_cycle(core, lane, queued)
+            else:
+                candidates.run(core, lane, lane.rollout, queued)
             gang_release.settle(core)
             kept_room.review(core)
 
@@ -260,6 +284,8 @@ _HANDLERS: dict[type, Callable[[Core, Any], None]] = {
     messages.CacheSynced: _cache_synced,
     messages.ProfileReplaced: policies.profile_replaced,
     messages.ProfileRemoved: policies.profile_removed,
+    messages.CandidateLoaded: candidates.candidate_loaded,
+    messages.CandidateRemoved: candidates.candidate_removed,
     messages.BindSucceeded: outcome.bind_succeeded,
     messages.BindFailed: outcome.bind_failed,
     messages.BindUnknown: outcome.bind_unknown,
@@ -268,8 +294,11 @@ _HANDLERS: dict[type, Callable[[Core, Any], None]] = {
     messages.VictimDeleted: preemption.victim_deleted,
     messages.VictimNotDeleted: preemption.victim_not_deleted,
     messages.ExtendersAnswered: extenders_answered,
+    messages.VictimsAnswered: victims_answered,
     messages.ReadPodFailed: outcome.read_pod_failed,
     messages.Tick: _tick,
     messages.CyclesRequested: _cycles_requested,
+    messages.ComparisonRequested: candidates.comparison_requested,
+    messages.ComparisonTimed: candidates.comparison_timed,
 }
 """Message -> the function that handles it."""

@@ -14,7 +14,20 @@ def rules_changed(before: Profile, after: Profile, names: frozenset[str]) -> boo
     """Whether one of the plugins or rules of these names is another one now. True for no names: an error, or a
     refusal by nobody in particular.
     """
-    return not names or any(not _same(_named(before, name), _named(after, name)) for name in names)
+    return not names or any(_changed(before, after, name) for name in names)
+
+
+def queue_changed(before: Profile, after: Profile) -> bool:
+    """Whether pods may have to wait elsewhere or in another order. True where that cannot be told."""
+    ours, theirs = before.fingerprints, after.fingerprints
+    return ours is None or theirs is None or ours.queue != theirs.queue
+
+
+def _changed(before: Profile, after: Profile, name: str) -> bool:
+    ours, theirs = before.fingerprints, after.fingerprints
+    if ours is None or theirs is None:
+        return not _same(_named(before, name), _named(after, name))
+    return ours.rules.get(name, ours.queue) != theirs.rules.get(name, theirs.queue)
 
 
 def _named(profile: Profile, name: str) -> list[Plugin]:
@@ -26,7 +39,7 @@ def _same(before: list[Plugin], after: list[Plugin]) -> bool:
 
 
 def _equal(before: Plugin, after: Plugin) -> bool:
-    """Rules say what they are by a `fingerprint` of all they were compiled from; plugins by their arguments."""
+    """Where nobody has said what rules were made from: a `fingerprint` of their own, plugins their arguments."""
     if before is after:
         return True
     if type(before) is not type(after):

@@ -120,6 +120,13 @@ class WakeUps:
         """The pods here that the plugin refused."""
         return [pod for bucket in self._buckets.get(plugin, {}).values() for pod in bucket.values()]
 
+    def pods(self) -> list[QueuedPod]:
+        """The pods here."""
+        found = {
+            uid: pod for buckets in self._buckets.values() for bucket in buckets.values() for uid, pod in bucket.items()
+        }
+        return list(found.values())
+
     def verdict(self, pod: QueuedPod, event: ClusterEvent, old: Any, new: Any) -> tuple[Strategy, str]:
         """What the event does to this one pod, and the plugin that asked for it."""
         refused_by = pod.unschedulable_plugins

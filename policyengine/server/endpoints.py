@@ -26,6 +26,7 @@ from policyengine.server import debug, health
 from policyengine.server.access import AccessRefused, Reviewer
 from policyengine.server.metrics.registry import Registry
 from policyengine.server.pod_story import pod_story
+from policyengine.server.tls import CertificateUnusable, server_context
 from policyengine.version import __version__
 
 MAX_CONNECTIONS = 64
@@ -192,17 +193,15 @@ class _Refused(asyncio.Protocol):
 def _tls(certificate: str, key: str) -> ssl.SSLContext | None:
     if not certificate:
         return None
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
     try:
-        context.load_cert_chain(Path(certificate), key or None)
-    except (OSError, ssl.SSLError) as error:
-        raise CannotListen(f"certificate `{certificate}` cannot be used: {_reason(error)}") from None
-    return context
+        return server_context(Path(certificate), Path(key) if key else None)
+    except CertificateUnusable as error:
+        raise CannotListen(str(error)) from None
 
 
 def _reason(error: OSError) -> str:
-    return (error.strerror or str(error)).lower()
+    """Why a port cannot be had; asyncio tells the address before it, which is said already."""
+    return (error.strerror or str(error)).rpartition("): ")[2].lower()
 
 
 def _json(value: object) -> web.Response:

@@ -18,8 +18,8 @@ from aiohttp import web
 
 from policyengine.compiler.assemble import Catalogue
 from policyengine.kube.compiling import compiled
-from policyengine.kube.params_file import PARAMS_FILE
-from policyengine.kube.reload import MODE, POLICY_SUFFIX
+from policyengine.kube.policy_config_map import POLICY_SUFFIX, texts
+from policyengine.kube.rollout_annotations import BadAnnotation, rollout_settings
 
 logger = logging.getLogger(__name__)
 
@@ -58,16 +58,14 @@ def _problem(item: object, catalogue: Catalogue) -> str:
     metadata = _mapping(item.get("metadata"))
     if _mapping(metadata.get("labels")).get(LABEL) != "true":
         return ""
-    texts = {
-        str(key): str(text)
-        for key, text in sorted(_mapping(item.get("data")).items())
-        if str(key).endswith(POLICY_SUFFIX) or key == PARAMS_FILE
-    }
-    if not any(key.endswith(POLICY_SUFFIX) for key in texts):
+    data = texts({str(key): str(text) for key, text in _mapping(item.get("data")).items()})
+    if not any(key.endswith(POLICY_SUFFIX) for key in data):
         return f"the ConfigMap is labelled {LABEL}=true and has no key that ends in `{POLICY_SUFFIX}`"
-    if MODE in _mapping(metadata.get("annotations")):
-        return f"this version knows no mode; remove the annotation {MODE}"
-    problem = compiled(texts, catalogue).problem
+    try:
+        rollout_settings({str(name): str(text) for name, text in _mapping(metadata.get("annotations")).items()})
+    except BadAnnotation as error:
+        return str(error)
+    problem = compiled(data, catalogue).problem
     if problem is None:
         return ""
     place = f"line {problem.line}, column {problem.column}: " if problem.line else ""
@@ -119,7 +117,7 @@ async def serve(
         try:
             await web.TCPSite(runner, host, port, ssl_context=tls).start()
         except OSError as error:
-            text = (error.strerror or str(error)).lower()
+            text = (error.strerror or str(error)).rpartition("): ")[2].lower()
             raise CannotListen(f"cannot listen on {host}:{port}: {text}; choose another with --listen") from None
         logger.info("reviewing policies on %s:%d", host, runner.addresses[0][1])
         if started is not None:

@@ -14,8 +14,9 @@ import shutil
 import socket
 import ssl
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import ExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from policyengine.kube.aiohttp_transport import AiohttpTransport
@@ -29,6 +30,69 @@ _STOP_SECONDS = 10.0
 
 class ServerError(Exception):
     """The server cannot be started; the message says what is missing."""
+
+
+class Daemon:
+    """A child in a session of its own, so that Ctrl-C reaches us alone; it can be killed and started again."""
+
+    def __init__(self, log: Path, program: Path, *flags: str) -> None:
+        self._log = log
+        self._command = (str(program), *flags)
+        self._process: asyncio.subprocess.Process | None = None
+
+    @property
+    def running(self) -> bool:
+        """Whether it was started and has not ended."""
+        return self._process is not None and self._process.returncode is None
+
+    async def start(self) -> None:
+        """Start it, on the files its predecessor left."""
+        with self._log.open("ab") as out:
+            self._process = await asyncio.create_subprocess_exec(
+                *self._command, stdout=out, stderr=out, start_new_session=True
+            )
+
+    async def kill(self) -> None:
+        """End it as a power cut does."""
+        if self._process is not None and self.running:
+            self._process.kill()
+            await self._process.wait()
+
+    async def end(self) -> None:
+        """Ask it to end, and wait; kill it where it does not."""
+        if self._process is None:
+            return
+        with suppress(ProcessLookupError):
+            self._process.terminate()
+        try:
+            async with asyncio.timeout(_STOP_SECONDS):
+                await self._process.wait()
+        except TimeoutError:
+            await self.kill()
+
+    def last_line(self) -> str:
+        """What it said last."""
+        lines = self._log.read_text("utf-8", "replace").strip().splitlines()
+        return lines[-1] if lines else "it says nothing"
+
+
+@dataclass(frozen=True)
+class RealServer:
+    """A server that runs. Its files outlive its processes, so each can be killed and started again."""
+
+    url: str
+    token: str
+    etcd: Daemon
+    apiserver: Daemon
+
+    async def ready(self) -> None:
+        """Wait until it answers. Raises `ServerError`."""
+        try:
+            await _wait_ready(self.url, self.token, self.apiserver)
+        except ServerError:
+            if not self.etcd.running:
+                raise ServerError(f"etcd does not start: {self.etcd.last_line()}") from None
+            raise
 
 
 def binaries() -> tuple[Path, Path]:
@@ -49,6 +113,19 @@ async def real_server(port: int = 0, audit_log: Path | None = None) -> AsyncIter
 
     Raises `ServerError`.
     """
+    async with real_processes(port, audit_log) as server:
+        yield server.url, server.token
+
+
+@asynccontextmanager
+async def real_processes(
+    port: int = 0, audit_log: Path | None = None, administrators: Sequence[str] = ()
+) -> AsyncIterator[RealServer]:
+    """As `real_server`, with the processes in hand. Each of the `administrators` may do everything under its own name;
+    its token is `NAME-token`.
+
+    Raises `ServerError`.
+    """
     etcd, apiserver = binaries()
     with tempfile.TemporaryDirectory(prefix="policyengine-") as folder:
         place = Path(folder)
@@ -56,20 +133,17 @@ async def real_server(port: int = 0, audit_log: Path | None = None) -> AsyncIter
         etcd_port, secure_port = _free_ports(2)
         secure_port = port or secure_port
         await _make_keys(place)
-        (place / "tokens.csv").write_text(f'{token},admin,admin,"system:masters"\n')
+        users = [(token, "admin"), *((f"{name}-token", name) for name in administrators)]
+        rows = [f'{shown},{name},{name},"system:masters"\n' for shown, name in users]
+        (place / "tokens.csv").write_text("".join(rows))
         flags = [*_flags(place, etcd_port, secure_port), *(_audit_flags(place, audit_log) if audit_log else ())]
         async with (
             _process(place / "etcd.log", etcd, *_etcd_flags(place, etcd_port)) as store,
             _process(place / "apiserver.log", apiserver, *flags) as process,
         ):
-            url = f"https://127.0.0.1:{secure_port}"
-            try:
-                await _wait_ready(url, token, process, place / "apiserver.log")
-            except ServerError:
-                if store.returncode is not None:
-                    raise ServerError(f"etcd does not start: {_last_line(place / 'etcd.log')}") from None
-                raise
-            yield url, token
+            server = RealServer(f"https://127.0.0.1:{secure_port}", token, store, process)
+            await server.ready()
+            yield server
 
 
 def _etcd_flags(place: Path, port: int) -> list[str]:
@@ -125,33 +199,24 @@ async def _make_keys(place: Path) -> None:
 
 
 @asynccontextmanager
-async def _process(log: Path, program: Path, *flags: str) -> AsyncIterator[asyncio.subprocess.Process]:
-    """A child in a session of its own, so that Ctrl-C reaches us alone; ended in the order last started, first."""
-    with log.open("wb") as out:
-        process = await asyncio.create_subprocess_exec(
-            str(program), *flags, stdout=out, stderr=out, start_new_session=True
-        )
+async def _process(log: Path, program: Path, *flags: str) -> AsyncIterator[Daemon]:
+    """A daemon for as long as the block runs; of several the one started last is ended first."""
+    daemon = Daemon(log, program, *flags)
+    await daemon.start()
     try:
-        yield process
+        yield daemon
     finally:
-        with suppress(ProcessLookupError):
-            process.terminate()
-        try:
-            async with asyncio.timeout(_STOP_SECONDS):
-                await process.wait()
-        except TimeoutError:
-            process.kill()
-            await process.wait()
+        await daemon.end()
 
 
-async def _wait_ready(url: str, token: str, process: asyncio.subprocess.Process, log: Path) -> None:
+async def _wait_ready(url: str, token: str, daemon: Daemon) -> None:
     async def authorize(fresh: bool) -> dict[str, str]:
         return {"Authorization": f"Bearer {token}"}
 
     transport = AiohttpTransport(url, ssl_context=unverified(), authorize=authorize)
     deadline = asyncio.get_running_loop().time() + START_SECONDS
     try:
-        while asyncio.get_running_loop().time() < deadline and process.returncode is None:
+        while asyncio.get_running_loop().time() < deadline and daemon.running:
             with suppress(ConnectionFailed):
                 response = await transport.request("GET", "/readyz", timeout=5.0)
                 await response.read()
@@ -160,12 +225,7 @@ async def _wait_ready(url: str, token: str, process: asyncio.subprocess.Process,
             await asyncio.sleep(0.2)
     finally:
         await transport.close()
-    raise ServerError(f"kube-apiserver does not start: {_last_line(log)}")
-
-
-def _last_line(log: Path) -> str:
-    lines = log.read_text("utf-8", "replace").strip().splitlines()
-    return lines[-1] if lines else "it says nothing"
+    raise ServerError(f"kube-apiserver does not start: {daemon.last_line()}")
 
 
 def unverified() -> ssl.SSLContext:

@@ -18,7 +18,7 @@ from policyengine.clock import Clock, SystemClock
 from policyengine.framework.profile import Profile
 from policyengine.kube.aiohttp_transport import AiohttpTransport
 from policyengine.kube.client import Client
-from policyengine.kube.compiling import compile_beside
+from policyengine.kube.compiling import compile_at_once
 from policyengine.kube.reload import Compile
 from policyengine.kube.scheduling import Scheduler
 from policyengine.kube.transport import Transport
@@ -86,7 +86,7 @@ async def sandbox(
     nodes: int,
     profiles: Sequence[Profile],
     clock: Clock | None = None,
-    compile_files: Compile = compile_beside,
+    compile_files: Compile = compile_at_once,
 ) -> AsyncIterator[Sandbox]:
     """Nodes, kubelet, controllers and scheduler in a world, for as long as the block runs; the scheduler ends cleanly.
 

@@ -20,6 +20,9 @@ NAMESPACE = "bench"
 """Where every pod of a workload lives."""
 MEASURED = "pod-"
 """What the names of measured pods begin with; no other pod's does."""
+IMPORTANT = "bench-important"
+"""The PriorityClass of pods that preempt, and its value."""
+HIGH_PRIORITY = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,10 @@ class Workload:
     churn: Churn | None = None
     policy: str = ""
     """The policy the workload is about; empty: the in-tree plugins."""
+    during: bool = False
+    """Whether the measured pods are created while the scheduler runs, as scheduler_perf does, not before it starts."""
+    schedulers: int = 1
+    """Among how many schedulers the measured pods are split, pod by pod."""
 
     def sized(self, nodes: int | None, pods: int | None) -> Workload:
         """The same workload at another size; None keeps the definition's. Initial pods grow with the nodes."""
@@ -75,8 +82,12 @@ class Workload:
         """Every waiting pod, in order of creation."""
         for i in range(self.pods):
             item = self.pod(i)
-            item["spec"]["schedulerName"] = scheduler_name
+            item["spec"]["schedulerName"] = self.scheduler_of(i, scheduler_name)
             yield item
+
+    def scheduler_of(self, i: int, name: str) -> str:
+        """Whose pod i is: `name`, or one of `name-0`, `name-1`, …"""
+        return name if self.schedulers == 1 else f"{name}-{i % self.schedulers}"
 
 
 def peer_node(i: int, zone: str = "", pods: str = "110") -> Json:

@@ -1,7 +1,7 @@
 """The workloads of Kubernetes' own benchmark (test/integration/scheduler_perf), by their names there.
 
 Sizes are its largest that CI runs. Two things differ: all pods live in one namespace, and initial pods are created
-on their nodes instead of being scheduled unmeasured.
+on their nodes instead of being scheduled unmeasured. `sized` keeps the proportion of initial pods to nodes.
 """
 
 from __future__ import annotations
@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import Final
 
 from policyengine.simulator.workloads import (
+    HIGH_PRIORITY,
     HOSTNAME,
+    IMPORTANT,
     NAMESPACE,
     PEERS,
     ZONE,
@@ -76,10 +78,25 @@ def _kinds(i: int, count: int) -> Json:
     return pod(i)
 
 
-def _too_big(turn: int) -> Json:
-    item = pod(turn, cpu="9", memory="500Mi")
-    item["metadata"]["name"] = f"too-big-{turn:06d}"
+def _important(turn: int, name: str, cpu: str) -> Json:
+    """A pod of priority 10, which is not measured."""
+    item = pod(turn, cpu=cpu, priority=HIGH_PRIORITY, priorityClassName=IMPORTANT)
+    item["metadata"]["name"] = f"{name}-{turn:06d}"
     return item
+
+
+def _too_big(turn: int) -> Json:
+    return _important(turn, "too-big", "9")
+
+
+def _preemptor(turn: int) -> Json:
+    """Three of the four initial pods of some node have to go for it."""
+    return _important(turn, "preemptor", "3")
+
+
+def _low(i: int, count: int) -> Json:
+    """Four of them fill a node up to 400m; they end at once when they are told to."""
+    return pod(i, cpu="900m", terminationGracePeriodSeconds=0)
 
 
 def _churned_node(turn: int) -> Json:
@@ -171,6 +188,17 @@ PERF: Final = (
         _plain,
     ),
     Workload("MixedSchedulingBasePod", "default pods among five kinds", 5_000, 5_000, pod, _one_zone, 10_000, _kinds),
+    Workload(
+        "PreemptionAsync",
+        "default pods; every 200 ms a pod of priority 10 that preempts three",
+        5_000,
+        5_000,
+        pod,
+        _one_zone,
+        20_000,
+        _low,
+        churn=Churn(0.2, (_preemptor,), recreate=False),
+    ),
     Workload(
         "Unschedulable",
         "default pods; every 200 ms a pod no node can take",

@@ -4,7 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from policyengine.commands.bench import bench
 from tests.commands.process import policyengine
 
 SMALL = ("--nodes", "10", "--pods", "20")
@@ -107,3 +109,52 @@ def test_a_server_that_is_not_there_has_its_own_exit_code(tmp_path: Path) -> Non
     ended = policyengine("bench", "peer-basic", "--kubeconfig", path)
     assert ended.code == 3, ended.err
     assert "cannot reach the API server" in ended.err
+
+
+def test_a_run_is_drawn(tmp_path: Path) -> None:
+    picture = tmp_path / "run.svg"
+    ended = policyengine("bench", "limit", *SMALL, "--plot", picture)
+    assert ended.code == 0, ended.err
+    assert picture.read_text().startswith("<svg") and "limit, watch, events" in picture.read_text()
+
+
+def test_pods_may_come_while_the_scheduler_runs() -> None:
+    ended = policyengine("bench", "SchedulingBasic", *SMALL, "--create", "during", "--no-limit", "-o", "json")
+    assert ended.code == 0, ended.err
+    record = json.loads(ended.out)
+    (run,) = record["figures"]["runs"]
+    assert (run["bound"], run["created"]) == (20, "during")
+    assert record["command"].endswith("--create during --no-limit")
+    assert record["key"].endswith(" during")
+
+
+def test_several_schedulers_share_a_workload() -> None:
+    ended = policyengine("bench", "peer-basic", *SMALL, "--schedulers", "2")
+    assert ended.code == 0, ended.err
+    assert "share-0" in ended.out and "share-1" in ended.out
+    assert "0 pods bound twice, 0 nodes with more than they have" in ended.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("peer-basic", "--apiserver", "envtest"), "--apiserver envtest needs $KUBEBUILDER_ASSETS"),
+        (("peer-basic", "--beside", "kube-scheduler"), "is not there or cannot be run; $KUBEBUILDER_ASSETS names its"),
+        (("peer-basic", "--apiserver", "envtest", "--kubeconfig", "x"), "--kubeconfig names a server that runs"),
+        (("decisions", "--schedulers", "2"), "--schedulers is for a workload"),
+        (("Gang", "--schedulers", "2"), "`Gang` has a policy of its own"),
+        (("memory", *SMALL, "--plot", "x.svg"), "there is no picture of `memory`"),
+        (("scale", "--nodes", "10"), "the least points are of 1,000 nodes and 10,000 pods"),
+        (("scale", "peer-basic"), "`scale` takes no second workload"),
+    ],
+)
+def test_what_does_not_go_together_is_told_in_one_line(arguments: tuple[str, ...], told: str) -> None:
+    ended = CliRunner().invoke(bench, arguments, env={"KUBEBUILDER_ASSETS": ""})
+    assert ended.exit_code == 2, ended.output
+    assert told in " ".join(ended.output.split())
+
+
+def test_instructions_are_skipped_with_a_line_where_valgrind_is_missing() -> None:
+    ended = policyengine("bench", "instructions", env={"PATH": ""})
+    assert (ended.code, ended.out) == (0, "")
+    assert ended.err == "skipped: `valgrind` is not installed; it counts instructions\n"

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import yaml
+
 from tests.commands.process import policyengine
 
 CONFIGURATION = """apiVersion: kubescheduler.config.k8s.io/v1
@@ -51,3 +53,27 @@ def test_a_file_that_is_none_is_one_line_and_exit_code_2(tmp_path: Path) -> None
         (tmp_path / "c.yaml").write_text(text)
         ended = policyengine("convert", tmp_path / "c.yaml")
         assert ended.code == 2 and message in ended.err
+
+
+def test_extenders_of_either_form_become_the_configuration_of_run_with_all_they_say(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text(
+        CONFIGURATION
+        + "extenders:\n- {urlPrefix: http://a/b, filterVerb: f, preemptVerb: p, httpTimeout: 2s, tlsConfig: null,"
+        " ignorable: true, managedResources: [{name: x.io/gpu, ignoredByScheduler: true}]}\n"
+    )
+    (tmp_path / "p.json").write_text(
+        '{"kind": "Policy", "apiVersion": "v1", "extenders": [{"urlPrefix": "http://a/b", "prioritizeVerb": "s",'
+        ' "weight": 3, "enableHttps": true, "httpTimeout": 100000000, "nodeCacheCapable": true}]}'
+    )
+    given = {"urlPrefix": "http://a/b", "filterVerb": "f", "preemptVerb": "p", "httpTimeout": "2s", "ignorable": True}
+    given["managedResources"] = [{"name": "x.io/gpu", "ignoredByScheduler": True}]
+    old = {"urlPrefix": "http://a/b", "prioritizeVerb": "s", "weight": 3, "enableHTTPS": True, "nodeCacheCapable": True}
+    for name, wanted in (("c.yaml", given), ("p.json", old | {"httpTimeout": "0.1s"})):
+        ended = policyengine("convert", "--to", "run", tmp_path / name)
+        assert ended.code == 0, ended.err
+        assert yaml.safe_load(ended.out)["extenders"] == [wanted]
+        (tmp_path / "run.yaml").write_text(ended.out)
+        assert policyengine("config", "--config", tmp_path / "run.yaml").code == 0
+    (tmp_path / "c.yaml").write_text("extenders: [{urlPrefix: nowhere}]")
+    ended = policyengine("convert", "--to", "run", tmp_path / "c.yaml")
+    assert ended.code == 2 and "`extenders.0.urlPrefix`" in ended.err

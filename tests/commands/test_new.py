@@ -55,8 +55,8 @@ def test_a_new_plugin_is_a_package_whose_policy_and_tests_work(tmp_path: Path, m
 
     monkeypatch.syspath_prepend(str(package))
     points = EntryPoints([EntryPoint("FewPods", "few_pods:ENTRY", GROUP)])
-    for reader in (installed_plugins, lint_files):
-        monkeypatch.setattr(reader, "entry_points", lambda group: points.select(group=group))
+    monkeypatch.setattr(installed_plugins, "entry_points", lambda group: points.select(group=group))
+    monkeypatch.setattr(lint_files, "packages_bring_plugins", lambda: True)
     installed_catalogue.cache_clear()
     try:
         works(package / "few-pods.policy")

@@ -61,6 +61,27 @@ def test_a_param_that_cannot_be_so_is_one_message_and_exit_code_2(files: Path, g
     assert message in ended.err
 
 
+@pytest.mark.parametrize(
+    ("given", "code", "message"),
+    [
+        ("safe.least=4", 0, ""),
+        ("safe.least=65", 2, "`65` is outside the range [0, 64] of `safe.least`"),
+        ("least=4", 2, "`least` is no parameter of the policy; did you mean `safe.least`?"),
+        ("safe.least=much", 2, "`much` is not a value of type `cpu`"),
+    ],
+)
+def test_lint_says_whether_the_policies_take_a_value(files: Path, given: str, code: int, message: str) -> None:
+    ended = policyengine("lint", "--fail-level", "error", "--param", given, files / "policies")
+    assert (ended.code, ended.err.startswith("error: ")) == (code, code == 2)
+    assert message in ended.err
+
+
+def test_of_a_policy_with_errors_lint_shows_those_first(files: Path) -> None:
+    (files / "policies" / "p.policy").write_text(POLICY.replace("node.free.cpu", "node.free.disk"))
+    ended = policyengine("lint", "--param", "least=4", files / "policies")
+    assert ended.code == 1 and "disk" in ended.out
+
+
 def test_a_param_may_not_be_given_twice(files: Path) -> None:
     twice = ("--param", "a=1", "--param", "a=2")
     ended = policyengine("explain", "--cluster", files / "cluster.json", "--policy", files / "policies", *twice)

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+import pytest
+from hypothesis import given, settings
+
 from policyengine.catalogue import compile_files
+from policyengine.compiler.policy_hash import canonical
 from policyengine.language.diagnostics import Source
+from policyengine.language.format import format_source
+from policyengine.language.syntax import Expr
+from tests.language.expressions import EXPRESSIONS
+from tests.language.policies import EVERYTHING
+from tests.language.trees import printed
 
 LIBRARY = 'library "safe" {\n  param spare: memory = 2Gi\n  let two = 2\n}\n'
 POLICY = 'import "safe"\npolicy "p" {\n  filter "f" { require node.free.memory >= safe.spare }\n}\n'
@@ -50,3 +59,52 @@ def test_white_space_between_words_and_the_file_s_name_change_nothing() -> None:
 def test_the_values_of_params_count_those_of_libraries_too() -> None:
     assert hashes(POLICY, LIBRARY) == hashes(POLICY, LIBRARY, params={"safe.spare": "2048Mi"})
     assert hashes(POLICY, LIBRARY) != hashes(POLICY, LIBRARY, params={"safe.spare": "3Gi"})
+
+
+# The canonical text
+
+
+def test_a_text_and_its_formatted_form_are_one() -> None:
+    text, findings = format_source(Source("a.policy", EVERYTHING))
+    assert not findings
+    assert canonical(text) == canonical(EVERYTHING)
+    assert text != EVERYTHING
+
+
+@given(EXPRESSIONS)
+@settings(max_examples=100, deadline=None)
+def test_so_is_a_policy_with_any_expression(tree: Expr) -> None:
+    text = f'policy "p" {{ let a = [{printed(tree)}, {printed(tree)},] filter "f" {{ require {printed(tree)} }} }}'
+    assert canonical(format_source(Source("a.policy", text))[0]) == canonical(text)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("[1, -2]", "[1 -2]"),
+        ("[a, (b)]", "[a(b)]"),
+        ("[a, [0]]", "[a[0]]"),
+        ('{"k": a, -b - c: d}', '{"k": a - b, -c: d}'),
+        ('"a b"', '"a" b'),
+        ('"a  b"', '"a b"'),
+        ("a.b", "a . b.c"),
+        ("1 // 2", "1 // 3"),
+    ],
+)
+def test_texts_that_mean_something_else_are_not(one: str, other: str) -> None:
+    assert canonical(f"let x = {one}") != canonical(f"let x = {other}")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("gang g { key: a, min: 1, }", "gang g { key: a min: 1 }"),
+        ('f(a, "b",\n)', 'f(a,"b")'),
+        ("queue { order by a, b desc, backoff 1s .. 2s }", "queue { order by a, b desc backoff 1s..2s }"),
+        ("filter f { require a, require b, }", "filter f {\n require a\n\n require b }"),
+        ("require a on   error false", "require a on error false"),
+        ("let a = 1 // why\nlet b = 2", "// why\nlet a = 1 let b = 2"),
+    ],
+)
+def test_what_says_nothing_is_left_out(one: str, other: str) -> None:
+    assert canonical(one) == canonical(other)

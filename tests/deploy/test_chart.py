@@ -45,6 +45,7 @@ def test_the_values_fit_the_schema_and_every_value_is_in_it() -> None:
         ("policies", {"Bad Name": 'policy "x" {}'}),
         ("policies", {"x": ""}),
         ("rbac.preemption", "yes"),
+        ("rewards.replicas", 0),
         ("networkPolicy.monitoringNamespace", ""),
         ("serviceMonitor.interval", "often"),
         ("unknown", 1),
@@ -74,13 +75,28 @@ def test_the_chart_gives_the_rights_of_the_manifests() -> None:
     plain = re.sub(r"(?m)^ *{{-.*\n", "", (CHART / "templates" / "rbac.yaml").read_text())
     chart = [one for one in yaml.safe_load_all(re.sub(r"{{[^}]*}}", "x", plain)) if one and "rules" in one]
     base = [one for one in documents(DEPLOY / "base" / "rbac.yaml") if "rules" in one]
-    ours = [one["rules"] for one in base if "annotator" not in one["metadata"]["name"]]
+    others = ("policyengine-annotator", "policyengine-rewards")
+    ours = [one["rules"] for one in base if one["metadata"]["name"] not in others]
     names = [rule.get("resourceNames") for one in ours for rule in one if rule.get("resourceNames")]
     for rules in ours:
         for rule in rules:
             if "resourceNames" in rule:
                 rule["resourceNames"] = ["x"]
     assert names == [["policyengine"]] and [one["rules"] for one in chart] == ours
+
+
+def test_the_chart_gives_the_rewards_the_rights_of_the_manifests() -> None:
+    plain = re.sub(r"(?m)^ *{{-.*\n", "", (CHART / "templates" / "rewards.yaml").read_text())
+    chart = [one for one in yaml.safe_load_all(re.sub(r"{{[^}]*}}", "policyengine", plain)) if one]
+    base = [
+        one for one in documents(DEPLOY / "base" / "rbac.yaml") if one["metadata"]["name"] == "policyengine-rewards"
+    ]
+    assert [one["rules"] for one in chart if "rules" in one] == [one["rules"] for one in base if "rules" in one]
+    assert [one["kind"] for one in chart[:5]] == [one["kind"] for one in base]
+    [config_map] = [one for one in chart if one["kind"] == "ConfigMap"]
+    [deployment] = [one for one in chart if one["kind"] == "Deployment"]
+    [container] = deployment["spec"]["template"]["spec"]["containers"]
+    assert container["args"] == ["rewards", f"--state-configmap=policyengine/{config_map['metadata']['name']}"]
 
 
 def test_the_charts_custom_resource_is_that_of_the_manifests() -> None:

@@ -86,4 +86,4 @@ def test_a_default_port_in_use_costs_the_pages_and_a_given_one_the_start(tmp_pat
             own = kubeconfig.with_name("scheduler.kubeconfig")
             ended = policyengine("run", "--kubeconfig", own, *run)
             assert ended.code == 2
-            assert "error: cannot listen on `127.0.0.1:18471`" in ended.err
+            assert "error: cannot listen on `127.0.0.1:18471`: address already in use; choose another" in ended.err

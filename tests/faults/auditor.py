@@ -59,6 +59,11 @@ class Call:
     def is_lease(self) -> bool:
         return "/leases" in self.path
 
+    @property
+    def uid(self) -> str:
+        """Of the pod it is about, so that a namesake's request is another one; empty where it names none."""
+        return str(self.body.get("metadata", {}).get("uid", ""))
+
 
 @dataclass
 class Knowledge:
@@ -71,6 +76,9 @@ class Knowledge:
     """UID -> node of bindings it sent that may hold."""
     unknown: dict[str, tuple[str, float]] = field(default_factory=dict)
     """UID -> (node, since when) of bindings it sent and got no answer for."""
+    grounds: dict[tuple[str, str], tuple[tuple[Json, Json], frozenset[str]]] = field(default_factory=dict)
+    """(UID, node's name) of a binding it sent -> the node as it knew it and as it was then, and the UIDs that it knew
+    to be there."""
 
     def show(self, kind: str, what: str, item: Json) -> None:
         meta = item["metadata"]
@@ -95,6 +103,10 @@ class Knowledge:
             same = (other["namespace"], other["name"]) == (meta["namespace"], meta["name"])
             if same and uid != meta["uid"] and int(other["resourceVersion"]) < int(meta["resourceVersion"]):
                 del self.pods[uid]
+
+    def on(self, node: str) -> frozenset[str]:
+        """UIDs of the pods that it has been shown on the node."""
+        return frozenset(uid for uid, pod in self.pods.items() if _node(pod) == node)
 
     def listed(self, kind: str, keys: set[str], version: int) -> None:
         """A whole list was shown: what it has not is gone, unless it is newer."""
@@ -128,7 +140,7 @@ class Auditor:
         self._attempted: dict[str, str] = {}
         self._failed: defaultdict[tuple[str, str, str], deque[float]] = defaultdict(deque)
         self._listed: defaultdict[tuple[str, str], deque[float]] = defaultdict(deque)
-        self._not_before: dict[tuple[str, str, str], float] = {}
+        self._not_before: dict[tuple[str, str, str, str], float] = {}
 
     def object_to(self, invariant: str, what: str) -> None:
         self.objections.append(f"{invariant}: {what} (at {self.now:.3f} s)")
@@ -167,23 +179,24 @@ class Auditor:
         if call.status == 0 or call.status >= 400:
             self._count(self._failed[key], FAILURES, f"{call.who} failed at {call.method} {call.path}")
         if call.retry_after:
-            self._not_before[key] = self.now + call.retry_after
+            self._not_before[*key, call.uid] = self.now + call.retry_after
         if call.is_lease and call.method != "GET" and call.status in (200, 201):
             self._renewed[call.who] = self._asked[id(call)]
         if call.is_binding:
             self._note_outcome(call)
 
     def _note_outcome(self, call: Call) -> None:
-        uid, node, known = call.body["metadata"].get("uid", ""), call.body["target"]["name"], self._known[call.who]
+        uid, node, known = call.uid, call.body["target"]["name"], self._known[call.who]
         if call.status in (0, 500, 502, 504):
             known.unknown[uid] = (node, self.now)
         elif call.status >= 400 and uid not in known.unknown:
             known.bound_to.pop(uid, None)
+            known.grounds.pop((uid, node), None)
         elif call.status < 400:
             known.unknown.pop(uid, None)
 
     def _pace(self, call: Call) -> None:
-        key = (call.who, call.method, call.path)
+        key = call.who, call.method, call.path, call.uid
         if self.now < self._not_before.pop(key, 0.0) - INSTANT:
             self.object_to("I8", f"{call.who} did not honour Retry-After of {call.method} {call.path}")
         if call.method == "GET" and call.path.count("/") <= 4:
@@ -208,7 +221,7 @@ class Auditor:
     # ---- a binding that is sent, by what its sender had been shown
 
     def _judge(self, call: Call) -> None:
-        uid, name, known = call.body["metadata"].get("uid", ""), call.body["target"]["name"], self._known[call.who]
+        uid, name, known = call.uid, call.body["target"]["name"], self._known[call.who]
         pod, node = known.pods.get(uid), known.nodes.get(name)
         if pod is not None and pod["spec"].get("nodeName"):
             self.object_to("I1", f"{_key(pod)} was to be bound though seen on {pod['spec']['nodeName']}")
@@ -225,20 +238,25 @@ class Auditor:
         refusal = _refusal(pod, node)
         if refusal and _refusal(pod, self.nodes.get(name, node)):
             self.object_to("I9", f"{_key(pod)} was sent to {name}: {refusal}")
-        self._room(known, node, f"{_key(pod)} was sent to")
+        # Where a request is repeated, the first of them may be the one that lands.
+        grounds = (node, self.nodes.get(name, node)), known.on(name)
+        known.grounds.setdefault((uid, name), grounds)
+        self._room(known, *grounds, f"{_key(pod)} was sent to")
         self._rules_of(uid, pod, name)
 
-    def _room(self, known: Knowledge, node: Json, did: str) -> None:
-        name = node["metadata"]["name"]
+    def _room(self, known: Knowledge, nodes: tuple[Json, Json], seen: frozenset[str], did: str) -> None:
+        """`nodes`: the node as the sender knew it, and as it was. `seen`: whom it knew to be there, whoever placed
+        them."""
+        name = nodes[0]["metadata"]["name"]
         ours = {**self._bound, **known.bound_to}
         on = [
             pod
             for uid, pod in self.pods.items()
-            if not _ended(pod) and (ours.get(uid) == name or _node(pod) == name == _node(known.pods.get(uid)))
+            if not _ended(pod) and _node(pod) in ("", name) and (ours.get(uid) == name or uid in seen)
         ]
         for resource in RESOURCES:
             used = sum((_asks(pod, resource) for pod in on), Fraction(0))
-            has = max(_has(one, resource) for one in (node, self.nodes.get(name, node)))
+            has = max(_has(node, resource) for node in (*nodes, self.nodes.get(name, nodes[0])))
             if used > has:
                 self.object_to("I2", f"{did} {name}, which is over its {resource} by {float(used - has):g}")
 
@@ -281,9 +299,9 @@ class Auditor:
         self._bound[uid] = name
         if uid not in self._known[who].bound_to:
             self.object_to("I9", f"{_key(pod)} was bound, and nothing was decided about it")
-        node = self._known[who].nodes.get(name)
-        if node is not None:
-            self._room(self._known[who], node, f"{_key(pod)} was bound to")
+        grounds = self._known[who].grounds.pop((uid, name), None)
+        if grounds is not None:  # what came while the request was on its way is nobody's fault
+            self._room(self._known[who], *grounds, f"{_key(pod)} was bound to")
 
     def _lease_written(self, lease: Json) -> None:
         before, self.lease = self.lease, lease.get("spec", {})

@@ -32,6 +32,8 @@ class Row:
     defence: str
     taken_out: str
     test: str
+    dies: str = ""
+    """What a replica ends with where the defence is taken out; empty where all go on and are judged by what they do."""
 
 
 def fault(
@@ -41,9 +43,14 @@ def fault(
     defence: str,
     taken_out: str,
     without: Without,
+    dies: str = "",
     **how: Any,
 ) -> Callable[[Play], Any]:
-    """Make a scene into a test of its fault; `how` are the world's arguments."""
+    """Make a scene into a test of its fault; `how` are the world's arguments.
+
+    A replica that ends by an error must not pass for one that broke an invariant: the error may be the patch's own.
+    Where that it ends is the point, `dies` says by what.
+    """
     assert set(breaks.split()) <= INVARIANTS
 
     def register(scene: Play) -> Any:
@@ -55,12 +62,14 @@ def fault(
             if defended:
                 assert not objections, "\n".join([*objections, world.story()])
             else:
+                for why in filter(None, (replica.why_ended() for replica in world.replicas)):
+                    assert dies and why.startswith(dies), f"a replica ended by {why}, and was not judged"
                 named = {objection.partition(":")[0] for objection in objections}
                 assert named & set(breaks.split()), f"the auditor objects to {objections}\n{world.story()}"
 
         test.__name__ = test.__qualname__ = scene.__name__
         test.__module__ = scene.__module__
-        test.row = Row(number, breaks, defence, taken_out, scene.__name__)  # type: ignore[attr-defined]
+        test.row = Row(number, breaks, defence, taken_out, scene.__name__, dies)  # type: ignore[attr-defined]
         return test
 
     return register

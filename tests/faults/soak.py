@@ -1,5 +1,7 @@
 """`make soak SEEDS=N START=k`: worlds of so many seeds, in processes side by side; the failing ones are printed.
 
+`python -m tests.faults.soak N k W` does it in W processes; without W there is one a processor.
+
 `python -m tests.faults.soak --seed S` plays one, and prints what happened in it.
 """
 
@@ -25,10 +27,10 @@ def judged(seed: int) -> tuple[int, list[str], str]:
     return seed, objections, world.story() if objections else ""
 
 
-def soak(start: int, count: int) -> int:
+def soak(start: int, count: int, workers: int | None = None) -> int:
     """Play them; how many failed."""
     began, failed, done = time.monotonic(), 0, 0
-    with ProcessPoolExecutor(os.cpu_count()) as pool:
+    with ProcessPoolExecutor(workers or os.cpu_count()) as pool:
         for seed, objections, story in pool.map(judged, range(start, start + count), chunksize=8):
             done += 1
             if objections:
@@ -45,7 +47,8 @@ def main(arguments: list[str]) -> int:
         _, objections, story = judged(int(arguments[1]))
         print("\n".join([story, *objections]) if objections else "every invariant holds")
         return int(bool(objections))
-    return int(soak(int(arguments[1]) if arguments[1:] else 0, int(arguments[0])) > 0)
+    count, start, workers = (int(text) for text in (*arguments, "0", "0")[:3])
+    return int(soak(start, count, workers) > 0)
 
 
 if __name__ == "__main__":

@@ -34,8 +34,8 @@ def taking_silence_for_a_no(patch: Any) -> None:
 @fault(
     8,
     "I1 I2",
-    defence="an answer that leaves the outcome open keeps the reservation, and has the pod read "
-    "(`kube/binder.py`, `scheduler/outcome.py`)",
+    defence="an answer that leaves the outcome open keeps the reservation until no request can land any more, and has "
+    "the pod read, later each time (`kube/binder.py`, `scheduler/outcome.py`)",
     taken_out="no answer counts as a refusal",
     without=taking_silence_for_a_no,
 )
@@ -82,12 +82,12 @@ async def test_09_a_binding_of_a_pod_that_is_assigned_already(world: World) -> N
 
 
 def binding_whoever_has_the_name(patch: Any) -> None:
-    original = Client.bind
+    original = Client.bind_all
 
-    async def bind(self: Any, namespace: str, name: str, uid: str, node: str, annotations: Any) -> None:
-        await original(self, namespace, name, "", node, annotations)
+    async def bind_all(self: Any, binds: Any, tell: Any) -> None:
+        await original(self, [replace(bind, uid="") for bind in binds], tell)
 
-    patch.setattr(Client, "bind", bind)
+    patch.setattr(Client, "bind_all", bind_all)
 
 
 @fault(
@@ -122,7 +122,8 @@ def not_minding_not_found(patch: Any) -> None:
 @fault(
     11,
     "I3 I7",
-    defence="a pod that is not found is dropped and its room given back (`scheduler/outcome.py`)",
+    defence="a pod that is not found gives its room back at once and is read: gone, it is dropped; there all the same, "
+    "it is tried again after a backoff (`scheduler/outcome.py`)",
     taken_out="not found is no outcome",
     without=not_minding_not_found,
 )

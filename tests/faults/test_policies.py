@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from random import Random
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from policyengine.simulator.api_server import faults as effects
 from policyengine.simulator.api_server import statuses
 from tests.faults.defence import fault
 from tests.faults.test_bindings import BINDINGS
-from tests.faults.world import MAPS, MERGE, PODS, World, meanwhile
+from tests.faults.world import MAPS, MERGE, PODS, World, meanwhile, play
 
 PIN = """policy "pin" {{
   scheduler "pinned"
@@ -151,7 +152,7 @@ async def test_27_a_policy_that_is_broken_or_cut_short_or_flapping(world: World)
         await world.call("PATCH", f"{MAPS}/pin", {"data": {"a.policy": text}}, MERGE)
         await asyncio.sleep(0.5)
     await world.call("PATCH", f"{MAPS}/pin", {"data": {"a.policy": good[:40]}}, MERGE)
-    await asyncio.sleep(2)
+    await asyncio.sleep(30)
     await world.pod("p", scheduler="pinned")
     await world.settle(60)
     annotations = (await world.call("GET", f"{MAPS}/pin"))["metadata"]["annotations"]
@@ -235,3 +236,61 @@ async def test_28_an_extender_that_is_slow_or_oversized_or_names_unknown_nodes(w
     world.put("found", ("I8", not bound, "an answer over the limit is not read"))
     session.padding = 0
     await world.settle()
+
+
+CANDIDATES = (
+    {"policyengine.io/mode": "shadow"},
+    {"policyengine.io/mode": "canary", "policyengine.io/canary-percent": "50"},
+    {
+        "policyengine.io/mode": "canary",
+        "policyengine.io/canary-percent": "100",
+        "policyengine.io/budget": "{unschedulable: 40%, least: 2}",
+    },
+)
+STRANGE = {"policyengine.io/mode": "canary", "policyengine.io/budget": "{least: none}"}
+
+
+async def policies_at_random(world: World) -> None:
+    """Policies are replaced, broken, tried and rolled back while bindings are late, refused and lost."""
+    random = Random(world.seed)
+    for name in ("n1", "n2", "n3"):
+        await world.node(name, "6")
+    for allowed in ("n1", "n2", "n9"):
+        world.knows_policy(PIN.format(node=allowed), {allowed})
+    await world.config_map("pin", PIN.format(node="n1"))
+    world.start()
+    await asyncio.sleep(2)
+    pods = 0
+    for _ in range(40):
+        step = random.randrange(8)
+        text = PIN.format(node=random.choice(("n1", "n2", "n9")))
+        if step == 0:
+            await world.call("PATCH", f"{MAPS}/pin", {"data": {"a.policy": text}}, MERGE)
+        elif step == 1:
+            await world.call("PATCH", f"{MAPS}/pin", {"data": {"a.policy": text[: random.randrange(70)]}}, MERGE)
+        elif step == 2:
+            await world.call("DELETE", f"{MAPS}/next")
+        elif step <= 4:
+            annotations = random.choice((*CANDIDATES, STRANGE))
+            labels = {"policyengine.io/policy": "true"}
+            metadata = {"name": "next", "labels": labels, "annotations": annotations}
+            item = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": metadata, "data": {"a.policy": text}}
+            await world.call("DELETE", f"{MAPS}/next")
+            await world.call("POST", MAPS, item)
+        elif step == 5:
+            harm = random.choice((effects.Delay(3.0), effects.Fail(statuses.ApiError(503, "ServiceUnavailable", "no"))))
+            world.faults.add(harm, **BINDINGS, times=2)
+        else:
+            await world.pod(f"p{pods}", "200m", scheduler="pinned")
+            pods += 1
+        await asyncio.sleep(random.choice((0.0, 0.1, 1.0, 4.0)))
+    await world.call("DELETE", f"{MAPS}/next")
+    await world.call("PATCH", f"{MAPS}/pin", {"data": {"a.policy": PIN.format(node="n2")}}, MERGE)
+    world.serves["pinned"] = world.policies[world.hash_of(PIN.format(node="n2"))]
+    await world.settle()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_policies_that_come_and_go_at_random_decide_one_pod_each(seed: int) -> None:
+    objections, world = play(policies_at_random, seed=seed)
+    assert not objections, f"{objections}\n{world.story()}"

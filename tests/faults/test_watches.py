@@ -24,9 +24,9 @@ HEARD = {"verb": "watch", "client": "scheduler", "resource": "pods"}
 def trusting_any_410(patch: Any) -> None:
     original = Reflector._request
 
-    async def request(self: Any) -> AsyncGenerator[Any, None]:
+    async def request(self: Any, hurries: bool) -> AsyncGenerator[Any, None]:
         try:
-            async for batch in original(self):
+            async for batch in original(self, hurries):
                 yield batch
         except ApiError as error:
             raise ApiError(500, "", "taken for any other failure") from error
@@ -210,8 +210,9 @@ def failing_on_garbage(patch: Any) -> None:
     7,
     "I3",
     defence="a line that cannot be read ends the request, and nothing of it is applied (`kube/reflector.py`)",
-    taken_out="the failure is nobody's to catch",
+    taken_out="the failure is nobody's to catch, and ends the process",
     without=failing_on_garbage,
+    dies="RuntimeError: not JSON",
 )
 async def test_07_truncated_lines_and_garbage(world: World) -> None:
     await world.node("n1", "4")

@@ -8,10 +8,12 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policyengine.cluster.objects import Node, Pod, decode
+from policyengine.catalogue import compile_policy
+from policyengine.cluster.objects import Namespace, Node, Pod, decode
 from policyengine.cluster.pod_info import PodState
 from policyengine.cluster.view import ClusterView
 from policyengine.framework.evaluation import Evaluator
+from policyengine.framework.profile import Profile
 from policyengine.plugins.registry import default_profile
 
 HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
@@ -19,6 +21,16 @@ MINE = {"matchLabels": {"app": "mine"}}
 SPREAD = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": MINE}
 APART = {"requiredDuringSchedulingIgnoredDuringExecution": [{"labelSelector": MINE, "topologyKey": HOSTNAME}]}
 FAST = {"weight": 7, "preference": {"matchExpressions": [{"key": "disk", "operator": "Exists"}]}}
+
+RULES = """
+policy "rules" {
+  filter "kept" { require node.labels[?"disk"].orValue("") != "ssd" || pod.labels[?"app"].orValue("") == "mine" }
+  filter "noted" when "only" in pod.annotations { require node.name == pod.annotations[?"only"].orValue("") }
+  filter "room" { require node.free.cpu - pod.requests.cpu >= 100m else "only {node.free.cpu} left" }
+  score "empty" weight 2 = 100 * ratio(node.free.cpu - pod.requests.cpu, node.allocatable.cpu)
+}
+"""
+"""Rules that read what all pods of a template have in common, and one that reads what they need not."""
 
 TEMPLATES: tuple[dict[str, Any], ...] = (
     {},
@@ -34,10 +46,11 @@ TEMPLATES: tuple[dict[str, Any], ...] = (
 class Cluster:
     """Few small nodes, which fill up; pods that come in runs; an evaluator that lives as long."""
 
-    def __init__(self, rng: Random) -> None:
+    def __init__(self, rng: Random, profile: Profile) -> None:
         self.rng = rng
         self.view = ClusterView()
-        self.evaluator = Evaluator(default_profile())
+        self.profile = profile
+        self.evaluator = Evaluator(profile)
         self.version = 0
         self.in_streak = 0
         for number in range(rng.randint(3, 24)):
@@ -62,6 +75,10 @@ class Cluster:
         ports = [template["port"]] if "port" in template else []
         spec |= {"containers": [container | {"ports": ports}], "nodeName": node}
         metadata = self.meta(name, namespace="default", labels={"app": "mine"})
+        if self.rng.random() < 0.03:
+            metadata["labels"] = {"app": self.rng.choice(("mine", "other"))}
+        if self.rng.random() < 0.03:
+            metadata["annotations"] = {"only": f"node-{self.rng.randint(0, 25)}"}
         self.view.add_or_update_pod(decode(Pod, {"metadata": metadata, "spec": spec}))
 
     def disturb(self) -> None:
@@ -77,13 +94,15 @@ class Cluster:
         elif pick < 0.8 and pods:
             seen = rng.choice(pods)
             self.set_pod(seen.name, rng.choice(TEMPLATES), seen.node_name)
+        elif pick < 0.85:
+            self.view.set_object("Namespace", decode(Namespace, {"metadata": self.meta("default")}))
         else:
             self.set_pod(f"other-{self.version}", rng.choice(TEMPLATES), rng.choice(self.view.nodes.names))
 
     def decide(self, name: str) -> None:
         """Place a pod, and hold the place against a fresh decision."""
         pod, snapshot = self.view.pods[name], self.view.snapshot()
-        fresh = Evaluator(default_profile())
+        fresh = Evaluator(self.profile)
         anew = fresh.judge(pod, snapshot)
         expected = fresh.rank(pod, snapshot, anew).best(pod.uid) if len(anew.feasible) else None
         found = self.evaluator.choose_again(pod, snapshot)
@@ -97,8 +116,8 @@ class Cluster:
             self.view.assume(pod.uid, snapshot.nodes.names[found])
 
 
-def run(seed: int) -> int:
-    cluster = Cluster(Random(seed))
+def run(seed: int, profile: Profile | None = None) -> int:
+    cluster = Cluster(Random(seed), profile or default_profile())
     for number in range(6):
         template = cluster.rng.choice(TEMPLATES)
         for member in range(12):
@@ -115,5 +134,15 @@ def test_a_pod_of_a_streak_goes_where_a_fresh_evaluator_sends_it(seed: int) -> N
     run(seed)
 
 
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_so_it_does_by_rules_of_a_policy(seed: int) -> None:
+    run(seed, compile_policy(RULES))
+
+
 def test_identical_pods_are_chosen_for_in_streaks() -> None:
-    assert sum(run(seed) for seed in range(10)) > 100
+    assert sum(run(seed) for seed in range(15)) > 100
+
+
+def test_rules_are_chosen_by_in_streaks_too() -> None:
+    assert sum(run(seed, compile_policy(RULES)) for seed in range(10)) > 80

@@ -7,7 +7,7 @@ import pytest
 from aiohttp import web
 
 from policyengine.kube.aiohttp_transport import AiohttpTransport
-from policyengine.kube.transport import ConnectionFailed
+from policyengine.kube.transport import ConnectionFailed, WholeAnswer
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
@@ -126,6 +126,39 @@ async def test_a_401_is_asked_again_once_with_fresh_credentials() -> None:
         assert (await transport.request("GET", "/")).status == 200
         await transport.close()
     assert asked == [False, True]
+
+
+@pytest.mark.parametrize("proxied", [False, True])
+async def test_what_is_posted_together_and_refused_for_its_credentials_is_posted_once_more(proxied: bool) -> None:
+    valid = held = "old"
+
+    async def authorize(fresh: bool) -> Mapping[str, str]:
+        nonlocal held
+        held = valid if fresh else held
+        return {"Authorization": held}
+
+    arrived: list[str] = []
+
+    async def guarded(request: web.BaseRequest) -> web.StreamResponse:
+        if request.headers["Authorization"] != valid:
+            return web.Response(status=401)
+        arrived.append(await request.text())
+        return web.Response(status=409 if arrived[-1] == "b3" else 201)
+
+    async with answering(guarded) as server:
+        transport = AiohttpTransport(server, authorize=authorize, proxy=server if proxied else None)
+        for token in ("old", "new"):
+            valid = token
+            told: dict[int, int] = {}
+
+            def tell(at: int, outcome: WholeAnswer | ConnectionFailed, told: dict[int, int] = told) -> None:
+                assert not isinstance(outcome, ConnectionFailed) and at not in told
+                told[at] = outcome.status
+
+            await transport.post_all([("/x", b"b%d" % number) for number in range(5)], tell, seconds=5.0)
+            assert told == {0: 201, 1: 201, 2: 201, 3: 409, 4: 201}
+        await transport.close()
+    assert sorted(arrived) == sorted([f"b{number}" for number in range(5)] * 2)
 
 
 async def test_connections_are_kept_and_used_again() -> None:

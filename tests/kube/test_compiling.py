@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
+import threading
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyengine.kube.compiling import compiled
+from policyengine.catalogue import CATALOGUE
+from policyengine.kube import compiling
+from policyengine.kube.compiling import compiled, compiler_with
 from policyengine.kube.params_file import read_params
 from policyengine.kube.plain_yaml import PlainYamlError
+from policyengine.kube.reload import Compiled
+from policyengine.language.diagnostics import Severity
 
 SAFE = 'library "safe" { param spare: memory = 2Gi range [0Gi, 64Gi] }'
 POLICY = """import "safe"
@@ -75,3 +84,31 @@ def test_no_params_file_does_worse_than_be_refused(text: str) -> None:
         read_params(text)
     except PlainYamlError as error:
         assert "\n" not in str(error)
+
+
+def test_opinions_of_lint_reject_a_config_map_where_they_are_asked_to() -> None:
+    idle = {"a.policy": 'policy "p" { filter "f" { require true } }'}
+    assert compiled(idle).problem is None
+    found = compiled(idle, fail_level=Severity.WARNING).problem
+    assert found is not None and found.message.endswith("[PE3002]") and (found.line, found.column) == (1, 35)
+    assert compiled(KEYS, fail_level=Severity.WARNING).problem is None
+
+
+def test_texts_are_compiled_in_a_thread_whose_turns_are_short_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[int, float]] = []
+
+    def noting(*given: Any) -> Compiled:
+        seen.append((threading.get_ident(), sys.getswitchinterval()))
+        return compiled(*given)
+
+    monkeypatch.setattr(compiling, "compiled", noting)
+
+    async def beside() -> Compiled:
+        return await compiler_with(CATALOGUE)(KEYS)
+
+    before = sys.getswitchinterval()
+    found = asyncio.run(beside())
+    assert found.profiles and sys.getswitchinterval() == before
+    ((thread, interval),) = seen
+    assert thread != threading.get_ident()
+    assert interval == pytest.approx(compiling.TURN)

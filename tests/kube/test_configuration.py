@@ -76,6 +76,15 @@ def test_everything_that_is_wrong_is_told_at_once() -> None:
     [
         ("leaderElection: {leaseDuration: 5s}\n", "leaseDuration (5s) must be above renewDeadline (10s)"),
         ("leaderElection: {retryPeriod: 9s}\n", "must be above 1.2 x retryPeriod"),
+        ("leaderElection: {leaseDuration: 15500ms}\n", "leaseDuration (15.5s) must be whole seconds"),
+        ("clientConnection: {qps: .nan}\n", "`clientConnection.qps` is no finite number"),
+        ("clientConnection: {requestTimeout: 0s}\n", "must be above zero"),
+        ('policies: {selector: "!!"}\n', "`!!` is no label selector"),
+        ("policies: {namespace: Kube}\n", "`Kube` is no name of a namespace"),
+        ("leaderElection: {resourceName: A b}\n", "`A b` is no name of a Lease"),
+        ('endpoints: {address: "10259"}\n', "`10259` is no [HOST]:PORT"),
+        ("extenders: [{urlPrefix: ftp://a}]\n", "`ftp://a` is no URL"),
+        ("extenders: [{urlPrefix: http://a, httpTimeout: 0s}]\n", "`extenders.0.httpTimeout` must be above zero"),
         ('endpoints: {address: "0.0.0.0:9"}\n', "shows /debug to other machines"),
         ('endpoints: {address: ":9"}\n', "`every address` shows /debug"),
         ('endpoints: {address: "127.0.0.1:70000"}\n', "`70000` is no port"),
@@ -95,6 +104,19 @@ def test_everything_that_is_wrong_is_told_at_once() -> None:
 def test_fields_that_are_wrong_together_are_told(text: str, told: str) -> None:
     (line,) = problems(text)
     assert told in line and "line 3" in line
+
+
+@pytest.mark.parametrize(
+    "selector",
+    ["a", "!a", "a=b", "a==", "a != b", "x.io/a in (b, c)", "a notin (,)", " a=b , !c ", "policyengine.io/policy=true"],
+)
+def test_every_label_selector_is_taken(selector: str) -> None:
+    assert read(f'{HEAD}policies: {{selector: "{selector}"}}\n', "x").data["policies"]["selector"] == selector
+
+
+@pytest.mark.parametrize("selector", ["!!", "=b", "a=b c", "a in b", "a in (b", "a,", ",", "a=b=c", "-a", "a>1"])
+def test_what_is_no_label_selector_is_told(selector: str) -> None:
+    assert "is no label selector" in problems(f'policies: {{selector: "{selector}"}}\n')[0]
 
 
 def test_a_lease_that_is_not_used_may_have_any_times() -> None:

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policyengine.kube.keep_alive import Answer, Connections
+from policyengine.kube.http_connection import Answer
+from policyengine.kube.keep_alive import QUICK, Connections
 from policyengine.kube.transport import ConnectionFailed
 
 Peer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -192,6 +193,148 @@ async def test_bytes_nobody_asked_for_end_the_connection() -> None:
     async with served(peer) as connections:
         assert (await post(connections)).body == b"{}"
         assert not connections._idle or not connections._idle[0].is_open
+
+
+Outcomes = dict[int, int | ConnectionFailed]
+
+
+async def post_all(connections: Connections, bodies: list[bytes], seconds: float = 5.0) -> Outcomes:
+    """Place -> status, or why there is none."""
+    told: Outcomes = {}
+
+    def tell(at: int, outcome: Answer | ConnectionFailed) -> None:
+        assert at not in told
+        told[at] = outcome if isinstance(outcome, ConnectionFailed) else outcome.status
+
+    headers = {"Content-Type": "application/json"}
+    await connections.post_all([("/x", body) for body in bodies], headers, seconds, None, tell)
+    return told
+
+
+def answer_with(body: bytes) -> bytes:
+    """The status that the body names; it may ask for more: `close` ends the connection after it."""
+    ending = b"Connection: close\r\n" if b"close" in body else b""
+    return b"HTTP/1.1 %b Whatever\r\n%bContent-Length: 0\r\n\r\n" % (body[:3], ending)
+
+
+async def test_what_is_posted_together_comes_in_one_piece_and_is_answered_in_order() -> None:
+    arrivals: list[int] = []
+
+    async def peer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(1 << 16):
+            bodies = [part.split(b"\r\n\r\n")[1] for part in data.split(b"POST ")[1:]]
+            arrivals.append(len(bodies))
+            for body in bodies:
+                writer.write(answer_with(body))
+                await writer.drain()
+
+    async with served(peer) as connections:
+        await post(connections, b"201")  # how quick the server is, is known from here on
+        told = await post_all(connections, [b"201", b"409", b"503", b"201"])
+    assert told == {0: 201, 1: 409, 2: 503, 3: 201}
+    assert arrivals == [1, 4]
+
+
+async def test_a_slow_server_has_a_connection_for_each() -> None:
+    now, most = 0, 0
+
+    async def peer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal now, most
+        while True:
+            _, body = await request_of(reader)
+            now, most = now + 1, max(most, now + 1)
+            await asyncio.sleep(2 * QUICK)
+            now -= 1
+            writer.write(answer_with(body))
+
+    async with served(peer, limit=8) as connections:
+        for _ in range(3):
+            assert set((await post_all(connections, [b"201"] * 6)).values()) == {201}
+    assert most == 6
+
+
+async def test_a_connection_that_ends_early_leaves_the_rest_open() -> None:
+    async def peer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            _, body = await request_of(reader)
+            writer.write(answer_with(body))
+            if b"close" in body:
+                return
+
+    async with served(peer) as connections:
+        await post(connections, b"201")
+        told = await post_all(connections, [b"201", b"201 close", b"201", b"201"])
+        assert (told[0], told[1]) == (201, 201)
+        for at in (2, 3):
+            failure = told[at]
+            assert isinstance(failure, ConnectionFailed) and failure.sent
+        assert await post_all(connections, [b"201"] * 2) == {0: 201, 1: 201}
+
+
+async def test_silence_leaves_open_only_what_was_not_answered() -> None:
+    async def peer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            _, body = await request_of(reader)
+            if body == b"never":
+                await asyncio.sleep(10)
+            writer.write(answer_with(body))
+
+    async with served(peer) as connections:
+        await post(connections, b"201")
+        told = await post_all(connections, [b"201", b"never", b"201"], seconds=0.1)
+    assert told[0] == 201
+    assert all(isinstance(told[at], ConnectionFailed) for at in (1, 2))
+
+
+async def test_nothing_is_sent_of_what_may_not_be() -> None:
+    seen = 0
+
+    async def peer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal seen
+        while True:
+            await request_of(reader)
+            seen += 1
+            writer.write(OK)
+
+    def refuse() -> None:
+        raise ConnectionFailed("not now", sent=False)
+
+    told: list[tuple[int, object]] = []
+    async with served(peer) as connections:
+        await connections.post_all(
+            [("/x", b"{}")] * 12, {}, 5.0, refuse, lambda at, outcome: told.append((at, str(outcome)))
+        )
+        assert (await post(connections)).status == 201
+    assert sorted(told) == [(at, "not now") for at in range(12)]
+    assert seen == 1
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    statuses=st.lists(st.integers(200, 599), min_size=1, max_size=30),
+    cut=st.integers(1, 200),
+    limit=st.integers(1, 3),
+)
+def test_together_or_one_by_one_each_has_the_same_answer(statuses: list[int], cut: int, limit: int) -> None:
+    bodies = [b"%d" % status for status in statuses if status not in (204, 304)]
+
+    async def peer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        rest = b""
+        while True:
+            _, body = await request_of(reader)
+            rest += answer_with(body)
+            while rest:
+                writer.write(rest[:cut])
+                rest = rest[cut:]
+                await writer.drain()
+
+    async def scenario() -> tuple[list[int], Outcomes, Outcomes]:
+        async with served(peer, limit) as connections:
+            alone = [(await post(connections, body)).status for body in bodies]
+            return alone, await post_all(connections, bodies), await post_all(connections, bodies)
+
+    alone, *together = asyncio.run(scenario())
+    assert together == [dict(enumerate(alone))] * 2
 
 
 chunks = st.lists(st.binary(min_size=1, max_size=40), max_size=6)

@@ -358,6 +358,20 @@ def test_a_burst_of_errors_backs_off_and_does_not_list_again() -> None:
     assert sum(gaps) < 120
 
 
+def test_connections_that_somebody_cuts_every_minute_are_resumed_as_soon_the_last_time_as_the_first() -> None:
+    versions = iter(range(6, 1000))
+
+    def answer(asked: Asked) -> Answer:
+        if "watch" not in asked.query:
+            return listed(5)
+        return watched(bookmark(next(versions)), 60.0, ConnectionFailed("connection reset", sent=True))
+
+    follower = Follower(ScriptedServer(handler=answer))
+    run(follower.follow(3600))
+    times = [one.at for one in follower.server.asked if "watch" in one.query]
+    assert max(later - earlier for earlier, later in pairwise(times)) < 60 + 2 * 0.8
+
+
 def test_an_unreachable_server_is_tried_again_with_growing_pauses() -> None:
     def refuse(asked: Asked) -> ConnectionFailed:
         return ConnectionFailed("connection refused", sent=False)

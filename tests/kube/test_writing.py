@@ -3,15 +3,19 @@
 import asyncio
 import json
 import random
+from collections import Counter
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from policyengine.kube.binder import Binder, outcome_of
 from policyengine.kube.client import ApiError, Client
 from policyengine.kube.conditions import ConditionWriter
-from policyengine.kube.events import NOTE_LIMIT, EventRecorder
+from policyengine.kube.events import NOTE_LIMIT, EventRecorder, micro_time
 from policyengine.kube.outbox import LATE, PATIENCE, Outbox
 from policyengine.kube.transport import ConnectionFailed
 from policyengine.scheduler.messages import (
@@ -239,6 +243,91 @@ def test_a_binding_whose_decision_no_longer_stands_is_not_posted() -> None:
     assert asked == []
 
 
+def test_bindings_posted_together_have_an_outcome_each_and_a_silent_one_holds_up_nobody() -> None:
+    answers = {
+        "p0": Answer(201, {}),
+        "p1": failure(409, "Conflict", "taken"),
+        "p2": ConnectionFailed("reset", sent=True),
+    }
+    server = ScriptedServer(
+        handler=lambda asked: answers.get(asked.body["metadata"]["name"], Answer(201, {}, after=20.0))
+    )
+    told: list[tuple[float, Any]] = []
+
+    async def settle(uid: str) -> None:
+        pass
+
+    async def work() -> None:
+        loop = asyncio.get_running_loop()
+        binder = Binder(
+            Client(server),
+            lambda outcome: told.append((loop.time(), outcome)),
+            settle=settle,
+            may_bind=lambda uid: uid != "u4",
+            workers=8,
+        )
+        task = asyncio.ensure_future(binder.run())
+        for number in range(5):
+            binder.post(Bind(f"u{number}", "default", f"p{number}", "node-1", "hash"))
+        await asyncio.sleep(60)
+        assert binder.outstanding == 0
+        task.cancel()
+
+    run(work())
+    at = {outcome.uid: (when, type(outcome), getattr(outcome, "failure", None)) for when, outcome in told}
+    assert at == {
+        "u0": (0.0, BindSucceeded, None),
+        "u1": (0.0, BindFailed, BindFailure.CONFLICT),
+        "u2": (0.0, BindUnknown, None),
+        "u3": (20.0, BindSucceeded, None),
+        "u4": (0.0, BindFailed, BindFailure.WITHDRAWN),
+    }
+    assert len(server.asked) == 4
+
+
+@given(st.floats(0, 4e9))
+def test_a_time_is_written_as_datetime_writes_it(seconds: float) -> None:
+    expected = datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+    assert micro_time(seconds) == expected
+
+
+def test_events_written_together_are_each_written_once_whatever_becomes_of_the_others() -> None:
+    tries: Counter[str] = Counter()
+
+    def answer(asked: Asked) -> Any:
+        name = asked.body["regarding"]["name"]
+        tries[name] += 1
+        if tries[name] > 1:
+            return failure(409, "AlreadyExists", "it is there") if name == "e1" else Answer(201, {})
+        return {
+            "e1": ConnectionFailed("reset", sent=True),
+            "e2": failure(503, "ServiceUnavailable", "later"),
+            "e3": failure(422, "Invalid", "never"),
+        }.get(name, Answer(201, {}))
+
+    problems: list[str] = []
+
+    async def work() -> int:
+        recorder = EventRecorder(
+            Client(ScriptedServer(handler=answer)), VirtualClock(), random.Random(1), on_problem=problems.append
+        )
+        for number in range(20):
+            pod = f"e{number}"
+            recorder.record(RecordEvent(pod, "default", pod, "1", "Normal", "Scheduled", "Binding", "note", "s"))
+        left = 1
+
+        async def flush() -> None:
+            nonlocal left
+            left = await recorder.outbox.flush(60)
+
+        await running(recorder.outbox.run(), flush)
+        return left
+
+    assert run(work()) == 0
+    assert tries == {f"e{number}": 2 if number in (1, 2) else 1 for number in range(20)}
+    assert len(problems) == 1 and "e3." in problems[0]
+
+
 def test_a_lost_answer_leaves_the_outcome_open_and_a_refused_connection_does_not() -> None:
     assert isinstance(bound(ConnectionFailed("reset", sent=True))[0], BindUnknown)
     refused = bound(ConnectionFailed("refused", sent=False))[0]
@@ -326,6 +415,26 @@ def test_a_server_that_takes_no_items_holds_nobody_up() -> None:
         return outbox.has_room
 
     assert run(work())
+
+
+def test_writes_that_fail_together_are_one_failure_to_wait_for() -> None:
+    async def work() -> None:
+        clock, written = VirtualClock(), []
+
+        async def send(item: str) -> None:
+            await asyncio.sleep(0.01)
+            if clock.monotonic() < 1.0:
+                raise ConnectionFailed("the server closed the connection", sent=True)
+            written.append(clock.monotonic())
+
+        outbox: Outbox[str] = Outbox("thing", send, clock, random.Random(1))
+        for number in range(20):
+            outbox.put(str(number), "x")
+        await running(outbox.run(), lambda: outbox.flush(300))
+        assert len(written) == 20
+        assert written[-1] < 1 + 2 * 1.6, "a second without a server, and the second pause"
+
+    run(work())
 
 
 def test_an_outbox_never_sends_two_of_one_key_together() -> None:

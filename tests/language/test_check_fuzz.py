@@ -4,6 +4,7 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import Struct
 
 from policyengine.language import ir, syntax
 from policyengine.language.check import check, check_files
@@ -96,8 +97,8 @@ def expressions(value: Any) -> list[ir.Expr]:
         return list(walk(value))
     if isinstance(value, tuple):
         return [expr for item in value for expr in expressions(item)]
-    if hasattr(value, "__dataclass_fields__"):
-        return [expr for name in value.__dataclass_fields__ for expr in expressions(getattr(value, name))]
+    if isinstance(value, Struct):
+        return [expr for name in value.__struct_fields__ for expr in expressions(getattr(value, name))]
     return []
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from policyengine.language import syntax
 from policyengine.language.syntax import Expr
@@ -15,8 +16,9 @@ UNARY, MEMBER = 6, 7
 
 def bare(value: Any) -> Any:
     """A tree as nested tuples, without any span."""
-    if is_dataclass(value) and not isinstance(value, type):
-        parts = ((f.name, bare(getattr(value, f.name))) for f in fields(value) if not f.name.endswith("span"))
+    if isinstance(value, Struct):
+        names = (name for name in value.__struct_fields__ if not name.endswith("span"))
+        parts = ((name, bare(getattr(value, name))) for name in names)
         return (type(value).__name__, *parts)
     if isinstance(value, tuple | list):
         return tuple(bare(part) for part in value)

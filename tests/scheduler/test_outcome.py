@@ -38,6 +38,7 @@ def test_refused_tells_the_user_and_backs_off(driver):
     assert conditions(actions) == [("SchedulerError", text)]
     assert (driver.places("p"), reserved(driver)) == (["backoff"], 0)
     assert driver.cycle() == []
+    driver.see(pod("p", cpu="1").condition("PodScheduled", "False", "SchedulerError", text))
     waits = []
     for _ in range(5):
         before = driver.now
@@ -47,6 +48,37 @@ def test_refused_tells_the_user_and_backs_off(driver):
         again = driver.send(BindFailed("p", BindFailure.REFUSED, MESSAGE))
         assert (len(notes(again)), conditions(again)) == (1, [])
     assert waits == [2.0, 3.0, 5.0, 9.0, 11.0]
+
+
+def test_a_pod_that_is_seen_bound_is_not_bound_again(driver):
+    driver.see(pod("p", cpu="1").node("n1"))
+    assert not driver.state.may_bind("p")
+    assert driver.send(BindFailed("p", BindFailure.WITHDRAWN, "not posted")) == []
+    assert (driver.places("p"), reserved(driver)) == (["bound"], 1000)
+
+
+def test_an_earlier_request_that_landed_before_the_second_was_posted_is_a_success(driver):
+    driver.send(BindUnknown("p", "timed out"))
+    driver.see(pod("p", cpu="1").label("seen", "unassigned"))
+    driver.see(pod("p", cpu="1").node("n1"))
+    assert not driver.state.may_bind("p")
+    actions = driver.send(BindFailed("p", BindFailure.WITHDRAWN, "not posted"))
+    assert notes(actions) == [("Scheduled", "Successfully assigned default/p to n1")]
+
+
+def test_what_a_pod_was_told_before_a_binding_is_told_again_where_nothing_shows_it(driver):
+    """A condition that was not written yet is dropped as the binding goes out."""
+    driver.see(pod("q", cpu="1"))
+    told = conditions(driver.cycle())
+    assert [reason for reason, _ in told] == ["Unschedulable"]
+    driver.now += 10.0
+    driver.send(BindFailed("p", BindFailure.OVERLOADED, MESSAGE))
+    assert binds(driver.cycle()) == {"q": "n1"}
+    driver.send(BindFailed("q", BindFailure.OVERLOADED, MESSAGE))
+    driver.see(pod("large", cpu="1").priority(1))
+    assert binds(driver.cycle()) == {"large": "n1"}
+    driver.until_wakeup()
+    assert told[0] in conditions(driver.cycle())
 
 
 def test_conflict_forgets_and_adopts_what_is_read(driver):
@@ -64,9 +96,19 @@ def test_conflict_after_the_watch_was_faster_changes_nothing(driver):
     assert (driver.places("p"), reserved(driver)) == (["bound"], 1000)
 
 
-def test_not_found_drops_the_pod_and_its_room(driver):
-    assert driver.send(BindFailed("p", BindFailure.NOT_FOUND, MESSAGE)) == []
-    assert (driver.places("p"), reserved(driver)) == (["unknown"], 0)
+def test_not_found_gives_back_the_room_and_drops_the_pod_that_a_read_does_not_find(driver):
+    assert driver.send(BindFailed("p", BindFailure.NOT_FOUND, MESSAGE)) == [ReadPod("p", "default", "p")]
+    assert (driver.places("p"), reserved(driver)) == (["backoff"], 0)
+    driver.send(PodDeleted("default", "p", "p"))
+    assert driver.places("p") == ["unknown"]
+
+
+def test_a_pod_that_was_not_found_and_is_there_is_tried_again_after_its_backoff(driver):
+    driver.send(BindFailed("p", BindFailure.NOT_FOUND, MESSAGE))
+    driver.see(pod("p", cpu="1").label("seen", "unassigned"))
+    assert driver.cycle() == []
+    driver.until_wakeup()
+    assert binds(driver.cycle()) == {"p": "n1"}
 
 
 @pytest.mark.parametrize(("retry_after", "earliest", "latest"), [(0.0, 2.0, 2.0), (30.0, 30.0, 46.0)])
@@ -140,6 +182,34 @@ def test_a_conflict_with_ourselves_keeps_the_reservation_until_it_is_seen(driver
     assert reads(driver.until_wakeup()) == ["p"]
     driver.see(pod("p", cpu="1").node("n1"))
     assert (driver.places("p"), reserved(driver)) == (["bound"], 1000)
+
+
+@pytest.mark.parametrize("failure", [BindFailure.NOT_FOUND, BindFailure.REFUSED, BindFailure.OVERLOADED])
+def test_a_refusal_says_nothing_of_an_earlier_request_that_may_still_land(driver, failure):
+    driver.send(BindUnknown("p", "timed out"))
+    driver.see(pod("p", cpu="1").label("seen", "unassigned"))
+    assert driver.send(BindFailed("p", failure, MESSAGE, 20.0)) == []
+    assert (driver.places("p"), reserved(driver)) == (["binding"], 1000)
+    before = driver.now
+    assert reads(driver.until_wakeup()) == ["p"]
+    assert driver.now - before >= 20.0
+    driver.now += 60.0
+    driver.see(pod("p", cpu="1").label("seen", "once more"))
+    driver.send(BindFailed("p", failure, MESSAGE))
+    assert (driver.places("p"), reserved(driver)) == (["backoff"], 0)
+
+
+def test_a_binding_whose_outcome_stays_unknown_is_posted_again_later_each_time(driver):
+    driver.send(BindUnknown("p", "etcd is slow"))
+    waits = []
+    for number in range(5):
+        (again,) = driver.see(pod("p", cpu="1").label("seen", str(number)))
+        assert isinstance(again, Bind)
+        assert driver.send(BindUnknown("p", "etcd is slow")) == []
+        before = driver.now
+        assert reads(driver.until_wakeup()) == ["p"]
+        waits.append(driver.now - before)
+    assert waits == [1.0, 2.0, 4.0, 8.0, 10.0]
 
 
 def test_a_duplicate_is_an_answer_to_a_read_too(driver):

@@ -66,6 +66,25 @@ def test_only_as_many_decisions_are_withdrawn_as_have_no_room_the_newest_first()
     assert [driver.state.may_bind(name) for name in "abcd"] == [True, True, True, False]
 
 
+def test_a_binding_that_was_sent_counts_where_others_are_asked_about():
+    driver = Driver()
+    driver.see(node("n1", cpu="2"), pod("early", cpu="1"), pod("late", cpu="1"))
+    driver.cycle()
+    assert driver.state.may_bind("late")
+    driver.see(node("n1", cpu="1"))
+    assert not driver.state.may_bind("early")
+    assert driver.state.may_bind("late")
+
+
+def test_two_bindings_that_were_sent_are_not_posted_again_where_both_have_no_room():
+    driver = Driver()
+    driver.see(node("n1", cpu="2"), pod("a", cpu="1"), pod("b", cpu="1"))
+    driver.cycle()
+    assert all(driver.state.may_bind(name) for name in "ab")
+    driver.see(node("n1", cpu="1"))
+    assert not any(driver.state.may_bind(name) for name in "ab")
+
+
 def test_a_withdrawn_decision_of_unknown_outcome_keeps_its_room_until_no_request_can_land(driver):
     driver.send(BindUnknown("p", "timed out"))
     driver.see(WORSE["tainted"]())

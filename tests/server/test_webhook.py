@@ -88,3 +88,17 @@ def test_no_object_brings_it_down(item: Any) -> None:
     labelled = {"kind": "ConfigMap", "metadata": {"labels": {"policyengine.io/policy": "true"}}, "data": item}
     for one in (item, labelled):
         assert isinstance(asked(one)["allowed"], bool)
+
+
+@pytest.mark.parametrize(
+    ("annotations", "message"),
+    [
+        ({"policyengine.io/mode": "shadow"}, ""),
+        ({"policyengine.io/mode": "shadow", "policyengine.io/shadow-sample": "all"}, "`all` is no percentage"),
+        ({"policyengine.io/mode": "canary"}, "which pods are its own?"),
+    ],
+)
+def test_annotations_that_make_no_sense_are_refused_too(annotations: dict[str, str], message: str) -> None:
+    response = asked(config_map({"p.policy": GOOD}, **annotations))
+    assert response["allowed"] is not bool(message)
+    assert message in response.get("status", {}).get("message", "")

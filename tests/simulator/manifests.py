@@ -28,6 +28,8 @@ CLUSTER_WIDE = (
     ),
     *("storageclasses", "csinodes", "csidrivers", "volumeattachments"),
 )
+PROGRAMS = ("policyengine-annotator", "policyengine-rewards")
+"""Accounts beside the scheduler's, each with roles of its own name."""
 METHODS = {"get": "GET", "list": "GET", "watch": "GET", "create": "POST", "update": "PUT", "patch": "PATCH"}
 PLURALS = {"ServiceAccount": "serviceaccounts", "ClusterRole": "clusterroles", "Role": "roles"}
 
@@ -112,7 +114,7 @@ def grants() -> list[Grant]:
 def _grants() -> Iterator[Grant]:
     for role in (obj for obj in manifests() if obj["kind"] in ("Role", "ClusterRole")):
         name, namespace = role["metadata"]["name"], role["metadata"].get("namespace", "")
-        account = "policyengine-annotator" if name == "policyengine-annotator" else "policyengine"
+        account = name if name in PROGRAMS else "policyengine"
         for rule in role["rules"]:
             for group in rule["apiGroups"]:
                 for resource in rule["resources"]:

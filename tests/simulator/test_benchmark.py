@@ -182,7 +182,8 @@ async def test_the_server_is_measured_in_full() -> None:
     assert figures.start_cpu_ms < 5_000 and figures.listed_mb >= figures.held_mb
     record = alone_record(figures, "", "policyengine bench server", this_machine())
     text = page([record])
-    assert "| bindings, one watch attached | 4,000/s |" in text and "`policyengine bench server`" in text
+    assert "| bindings, one watch attached | at least 4,000 a second |" in text
+    assert "`policyengine bench server`" in text
 
 
 # A cluster of its own
@@ -305,12 +306,15 @@ def figures_of(contestant: str, binds_per_second: float, cpu_seconds: float = 1.
         binds_per_second=binds_per_second,
         seconds=10.0,
         first_bind_seconds=1.5,
-        samples=Samples(100, 100, 100, 100, 90, (90, 100)),
+        samples=Samples(100, 100, 100, 100, 90, 100, (90, 100)),
         cpu_seconds=cpu_seconds,
         first_bind_cpu_seconds=0.5,
         cpu_ms_per_pod=0.1,
         peak_mb=100.0,
+        created="before",
         pods_per_node=(2, 2, 2.0),
+        pods_per_node_deviation=0.0,
+        pods_per_zone=(1_000, 1_000),
         events=10_000,
         events_behind_seconds=0.5,
         checks=16,

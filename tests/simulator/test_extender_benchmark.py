@@ -9,7 +9,7 @@ from policyengine.simulator.benchmark.extender_load import bodies
 
 async def test_both_ways_of_asking_are_measured_to_the_end() -> None:
     found = await extender(nodes=30, requests=40, rate=400.0, whole=6)
-    assert (found.filter.count, found.prioritize.count) == (20, 20)
+    assert (found.filter.count, found.prioritize.count, found.served.count) == (20, 20, 40)
     assert (found.whole_filter.count, found.whole_prioritize.count) == (3, 3)
     assert found.filter.median > 0 and found.request_cpu_us >= 0 and 0.05 < found.whole_mb < 0.5
     assert set(found.ratios) == {"request cpu / yardstick", "whole request cpu / yardstick"}

@@ -27,8 +27,13 @@ TOKENS = (
     'admin-token,admin,admin,"system:masters"\n'
     'scheduler-token,system:serviceaccount:kube-system:policyengine,u1,"system:serviceaccounts"\n'
     'annotator-token,system:serviceaccount:kube-system:policyengine-annotator,u2,"system:serviceaccounts"\n'
+    'rewards-token,system:serviceaccount:kube-system:policyengine-rewards,u3,"system:serviceaccounts"\n'
 )
-BEARERS = {"policyengine": "Bearer scheduler-token", "policyengine-annotator": "Bearer annotator-token"}
+BEARERS = {
+    "policyengine": "Bearer scheduler-token",
+    "policyengine-annotator": "Bearer annotator-token",
+    "policyengine-rewards": "Bearer rewards-token",
+}
 
 
 async def guarded(tmp_path: Path) -> ApiServer:

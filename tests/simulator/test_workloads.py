@@ -18,18 +18,6 @@ PEER_SIZES = {
     "peer-antiaffinity": (5_000, 2_000),
     "peer-nodeaffinity": (5_000, 5_000),
 }
-PERF_SIZES = {
-    "SchedulingBasic": (5_000, 1_000, 10_000),
-    "Daemonset": (15_001, 0, 30_000),
-    "NodeAffinity": (5_000, 5_000, 10_000),
-    "PodAntiAffinity": (5_000, 1_000, 2_000),
-    "PodAffinity": (5_000, 5_000, 5_000),
-    "PreferredPodAffinity": (5_000, 5_000, 5_000),
-    "TopologySpreading": (5_000, 5_000, 5_000),
-    "MixedSchedulingBasePod": (5_000, 10_000, 5_000),
-    "Unschedulable": (5_000, 100, 10_000),
-    "MixedChurn": (5_000, 0, 10_000),
-}
 
 
 def small(name: str) -> Workload:
@@ -41,12 +29,6 @@ def test_a_peer_workload_has_the_size_kube_scheduler_was_measured_at(name: str) 
     workload = WORKLOADS[name]
     assert (workload.nodes, workload.pods) == PEER_SIZES[name]
     assert workload.initial == 0
-
-
-@pytest.mark.parametrize("name", PERF_SIZES)
-def test_a_scheduler_perf_workload_has_its_size(name: str) -> None:
-    workload = WORKLOADS[name]
-    assert (workload.nodes, workload.initial, workload.pods) == PERF_SIZES[name]
 
 
 @pytest.mark.parametrize("name", WORKLOADS)

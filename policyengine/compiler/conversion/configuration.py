@@ -39,7 +39,7 @@ POINTS = (
 _ELSEWHERE = {
     "leaderElection": "leader election is set in the configuration file of `policyengine run`",
     "clientConnection": "the client's QPS and burst are set in the configuration file of `policyengine run`",
-    "extenders": "extenders are set in the configuration file of `policyengine run`, in the same form",
+    "extenders": "extenders are set in the configuration file of `policyengine run`; --to run prints it",
     "percentageOfNodesToScore": "every node is looked at, whatever `percentageOfNodesToScore` says",
     "parallelism": "`parallelism` has no meaning here: a decision is a few operations over all nodes at once",
 }

@@ -68,7 +68,7 @@ def read_policy(value: object, catalogue: Catalogue) -> WantedProfile:
         if name in filters or neither or weight is not None:
             wanted.plugins[name] = WantedPlugin(entry.filters or neither, weight, arguments)
     if root.has("extenders"):
-        wanted.notes.append("extenders are set in the configuration file of `policyengine run`, in the same form")
+        wanted.notes.append("extenders are set in the configuration file of `policyengine run`; --to run prints it")
     return wanted
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from policyengine.language import ir, syntax
 from policyengine.language.checking.aggregates import check_domain_field

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from policyengine.language import ir, syntax
@@ -139,10 +140,11 @@ def resolve(
             if arg is None:
                 checks.check(args[at], context)
         return error_at(span)
+    bending = _may_bend(function, args, typed)
     choices = [
         choice
-        for overload in function.overloads
-        if (choice := _choice(function, overload, args, typed, expected)) is not None
+        for overload in _with_kinds(function.name, tuple(None if arg is None else arg.type.kind for arg in typed))
+        if (choice := _choice(function, overload, args, typed, expected, bending)) is not None
     ]
     if not choices:
         return _no_overload(checks, function, args, typed, span, context, expected)
@@ -171,21 +173,34 @@ def _call(
     return check_cost(checks, call) if function.name == "@in" else call
 
 
+@lru_cache(maxsize=4096)
+def _with_kinds(name: str, kinds: tuple[Kind | None, ...]) -> list[Overload]:
+    """The overloads that may take arguments of these kinds. None is a literal's, which may become several."""
+    return [
+        overload
+        for overload in FUNCTIONS[name].overloads
+        if not overload.dynamic
+        and len(overload.parameters) == len(kinds)
+        and all(
+            wanted.kind in (kind or wanted.kind, Kind.DYN)
+            for wanted, kind in zip(overload.parameters, kinds, strict=True)
+        )
+    ]
+
+
 def _choice(
     function: Function,
     overload: Overload,
     args: Sequence[syntax.Expr],
     typed: Sequence[ir.Expr | None],
     expected: Type | None,
+    bending: bool,
 ) -> Choice | None:
     """The overload for these arguments, None where it does not take them."""
-    if overload.dynamic or len(overload.parameters) != len(args):
-        return None
     variables: dict[str, Type] = {}
     for parameter, arg in zip(overload.parameters, typed, strict=True):
         if arg is not None and not _takes(function, parameter, arg.type, variables):
             return None
-    bending = _may_bend(function, args, typed)
     cost, types = 0, []
     for parameter, syntax_arg, arg in zip(overload.parameters, args, typed, strict=True):
         if arg is not None:

@@ -13,8 +13,9 @@ A pod that was given on a node is judged as if it had to be placed now.
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from policyengine.language import ir, syntax
 from policyengine.language.checking.codes import NO_OVERLOAD, OUT_OF_REACH, WRONG_TEST
@@ -25,8 +26,7 @@ from policyengine.language.ir_walk import walk
 from policyengine.language.types import BOOL, INT, STRING, Reach, Type
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """A function of a test's conditions: what its arguments name, how many of them may be left out, its type."""
 
     arguments: tuple[str, ...]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Set
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol, TypedDict
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from policyengine.language import ir, syntax
 from policyengine.language.checking.codes import REDEFINED
@@ -30,8 +32,7 @@ MOST_CANDIDATES = 50_000
 """How many names are compared with misspelt ones in one file."""
 
 
-@dataclass
-class Report:
+class Report(Struct):
     """Collects findings of one file."""
 
     file: str
@@ -64,8 +65,7 @@ class Report:
         return error_at(span)
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(Struct, frozen=True):
     """Where an expression stands: variables in scope (of a function called, its arguments), what guards established,
     the rule's name, and whether it is about a victim."""
 
@@ -142,11 +142,15 @@ def error_at(span: Span) -> ir.Const:
 
 def is_error(*exprs: ir.Expr) -> bool:
     """Whether one of the expressions was reported already."""
-    return any(_has_error(expr.type) for expr in exprs)
+    return any(map(_is_reported, exprs))
+
+
+def _is_reported(expr: ir.Expr) -> bool:
+    return _has_error(expr.type)
 
 
 def _has_error(type_: Type) -> bool:
-    return type_.kind is Kind.ERROR or any(map(_has_error, type_.args))
+    return type_.kind is Kind.ERROR or (bool(type_.args) and any(map(_has_error, type_.args)))
 
 
 class Extent(TypedDict):
@@ -158,10 +162,10 @@ class Extent(TypedDict):
 
 def extent(*parts: ir.Expr) -> Extent:
     """The shape and reach of a whole: the largest of its parts'."""
-    return {
-        "shape": max((part.shape for part in parts), default=Shape.SCALAR),
-        "reach": max((part.reach for part in parts), default=Reach.CONSTANT),
-    }
+    shape, reach = Shape.SCALAR, Reach.CONSTANT
+    for part in parts:
+        shape, reach = max(shape, part.shape), max(reach, part.reach)
+    return {"shape": shape, "reach": reach}
 
 
 def replacing(span: Span, text: str) -> Fix:

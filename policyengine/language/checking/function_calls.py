@@ -9,8 +9,10 @@ the variable of a macro around it is put in as it stands. What that could blow u
 from __future__ import annotations
 
 from collections.abc import Hashable, Set
-from dataclasses import dataclass, replace
 from itertools import islice
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from policyengine.language import ir, syntax
 from policyengine.language.checking.codes import NO_OVERLOAD, OVER_BUDGET, WRONG_TYPE
@@ -30,8 +32,7 @@ MOST_PARTS = 1000
 MOST_LEVELS = 96
 
 
-@dataclass(frozen=True, slots=True)
-class Declared:
+class Declared(Struct, frozen=True):
     """A function by its full name. `names`: where its body stands. `result` None: it was reported, calls are silent."""
 
     name: str
@@ -182,8 +183,7 @@ def _is_large(expr: ir.Expr) -> bool:
     return level > MOST_LEVELS
 
 
-@dataclass(frozen=True, slots=True)
-class Called:
+class Called(Struct, frozen=True):
     """The names of a function's body where it is called: words mean what they mean in its own block, and full names
     what they mean to the caller. Implements `context.Names`."""
 

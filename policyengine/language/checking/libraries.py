@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from policyengine.language import syntax
 from policyengine.language.checking.codes import DUPLICATE_NAME, WRONG_IMPORT, WRONG_WORD
@@ -17,8 +19,7 @@ from policyengine.language.syntax import Span
 from policyengine.language.syntax_walk import names_in
 
 
-@dataclass(frozen=True, slots=True)
-class File:
+class File(Struct, frozen=True):
     """One of the files that are loaded together."""
 
     tree: syntax.File
@@ -26,8 +27,7 @@ class File:
     report: Report
 
 
-@dataclass(frozen=True, slots=True)
-class Library:
+class Library(Struct, frozen=True):
     """A library after its check. `names` None: it is in a circle of imports, nothing can be said of what it has."""
 
     file: File
@@ -37,8 +37,7 @@ class Library:
     failed: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Imported:
+class Imported(Struct, frozen=True):
     """An import of a file. `library` None: it was reported."""
 
     known_as: str

@@ -160,7 +160,7 @@ def _literal(report: Report, expr: syntax.Literal, type_: Type, negative: bool) 
         return report.failed(WRONG_LITERAL, text, span, replacing(span, f"{value}s"))
     if type_ == DOUBLE:
         return ir.Const(type=DOUBLE, span=span, value=-float(value) if negative else float(value))
-    grains = Fraction(value) * (1000 if type_ == CPU else 1)
+    grains = (Fraction(value) if isinstance(value, float) else value) * (1000 if type_ == CPU else 1)
     return _integer(report, _signed(grains, negative), type_, span)
 
 
@@ -195,7 +195,7 @@ def _number(text: str) -> Fraction:
     return Fraction(text.removesuffix("."))
 
 
-def _signed(value: Fraction, negative: bool) -> int:
+def _signed(value: Fraction | int, negative: bool) -> int:
     """Rounded away from zero to a whole number of grains."""
     size = -(-value.numerator // value.denominator)
     return -size if negative else size

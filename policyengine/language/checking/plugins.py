@@ -6,10 +6,12 @@ The checker knows no plugin: names, abilities and argument schemas are handed to
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
+
 from policyengine.language import ir, syntax
+from policyengine.language.checking.arguments import surely_fits
 from policyengine.language.checking.codes import (
     DUPLICATE_NAME,
     PLUGIN_ARGUMENTS,
@@ -22,8 +24,7 @@ from policyengine.language.checking.rules import check_weight
 from policyengine.language.syntax import Span
 
 
-@dataclass(frozen=True, slots=True)
-class PluginFacts:
+class PluginFacts(Struct, frozen=True):
     """What the checker needs to know of a plugin. `arguments`: the JSON schema of what follows `use`."""
 
     arguments: Mapping[str, Any]
@@ -135,7 +136,9 @@ def key_of(entry: syntax.MapEntry) -> str:
 
 def _first_error(schema: Mapping[str, Any], data: object) -> tuple[list[object], str] | None:
     """The path and text of the most telling violation, None without one."""
-    # Imported here: most policies give no arguments, and jsonschema takes long to load.
+    if surely_fits(schema, data):
+        return None
+    # Imported here: most policies give no arguments, or right ones, and jsonschema takes long to load.
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import best_match
 

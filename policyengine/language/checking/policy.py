@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from policyengine.language import ir, syntax
 from policyengine.language.checking.budget import check_cost
@@ -40,8 +42,7 @@ _R = TypeVar("_R")
 Block = syntax.Policy | syntax.Overlay
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """A block that makes up the policy, and the names its members see: the policy itself, or an overlay on it."""
 
     file: File

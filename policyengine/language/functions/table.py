@@ -8,8 +8,9 @@ optional result, `EvaluationError` for no result, nothing else raised.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
+
+from msgspec import Struct
 
 from policyengine.language.types import Kind, Type, optional_of
 from policyengine.language.values import Optional, kind_of
@@ -30,8 +31,7 @@ class Style(Enum):
     BOTH = "both"
 
 
-@dataclass(frozen=True, slots=True)
-class Overload:
+class Overload(Struct, frozen=True):
     """One signature. `dynamic`: for `policyengine.evaluate` only, a policy has to convert first."""
 
     parameters: tuple[Type, ...]
@@ -40,8 +40,7 @@ class Overload:
     dynamic: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Function:
+class Function(Struct, frozen=True):
     """A function or operator. `literals`: the arguments that must be literals in a policy."""
 
     name: str
@@ -76,7 +75,7 @@ def substitute(type_: Type, variables: Mapping[str, Type]) -> Type:
 
 def is_open(type_: Type) -> bool:
     """Whether a type variable is left in the type."""
-    return (type_.kind is Kind.DYN and bool(type_.name)) or any(map(is_open, type_.args))
+    return (type_.kind is Kind.DYN and bool(type_.name)) or (bool(type_.args) and any(map(is_open, type_.args)))
 
 
 def accepts(parameter: Type, value: object) -> bool:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Literal as OneOf
+
+from msgspec import Struct
 
 from policyengine.language.syntax import Span
 from policyengine.language.types import Reach, Shape, Type
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Expr:
+class Expr(Struct, frozen=True, kw_only=True, gc=False):
     """What every expression has. `reach` is the largest of its parts'."""
 
     type: Type
@@ -20,8 +20,7 @@ class Expr:
     reach: Reach = Reach.CONSTANT
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Const(Expr):
+class Const(Expr, frozen=True, kw_only=True):
     """A literal. cpu: int millicores; memory, storage: int bytes; duration, timestamp: int nanoseconds.
 
     In dynamic mode (`policyengine.evaluate`) quantities, durations and timestamps are `values.*` objects.
@@ -30,8 +29,7 @@ class Const(Expr):
     value: object
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Field(Expr):
+class Field(Expr, frozen=True, kw_only=True):
     """A field of a root of the schema, as one path: `("node", "free", "memory")`, `("pod", "labels")`.
 
     The path stops at the first list, map or optional; what follows is `Index`, `Select` or a call. A free
@@ -41,8 +39,7 @@ class Field(Expr):
     path: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Select(Expr):
+class Select(Expr, frozen=True, kw_only=True):
     """A field of a value that is not a root: of a comprehension variable, a list element, a map (`m.k`)."""
 
     operand: Expr
@@ -50,8 +47,7 @@ class Select(Expr):
     optional: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Index(Expr):
+class Index(Expr, frozen=True, kw_only=True):
     """`list[i]`, `map[k]`, and their optional forms `[?…]`."""
 
     operand: Expr
@@ -59,37 +55,32 @@ class Index(Expr):
     optional: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Has(Expr):
+class Has(Expr, frozen=True, kw_only=True):
     """`has(operand.name)`: presence, never an error for an absent field."""
 
     operand: Expr
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LetRef(Expr):
+class LetRef(Expr, frozen=True, kw_only=True):
     """A `let` by its full name (`safe.x` from a library); evaluated at most once a cycle."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ParamRef(Expr):
+class ParamRef(Expr, frozen=True, kw_only=True):
     """A `param` by its full name."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Local(Expr):
+class Local(Expr, frozen=True, kw_only=True):
     """A variable of an enclosing comprehension or function."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call(Expr):
+class Call(Expr, frozen=True, kw_only=True):
     """An overload of the function table (`functions.FUNCTIONS`), operators included (`_+_`, `_<_`, `!_`, `-_`, `@in`).
 
     The overload follows from the argument types; a method's target is its first argument.
@@ -99,16 +90,14 @@ class Call(Expr):
     args: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Logic(Expr):
+class Logic(Expr, frozen=True, kw_only=True):
     """`&&` or `||` of two or more, absorbing errors in either order."""
 
     op: OneOf["&&", "||"]
     operands: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Conditional(Expr):
+class Conditional(Expr, frozen=True, kw_only=True):
     """`condition ? then : otherwise`; only the branch taken can err."""
 
     condition: Expr
@@ -116,15 +105,13 @@ class Conditional(Expr):
     otherwise: Expr
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListExpr(Expr):
+class ListExpr(Expr, frozen=True, kw_only=True):
     """`[a, b, ?c]`: (value, optional) in order."""
 
     items: tuple[tuple[Expr, bool], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MapExpr(Expr):
+class MapExpr(Expr, frozen=True, kw_only=True):
     """`{k: v}`: (key, value, optional) in order."""
 
     entries: tuple[tuple[Expr, Expr, bool], ...]
@@ -142,8 +129,7 @@ class Fold(Enum):
     TRANSFORM_MAP = "transformMap"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comprehension(Expr):
+class Comprehension(Expr, frozen=True, kw_only=True):
     """A macro over a list (or a map's keys). `condition` is map's test, `body` what is collected or tested.
 
     `variables` holds one name, or two for the two-variable forms. When the source is a list of pods or nodes of
@@ -157,8 +143,7 @@ class Comprehension(Expr):
     body: Expr
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OptMap(Expr):
+class OptMap(Expr, frozen=True, kw_only=True):
     """`o.optMap(x, e)` and, flattened, `o.optFlatMap(x, e)`."""
 
     operand: Expr
@@ -167,8 +152,7 @@ class OptMap(Expr):
     flat: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Template:
+class Template(Struct, frozen=True, kw_only=True, gc=False):
     """A string with expressions filled in: literal pieces and expressions, in order."""
 
     parts: tuple[str | Expr, ...]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Literal as OneOf
+
+from msgspec import Struct
 
 from policyengine.language.diagnostics import Source
 from policyengine.language.ir.expressions import Expr, ParamRef
@@ -22,8 +23,7 @@ from policyengine.language.syntax import Span
 from policyengine.language.types import Type
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Param:
+class Param(Struct, frozen=True, kw_only=True):
     """A typed constant, overridable from outside within its bounds. Values as `Const.value`."""
 
     name: str
@@ -35,8 +35,7 @@ class Param:
     span: Span
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Let:
+class Let(Struct, frozen=True, kw_only=True):
     """A name for an expression. One that stands nowhere, at (0, 0), was made for a call of a function."""
 
     name: str
@@ -46,8 +45,7 @@ class Let:
     """The file of the overlay or library it is written in, '' for the policy's own."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Queue:
+class Queue(Struct, frozen=True, kw_only=True):
     """The queue's order and times (seconds)."""
 
     order: tuple[OrderKey, ...]
@@ -58,8 +56,7 @@ class Queue:
     fair_weights: tuple[tuple[str, float], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PluginUse:
+class PluginUse(Struct, frozen=True, kw_only=True):
     """`use Plugin weight N { args }`: arguments as plain data, checked against the plugin's schema."""
 
     name: str
@@ -68,8 +65,7 @@ class PluginUse:
     span: Span
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
+class Policy(Struct, frozen=True, kw_only=True):
     """A checked policy: everything the compiler needs, and nothing it has to check again."""
 
     name: str
@@ -89,7 +85,7 @@ class Policy:
     preempt: Preempt | None = None
     logs: tuple[OnLog, ...] = ()
     annotations: tuple[BindAnnotation, ...] = ()
-    tests: tuple[object, ...] = field(default=())
+    tests: tuple[object, ...] = ()
     """The `test` members, checked (`ir_test`)."""
     span: Span
     source: Source

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+
+from msgspec import Struct
 
 from policyengine.language.ir.expressions import Expr, ParamRef, Template
 from policyengine.language.syntax import Span
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OrderKey:
+class OrderKey(Struct, frozen=True, kw_only=True):
     """One key of the queue order. An error, or an absent value, sorts last unless `missing_first`."""
 
     value: Expr
@@ -19,8 +19,7 @@ class OrderKey:
     span: Span
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Require:
+class Require(Struct, frozen=True, kw_only=True):
     """One condition of a filter. `on_error` replaces an erring condition; without it the node is refused."""
 
     condition: Expr
@@ -35,8 +34,7 @@ class Require:
     span: Span
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Filter:
+class Filter(Struct, frozen=True, kw_only=True):
     """A rule that refuses nodes."""
 
     name: str
@@ -55,8 +53,7 @@ class Normalize(Enum):
     MINMAX = "minmax"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Score:
+class Score(Struct, frozen=True, kw_only=True):
     """A rule that ranks nodes. `weight` is an int: a literal, or the param it names."""
 
     name: str
@@ -71,8 +68,7 @@ class Score:
     """The file of the overlay it is written in, '' for the policy's own."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gang:
+class Gang(Struct, frozen=True, kw_only=True):
     """A rule that makes pods wait for company."""
 
     name: str
@@ -88,8 +84,7 @@ Amounts = tuple[tuple[str, int], ...]
 """(resource, amount in its grain) in the order written: `(("cpu", 40_000), ("memory", …))`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Quota:
+class Quota(Struct, frozen=True, kw_only=True):
     """What the pods that match may use together. `when` reads only what running pods have.
 
     `guarantee`: what they get, by reclaiming if need be. `limit`: what they never exceed; None for no limit.
@@ -106,8 +101,7 @@ class Quota:
     """The file of the overlay it is written in, '' for the policy's own."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Permit:
+class Permit(Struct, frozen=True, kw_only=True):
     """Holds a reserved pod: for `delay`, or until `until` holds; exactly one is given. At `timeout` it is refused;
     None is kube-scheduler's longest wait. All may read the chosen node."""
 
@@ -119,8 +113,7 @@ class Permit:
     span: Span
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Preempt:
+class Preempt(Struct, frozen=True, kw_only=True):
     """Narrows preemption: `victims` (a bool over `victim.*` and the preemptor) says which running pods may make
     room, `order` which of them go first, `max_victims` how many at most."""
 
@@ -131,8 +124,7 @@ class Preempt:
     span: Span
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OnLog:
+class OnLog(Struct, frozen=True, kw_only=True):
     """A line to log at an extension point (`preFilter postFilter reserve permit preBind postBind …`)."""
 
     point: str
@@ -141,8 +133,7 @@ class OnLog:
     span: Span
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BindAnnotation:
+class BindAnnotation(Struct, frozen=True, kw_only=True):
     """An annotation written with the binding."""
 
     key: str

@@ -18,7 +18,7 @@ NODES: Final = 5_000
 PODS_A_NODE: Final = 30
 """How many elements a list of a node's pods is taken to have; the table's `pods` was measured with four."""
 _PODS_MEASURED: Final = 4
-MACHINE: Final = "Two virtual CPUs of an AMD EPYC shared with other work, CPython 3.11; CPU time, medians of four runs"
+MACHINE: Final = "Two virtual CPUs of an AMD EPYC shared with other work, CPython 3.11; CPU time, medians of five runs"
 """Where the table was measured, by `policyengine bench language`. `compare` is what a comparison adds to its `||`."""
 MICROSECONDS: Final[dict[str, float]] = {
     "add": 2.0,
@@ -29,14 +29,14 @@ MICROSECONDS: Final[dict[str, float]] = {
     "choose": 6.5,
     "bound": 6.4,
     "root": 7.5,
-    "text": 3.0,
-    "lookup": 22.0,
+    "text": 0.5,
+    "lookup": 1.5,
     "convert": 150.0,
-    "matches": 140.0,
+    "matches": 62.0,
     "curve": 610.0,
     "pods": 170.0,
     "draw": 28.0,
-    "rule": 12.0,
+    "rule": 7.0,
 }
 """Operation -> microseconds a pass over the columns of `NODES` nodes."""
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from inspect import cleandoc
 from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import Struct
 
 from policyengine.language.diagnostics import Edit, Fix, Related, Severity
 from policyengine.language.syntax import Span
@@ -26,8 +27,7 @@ class Finding(NamedTuple):
 Check = Callable[["Subject"], Iterable[Finding]]
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """One rule. `title` is the first line of its file's docstring, `page` the rest: Markdown."""
 
     code: str

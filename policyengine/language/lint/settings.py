@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from policyengine.language.diagnostics import Severity
 from policyengine.language.suggestion import closest
@@ -24,8 +25,7 @@ class SettingsError(ValueError):
     """Settings that make no sense: one sentence that says what and where."""
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """What holds for one file. `budget`: milliseconds."""
 
     severities: Mapping[str, Severity] = field(default_factory=dict)

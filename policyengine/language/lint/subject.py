@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from inspect import get_annotations
 from typing import Any, NamedTuple, TypeVar
+
+from msgspec import Struct
 
 from policyengine.language import ir, syntax
 from policyengine.language.checking.plugins import Plugins
@@ -166,14 +169,14 @@ class Subject:
 
 def _places(member: Any, value: Any) -> Iterator[Place]:
     """The expressions in the fields of a checked member; those of a part (a require) belong to the part."""
-    for name in value.__dataclass_fields__:
+    for name in value.__struct_fields__:
         inner = getattr(value, name)
         for item in inner if isinstance(inner, tuple) else (inner,):
             if isinstance(item, ir.Expr):
                 yield Place(name, value, item)
             elif isinstance(item, ir.Template):
                 yield from (Place(name, value, part) for part in item.parts if not isinstance(part, str))
-            elif hasattr(item, "__dataclass_fields__") and hasattr(item, "span"):
+            elif isinstance(item, Struct) and hasattr(item, "span"):
                 yield from _places(member, item)
 
 
@@ -205,10 +208,9 @@ def _child_fields(kind: type) -> tuple[str, ...]:
     """The fields of a kind of node in which other nodes may stand."""
     known = _CHILD_FIELDS.get(kind)
     if known is None:
-        fields: Any = kind.__dict__.get("__dataclass_fields__", {})
-        known = _CHILD_FIELDS[kind] = tuple(
-            name for name, field in fields.items() if not str(field.type).startswith(_PLAIN)
-        )
+        types = {name: str(type_) for one in kind.__mro__ for name, type_ in get_annotations(one).items()}
+        fields: tuple[str, ...] = getattr(kind, "__struct_fields__", ())
+        known = _CHILD_FIELDS[kind] = tuple(name for name in fields if not types[name].startswith(_PLAIN))
     return known
 
 

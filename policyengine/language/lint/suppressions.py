@@ -8,8 +8,11 @@ a comment that allows nothing (any more) is a finding itself, so that none outli
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from itertools import islice
+
+from msgspec import Struct
 
 from policyengine.language import syntax
 from policyengine.language.diagnostics import CODES, Diagnostic, Edit, Fix, Severity, Source, register
@@ -41,8 +44,7 @@ _MOST = 100
 """Findings about comments of one file."""
 
 
-@dataclass(frozen=True, slots=True)
-class Suppression:
+class Suppression(Struct, frozen=True):
     """A comment with codes; `about` are the starts of what it is about."""
 
     codes: tuple[str, ...]
@@ -60,24 +62,37 @@ def allowed(source: Source, file: syntax.File, found: Sequence[Diagnostic], igno
     if _MARK.search(source.text) is None:
         return list(found)
     comments, wrong = _read(source, file)
-    used: set[tuple[int, str]] = set()
-    left = [finding for finding in found if not _is_allowed(finding, comments, used)]
-    unused = [
-        _unused(source, comment, [code for code in comment.codes if (at, code) not in used])
-        for at, comment in enumerate(comments)
-        if any((at, code) not in used and code not in ignored for code in comment.codes)
-    ]
-    return [*left, *wrong[:_MOST], *unused[:_MOST]]
+    used: set[tuple[Span, str]] = set()
+    left = list(_not_allowed(found, comments, used))
+    unused = (
+        _unused(source, comment, [code for code in comment.codes if (comment.about, code) not in used])
+        for comment in comments
+        if any((comment.about, code) not in used and code not in ignored for code in comment.codes)
+    )
+    return [*left, *wrong[:_MOST], *islice(unused, _MOST)]
 
 
-def _is_allowed(finding: Diagnostic, comments: Sequence[Suppression], used: set[tuple[int, str]]) -> bool:
-    matching = [
-        (at, finding.code)
-        for at, comment in enumerate(comments)
-        if finding.code in comment.codes and comment.about.start <= finding.span.start < comment.about.end
-    ]
-    used.update(matching)
-    return bool(matching)
+def _not_allowed(
+    found: Sequence[Diagnostic], comments: Iterable[Suppression], used: set[tuple[Span, str]]
+) -> Iterator[Diagnostic]:
+    """The findings about which there is no comment. `used` takes up what comments are about, with the code allowed.
+
+    One sweep over the text, as there may be many of both: `around` are the places that hold the finding.
+    """
+    codes: dict[Span, set[str]] = {}
+    for comment in comments:
+        codes.setdefault(comment.about, set()).update(comment.codes)
+    ahead = sorted(codes, key=lambda place: place.start, reverse=True)
+    around: list[Span] = []
+    for finding in sorted(found, key=lambda one: one.span.start):
+        at = finding.span.start
+        while ahead and ahead[-1].start <= at:
+            around.append(ahead.pop())
+        around = [place for place in around if at < place.end]
+        allowing = [(place, finding.code) for place in around if finding.code in codes[place]]
+        used.update(allowing)
+        if not allowing:
+            yield finding
 
 
 def _read(source: Source, file: syntax.File) -> tuple[list[Suppression], list[Diagnostic]]:
@@ -85,6 +100,7 @@ def _read(source: Source, file: syntax.File) -> tuple[list[Suppression], list[Di
     comments: list[Suppression] = []
     wrong: list[Diagnostic] = []
     begins = {span.start: span for span in reversed(list(_units(file)))}
+    starts = [token.start for token in cut.tokens]
     for comment in cut.comments:
         found = _COMMENT.match(comment.text)
         if found is None:
@@ -93,7 +109,8 @@ def _read(source: Source, file: syntax.File) -> tuple[list[Suppression], list[Di
         if problem:
             wrong.append(Diagnostic(MALFORMED, Severity.WARNING, problem, source.file, comment.span))
         else:
-            comments.append(Suppression(codes, comment.span, _about(source, cut.tokens, comment, begins)))
+            following = cut.tokens[min(bisect_right(starts, comment.start), len(starts) - 1)]
+            comments.append(Suppression(codes, comment.span, _about(source, following, comment, begins)))
     return comments, wrong
 
 
@@ -113,12 +130,11 @@ def _codes(text: str) -> tuple[tuple[str, ...], str]:
     return codes, ""
 
 
-def _about(source: Source, tokens: Sequence[Token], comment: Token, begins: dict[int, Span]) -> Span:
+def _about(source: Source, following: Token, comment: Token, begins: dict[int, Span]) -> Span:
     line, column = source.line_column(comment.start)
     start = source.line_start(line)
     if source.text[start : start + column - 1].strip():
         return Span(start, comment.start)
-    following = next((token for token in tokens if token.start > comment.start), tokens[-1])
     if following.start in begins:
         return begins[following.start]
     first = source.line_column(following.start)[0]
@@ -157,7 +173,9 @@ def _unused(source: Source, comment: Suppression, codes: Sequence[str]) -> Diagn
 def _whole_line(source: Source, span: Span) -> Span:
     """The comment with its line where it has one to itself, else with the blanks before it."""
     text = source.text
-    start = span.start - (len(text[: span.start]) - len(text[: span.start].rstrip(" \t")))
+    start = span.start
+    while start and text[start - 1] in " \t":
+        start -= 1
     if start == 0 or text[start - 1] == "\n":
         return Span(start, span.end + (span.end < len(text)))
     return Span(start, span.end)

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
 from functools import cached_property
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from policyengine.language import ir
 from policyengine.language.checking.intervals import EVERYTHING, Interval
@@ -18,7 +20,7 @@ from policyengine.language.ir_walk import key, walk
 from policyengine.language.lint.bounds import Bounds
 from policyengine.language.types import Kind, Type
 
-MOST_STEPS = 20_000
+MOST_STEPS = 10_000
 """Comparisons looked at in one policy; after these nothing more is claimed."""
 MOST_IN_A_QUESTION = 2_000
 _NEGATED = {"_<_": "_>=_", "_<=_": "_>_", "_>_": "_<=_", "_>=_": "_<_", "_==_": "_!=_", "_!=_": "_==_"}
@@ -30,8 +32,7 @@ _MAY_FAIL = frozenset({"_/_", "_%_", "int", "duration", "timestamp", "domain"})
 _DEPTH = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Domain:
+class Domain(Struct, frozen=True):
     """What a term may be: numbers between two ends, or any value of a set; without those excluded."""
 
     bounds: Interval = EVERYTHING
@@ -109,6 +110,8 @@ class Truth:
         self._left = MOST_STEPS
         self._in_question = 0
         self._keys: dict[int, tuple[ir.Expr, Hashable]] = {}
+        self._answers: dict[tuple[tuple[int, bool], ...], tuple[Sequence[Literal], bool]] = {}
+        self._may_fail: dict[int, tuple[ir.Expr, bool]] = {}
 
     def impossible(self, *conditions: ir.Expr) -> bool:
         """Whether the conditions can never hold together."""
@@ -120,7 +123,11 @@ class Truth:
 
     def may_fail(self, expr: ir.Expr) -> bool:
         """Whether evaluating it may be an error: then even a condition that is always true refuses something."""
-        return any(self._part_may_fail(part, self._failing) for part in walk(expr))
+        known = self._may_fail.get(id(expr))
+        if known is None:
+            may = any(self._part_may_fail(part, self._failing) for part in walk(expr))
+            known = self._may_fail[id(expr)] = expr, may
+        return known[1]
 
     @cached_property
     def _failing(self) -> frozenset[str]:
@@ -146,6 +153,15 @@ class Truth:
     # --- taking apart -----------------------------------------------------------------------------------
 
     def _refuted(self, literals: Sequence[Literal]) -> bool:
+        """Whether the literals contradict each other. Rules ask the same again: each question is answered once."""
+        asked = tuple((id(expr), holds) for expr, holds in literals)
+        known = self._answers.get(asked)
+        if known is None:
+            # The expressions are kept beside the answer, so that their ids stay their own.
+            known = self._answers[asked] = literals, self._contradictory(literals)
+        return known[1]
+
+    def _contradictory(self, literals: Sequence[Literal]) -> bool:
         self._in_question = min(MOST_IN_A_QUESTION, self._left)
         allowed = self._in_question
         try:

@@ -7,6 +7,7 @@ could be a keyword is one only where the state has a use for that keyword, and a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from policyengine.language.parsing.grammar import Rule, table
@@ -96,7 +97,7 @@ class _Machine:
 
     def feed(self, kind: str, token: Token) -> bool:
         """Reduces what the token completes and enters it; False where it fits nothing."""
-        states, rows, rules, gotos = self.states, self.rows, self.table.rules, self.table.gotos
+        states, rows, rules = self.states, self.rows, self.table.rules
         while True:
             move = rows[states[-1]].get(kind)
             if move is None:
@@ -109,7 +110,7 @@ class _Machine:
                 return True
             rule = rules[~move]
             if rule.action is None:
-                states[-1] = gotos[states[-2]][rule.origin]
+                states[-1] = _handed_on(states[-2], states[-1], kind)
             else:
                 self.reduce(rule)
             if states[-1] == self.end_state:
@@ -145,6 +146,16 @@ class _Machine:
             if states[-1] == self.end_state:
                 return True
         return move is not None
+
+
+@cache
+def _handed_on(below: int, state: int, kind: str) -> int:
+    """The state above `below` after all rules that hand on a value before the token: a literal is a term, a sum, …"""
+    tables = table()
+    rows, rules, gotos, ends = tables.rows, tables.rules, tables.gotos[below], tables.end_states
+    while state not in ends and (move := rows[state].get(kind, 0)) < 0 and rules[~move].action is None:
+        state = gotos[rules[~move].origin]
+    return state
 
 
 def _children(rule: Rule, values: list[Any]) -> list[Any]:

@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from policyengine.language import syntax
 from policyengine.language.codes import quoted, syntax_error

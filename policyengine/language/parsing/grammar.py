@@ -10,10 +10,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 TABLE = "policy.table.json"
 STARTS = (
@@ -24,8 +25,7 @@ STARTS = (
 """The rules that are parsed alone: blocks' heads, members, an expression."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """A production: how many symbols it takes, and what becomes of their values.
 
     `action` names what builds the value; None hands on the value of the rule's only symbol. `picks` are the
@@ -42,8 +42,7 @@ class Rule:
     """Whether the value is a list that the rule above unfolds."""
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """The automaton: a row a state, from a terminal to a state to enter, or `~rule` to reduce by."""
 
     rows: tuple[dict[str, int], ...]
@@ -59,6 +58,8 @@ class Table:
     """Operators and brackets -> terminal."""
     keywords: frozenset[str]
     """The terminals of `words`."""
+    end_states: frozenset[int]
+    """The values of `ends`."""
 
 
 def folder() -> Path:
@@ -96,6 +97,7 @@ def _table(data: Mapping[str, Any]) -> Table:
         words=data["words"],
         signs=data["signs"],
         keywords=frozenset(data["words"].values()),
+        end_states=frozenset(data["ends"].values()),
     )
 
 

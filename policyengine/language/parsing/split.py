@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from policyengine.language.codes import quoted, syntax_error
 from policyengine.language.diagnostics import Diagnostic, Edit, Fix, Related, Source
@@ -33,6 +34,8 @@ _BARE = frozenset(["BASE", "USE", "DISABLE", "PARAM", "LET", "FUNCTION", "ON"])
 _SURELY = {"LET": ("EQUAL", "COLON"), "PARAM": ("EQUAL", "COLON"), "FUNCTION": ("LPAR",), "ON": ("WHEN", "LOG")}
 """What stands behind the word that follows."""
 _BRACED = frozenset(["QUEUE", "PREEMPT", "BIND"])
+_BEGINNING = _QUOTED | _BARE | _BRACED | {*_SURELY, "SHARE"}
+"""The keywords that a member or block may begin with."""
 _GOES_ON = BINARY | {"DOT", "COMMA", "COLON", "EQUAL", "LPAR", "LSQB", "QMARK", "NOT", "DOTS"}
 _GOES_ON |= {"GIVEN", "WHEN", "REQUIRE", "BY"}
 """After these an expression or a name is still to come, so no member begins."""
@@ -43,8 +46,7 @@ _CLAUSES |= {"missing", "fair", "order", "backoff", "flush", "require", "and", "
 """Words that may begin a line inside a member."""
 
 
-@dataclass(slots=True)
-class Piece:
+class Piece(Struct):
     """The tokens of one member, or of a block's head. The rule is its keyword; '' for what is no member."""
 
     rule: str
@@ -56,8 +58,7 @@ class Piece:
         return Span(self.tokens[0].start, self.tokens[-1].end)
 
 
-@dataclass(slots=True)
-class Block:
+class Block(Struct):
     """A policy, library or overlay, with its members; or an import, which has none."""
 
     head: Piece
@@ -78,6 +79,7 @@ class _Splitter:
         self.blocks: list[Block] = []
         self.findings: list[Diagnostic] = []
         self.at = 0
+        self.keywords = table().keywords
 
     def run(self) -> None:
         while (token := self.tokens[self.at]).kind != "$END":
@@ -196,7 +198,7 @@ class _Splitter:
         start, opened, count = self.at, list[str](), Counter[str]()
         self.at += 1
         while (token := self.tokens[self.at]).kind != "$END":
-            if self.forced(self.at) or (not opened and self.begins(self.at)):
+            if self.begins(self.at) and (not opened or self.starts_line(self.at)):
                 break
             if not opened and self.at > start + 1 and self.looks_begun(self.at):
                 break
@@ -216,7 +218,10 @@ class _Splitter:
 
     def begins(self, at: int) -> bool:
         """Whether a keyword stands here with what only a member has behind it."""
-        kind, following = self.tokens[at].kind, self.tokens[min(at + 1, len(self.tokens) - 1)]
+        kind = self.tokens[at].kind
+        if kind not in _BEGINNING:
+            return False
+        following = self.tokens[min(at + 1, len(self.tokens) - 1)]
         if self.surely_begins(at):
             return True
         if self.goes_on(at):
@@ -269,7 +274,7 @@ class _Splitter:
         return self.source.text.find("\n", self.tokens[at - 1].end, self.tokens[at].start) >= 0
 
     def is_word(self, token: Token) -> bool:
-        return token.kind == "NAME" or (token.kind in table().keywords and token.kind != "IN")
+        return token.kind == "NAME" or (token.kind in self.keywords and token.kind != "IN")
 
     def closest(self, token: Token, known: Iterable[str]) -> str | None:
         """The word that was meant, while there is something to say about it."""

@@ -7,9 +7,11 @@ and the rest of the member is still read. Comments are kept aside, for the forma
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from functools import cache
 from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from policyengine.language.diagnostics import Diagnostic
 from policyengine.language.parsing import grammar, lexical
@@ -35,8 +37,7 @@ class Token(NamedTuple):
         return Span(self.start, self.end)
 
 
-@dataclass(frozen=True, slots=True)
-class Tokens:
+class Tokens(Struct, frozen=True):
     """A text cut into tokens, with its comments and what could not be read.
 
     The last token is an `$END` of no width. `broken` are the starts of tokens that stand for something
@@ -61,15 +62,17 @@ def tokenise(text: str, file: str, start: int = 0, end: int | None = None) -> To
 
 @cache
 def _pattern() -> re.Pattern[str]:
-    """All terminals as one pattern; of two that match, the one further in front is meant."""
+    """All terminals as one pattern, behind white space; of two that match, the one further in front is meant."""
     table = grammar.table()
     patterns = dict(table.patterns)
-    order = ["WHITESPACE", "COMMENT", "ON_ERROR", "STRING", "BYTES", "NAME"]
-    order += [name for name in patterns if name not in order]
+    order = ["COMMENT", "ON_ERROR", "STRING", "BYTES", "NAME"]
+    order += [name for name in patterns if name not in (*order, "WHITESPACE")]
     order.insert(order.index("COMPARISON"), "ODD_SIGN")
     patterns |= {"ODD_SIGN": lexical.ODD_SIGN, "SIGN": lexical.signs(table.signs)}
     parts = [f"(?P<{name}>{patterns[name]})" for name in [*order, "SIGN"]]
-    return re.compile("|".join([*parts, *(f"(?P<{name}>{p})" for name, p in lexical.UNREADABLE)]))
+    parts += [f"(?P<{name}>{pattern})" for name, pattern in lexical.UNREADABLE]
+    # White space is passed over for good: given back, it would be a strange character.
+    return re.compile(f"(?:{patterns['WHITESPACE']})?+(?:{'|'.join(parts)})")
 
 
 class _Scanner:
@@ -85,23 +88,25 @@ class _Scanner:
 
     def run(self, at: int) -> None:
         match, words, signs = _pattern().match, grammar.table().words, grammar.table().signs
-        append = self.tokens.append
-        while at < self.end:
-            found = match(self.text, at, self.end)
-            assert found is not None  # the last alternative takes any character
-            kind, text, end = found.lastgroup, found[0], found.end()
+        tokens, limit = self.tokens, MAX_TOKENS
+        append, new, name_of = tokens.append, Token, words.get
+        while (found := match(self.text, at, self.end)) is not None:
+            kind = found.lastgroup
+            assert kind is not None  # one of the alternatives was taken, and each has a name
+            text = found[kind]
+            start, at = found.span(kind)
             if kind == "NAME":
-                append(Token(words.get(text, "NAME"), text, at, end))
+                append(new(name_of(text, "NAME"), text, start, at))
             elif kind == "SIGN":
-                append(Token(signs[text], text, at, end))
+                append(new(signs[text], text, start, at))
             elif kind == "COMMENT":
-                self.comments.append(Token("COMMENT", text, at, end))
+                self.comments.append(new("COMMENT", text, start, at))
+                limit -= 1
             elif kind in lexical.MENDED:
-                end = self.mend(str(kind), text, at, end)
-            elif kind != "WHITESPACE":
-                append(Token(str(kind), text, at, end))
-            at = end
-            if len(self.tokens) + len(self.comments) > MAX_TOKENS or len(self.findings) >= MAX_FINDINGS:
+                at = self.mend(kind, text, start, at)
+            else:
+                append(new(kind, text, start, at))
+            if len(tokens) > limit or len(self.findings) >= MAX_FINDINGS:
                 self.give_up(at)
                 break
         append(Token("$END", "", self.end, self.end))

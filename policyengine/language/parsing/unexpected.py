@@ -7,7 +7,8 @@ language's own terms.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from policyengine.language.codes import quoted, syntax_error
 from policyengine.language.diagnostics import Diagnostic, Edit, Fix, Related
@@ -25,8 +26,7 @@ _RULES = frozenset({"filter", "score", "gang", "quota", "permit", "test"})
 _NAMED = _RULES | {"scheduler", "library", "policy", "overlay", "import"}
 
 
-@dataclass(frozen=True, slots=True)
-class Stop:
+class Stop(Struct, frozen=True):
     """Where a parse stopped: the start rule, the tokens, which of them, and what would have fitted."""
 
     rule: str

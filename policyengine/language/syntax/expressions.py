@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal as OneOf
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class Span:
+
+class Span(Struct, frozen=True, gc=False):
     """A half-open range of character offsets into the source text."""
 
     start: int
@@ -18,60 +18,55 @@ class Span:
         return Span(self.start, other.end)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
-    """Anything with a place in the text."""
+class Node(Struct, frozen=True, kw_only=True, gc=False):
+    """Anything with a place in the text.
+
+    Nodes are made from the leaves up and never change, so none can be part of a cycle: the collector passes them by.
+    """
 
     span: Span
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Literal(Node):
+class Literal(Node, frozen=True, kw_only=True):
     """`true`, `null`, `42`, `4.5`, `"text"`. Unsigned: a sign is a `Unary`."""
 
     value: bool | int | float | str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BytesLiteral(Node):
+class BytesLiteral(Node, frozen=True, kw_only=True):
     """`b"…"`: CEL has it, the language leaves it out; kept so that a message can say so."""
 
     value: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UintLiteral(Node):
+class UintLiteral(Node, frozen=True, kw_only=True):
     """`7u`: CEL has it, the language leaves it out."""
 
     value: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuantityLiteral(Node):
+class QuantityLiteral(Node, frozen=True, kw_only=True):
     """`500m`, `2Gi`, `1.5G`: the number as written and its suffix."""
 
     number: str
     suffix: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DurationLiteral(Node):
+class DurationLiteral(Node, frozen=True, kw_only=True):
     """`90s`, `5min`, `250ms`: the number as written and its unit (`ms s min h d`)."""
 
     number: str
     unit: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Name(Node):
+class Name(Node, frozen=True, kw_only=True):
     """An identifier; a leading dot (CEL's absolute name) is kept in `absolute`."""
 
     name: str
     absolute: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Select(Node):
+class Select(Node, frozen=True, kw_only=True):
     """`operand.field`, or `operand.?field`."""
 
     operand: Expr
@@ -80,8 +75,7 @@ class Select(Node):
     optional: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Index(Node):
+class Index(Node, frozen=True, kw_only=True):
     """`operand[key]`, or `operand[?key]`."""
 
     operand: Expr
@@ -89,8 +83,7 @@ class Index(Node):
     optional: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call(Node):
+class Call(Node, frozen=True, kw_only=True):
     """`function(args)` or `target.function(args)`; macros (`has exists all filter map …`) too."""
 
     target: Expr | None
@@ -99,16 +92,14 @@ class Call(Node):
     args: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unary(Node):
+class Unary(Node, frozen=True, kw_only=True):
     """`!e` or `-e`."""
 
     op: OneOf["!", "-"]
     operand: Expr
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Binary(Node):
+class Binary(Node, frozen=True, kw_only=True):
     """`|| && == != < <= > >= in + - * / %`."""
 
     op: str
@@ -116,8 +107,7 @@ class Binary(Node):
     right: Expr
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Conditional(Node):
+class Conditional(Node, frozen=True, kw_only=True):
     """`condition ? then : otherwise`."""
 
     condition: Expr
@@ -125,23 +115,20 @@ class Conditional(Node):
     otherwise: Expr
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListItem(Node):
+class ListItem(Node, frozen=True, kw_only=True):
     """One item of a list literal; `?e` includes the value of an optional where it has one."""
 
     value: Expr
     optional: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListLiteral(Node):
+class ListLiteral(Node, frozen=True, kw_only=True):
     """`[a, b, ?c]`."""
 
     items: tuple[ListItem, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MapEntry(Node):
+class MapEntry(Node, frozen=True, kw_only=True):
     """One entry of a map literal, `k: v` or `?k: v`."""
 
     key: Expr
@@ -149,15 +136,13 @@ class MapEntry(Node):
     optional: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MapLiteral(Node):
+class MapLiteral(Node, frozen=True, kw_only=True):
     """`{k: v}`. In `use given quota bind` a bare name key is a string (`check` decides by place)."""
 
     entries: tuple[MapEntry, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MessageLiteral(Node):
+class MessageLiteral(Node, frozen=True, kw_only=True):
     """`Type{field: v}`: CEL has it, the language leaves it out."""
 
     type_name: str
@@ -182,8 +167,7 @@ Expr = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Template(Node):
+class Template(Node, frozen=True, kw_only=True):
     """A string in which `{expr}` is filled in: literal pieces and expressions, in order."""
 
     parts: tuple[str | Expr, ...]

@@ -2,60 +2,54 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal as OneOf
+
+from msgspec import Struct
 
 from policyengine.language.syntax.expressions import Expr, MapLiteral, Node, Span, Template
 
 _NOWHERE = Span(0, 0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Member(Node):
+class Member(Node, frozen=True, kw_only=True):
     """A member of a policy, library or overlay. `doc` holds its `///` comment, '' without one."""
 
     doc: str = ""
     keyword_span: Span = _NOWHERE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NameText(Node):
+class NameText(Node, frozen=True, kw_only=True):
     """A quoted name (`"memory-headroom"`) or a bare one, with its place."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scheduler(Member):
+class Scheduler(Member, frozen=True, kw_only=True):
     """`scheduler "name"`."""
 
     name: NameText
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Base(Member):
+class Base(Member, frozen=True, kw_only=True):
     """`base kubernetes|filters|none`."""
 
     name: NameText
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Share(Member):
+class Share(Member, frozen=True, kw_only=True):
     """`share N`."""
 
     value: Expr
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TypeRef(Node):
+class TypeRef(Node, frozen=True, kw_only=True):
     """`int`, `list(string)`, `map(string, int)`, `optional(cpu)`."""
 
     name: str
     args: tuple[TypeRef, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Param(Member):
+class Param(Member, frozen=True, kw_only=True):
     """`param name: type = e [range [a, b]] [values [a, b, c]]`."""
 
     name: NameText
@@ -65,24 +59,21 @@ class Param(Member):
     values: tuple[Expr, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Let(Member):
+class Let(Member, frozen=True, kw_only=True):
     """`let name = e`."""
 
     name: NameText
     value: Expr
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FunctionParameter(Node):
+class FunctionParameter(Node, frozen=True, kw_only=True):
     """`a: T` of a function."""
 
     name: NameText
     type: TypeRef
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Function(Member):
+class Function(Member, frozen=True, kw_only=True):
     """`function f(a: T): T = e`."""
 
     name: NameText
@@ -91,8 +82,7 @@ class Function(Member):
     body: Expr
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OrderKey(Node):
+class OrderKey(Node, frozen=True, kw_only=True):
     """`e [asc|desc] [missing first|last]`."""
 
     value: Expr
@@ -100,8 +90,7 @@ class OrderKey(Node):
     missing: OneOf["first", "last"] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Queue(Member):
+class Queue(Member, frozen=True, kw_only=True):
     """`queue { order by … [fair by e [weight {…}]] backoff A .. B flush D }`."""
 
     order: tuple[OrderKey, ...] = ()
@@ -111,8 +100,7 @@ class Queue(Member):
     flush: Expr | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Use(Member):
+class Use(Member, frozen=True, kw_only=True):
     """`use Plugin [weight N] { args }`."""
 
     plugin: NameText
@@ -120,15 +108,13 @@ class Use(Member):
     arguments: MapLiteral | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Disable(Member):
+class Disable(Member, frozen=True, kw_only=True):
     """`disable Plugin`."""
 
     plugin: NameText
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Require(Node):
+class Require(Node, frozen=True, kw_only=True):
     """`require e [else "…"] [on error e]`."""
 
     condition: Expr
@@ -136,8 +122,7 @@ class Require(Node):
     on_error: Expr | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Filter(Member):
+class Filter(Member, frozen=True, kw_only=True):
     """`filter "name" [when e] { require … }`."""
 
     name: NameText
@@ -145,8 +130,7 @@ class Filter(Member):
     requires: tuple[Require, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Score(Member):
+class Score(Member, frozen=True, kw_only=True):
     """`score "name" weight N [when e] [normalize max|minmax [reverse]] = e [on error e]`."""
 
     name: NameText
@@ -158,8 +142,7 @@ class Score(Member):
     on_error: Expr | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gang(Member):
+class Gang(Member, frozen=True, kw_only=True):
     """`gang "name" [when e] { key: e min: e timeout: e [waits: e] }`; an absent field is None."""
 
     name: NameText
@@ -170,8 +153,7 @@ class Gang(Member):
     waits: Expr | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Quota(Member):
+class Quota(Member, frozen=True, kw_only=True):
     """`quota "name" when e { guarantee: {…} limit: {…} borrow: e }`."""
 
     name: NameText
@@ -181,8 +163,7 @@ class Quota(Member):
     borrow: Expr | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Permit(Member):
+class Permit(Member, frozen=True, kw_only=True):
     """`permit "name" [when e] { delay: e until: e timeout: e }`."""
 
     name: NameText
@@ -192,8 +173,7 @@ class Permit(Member):
     timeout: Expr | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Preempt(Member):
+class Preempt(Member, frozen=True, kw_only=True):
     """`preempt [when e] { victims: e order by … maxVictims: n }`."""
 
     when: Expr | None
@@ -202,8 +182,7 @@ class Preempt(Member):
     max_victims: Expr | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OnLog(Member):
+class OnLog(Member, frozen=True, kw_only=True):
     """`on preFilter [when e] log "…"`."""
 
     point: NameText
@@ -211,23 +190,20 @@ class OnLog(Member):
     message: Template
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BindAnnotations(Member):
+class BindAnnotations(Member, frozen=True, kw_only=True):
     """`bind { annotations: {…} }`: key -> template."""
 
     annotations: tuple[tuple[NameText, Template], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GivenNode(Node):
+class GivenNode(Node, frozen=True, kw_only=True):
     """`given node "a" { … }`."""
 
     name: NameText
     fields: MapLiteral | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GivenPod(Node):
+class GivenPod(Node, frozen=True, kw_only=True):
     """`given pod "p" [on "a"] { … }`."""
 
     name: NameText
@@ -235,46 +211,40 @@ class GivenPod(Node):
     fields: MapLiteral | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GivenNow(Node):
+class GivenNow(Node, frozen=True, kw_only=True):
     """`given now "2026-01-05T18:30:00+01:00"`."""
 
     text: NameText
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GivenParam(Node):
+class GivenParam(Node, frozen=True, kw_only=True):
     """`given param x = e`."""
 
     name: NameText
     value: Expr
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class After(Node):
+class After(Node, frozen=True, kw_only=True):
     """`after 10s`: the clock moves on, then the givens and expectations that follow apply."""
 
     duration: Expr
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExpectOn(Node):
+class ExpectOn(Node, frozen=True, kw_only=True):
     """`expect "p" on "a"`."""
 
     pod: NameText
     node: NameText
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExpectBefore(Node):
+class ExpectBefore(Node, frozen=True, kw_only=True):
     """`expect "p" before "q"`."""
 
     pod: NameText
     other: NameText
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExpectRejected(Node):
+class ExpectRejected(Node, frozen=True, kw_only=True):
     """`expect "p" rejected [on "a"] [by "rule"]`."""
 
     pod: NameText
@@ -282,15 +252,13 @@ class ExpectRejected(Node):
     rule: NameText | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExpectWaits(Node):
+class ExpectWaits(Node, frozen=True, kw_only=True):
     """`expect "p" waits`."""
 
     pod: NameText
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExpectThat(Node):
+class ExpectThat(Node, frozen=True, kw_only=True):
     """`expect that e`."""
 
     condition: Expr
@@ -310,8 +278,7 @@ TestStep = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Test(Member):
+class Test(Member, frozen=True, kw_only=True):
     """`test "name" { given … expect … }`: the steps in order."""
 
     name: NameText
@@ -321,16 +288,14 @@ class Test(Member):
 # --- file level ------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Import(Member):
+class Import(Member, frozen=True, kw_only=True):
     """`import "safe" [as s]`."""
 
     name: NameText
     alias: NameText | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Library(Member):
+class Library(Member, frozen=True, kw_only=True):
     """`library "safe" { … }`."""
 
     name: NameText
@@ -339,8 +304,7 @@ class Library(Member):
     """What the broken members would have defined: nobody should report these names as unknown."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Policy(Member):
+class Policy(Member, frozen=True, kw_only=True):
     """`policy "name" { … }`. Broken members are absent; their diagnostics are not."""
 
     name: NameText
@@ -349,8 +313,7 @@ class Policy(Member):
     """What the broken members would have defined: nobody should report these names as unknown."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Overlay(Member):
+class Overlay(Member, frozen=True, kw_only=True):
     """`overlay "name" on "policy" [when e] { … }`."""
 
     name: NameText
@@ -361,8 +324,7 @@ class Overlay(Member):
     """What the broken members would have defined: nobody should report these names as unknown."""
 
 
-@dataclass(frozen=True, slots=True)
-class File:
+class File(Struct, frozen=True):
     """One `*.policy` file."""
 
     imports: tuple[Import, ...] = ()

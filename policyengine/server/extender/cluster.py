@@ -24,7 +24,7 @@ from policyengine.kube.client import Client
 from policyengine.kube.following import kinds_read
 from policyengine.kube.reflector import Change, Observed, Reflector
 from policyengine.kube.resources import BY_KIND, NODES, PODS, Resource
-from policyengine.server.extender.wire import BadRequest, decode_node, identity
+from policyengine.server.extender.wire import decode_node, identity
 
 
 class ExtenderCluster(Protocol):
@@ -38,34 +38,33 @@ class ExtenderCluster(Protocol):
     def is_ready(self) -> bool:
         """Whether requests can be answered."""
 
-    def nodes_of(
-        self, names: list[str] | None, sent: list[msgspec.Raw] | None
-    ) -> tuple[list[str], Mapping[str, msgspec.Raw] | None]:
-        """The names asked about, and the nodes as they were sent (None for names). Raises `BadRequest`."""
+    @property
+    def is_watched(self) -> bool:
+        """Whether nodes are known that no request brought."""
+
+    def take(self, sent: list[msgspec.Raw]) -> Mapping[str, msgspec.Raw]:
+        """Take nodes that were sent into the view, where they are newer; by name. Raises `BadRequest`."""
 
 
 class GivenCluster:
     """The nodes that requests brought."""
 
     is_ready = True
+    is_watched = False
 
     def __init__(self) -> None:
         self.view = ClusterView()
         self._seen: dict[str, tuple[str, str]] = {}
 
-    def nodes_of(
-        self, names: list[str] | None, sent: list[msgspec.Raw] | None
-    ) -> tuple[list[str], Mapping[str, msgspec.Raw] | None]:
-        """The nodes sent, taken into the view."""
-        if sent is None:
-            raise BadRequest(
-                "the request holds names only; set `nodeCacheCapable: false`, or start the extender with --kubeconfig"
-            )
+    def take(self, sent: list[msgspec.Raw]) -> Mapping[str, msgspec.Raw]:
+        """The nodes sent are all there are."""
         return _take(self.view, self._seen, sent)
 
 
 class WatchedCluster:
     """Nodes, pods, and what else the rules read, followed by list and watch."""
+
+    is_watched = True
 
     def __init__(
         self,
@@ -75,6 +74,8 @@ class WatchedCluster:
         profiles: Iterable[Profile],
         on_problem: Callable[[str], None] = lambda message: None,
     ) -> None:
+        self.synced = asyncio.Event()
+        """Set once every first list is in."""
         self.view = ClusterView()
         self._seen: dict[str, tuple[str, str]] = {}
         kinds = {kind for profile in profiles for kind in kinds_read(profile)} - {NODES.kind, PODS.kind}
@@ -86,13 +87,16 @@ class WatchedCluster:
     @property
     def is_ready(self) -> bool:
         """Whether every first list is in."""
-        return all(reflector.synced.is_set() for reflector in self._reflectors)
+        return self.synced.is_set()
 
     async def run(self) -> None:
         """Follow until cancelled."""
         async with asyncio.TaskGroup() as group:
             for reflector in self._reflectors:
                 group.create_task(self._follow(reflector))
+            for reflector in self._reflectors:
+                await reflector.synced.wait()
+            self.synced.set()
 
     async def _follow(self, reflector: Reflector[Any]) -> None:
         kind = reflector.resource.kind
@@ -116,19 +120,12 @@ class WatchedCluster:
         else:
             view.remove_object(kind, f"{change.namespace}/{change.name}" if change.namespace else change.name)
 
-    def nodes_of(
-        self, names: list[str] | None, sent: list[msgspec.Raw] | None
-    ) -> tuple[list[str], Mapping[str, msgspec.Raw] | None]:
-        """The names as they are; nodes that were sent are taken where they are newer than what is watched."""
-        if sent is None:
-            assert names is not None
-            return names, None
+    def take(self, sent: list[msgspec.Raw]) -> Mapping[str, msgspec.Raw]:
+        """Nodes that were sent are taken where they are newer than what is watched."""
         return _take(self.view, self._seen, sent)
 
 
-def _take(
-    view: ClusterView, seen: dict[str, tuple[str, str]], sent: list[msgspec.Raw]
-) -> tuple[list[str], Mapping[str, msgspec.Raw]]:
+def _take(view: ClusterView, seen: dict[str, tuple[str, str]], sent: list[msgspec.Raw]) -> Mapping[str, msgspec.Raw]:
     nodes: dict[str, msgspec.Raw] = {}
     for raw in sent:
         name, uid, version = identity(raw)
@@ -136,4 +133,4 @@ def _take(
         if not version or seen.get(name) != (uid, version):
             view.add_or_update_node(decode_node(raw))
             seen[name] = (uid, version)
-    return list(nodes), nodes
+    return nodes

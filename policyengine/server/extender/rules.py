@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import compress, repeat
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,7 +24,8 @@ from policyengine.framework.judgement import Judgement
 from policyengine.framework.plugin import Reads
 from policyengine.framework.profile import Profile
 from policyengine.framework.status import Code, Status
-from policyengine.server.extender.wire import MAX_SCORE, HostPriority
+from policyengine.server.extender.asked import AskedNodes
+from policyengine.server.extender.wire import MAX_SCORE
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
@@ -36,9 +36,9 @@ _PERCENT = 100
 
 @dataclass(frozen=True, slots=True)
 class Filtered:
-    """Which nodes passed, in the order asked; why the others did not."""
+    """Which nodes passed, of those asked about; why the others did not."""
 
-    passed: list[str]
+    passing: NDArray[np.bool_]
     failed: dict[str, str]
     """Refused for what an eviction could change."""
     unresolvable: dict[str, str]
@@ -75,39 +75,39 @@ class PolicyRules:
         self.profile = own_rules(profile)
         self._evaluator = Evaluator(self.profile)
 
-    def filter(self, pod: PodInfo, snapshot: Snapshot, names: Sequence[str]) -> Filtered:
-        """Ask the filter rules about the named nodes; one that is not in the snapshot is refused as unknown."""
+    def filter(self, pod: PodInfo, snapshot: Snapshot, asked: AskedNodes) -> Filtered:
+        """Ask the filter rules about the nodes; one that is not in the snapshot is refused as unknown."""
         judgement = self._evaluator.judge(pod, snapshot)
+        rows = asked.rows
         if judgement.pre_filter is not None:
-            return _all_refused(judgement.pre_filter, names)
+            return _all_refused(judgement.pre_filter, asked.names)
         feasible = np.zeros(snapshot.nodes.n + 1, dtype=np.bool_)
         feasible[judgement.feasible] = True
-        rows = _rows(snapshot, names)
         passing = feasible[rows]
+        found = Filtered(passing, {}, {})
         if passing.all():
-            return Filtered(list(names), {}, {})
-        found = Filtered(list(compress(names, passing.tolist())), {}, {})
+            return found
         refused = np.flatnonzero(~passing)
         unknown = refused[rows[refused] < 0]
-        for name in map(names.__getitem__, unknown.tolist()):
+        for name in map(asked.names.__getitem__, unknown.tolist()) if len(unknown) else ():
             found.failed[name] = f"node `{name}` is not known to the extender"
         for status, group in judgement.refusals(rows[refused[rows[refused] >= 0]]):
             kind = _kind(found, status)
             kind |= dict.fromkeys(map(snapshot.nodes.names.__getitem__, group.tolist()), _told(status))
         return found
 
-    def prioritize(self, pod: PodInfo, snapshot: Snapshot, names: Sequence[str]) -> list[HostPriority]:
-        """0..10 for each, in the order asked; a node that is not in the snapshot gets 0."""
-        rows = _rows(snapshot, names)
-        asked = np.zeros(snapshot.nodes.n + 1, dtype=np.bool_)
-        asked[rows] = True
-        ranked = np.flatnonzero(asked[:-1])
+    def prioritize(self, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """0..10 for each of the nodes, -1 being one that is not in the snapshot: it gets 0."""
+        is_asked = np.zeros(snapshot.nodes.n + 1, dtype=np.bool_)
+        is_asked[rows] = True
+        ranked = np.flatnonzero(is_asked[:-1])
         ranking = self._evaluator.rank(pod, snapshot, Judgement(snapshot.nodes.names, ranked, (), None))
         weights = sum(share.weight for share in ranking.shares)
         by_row = np.zeros(snapshot.nodes.n + 1, dtype=np.int64)
         if weights:
             by_row[ranked] = ranking.total * MAX_SCORE // (_PERCENT * weights)
-        return list(map(HostPriority, names, by_row[rows].tolist()))
+        scores: NDArray[np.int64] = by_row[rows]
+        return scores
 
     def accepts(self, pod: PodInfo, snapshot: Snapshot, name: str) -> bool:
         """Whether the filter rules let the pod onto one node."""
@@ -115,13 +115,8 @@ class PolicyRules:
         return row is not None and self._evaluator.judge_row(pod, snapshot, row).is_success
 
 
-def _rows(snapshot: Snapshot, names: Sequence[str]) -> NDArray[np.int64]:
-    """The rows of the names, aligned with them; -1, the place behind the last row, for an unknown one."""
-    return np.array(list(map(snapshot.nodes.row_of.get, names, repeat(-1))), dtype=np.int64)
-
-
 def _all_refused(status: Status, names: Sequence[str]) -> Filtered:
-    found = Filtered([], {}, {})
+    found = Filtered(np.zeros(len(names), dtype=np.bool_), {}, {})
     kind = _kind(found, status)
     kind |= dict.fromkeys(names, _told(status))
     return found

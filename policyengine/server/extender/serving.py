@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from random import Random
 
@@ -55,8 +55,10 @@ async def serve(
     client: Client | None = None,
     tls: ssl.SSLContext | None = None,
     started: asyncio.Future[int] | None = None,
+    beside: Callable[[asyncio.Event], Awaitable[None]] | None = None,
 ) -> None:
-    """Answer until `stop` is set. `client` is how the cluster is watched; `started` is told the port.
+    """Answer until `stop` is set. `client` is how the cluster is watched; `started` is told the port; `beside` runs
+    meanwhile, and is given the event that the cluster has been read.
 
     Raises `CannotServe` where a rule cannot be answered or the port is taken.
     """
@@ -68,7 +70,7 @@ async def serve(
         cluster = GivenCluster()
     else:
         watched = WatchedCluster(client, clock, Random(), own, on_problem=logger.warning)
-        cluster, following = watched, asyncio.create_task(watched.run())
+        cluster, following = watched, asyncio.create_task(_follow(watched, beside))
     policies = {profile.name: Verbs(PolicyRules(profile), cluster, clock, client) for profile in own}
     runner = web.AppRunner(ExtenderApp(policies, cluster).application, access_log=None, shutdown_timeout=SHUTDOWN)
     await runner.setup()
@@ -90,6 +92,10 @@ async def serve(
             with suppress(asyncio.CancelledError):
                 await following
         await runner.cleanup()
+
+
+async def _follow(cluster: WatchedCluster, beside: Callable[[asyncio.Event], Awaitable[None]] | None) -> None:
+    await asyncio.gather(cluster.run(), *([beside(cluster.synced)] if beside is not None else []))
 
 
 async def _until(stop: asyncio.Event, following: asyncio.Task[None] | None) -> None:

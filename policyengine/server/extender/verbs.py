@@ -19,6 +19,7 @@ from policyengine.cluster.pod_info import PodInfo
 from policyengine.kube.client import ApiError, Client
 from policyengine.kube.transport import ConnectionFailed
 from policyengine.server.extender import wire
+from policyengine.server.extender.asked import AskedNodes, KnownNames, WholeNodes
 from policyengine.server.extender.cluster import ExtenderCluster
 from policyengine.server.extender.rules import PolicyRules
 from policyengine.server.extender.wire import BadRequest
@@ -52,6 +53,7 @@ class Verbs:
         self._cluster = cluster
         self._clock = clock
         self._client = client
+        self._known = KnownNames()
         self._answers: Mapping[str, Callable[[bytes], Awaitable[Answer]]] = {
             FILTER: self._filter,
             PRIORITIZE: self._prioritize,
@@ -74,16 +76,14 @@ class Verbs:
 
     async def _filter(self, body: bytes) -> Answer:
         args = wire.decode_args(body)
-        pod = self._pod(args)
-        names, nodes = self._cluster.nodes_of(args.node_names, args.nodes.items if args.nodes else None)
-        found = self.rules.filter(pod, self._cluster.view.snapshot(), names)
-        return Answer(wire.filter_result(found.passed, nodes, found.failed, found.unresolvable))
+        pod, asked = self._pod(args), self._nodes(args)
+        found = self.rules.filter(pod, self._cluster.view.snapshot(), asked)
+        return Answer(wire.filter_result(asked.kept(found.passing), found.failed, found.unresolvable))
 
     async def _prioritize(self, body: bytes) -> Answer:
         args = wire.decode_args(body)
-        pod = self._pod(args)
-        names, _ = self._cluster.nodes_of(args.node_names, args.nodes.items if args.nodes else None)
-        return Answer(wire.priorities(self.rules.prioritize(pod, self._cluster.view.snapshot(), names)))
+        pod, asked = self._pod(args), self._nodes(args)
+        return Answer(asked.priorities(self.rules.prioritize(pod, self._cluster.view.snapshot(), asked.rows)))
 
     async def _preempt(self, body: bytes) -> Answer:
         args = wire.decode_preemption(body)
@@ -107,6 +107,16 @@ class Verbs:
             message = f"the API server did not answer: {error}"
             return Answer(wire.binding_result(message), error=message)
         return Answer(wire.binding_result())
+
+    def _nodes(self, args: wire.ExtenderArgs) -> AskedNodes:
+        cluster = self._cluster
+        if args.nodes is not None and args.nodes.items is not None:
+            return WholeNodes(cluster.take(args.nodes.items), cluster.view.nodes)
+        if not cluster.is_watched:
+            raise BadRequest(
+                "the request holds names only; set `nodeCacheCapable: false`, or start the extender with --kubeconfig"
+            )
+        return self._known.asked(bytes(args.node_names), cluster.view.nodes)
 
     def _pod(self, args: wire.ExtenderArgs | wire.ExtenderPreemptionArgs) -> PodInfo:
         self._cluster.view.now = self._clock.now()

@@ -41,7 +41,13 @@ class ExtenderArgs(_Wire):
 
     pod: msgspec.Raw = _ABSENT
     nodes: NodeList | None = None
-    node_names: list[str] | None = None
+    node_names: msgspec.Raw = _ABSENT
+    """A JSON array of strings."""
+
+    @property
+    def has_names(self) -> bool:
+        """Whether names were sent."""
+        return bool(memoryview(self.node_names) != memoryview(_ABSENT))
 
 
 class MetaPod(msgspec.Struct, rename={"uid": "UID"}):
@@ -55,13 +61,6 @@ class MetaVictims(msgspec.Struct, rename={"pods": "Pods", "num_pdb_violations": 
 
     pods: list[MetaPod] | None = None
     num_pdb_violations: int = 0
-
-
-class HostPriority(_Wire, gc=False):
-    """A node's score, 0..10. Made by the thousand, hence without the garbage collector's book-keeping."""
-
-    host: str
-    score: int
 
 
 class _Identity(msgspec.Struct, rename="camel", frozen=True):
@@ -109,6 +108,7 @@ class ExtenderBindingArgs(
     node: str = ""
 
 
+_names = msgspec.json.Decoder(list[str]).decode
 _args = msgspec.json.Decoder(ExtenderArgs).decode
 _preemption_args = msgspec.json.Decoder(ExtenderPreemptionArgs).decode
 _binding_args = msgspec.json.Decoder(ExtenderBindingArgs).decode
@@ -119,9 +119,15 @@ _encode = msgspec.json.Encoder().encode
 def decode_args(body: bytes) -> ExtenderArgs:
     """The body of filter or prioritize. Raises `BadRequest`."""
     args: ExtenderArgs = _decoded(_args, body, "ExtenderArgs")
-    if args.node_names is None and (args.nodes is None or args.nodes.items is None):
+    if not args.has_names and (args.nodes is None or args.nodes.items is None):
         raise BadRequest("the request names no nodes: neither `NodeNames` nor `Nodes` is there")
     return args
+
+
+def decode_names(text: bytes) -> list[str]:
+    """`NodeNames` of a request. Raises `BadRequest`."""
+    names: list[str] = _decoded(_names, text, "ExtenderArgs")
+    return names
 
 
 def decode_preemption(body: bytes) -> ExtenderPreemptionArgs:
@@ -164,23 +170,9 @@ def identity(raw: msgspec.Raw) -> tuple[str, str, str]:
 # --- answers ---------------------------------------------------------------------------------------------
 
 
-def filter_result(
-    passed: Sequence[str],
-    nodes: Mapping[str, msgspec.Raw] | None,
-    failed: Mapping[str, str],
-    unresolvable: Mapping[str, str],
-) -> bytes:
-    """ExtenderFilterResult; with `nodes` the nodes themselves go back, as they came."""
-    answer: dict[str, Any] = {
-        "FailedNodes": failed,
-        "FailedAndUnresolvableNodes": unresolvable,
-        "Error": "",
-    }
-    if nodes is None:
-        answer["NodeNames"] = passed
-    else:
-        answer["Nodes"] = {"metadata": {}, "items": [nodes[name] for name in passed]}
-    return _encode(answer)
+def filter_result(passed: Mapping[str, object], failed: Mapping[str, str], unresolvable: Mapping[str, str]) -> bytes:
+    """ExtenderFilterResult; `passed` is its field of names or nodes."""
+    return _encode({"FailedNodes": failed, "FailedAndUnresolvableNodes": unresolvable, "Error": "", **passed})
 
 
 def failure(message: str) -> bytes:
@@ -188,9 +180,9 @@ def failure(message: str) -> bytes:
     return _encode({"Error": message})
 
 
-def priorities(scores: Sequence[HostPriority]) -> bytes:
+def priorities(names: Sequence[str], scores: Sequence[int]) -> bytes:
     """HostPriorityList."""
-    return _encode(scores)
+    return _encode([{"Host": name, "Score": score} for name, score in zip(names, scores, strict=True)])
 
 
 def preemption_result(victims: Mapping[str, MetaVictims]) -> bytes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import fields
 from typing import get_args
 
 from policyengine.language import syntax
@@ -46,8 +45,8 @@ def expressions_in(part: object) -> Iterator[syntax.Expr]:
     elif isinstance(part, Block):
         yield from expressions_in(getattr(part, "when", None))
     elif isinstance(part, syntax.Node):
-        for field in fields(part):
-            value = getattr(part, field.name)
+        for name in part.__struct_fields__:
+            value = getattr(part, name)
             if isinstance(value, syntax.MapLiteral) and isinstance(part, PlainMaps):
                 yield from (entry.value for entry in value.entries)
             else:

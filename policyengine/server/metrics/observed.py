@@ -10,6 +10,7 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Any
 
+from policyengine.framework.events import FLUSH
 from policyengine.scheduler.messages import (
     Action,
     Bind,
@@ -34,12 +35,14 @@ _MANY_ATTEMPTS = 15
 class _Pod:
     """What is known of a pod that is not bound yet."""
 
-    __slots__ = ("attempts", "began", "entered", "mark", "profile", "refused_by", "waits_since")
+    __slots__ = ("attempts", "began", "entered", "flushed", "mark", "profile", "refused_by", "waits_since")
 
     def __init__(self, entered: float) -> None:
         self.entered = entered
         """When it came into the active queue first, on the core's clock."""
         self.attempts = 0
+        self.flushed = False
+        """Whether nothing but time brought this attempt about."""
         self.profile = ""
         self.began = 0.0
         self.mark = 0.0
@@ -108,6 +111,11 @@ class ObservedCore:
         """As `SchedulerState.ready`."""
         return self._state.ready
 
+    @property
+    def has_decided(self) -> bool:
+        """As `SchedulerState.has_decided`."""
+        return self._state.has_decided
+
     def _note(self, message: Message) -> None:
         match message:
             case BindSucceeded(uid=uid):
@@ -138,6 +146,8 @@ class ObservedCore:
 
     def _woken(self, uid: str, at: float, values: tuple[Any, ...]) -> None:
         self._cured(uid)
+        if values[1] == FLUSH.label and uid in self._pods:
+            self._pods[uid].flushed = True
         self._registry.incoming.add((values[0], values[1]))
 
     def _attempted(self, uid: str, at: float, values: tuple[Any, ...]) -> None:
@@ -186,6 +196,7 @@ class ObservedCore:
     def _refused(self, uid: str, at: float, values: tuple[Any, ...]) -> None:
         pod = self._ended(uid, "unschedulable")
         if pod is not None:
+            pod.flushed = False
             pod.refused_by = tuple(values[0])
             for plugin in pod.refused_by:
                 self._registry.unschedulable.add((plugin, pod.profile), 1)
@@ -208,6 +219,8 @@ class ObservedCore:
         attempts = "15+" if pod.attempts >= _MANY_ATTEMPTS else str(pod.attempts)
         self._registry.sli_duration.observe((attempts,), max(0.0, at - pod.entered))
         self._registry.pod_attempts.observe((), pod.attempts)
+        if pod.flushed:
+            self._registry.after_flush.add(())
         self._gone(uid, at, values)
 
     def _ended(self, uid: str, result: str) -> _Pod | None:

@@ -19,6 +19,7 @@ def read_before_scrape(registry: Registry, scheduler: Scheduler, clock: Clock) -
     def read() -> None:
         _read_queues(registry, scheduler)
         _read_policies(registry, scheduler)
+        _read_candidates(registry, scheduler)
         _read_cache(registry, scheduler)
         _read_runner(registry, scheduler, clock)
 
@@ -43,6 +44,31 @@ def _read_policies(registry: Registry, scheduler: Scheduler) -> None:
         registry.plugin_evaluations.add((plugin, point, profile.scheduler_name), asked)
         registry.rule_evaluations.add((profile.name, plugin, point), computed)
         registry.cache_hits.add((profile.name, plugin, point), max(0, asked - computed))
+
+
+def _read_candidates(registry: Registry, scheduler: Scheduler) -> None:
+    rollouts = scheduler.state.rollouts
+    registry.candidates_suspended.values[()] = float(scheduler.reloader.suspended)
+    registry.candidate_info.read(
+        ((one.profile.name, one.profile.policy_hash, one.settings.mode.value, name), float(one.is_tried))
+        for name, one in rollouts.items()
+    )
+    for tally in (
+        registry.candidate_compared,
+        registry.divergence,
+        registry.divergence_by_rule,
+        registry.candidate_decisions,
+    ):
+        tally.values.clear()
+    for name, one in rollouts.items():
+        labels = (one.profile.name, name)
+        registry.candidate_compared.add(labels, one.compared)
+        registry.divergence.add((*labels, "node"), one.other_node)
+        registry.divergence.add((*labels, "feasible"), one.other_feasible)
+        for rule, count in one.by_rule.items():
+            registry.divergence_by_rule.add((*labels, rule), count)
+        registry.candidate_decisions.add((*labels, "unschedulable"), one.refused)
+        registry.candidate_decisions.add((*labels, "scheduled"), one.decided - one.refused)
 
 
 def _read_cache(registry: Registry, scheduler: Scheduler) -> None:

@@ -45,6 +45,11 @@ class Registry:
         self.pod_attempts = Histogram(
             "scheduler_pod_scheduling_attempts", "Attempts that a bound pod took.", (), exponential(1, 2, 5)
         )
+        self.after_flush = Counter(
+            "scheduler_pod_scheduled_after_flush_total",
+            "Bound pods that were tried again only because they had waited five minutes: an event that should have "
+            "woken them may be missing.",
+        )
         self.pending = Gauge(
             "scheduler_pending_pods",
             "Pods that wait, by queue: active, backoff, unschedulable, gated (those held for their gang included).",
@@ -108,6 +113,35 @@ class Registry:
             "policyengine_cache_hits_total",
             "How often a rule's or plugin's column was there already.",
             ("policy", "rule", "extension_point"),
+        )
+        self.candidate_info = Gauge(
+            "policyengine_candidate_info",
+            "Each policy that is tried beside the one that serves: 1 while it is, 0 once it was suspended.",
+            ("policy", "hash", "mode", "profile"),
+        )
+        self.candidate_compared = Counter(
+            "policyengine_candidate_compared_total",
+            "Decisions that a candidate and the serving policy were compared on, since either is what it is.",
+            ("policy", "profile"),
+        )
+        self.divergence = Counter(
+            "policyengine_divergence_total",
+            "Of these decisions, those that differ, in what: `node` chosen (none included), `feasible` nodes.",
+            ("policy", "profile", "in"),
+        )
+        self.divergence_by_rule = Counter(
+            "policyengine_divergence_by_rule_total",
+            "Compared decisions in which the rule or plugin makes a difference.",
+            ("policy", "profile", "rule"),
+        )
+        self.candidate_decisions = Counter(
+            "policyengine_candidate_decisions_total",
+            "Decisions that a canary made, by result: scheduled, unschedulable.",
+            ("policy", "profile", "result"),
+        )
+        self.candidates_suspended = Counter(
+            "policyengine_candidates_suspended_total",
+            "Candidates that were suspended here: they failed, or cost too much.",
         )
         self.leader = Gauge("policyengine_leader", "1 where this replica may bind, 0 where it stands by.")
         self.inbox = Gauge("policyengine_inbox_messages", "Messages that the core has not taken in yet.")

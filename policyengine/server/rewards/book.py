@@ -3,6 +3,7 @@
     a container was restarted: it crashed, was killed for memory, was not alive    0, once for each restart
     the pod failed, or the kubelet did not take it                               0
     the pod was bound and has not started in time                                0, once
+    the pod's binding was refused                                                0, each time
     the pod succeeded                                                            1, or less where others were faster
 
 A pod's group is its label `podtype`, else `app`, else `name`; of pods without any nothing is learnt.
@@ -23,6 +24,8 @@ from policyengine.server.rewards.evidence import FORGOTTEN, Mean, reward, speed
 
 LABELS = ("podtype", "app", "name")
 UNKNOWN = 0.5
+FAILED = "FailedScheduling"
+"""The reason of events that tell of refused bindings, among others."""
 
 
 class _Terminated(Wire, frozen=True):
@@ -48,6 +51,26 @@ class _Status(Wire, frozen=True):
 
 class _Spec(Wire, frozen=True):
     node_name: str = ""
+
+
+class _About(Wire, frozen=True):
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class _Series(Wire, frozen=True):
+    count: int = 1
+
+
+class WatchedEvent(Wire, frozen=True):
+    """An event, as far as it tells of a binding that was refused: then it is about a pod, and related to a node."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    reason: str = ""
+    regarding: _About = _About()
+    related: _About | None = None
+    series: _Series | None = None
 
 
 class WatchedPod(Wire, frozen=True):
@@ -83,32 +106,53 @@ class Book:
     """group -> seconds of the runs that succeeded, on all nodes."""
     pods: dict[str, Seen] = field(default_factory=dict)
     """UID -> what was counted of it."""
+    groups: dict[str, str] = field(default_factory=dict, compare=False)
+    """UID -> group, of all pods that there are, placed or not; not kept."""
+    refusals: dict[str, int] = field(default_factory=dict)
+    """UID of an event that tells of a refused binding -> how often that was counted."""
 
     def observe(self, pod: WatchedPod, now: float) -> None:
         """A pod as it is. Seeing it again counts nothing twice."""
         group, node = group_of(pod.metadata.labels), pod.spec.node_name
+        if group:
+            self.groups[pod.metadata.uid] = group
         if not group or not node:
             return
         seen = self.pods.setdefault(pod.metadata.uid, Seen(group, node, now))
         restarts = sum(one.restart_count for one in pod.status.container_statuses)
         for _ in range(seen.restarts, restarts):
-            self._result(seen, 0.0, now)
+            self._result(seen.group, seen.node, 0.0, now)
         seen.restarts = max(seen.restarts, restarts)
         seen.started = seen.started or pod.status.phase in ("Running", "Succeeded")
         if pod.status.phase in ("Succeeded", "Failed") and not seen.over:
             seen.over = True
             self._ended(seen, pod, now)
 
+    def heard(self, event: WatchedEvent, now: float) -> None:
+        """An event as it is: refused bindings count, each once."""
+        group, node = self.groups.get(event.regarding.uid), event.related
+        if event.reason != FAILED or node is None or node.kind != "Node" or not group:
+            return
+        times = event.series.count if event.series is not None else 1
+        for _ in range(self.refusals.get(event.metadata.uid, 0), times):
+            self._result(group, node.name, 0.0, now)
+        self.refusals[event.metadata.uid] = times
+
     def gone(self, uid: str) -> None:
         """The pod is no more; what it taught stays."""
         self.pods.pop(uid, None)
+        self.groups.pop(uid, None)
+
+    def over(self, uid: str) -> None:
+        """The event is no more, and comes no more."""
+        self.refusals.pop(uid, None)
 
     def wait(self, now: float, patience: float) -> None:
         """Count the pods that have not started `patience` seconds after they were bound, each once."""
         for seen in self.pods.values():
             if not (seen.started or seen.over or seen.late) and now - seen.bound >= patience:
                 seen.late = True
-                self._result(seen, 0.0, now)
+                self._result(seen.group, seen.node, 0.0, now)
 
     def rewards(self, now: float, unknown: float = UNKNOWN) -> dict[str, dict[str, float]]:
         """Node -> group -> reward, of what is not forgotten; forgets what is."""
@@ -124,16 +168,16 @@ class Book:
     def _ended(self, seen: Seen, pod: WatchedPod, now: float) -> None:
         seconds = runtime(pod)
         if pod.status.phase == "Failed":
-            self._result(seen, 0.0, now)
+            self._result(seen.group, seen.node, 0.0, now)
         elif seconds is None:
-            self._result(seen, 1.0, now)
+            self._result(seen.group, seen.node, 1.0, now)
         else:
             usual = self.runtimes.get(seen.group, Mean(now)).with_(seconds, now, self.half_life)
             self.runtimes[seen.group] = usual
-            self._result(seen, speed(seconds, usual.value), now)
+            self._result(seen.group, seen.node, speed(seconds, usual.value), now)
 
-    def _result(self, seen: Seen, value: float, now: float) -> None:
-        key = (seen.group, seen.node)
+    def _result(self, group: str, node: str, value: float, now: float) -> None:
+        key = (group, node)
         self.evidence[key] = self.evidence.get(key, Mean(now)).with_(value, now, self.half_life)
 
 
@@ -164,6 +208,7 @@ def dump(book: Book) -> str:
             "evidence": [[*key, *_parts(mean)] for key, mean in sorted(book.evidence.items())],
             "runtimes": [[group, *_parts(mean)] for group, mean in sorted(book.runtimes.items())],
             "pods": {uid: msgspec.to_builtins(seen) for uid, seen in sorted(book.pods.items())},
+            "refusals": dict(sorted(book.refusals.items())),
         }
     )
 
@@ -177,6 +222,8 @@ def load(text: str, half_life: float) -> Book:
             {(group, node): Mean(*parts) for group, node, *parts in _lists(data, "evidence")},
             {group: Mean(*parts) for group, *parts in _lists(data, "runtimes")},
             {uid: msgspec.convert(seen, Seen) for uid, seen in data["pods"].items()},
+            # Not in what was written before they were counted.
+            refusals={str(uid): int(times) for uid, times in data.get("refusals", {}).items()},
         )
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise ValueError(f"this is no state of rewards: {error}") from error

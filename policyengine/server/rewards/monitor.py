@@ -22,7 +22,7 @@ from policyengine.kube.client import ApiError, Client
 from policyengine.kube.reflector import Deleted, Reflector
 from policyengine.kube.resources import Resource
 from policyengine.kube.transport import ConnectionFailed
-from policyengine.server.rewards.book import Book, WatchedPod, dump, load
+from policyengine.server.rewards.book import FAILED, Book, WatchedEvent, WatchedPod, dump, load
 from policyengine.server.rewards.stores import Store, StoreError
 
 logger = logging.getLogger(__name__)
@@ -39,6 +39,9 @@ class WatchedNode(Wire, frozen=True):
 
 PODS = Resource("Pod", "pods", WatchedPod)
 """Finished ones too: how they ended is what is to be learnt."""
+EVENTS = Resource(
+    "Event", "events", WatchedEvent, "/apis/events.k8s.io/v1", field_selector=f"reason={FAILED}", is_optional=True
+)
 NODES = Resource("Node", "nodes", WatchedNode)
 
 
@@ -75,6 +78,7 @@ class Monitor:
         """Node -> its annotations under our prefix, as last seen or written."""
         self._pods = Reflector(client, PODS, clock, random, on_problem=on_problem)
         self._followed = Reflector(client, NODES, clock, random, on_problem=on_problem)
+        self._events = Reflector(client, EVENTS, clock, random, on_problem=on_problem)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Learn until `stop` is set. Raises `StoreError` where the state cannot be read at the start."""
@@ -84,7 +88,8 @@ class Monitor:
                 self._book = load(text, self._settings.half_life)
             except ValueError as error:
                 raise StoreError(str(error)) from error
-        tasks = [asyncio.create_task(work()) for work in (self._follow_pods, self._follow_nodes, self._rounds)]
+        work = (self._follow_pods, self._follow_nodes, self._follow_events, self._rounds)
+        tasks = [asyncio.create_task(one()) for one in work]
         stopped = asyncio.create_task(stop.wait())
         try:
             done, _ = await asyncio.wait([stopped, *tasks], return_when=asyncio.FIRST_COMPLETED)
@@ -147,6 +152,22 @@ class Monitor:
                 # Pods of an earlier life that are no longer there.
                 for uid in self._book.pods.keys() - listed:
                     self._book.gone(uid)
+                listed = None
+
+    async def _follow_events(self) -> None:
+        await self._pods.synced.wait()  # whose they are is known by then
+        listed: set[str] | None = set()
+        async for batch in self._events.batches():
+            for change in batch:
+                if isinstance(change, Deleted):
+                    self._book.over(change.uid)
+                else:
+                    self._book.heard(change.object, self._clock.now())
+                    if listed is not None:
+                        listed.add(change.object.metadata.uid)
+            if listed is not None and self._events.synced.is_set():
+                for uid in self._book.refusals.keys() - listed:
+                    self._book.over(uid)
                 listed = None
 
     async def _follow_nodes(self) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
+from http import HTTPStatus
 from pathlib import Path
 from typing import Protocol
 
 from policyengine.cluster.objects import ConfigMap, decode
 from policyengine.kube.client import ApiError, Client
-from policyengine.kube.resources import Resource
 from policyengine.kube.transport import ConnectionFailed
 
 KEY = "rewards.json"
@@ -79,18 +79,18 @@ class ConfigMapStore:
 
     async def load(self) -> str | None:
         """See `Store`."""
-        named = Resource("ConfigMap", "configmaps", ConfigMap, field_selector=f"metadata.name={self._name}")
         try:
-            page = await self._client.list_page(named, self._namespace)
-        except (ApiError, ConnectionFailed) as error:
-            raise self._error(error) from error
-        found = [decode(ConfigMap, bytes(raw)) for raw in page.items or ()]
-        if not found:
+            found = decode(ConfigMap, await self._client.read_config_map(self._namespace, self._name))
+        except ApiError as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise self._error(error) from error
             raise StoreError(
                 f"ConfigMap `{self._namespace}/{self._name}` does not exist; create it: "
                 f"kubectl -n {self._namespace} create configmap {self._name}"
-            )
-        return found[0].data.get(KEY)
+            ) from error
+        except ConnectionFailed as error:
+            raise self._error(error) from error
+        return found.data.get(KEY)
 
     async def save(self, text: str) -> None:
         """See `Store`."""

@@ -1,7 +1,8 @@
 """Is what was decided right? A sample of decisions is made again by an evaluator that has cached nothing.
 
-Speed must not change an answer: the chosen node is feasible, its total is the best there is, and of equals it is
-the one the ring of hashes names. A difference is a bug and raises.
+Speed must not change an answer: the chosen node is feasible, beside the pods nominated to it too, its total is the
+best there is, and of equals it is the one the ring of hashes names. A pod that is nominated to a node takes that, where
+it can. A difference is a bug and raises.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 
 from policyengine.cluster.pod_info import PodState
 from policyengine.framework.evaluation import Evaluator
+from policyengine.framework.nominated import judge_with_nominated
 from policyengine.scheduler.messages import Action, Bind, CyclesRequested, Message
 from policyengine.scheduler.state import SchedulerState
 
@@ -65,6 +67,11 @@ class AuditedCore:
         """As `SchedulerState.ready`."""
         return self.state.ready
 
+    @property
+    def has_decided(self) -> bool:
+        """As `SchedulerState.has_decided`."""
+        return self.state.has_decided
+
     def may_bind(self, uid: str) -> bool:
         """As `SchedulerState.may_bind`."""
         return self.state.may_bind(uid)
@@ -82,10 +89,15 @@ def check(state: SchedulerState, bind: Bind, later: Sequence[Bind] = ()) -> None
     profile = next(one for one in state.profiles if one.scheduler_name == pod.scheduler_name)
     with view.hypothetically(remove=[bind.uid, *(one.uid for one in later)]) as snapshot:
         fresh = Evaluator(profile)
-        judgement = fresh.judge(pod, snapshot)
-        row = snapshot.nodes.row_of[bind.node]
+        judgement = judge_with_nominated(fresh, view, pod)
+        row_of = snapshot.nodes.row_of
+        row = row_of[bind.node]
         if row not in judgement.feasible:
             raise WrongDecision(f"`{pod.key}` is on `{bind.node}`, where a fresh evaluation refuses it")
+        if row_of.get(pod.nominated_node_name, -1) in judgement.feasible:
+            if pod.nominated_node_name != bind.node:
+                raise WrongDecision(f"`{pod.key}` is on `{bind.node}`; room was made on `{pod.nominated_node_name}`")
+            return
         ranking = fresh.rank(pod, snapshot, judgement)
         total = int(ranking.total[int(np.searchsorted(judgement.feasible, row))])
         best = int(ranking.total.max())

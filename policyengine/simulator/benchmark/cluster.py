@@ -10,6 +10,7 @@ import asyncio
 import json
 import time
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from random import Random
 from typing import Any
 
@@ -20,13 +21,14 @@ from policyengine.kube.client import PAGE_SIZE, ApiError, Client, error_of
 from policyengine.kube.reflector import Observed, Reflector
 from policyengine.kube.resources import Resource
 from policyengine.kube.transport import Transport
-from policyengine.simulator.workloads import MEASURED, NAMESPACE, Json, Workload
+from policyengine.simulator.workloads import HIGH_PRIORITY, IMPORTANT, MEASURED, NAMESPACE, Json, Workload
 
 MARK = "policyengine.io/bench"
 WORKERS = 32
 PODS_PATH = f"/api/v1/namespaces/{NAMESPACE}/pods"
 EVENTS_PATH = f"/api/v1/namespaces/{NAMESPACE}/events"
 SERVICES_PATH = f"/api/v1/namespaces/{NAMESPACE}/services"
+CLASSES_PATH = "/apis/scheduling.k8s.io/v1/priorityclasses"
 _HEADERS = {"Content-Type": "application/json"}
 _NOW = json.dumps({"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}).encode()
 
@@ -64,7 +66,7 @@ class _EventPage(msgspec.Struct):
     items: list[_Event] | None = None
 
 
-class _NodePage(msgspec.Struct):
+class _PlacedPage(msgspec.Struct):
     metadata: dict[str, Any]
     items: list[Placed] | None = None
 
@@ -89,6 +91,8 @@ class Cluster:
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
+        self._made = 0
+        """How many of the workload's nodes are there already."""
 
     async def version(self) -> str:
         """The server's version; of a build without one, the minor version it speaks."""
@@ -99,13 +103,23 @@ class Cluster:
     async def fill(self, workload: Workload, scheduler_name: str) -> None:
         """Make nodes, initial pods and waiting pods, in their order."""
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
-        await self._create([("/api/v1/namespaces", namespace)])
-        await self._create(("/api/v1/nodes", _marked(node)) for node in workload.node_objects())
+        important = {"metadata": {"name": IMPORTANT}, "value": HIGH_PRIORITY}
+        important |= {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}
+        await self._create([("/api/v1/namespaces", namespace), (CLASSES_PATH, important)])
+        mark = _mark_of(workload)
+        nodes = islice(workload.node_objects(), self._made, None)
+        await self._create(("/api/v1/nodes", _marked(node, mark)) for node in nodes)
+        self._made = workload.nodes
         await self.fill_pods(workload, scheduler_name)
 
     async def fill_pods(self, workload: Workload, scheduler_name: str) -> None:
-        """Make the pods alone."""
+        """Make the pods alone; those that come during the run, not yet."""
         await self._create((PODS_PATH, pod) for pod in workload.initial_objects())
+        if not workload.during:
+            await self.fill_waiting(workload, scheduler_name)
+
+    async def fill_waiting(self, workload: Workload, scheduler_name: str) -> None:
+        """Make the pods that are measured."""
         await self._create((PODS_PATH, pod) for pod in workload.pod_objects(scheduler_name))
 
     async def empty_pods(self) -> None:
@@ -115,9 +129,22 @@ class Cluster:
         while await self._has_pods():  # noqa: ASYNC110  (the server tells nobody)
             await asyncio.sleep(0.2)
 
+    async def clear(self, workload: Workload) -> None:
+        """Delete what an earlier benchmark left, but not nodes that are just those of this workload.
+
+        Raises `NotOurs` before anything is deleted.
+        """
+        marks = [(node.metadata.annotations or {}).get(MARK) for node in await self._list("/api/v1/nodes")]
+        if marks == [_mark_of(workload)] * workload.nodes:
+            self._made = workload.nodes
+            await self.empty_pods()
+        else:
+            await self.empty()
+
     async def empty(self) -> None:
         """Delete what an earlier benchmark left, pods first. Raises `NotOurs` before anything is deleted."""
-        nodes = await self._nodes()
+        nodes = await self._list("/api/v1/nodes")
+        self._made = 0
         foreign = [node.metadata.name for node in nodes if MARK not in (node.metadata.annotations or {})]
         if foreign:
             raise NotOurs(
@@ -127,6 +154,7 @@ class Cluster:
         await self.empty_pods()
         paths = iter([f"/api/v1/nodes/{node.metadata.name}" for node in nodes])
         await asyncio.gather(*(self._delete(paths) for _ in range(WORKERS)))
+        await self._delete(iter([f"{CLASSES_PATH}/{IMPORTANT}"]))
 
     async def _has_pods(self) -> bool:
         return bool(json.loads(await call(self._transport, "GET", PODS_PATH, query={"limit": "1"}))["items"])
@@ -159,10 +187,19 @@ class Cluster:
         page = json.loads(await call(self._transport, "GET", EVENTS_PATH, query={"limit": "1"}))
         return len(page["items"] or ()) + int(page["metadata"].get("remainingItemCount", 0))
 
-    async def _nodes(self) -> list[Placed]:
-        decode, token, found = msgspec.json.Decoder(_NodePage).decode, "", list[Placed]()
+    async def placed(self) -> dict[str, str]:
+        """Measured pod -> its node, as the server has it."""
+        pods = await self._list(PODS_PATH)
+        return {
+            pod.metadata.name: pod.spec.node_name
+            for pod in pods
+            if pod.spec.node_name and pod.metadata.name.startswith(MEASURED)
+        }
+
+    async def _list(self, path: str) -> list[Placed]:
+        decode, token, found = msgspec.json.Decoder(_PlacedPage).decode, "", list[Placed]()
         while True:
-            raw = await call(self._transport, "GET", "/api/v1/nodes", query=_page(token))
+            raw = await call(self._transport, "GET", path, query=_page(token))
             page = decode(raw)
             found += page.items or ()
             token = page.metadata.get("continue", "")
@@ -203,6 +240,8 @@ class Watcher:
         """Moments, on the monotonic clock, in the order seen."""
         self.nodes: dict[str, str] = {}
         """Pod -> node."""
+        self.moved: list[str] = []
+        """Pods seen on another node than before: there must be none."""
 
     @property
     def synced(self) -> asyncio.Event:
@@ -216,14 +255,23 @@ class Watcher:
                 self._see(change.object)
 
     def _see(self, pod: Placed) -> None:
-        name = pod.metadata.name
-        if pod.spec.node_name and name not in self.nodes and name.startswith(MEASURED):
-            self.nodes[name] = pod.spec.node_name
+        name, node = pod.metadata.name, pod.spec.node_name
+        if not node or not name.startswith(MEASURED):
+            return
+        if name not in self.nodes:
+            self.nodes[name] = node
             self.times.append(time.monotonic())
+        elif self.nodes[name] != node:
+            self.moved.append(name)
 
 
-def _marked(node: Json) -> Json:
-    node["metadata"]["annotations"] = {MARK: "true"}
+def _mark_of(workload: Workload) -> str:
+    """What tells the nodes of one workload from those of others: its name and size."""
+    return f"{workload.name}-{workload.nodes}"
+
+
+def _marked(node: Json, mark: str = "true") -> Json:
+    node["metadata"]["annotations"] = {MARK: mark}
     return node
 
 

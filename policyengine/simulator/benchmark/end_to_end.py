@@ -1,7 +1,8 @@
 """A workload, end to end: an API server, pods that wait, then a scheduler, each in a process of its own.
 
 Definitions, the same for every scheduler and for the client that decides nothing:
-1. Pods are created before the scheduler starts. The rate is from the first bind to the last, as a watch sees them.
+1. Pods are created before the scheduler starts, or from then on where the workload is so (`during`). The rate is from
+   the first bind to the last, as a watch sees them.
 2. CPU is the scheduler process's, from its start until its last event is written; checks of decisions are taken out.
 3. Memory is its peak resident size.
 """
@@ -14,7 +15,6 @@ import shlex
 import statistics
 import tempfile
 import time
-from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -24,6 +24,7 @@ from policyengine.kube import config
 from policyengine.kube.client import Client
 from policyengine.simulator.benchmark.cluster import Cluster, Watcher
 from policyengine.simulator.benchmark.figures import Samples, rate
+from policyengine.simulator.benchmark.placement import Placement
 from policyengine.simulator.benchmark.processes import Child, ChildFailed, Usage, module, program
 from policyengine.simulator.kubeconfig import kubeconfig, write_kubeconfig
 from policyengine.simulator.workloads import Churn, Workload
@@ -73,8 +74,14 @@ class EndToEndFigures:
     """Of those, spent when the first bind was seen: start-up and the lists."""
     cpu_ms_per_pod: float
     peak_mb: float
+    created: str
+    """`before` the scheduler started, or `during` its run."""
     pods_per_node: tuple[int, int, float]
     """Least, most, mean over all nodes."""
+    pods_per_node_deviation: float
+    """Their standard deviation over all nodes: 0 is as even as can be."""
+    pods_per_zone: tuple[int, int]
+    """Least and most over the zones."""
     events: int
     """Scheduled events of measured pods, counted on the server."""
     events_behind_seconds: float
@@ -105,9 +112,21 @@ async def run_embedded(workload: Workload, contestant: Contestant) -> EndToEndFi
 
 
 async def run_on(workload: Workload, contestant: Contestant, path: Path) -> EndToEndFigures:
-    """One run on the API server of a kubeconfig, which is left empty. Raises `cluster.NotOurs`."""
+    """One run on the API server of a kubeconfig; the nodes stay there for the next one, until `leave`.
+
+    Raises `cluster.NotOurs`.
+    """
     with tempfile.TemporaryDirectory(prefix="policyengine-") as name:
         return await _run(workload, contestant, path, Path(name), "")
+
+
+async def leave(path: Path) -> None:
+    """Empty the API server of a kubeconfig. Raises `cluster.NotOurs`."""
+    transport = config.load(path).connect()
+    try:
+        await Cluster(transport).empty()
+    finally:
+        await transport.close()
 
 
 async def _run(workload: Workload, contestant: Contestant, path: Path, folder: Path, server: str) -> EndToEndFigures:
@@ -116,12 +135,12 @@ async def _run(workload: Workload, contestant: Contestant, path: Path, folder: P
     try:
         if not server:
             server = f"kube-apiserver {await cluster.version()}"
-            await cluster.empty()
+            await cluster.clear(workload)
         await cluster.fill(workload, contestant.scheduler_name)
         measuring = _Measuring(workload, contestant, cluster, Client(transport), server)
         figures = await measuring.run(path, folder)
         if server != "embedded":
-            await cluster.empty()
+            await cluster.empty_pods()
         return figures
     finally:
         await transport.close()
@@ -141,13 +160,16 @@ class _Measuring:
 
     async def run(self, path: Path, folder: Path) -> EndToEndFigures:
         watching = asyncio.create_task(self._watcher.run())
-        churning = None
+        beside: list[asyncio.Task[None]] = []
         try:
             await self._watcher.synced.wait()
             started = time.monotonic()
             async with self._process(path, folder) as child:
+                if self._workload.during:
+                    waiting = self._cluster.fill_waiting(self._workload, self._contestant.scheduler_name)
+                    beside.append(asyncio.create_task(waiting))
                 if self._workload.churn is not None:
-                    churning = asyncio.create_task(churn(self._cluster, self._workload.churn))
+                    beside.append(asyncio.create_task(churn(self._cluster, self._workload.churn)))
                 first = await self._first_bind(child)
                 await self._last_bind(child)
                 behind = await self._last_event(child)
@@ -156,11 +178,10 @@ class _Measuring:
                 report = {} if self._contestant.command else await child.finish()
             return await self._figures(started, first, last, behind, report, words)
         finally:
-            for task in (watching, churning):
-                if task is not None:
-                    task.cancel()
-                    with suppress(asyncio.CancelledError):
-                        await task
+            for task in (watching, *beside):
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task
 
     @asynccontextmanager
     async def _process(self, path: Path, folder: Path) -> AsyncIterator[Child]:
@@ -218,6 +239,7 @@ class _Measuring:
         times, placed = self._watcher.times, self._watcher.nodes
         checking = float(report.get("check_cpu_seconds", 0.0))
         cpu = last.cpu_seconds - checking
+        found = Placement.of(self._workload, placed)
         return EndToEndFigures(
             workload=self._workload.name,
             nodes=self._workload.nodes,
@@ -233,19 +255,16 @@ class _Measuring:
             first_bind_cpu_seconds=first.cpu_seconds,
             cpu_ms_per_pod=cpu * 1e3 / len(times) if times else 0.0,
             peak_mb=last.peak_mb,
-            pods_per_node=_spread_over_nodes(self._workload.nodes, placed),
+            created="during" if self._workload.during else "before",
+            pods_per_node=(found.least, found.most, found.mean),
+            pods_per_node_deviation=found.deviation,
+            pods_per_zone=found.zones,
             events=await self._cluster.scheduled_events(),
             events_behind_seconds=behind,
             checks=int(report.get("checks", 0)),
             check_cpu_seconds=checking,
             last_words=words,
         )
-
-
-def _spread_over_nodes(nodes: int, placed: dict[str, str]) -> tuple[int, int, float]:
-    counts = Counter(placed.values())
-    least = 0 if len(counts) < nodes else min(counts.values())
-    return least, max(counts.values(), default=0), len(placed) / nodes
 
 
 async def churn(cluster: Cluster, plan: Churn) -> None:

@@ -25,7 +25,7 @@ from policyengine.simulator.kubeconfig import kubeconfig, write_kubeconfig
 
 SECONDS = 300.0
 WORKLOAD = "peer-mixed"
-"""Every pod has its own shape: no answer can be kept for the next pod."""
+"""Every pod has its own shape, and its nodes come in an order of their own: no answer can be kept for the next pod."""
 BY_NAME: Final = """policy "bench" {
   filter "spare" { require node.free.cpu - pod.requests.cpu >= 500m else "has {node.free.cpu}" }
   score "pack" weight 3 = 100 * ratio(node.used.cpu + pod.requests.cpu, node.allocatable.cpu)
@@ -47,6 +47,8 @@ class ExtenderFigures:
     """Requests a second, filter and prioritize in turn."""
     filter: Spread
     prioritize: Spread
+    served: Spread
+    """Of both, from the moment a request was sent: without what the load itself was late by."""
     request_cpu_us: float
     """CPU of the extender for one of them."""
     peak_mb: float
@@ -72,6 +74,7 @@ class ExtenderFigures:
 class _Load:
     filter: Spread
     prioritize: Spread
+    served: Spread
     cpu_us: float
     peak_mb: float
     bytes: int
@@ -92,6 +95,7 @@ async def extender(nodes: int = 5_000, requests: int = 2_000, rate: float = 200.
         rate=rate,
         filter=of_names.filter,
         prioritize=of_names.prioritize,
+        served=of_names.served,
         request_cpu_us=of_names.cpu_us,
         peak_mb=of_names.peak_mb,
         whole_filter=of_objects.filter,
@@ -120,7 +124,8 @@ async def _load(folder: Path, policy: str, path: Path | None, nodes: int, reques
             told = await load.line(SECONDS)
             after = child.usage()
     spent = (after.cpu_seconds - before) / requests * 1e6
-    return _Load(Spread.of(told["filter"]), Spread.of(told["prioritize"]), spent, after.peak_mb, told["bytes"])
+    filtered, ranked, served = (Spread.of(told[kind]) for kind in ("filter", "prioritize", "served"))
+    return _Load(filtered, ranked, served, spent, after.peak_mb, told["bytes"])
 
 
 @asynccontextmanager

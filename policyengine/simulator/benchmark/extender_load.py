@@ -2,11 +2,12 @@
 
 Argument: `port`, `workload`, `nodes`, `whole` (node objects in place of names), `requests`, `rate` (requests a second;
 null: the next one when the one before was answered), `cpu` (the core to stay on, or null). It says one line when it has
-built its requests, waits for a line, and says at the end {"filter": […], "prioritize": […], "bytes": of one request}:
-nanoseconds from the moment a request was due to the end of its answer, so that waiting for a free connection counts.
+built its requests, waits for a line, and says at the end {"filter": […], "prioritize": […], "served": […], "bytes": of
+one request}: nanoseconds from the moment a request was due to the end of its answer, so that waiting for a free
+connection counts; `served` from the moment it was sent, so that what this process itself was late by does not.
 
-Names come in another order each time, as they do from kube-scheduler, which filters in parallel; pods are the
-workload's, one after the other.
+Names come in another order for each pod, as they do from kube-scheduler, which filters in parallel, and as Go writes
+them, without white space; pods are the workload's, one after the other.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ HOST = "127.0.0.1"
 VERBS = ("filter", "prioritize")
 CONNECTIONS = 4
 ORDERS = 16
-"""Orders of the names, taken in turn."""
+"""Orders of the names, taken in turn, each time cut at another place."""
 IMAGES = 20
 LIMIT = 1 << 26
 OK = b"http/1.1 200"
@@ -56,23 +57,32 @@ def bodies(asked: dict[str, Any]) -> Iterator[bytes]:
     workload: Workload = WORKLOADS[asked["workload"]].sized(asked["nodes"], asked["requests"])
     if asked["whole"]:
         items = [whole_node(node, number) for number, node in enumerate(workload.node_objects())]
-        nodes = [b'"Nodes":' + json.dumps({"metadata": {}, "items": items}).encode() + b',"NodeNames":null}']
+        whole = b'"Nodes":' + _compact({"metadata": {}, "items": items}) + b',"NodeNames":null}'
+        of_nodes: Iterator[bytes] = itertools.repeat(whole)
     else:
-        nodes = [b'"Nodes":null,"NodeNames":' + json.dumps(names).encode() + b"}" for names in _orders(workload)]
-    of_nodes = itertools.cycle(nodes)
+        of_nodes = (b'"Nodes":null,"NodeNames":[' + names + b"]}" for names in _orders(workload))
     for number, pod in enumerate(itertools.cycle(workload.pod_objects("default-scheduler"))):
         pod["metadata"]["uid"] = f"10000000-0000-0000-0000-{number:012d}"
-        body = b'{"Pod":' + json.dumps(pod).encode() + b"," + next(of_nodes)
+        body = b'{"Pod":' + _compact(pod) + b"," + next(of_nodes)
         yield body
         yield body
 
 
-def _orders(workload: Workload) -> Iterator[list[str]]:
-    names = [node["metadata"]["name"] for node in workload.node_objects()]
+def _orders(workload: Workload) -> Iterator[bytes]:
+    """The names in JSON, never twice in one order: shuffling them for each pod would keep this process too busy."""
+    names = [_compact(node["metadata"]["name"]) for node in workload.node_objects()]
     random = Random(1)
+    orders = []
     for _ in range(ORDERS):
         random.shuffle(names)
-        yield list(names)
+        orders.append(b",".join(names))
+    for order in itertools.cycle(orders):
+        at = order.find(b",", random.randrange(len(order) - len(names[-1])))
+        yield order[at + 1 :] + b"," + order[:at] if at >= 0 else order
+
+
+def _compact(value: object) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()
 
 
 class Connection:
@@ -101,12 +111,16 @@ class Load:
         for connection in connections:
             self._free.put_nowait(connection)
         self.took: dict[str, list[int]] = {verb: [] for verb in VERBS}
+        self.served: list[int] = []
 
     async def ask(self, verb: str, body: bytes, due: float) -> None:
         """One request that was due then, on the next free connection."""
         connection = await self._free.get()
+        began = time.perf_counter()
         await connection.post(verb, body)
-        self.took[verb].append(round((time.perf_counter() - due) * 1e9))
+        ended = time.perf_counter()
+        self.took[verb].append(round((ended - due) * 1e9))
+        self.served.append(round((ended - began) * 1e9))
         self._free.put_nowait(connection)
 
     async def run(self, requests: int, rate: float | None, built: Iterator[bytes]) -> None:
@@ -136,7 +150,7 @@ async def main(asked: dict[str, Any]) -> None:
     say({"ready": True})
     await asyncio.to_thread(sys.stdin.readline)
     await load.run(asked["requests"], asked["rate"], built)
-    say({**load.took, "bytes": size})
+    say({**load.took, "served": load.served, "bytes": size})
 
 
 if __name__ == "__main__":

@@ -37,26 +37,29 @@ def percentile(ordered: Sequence[float], percent: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """Binds in each full second from the first bind on, as scheduler_perf counts: the shares of a run."""
+    """Binds in each full second from the first bind on: the shares of a run."""
 
     p50: float
     p90: float
     p95: float
     p99: float
     minimum: float
+    mean_after_first: float
+    """scheduler_perf's throughput: the first sample dropped, the mean of the others; of one sample, itself."""
     series: tuple[int, ...]
 
     @staticmethod
     def of(times: Sequence[float]) -> Samples:
         """From the moments of the binds, ascending, in seconds. The last second counts only where it is full."""
         if not times:
-            return Samples(0, 0, 0, 0, 0, ())
+            return Samples(0, 0, 0, 0, 0, 0, ())
         series = [0] * (int(times[-1] - times[0]) + 1)
         for moment in times:
             series[int(moment - times[0])] += 1
-        full = sorted(series[:-1]) or series
-        p50, p90, p95, p99 = (percentile(full, percent) for percent in (50, 90, 95, 99))
-        return Samples(p50, p90, p95, p99, full[0], tuple(series))
+        full = series[:-1] or series
+        ordered = sorted(full)
+        p50, p90, p95, p99 = (percentile(ordered, percent) for percent in (50, 90, 95, 99))
+        return Samples(p50, p90, p95, p99, ordered[0], statistics.fmean(full[1:] or full), tuple(series))
 
 
 def rate(times: Sequence[float]) -> float:

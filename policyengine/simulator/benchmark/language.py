@@ -10,11 +10,13 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from policyengine.catalogue import compile_text
+from policyengine.catalogue import checked_files, compile_checked, compile_text
+from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.view import ClusterView
 from policyengine.compiler.front import checked
 from policyengine.framework.plugin import FilterPlugin
@@ -52,7 +54,11 @@ class LanguageFigures:
     """Wall time of `policyengine lint FILE`, start-up included."""
     lint_process_cpu_ms: float
     compile_ms: float
-    """CPU from text to profile."""
+    """CPU from text to profile: parse, check and all that follows."""
+    check_ms: float
+    """CPU of its first part, from text to checked policies."""
+    build_ms: float
+    """CPU of its second part, from checked policies to profiles."""
     help_process_ms: float
     """Wall time of `policyengine --help`."""
     filter_us: float
@@ -77,9 +83,10 @@ def language(repeats: int = 20, nodes: int = 5_000) -> LanguageFigures:
     texts = [policy_text(LINES, number) for number in range(repeats + 1)]
     rounds = max(1, repeats // 4)
     compile_text(texts[0])
-    _lint(texts[0])
-    linting = _median_cpu(_lint, texts[1:])
+    lint_text(texts[0])
+    linting = _median_cpu(lint_text, texts[1:])
     compiling = _median_cpu(compile_text, texts[1:])
+    checking, building = _phases([policy_text(LINES, number) for number in range(repeats + 1, 2 * repeats + 1)])
     with tempfile.TemporaryDirectory(prefix="policyengine-") as folder:
         file = Path(folder) / "bench.policy"
         file.write_text(texts[0], encoding="utf-8")
@@ -91,6 +98,8 @@ def language(repeats: int = 20, nodes: int = 5_000) -> LanguageFigures:
         lint_process_ms=statistics.median(wall for wall, _ in lints) * 1e3,
         lint_process_cpu_ms=statistics.median(cpu for _, cpu in lints) * 1e3,
         compile_ms=compiling / 1e6,
+        check_ms=checking / 1e6,
+        build_ms=building / 1e6,
         help_process_ms=statistics.median(wall for wall, _ in helps) * 1e3,
         filter_us=_filter_ns(nodes, repeats * 10) / 1e3,
         filter_nodes=nodes,
@@ -99,7 +108,8 @@ def language(repeats: int = 20, nodes: int = 5_000) -> LanguageFigures:
     )
 
 
-def _lint(text: str) -> None:
+def lint_text(text: str) -> None:
+    """Everything `policyengine lint` does to a text that was read."""
     source = Source("bench.policy", text)
     found = checked([source], plugin_facts())
     lint(source, found.trees[0], found.policies, plugin_facts(), Settings())
@@ -150,6 +160,20 @@ def _median_cpu(work: Callable[[str], object], texts: Sequence[str]) -> float:
     return statistics.median(spent)
 
 
+def _phases(texts: Sequence[str]) -> tuple[float, float]:
+    """Nanoseconds a text, from it to checked policies, and from those to profiles."""
+    checks, builds = [], []
+    for text in texts:
+        started = time.process_time_ns()
+        policies, findings = checked_files([Source("bench.policy", text)])
+        between = time.process_time_ns()
+        built = [compile_checked(policy) for policy in policies]
+        builds.append(time.process_time_ns() - between)
+        checks.append(between - started)
+        assert built and not findings
+    return statistics.median(checks), statistics.median(builds)
+
+
 def _process(*arguments: str) -> tuple[float, float]:
     """Wall and CPU seconds of a `policyengine` command that succeeds."""
     started = time.monotonic()
@@ -170,25 +194,33 @@ def _process(*arguments: str) -> tuple[float, float]:
 
 
 def _filter_ns(nodes: int, repeats: int) -> float:
-    """The rule alone: what it takes from the pod, then its verdict on every row."""
+    spent = []
+    for judge in filter_work(nodes, repeats):
+        started = time.process_time_ns()
+        judge()
+        spent.append(time.process_time_ns() - started)
+    return statistics.median(spent)
+
+
+def filter_work(nodes: int, pods: int) -> list[Callable[[], object]]:
+    """The rule alone, for each of so many pods: what it takes from the pod, then its verdict on every row."""
     result = compile_text(FILTER)
     assert not result.failed, result.diagnostics
     rule: FilterPlugin = next(one for one in result.profiles[0].filters if one.name == "typical")
     view = ClusterView()
-    workload = Workload("language", "", nodes, repeats, mixed, peer_node)
+    workload = Workload("language", "", nodes, pods, mixed, peer_node)
     for node in nodes_of(workload):
         view.add_or_update_node(node)
-    pods = []
+    infos = []
     for pod in pods_of(workload, "ten-operators"):
         change = view.add_or_update_pod(pod)
         assert change.new is not None
-        pods.append(change.new)
+        infos.append(change.new)
     snapshot = view.snapshot()
     rows = np.arange(snapshot.nodes.n)
-    spent = []
-    for info in pods:
-        started = time.process_time_ns()
+
+    def judge(info: PodInfo) -> object:
         _, state = rule.pre_filter(info, snapshot)
-        rule.filter(state, snapshot, rows)
-        spent.append(time.process_time_ns() - started)
-    return statistics.median(spent)
+        return rule.filter(state, snapshot, rows)
+
+    return [partial(judge, info) for info in infos]

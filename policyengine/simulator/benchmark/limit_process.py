@@ -11,8 +11,8 @@ import asyncio
 import json
 import logging
 import sys
-from collections.abc import Iterator
-from itertools import cycle
+from collections.abc import Iterator, Sequence
+from itertools import cycle, islice
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -22,11 +22,13 @@ import msgspec
 from policyengine.clock import SystemClock
 from policyengine.cluster.objects import Pod
 from policyengine.kube import config, event_loop
-from policyengine.kube.client import Client
+from policyengine.kube.binder import TOGETHER
+from policyengine.kube.client import ApiError, Client
 from policyengine.kube.events import EventRecorder
 from policyengine.kube.reflector import Reflector
 from policyengine.kube.resources import NODES, PODS, Resource
-from policyengine.scheduler.messages import RecordEvent
+from policyengine.kube.transport import ConnectionFailed
+from policyengine.scheduler.messages import Bind, RecordEvent
 from policyengine.simulator.benchmark.processes import say, stdin_closed
 from policyengine.simulator.workloads import NAMESPACE
 
@@ -64,7 +66,7 @@ async def main(argument: dict[str, Any]) -> None:
     waiting = [item async for item in _items(client, PODS, NAMESPACE) if not item.spec.node_name]
     say({"started": True})
     work: Work = zip(waiting, cycle(nodes), strict=False)
-    await asyncio.gather(*(_bind(client, work, events) for _ in range(argument["workers"])))
+    await asyncio.gather(*(_bind(client, work, events) for _ in range(argument["workers"] // TOGETHER)))
     await stdin_closed()
     for task in following:
         task.cancel()
@@ -90,16 +92,33 @@ async def _follow(reflector: Reflector[Pod]) -> None:
 
 
 async def _bind(client: Client, work: Work, events: EventRecorder | None) -> None:
-    for item, node in work:
-        meta = item.metadata
-        await client.bind(NAMESPACE, meta.name, meta.uid, node, {})
-        if events is not None:
-            events.record(_scheduled(meta, node))
+    """Take the next few pods, as many as the scheduler binds together, until there are none."""
+    while binds := [_decided(item, node) for item, node in islice(work, TOGETHER)]:
+        refusals: list[Exception] = []
+
+        def told(
+            at: int,
+            refusal: ApiError | ConnectionFailed | None,
+            binds: Sequence[Bind] = binds,
+            refusals: list[Exception] = refusals,
+        ) -> None:
+            if refusal is not None:
+                refusals.append(refusal)
+            elif events is not None:
+                events.record(_scheduled(binds[at]))
+
+        await client.bind_all(binds, told)
+        if refusals:
+            raise refusals[0]
 
 
-def _scheduled(meta: _Meta, node: str) -> RecordEvent:
-    note = f"Successfully assigned {NAMESPACE}/{meta.name} to {node}"
-    return RecordEvent(meta.uid, NAMESPACE, meta.name, "", "Normal", "Scheduled", "Binding", note, "limit")
+def _decided(item: _Item, node: str) -> Bind:
+    return Bind(item.metadata.uid, NAMESPACE, item.metadata.name, node, "")
+
+
+def _scheduled(bind: Bind) -> RecordEvent:
+    note = f"Successfully assigned {NAMESPACE}/{bind.name} to {bind.node}"
+    return RecordEvent(bind.uid, NAMESPACE, bind.name, "", "Normal", "Scheduled", "Binding", note, "limit")
 
 
 if __name__ == "__main__":

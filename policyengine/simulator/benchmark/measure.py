@@ -7,21 +7,28 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any, ClassVar, Protocol
 
 from policyengine.simulator.benchmark.decisions import DecisionFigures, MemoryFigures
 from policyengine.simulator.benchmark.end_to_end import (
     Contestant,
     EndToEndFigures,
+    leave,
     median_run,
     run_embedded,
     run_on,
 )
 from policyengine.simulator.benchmark.extender import ExtenderFigures
+from policyengine.simulator.benchmark.instructions import InstructionFigures
 from policyengine.simulator.benchmark.language import LanguageFigures
 from policyengine.simulator.benchmark.machine import Machine
 from policyengine.simulator.benchmark.queue import QueueFigures
+from policyengine.simulator.benchmark.ratios import RatioFigures
 from policyengine.simulator.benchmark.records import Record
+from policyengine.simulator.benchmark.reload import ReloadFigures
+from policyengine.simulator.benchmark.scale import ScaleFigures
 from policyengine.simulator.benchmark.server import ServerFigures
+from policyengine.simulator.benchmark.sharing import SharingFigures
 from policyengine.simulator.workloads import Workload
 from policyengine.version import __version__
 
@@ -37,9 +44,25 @@ _NAMES: dict[type, str] = {
     MemoryFigures: "memory",
     LanguageFigures: "language",
     QueueFigures: "queue",
+    ReloadFigures: "reload",
     ServerFigures: "server",
     ExtenderFigures: "extender",
+    ScaleFigures: "scale",
+    SharingFigures: "sharing",
+    InstructionFigures: "instructions",
+    RatioFigures: "ratios",
 }
+
+
+class Figures(Protocol):
+    """A dataclass of one measurement."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def ratios(self) -> dict[str, float]:
+        """What to compare between runs; more is worse."""
+
 
 Report = Callable[[EndToEndFigures], None]
 
@@ -47,13 +70,18 @@ Report = Callable[[EndToEndFigures], None]
 async def runs(
     workload: Workload, contestants: Sequence[Contestant], kubeconfig: Path | None, times: int, report: Report
 ) -> dict[str, list[EndToEndFigures]]:
-    """Every contestant `times` times, in turn, so that a busy minute meets them all. {name: runs}."""
+    """Every contestant `times` times, in turn, so that a busy minute meets them all. {name: runs}.
+
+    A server of one's own is left empty.
+    """
     found: dict[str, list[EndToEndFigures]] = {one.name: [] for one in contestants}
     for _ in range(times):
         for one in contestants:
             figures = await (run_on(workload, one, kubeconfig) if kubeconfig else run_embedded(workload, one))
             found[one.name].append(figures)
             report(figures)
+    if kubeconfig:
+        await leave(kubeconfig)
     return found
 
 
@@ -71,12 +99,13 @@ def end_to_end_record(
                 ratios[f"cpu / {name}"] = medians[ours].cpu_seconds / max(other.cpu_seconds, 1e-9)
     figures = {"runs": [asdict(run) for each in found.values() for run in each], "ours": ours}
     what = "end-to-end" if ours in medians else "limit"
-    key = f"{what} {first.workload} {first.nodes}/{first.pods} {policy} {first.server}"
+    during = " during" if first.created == "during" else ""
+    key = f"{what} {first.workload} {first.nodes}/{first.pods} {policy} {first.server}{during}"
     return _record(what, key, command, machine, figures, ratios)
 
 
 def alone_record(
-    figures: DecisionFigures | MemoryFigures | LanguageFigures | QueueFigures | ServerFigures | ExtenderFigures,
+    figures: Figures,
     key: str,
     command: str,
     machine: Machine,

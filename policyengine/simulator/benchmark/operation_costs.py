@@ -11,9 +11,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from policyengine.catalogue import compile_text
+from policyengine.cluster.objects import Node
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.snapshot import Snapshot
 from policyengine.cluster.view import ClusterView
@@ -95,8 +97,8 @@ def operation_costs(repeats: int = 20, nodes: int = NODES) -> dict[str, float]:
 def _cluster(nodes: int, pods: int) -> tuple[Snapshot, list[PodInfo]]:
     view = ClusterView()
     workload = Workload("operations", "", nodes, nodes * PODS + pods, mixed, peer_node)
-    for node in nodes_of(workload):
-        view.add_or_update_node(node)
+    for number, node in enumerate(nodes_of(workload)):
+        view.add_or_update_node(_labelled(node, number) if number % 2 else node)
     names = list(view.nodes.names)
     infos = []
     for number, pod in enumerate(pods_of(workload, "operations")):
@@ -107,6 +109,12 @@ def _cluster(nodes: int, pods: int) -> tuple[Snapshot, list[PodInfo]]:
         else:
             infos.append(change.new)
     return view.snapshot(), infos
+
+
+def _labelled(node: Node, number: int) -> Node:
+    """The node with the labels that are looked up; every other node has none of them."""
+    labels = (node.metadata.labels or {}) | {f"k{n}": str((number + n) % 50) for n in range(1, MANY + 1)}
+    return msgspec.structs.replace(node, metadata=msgspec.structs.replace(node.metadata, labels=labels))
 
 
 def _microseconds(condition: str, snapshot: Snapshot, pods: list[PodInfo]) -> float:

@@ -32,6 +32,8 @@ PEERS: Final = (
     Peer("peer-nodeaffinity", 5_000, 5_000, 170, 34, 230),
     Peer("peer-basic", 15_000, 5_000, 336, 16, 347),
     Peer("peer-basic", 1_000, 2_000, 693, 2.6, 125),
+    Peer("peer-spread", 500, 2_000, 492, 3.6, 118),
+    Peer("peer-affinity", 500, 2_000, 430, 4.6, 118),
 )
 LIMIT: Final = {
     "limit": (2_470, 0.12),
@@ -39,6 +41,22 @@ LIMIT: Final = {
     "limit, watch, events": (1_280, 0.25),
 }
 """The client that decides nothing on that real server: (binds a second, CPU ms a bind)."""
+FLOORS: Final = {
+    "SchedulingBasic": 270,
+    "Daemonset": 390,
+    "NodeAffinity": 220,
+    "PodAntiAffinity": 60,
+    "PodAffinity": 35,
+    "PreferredPodAffinity": 90,
+    "PreferredPodAntiAffinity": 90,
+    "TopologySpreading": 85,
+    "PreferredTopologySpreading": 125,
+    "MixedSchedulingBasePod": 140,
+    "PreemptionAsync": 160,
+    "Unschedulable": 140,
+    "MixedChurn": 265,
+}
+"""scheduler_perf's workloads: the pods a second below which its CI fails, on machines of its own."""
 
 
 def peer_of(workload: str, nodes: int, pods: int) -> Peer | None:

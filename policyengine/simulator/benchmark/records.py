@@ -47,6 +47,34 @@ class Record:
         return Record(**{**entry, "machine": Machine(**entry["machine"])})
 
 
+Json = Mapping[str, Any]
+
+
+def runs_of(record: Record) -> dict[str, list[Json]]:
+    """The runs of an end-to-end measurement by contestant, in the order measured."""
+    found: dict[str, list[Json]] = {}
+    for run in record.figures["runs"]:
+        found.setdefault(run["contestant"], []).append(run)
+    return found
+
+
+def title(run: Json) -> str:
+    """The workload, its sizes, and the server."""
+    server = "embedded server" if run["server"] == "embedded" else run["server"]
+    during = ", pods created during the run" if run["created"] == "during" else ""
+    return f"{run['workload']}: {run['nodes']:,} nodes, {run['pods']:,} pods, {server}{during}"
+
+
+def middle(runs: Sequence[Json]) -> Json:
+    """The run with the median rate; of an even number, the lower of the two."""
+    return sorted(runs, key=lambda run: float(run["binds_per_second"]))[(len(runs) - 1) // 2]
+
+
+def middle_runs(record: Record) -> dict[str, Json]:
+    """Each contestant's median run."""
+    return {name: middle(runs) for name, runs in runs_of(record).items()}
+
+
 def load(path: Path) -> list[Record]:
     """The records of a file. Raises `UnusableRecords`."""
     try:

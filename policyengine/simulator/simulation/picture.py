@@ -1,33 +1,23 @@
-"""Load and queue over time as an SVG picture, without a library: two panels, one above the other, one time axis.
+"""Load and queue over time as an SVG picture: two panels, one above the other, one time axis.
 
-It reads in light and dark: the picture has no background, its ink is a grey with enough contrast on white and on black,
-and where the viewer prefers dark, CSS in the picture lightens it. Every moment counts: of a stretch of time that falls
-on one pixel its highest and lowest values are drawn.
+Every moment counts: of a stretch of time that falls on one pixel its highest and lowest values are drawn.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from xml.sax.saxutils import escape
 
+from policyengine.simulator.drawing import COLOURS, LEFT, PLOT, document, legend, polyline, round_ticks, rule, tick
 from policyengine.simulator.simulation.figures import clock, mean_share, thinned
 from policyengine.simulator.simulation.ledger import Sample
 from policyengine.simulator.simulation.outcome import Outcome, resources
 
-WIDTH, LEFT, RIGHT, TOP, HEIGHT, GAP, BOTTOM = 920, 64, 20, 64, 150, 44, 34
-PLOT = WIDTH - LEFT - RIGHT
+TOP, HEIGHT, GAP, BOTTOM = 64, 150, 44, 34
 COLUMNS = PLOT // 2
 """Stretches of time; two pixels each."""
-COLOURS = ("#1f77b4", "#d9730d", "#2e9e5b", "#a24fc4")
-"""Of the lines, in order; resources beyond them are left out."""
 QUEUE = "#d1495b"
 _TICKS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800)
-_STYLE = """\
-text { font: 12px system-ui, sans-serif; fill: #6e7781; } .title { font-size: 15px; font-weight: 600; }
-.grid { stroke: #8c959f; stroke-opacity: .35; } .axis { stroke: #8c959f; } .end { text-anchor: end; }
-.middle { text-anchor: middle; } .line { fill: none; stroke-width: 1.6; stroke-linejoin: round; }
-@media (prefers-color-scheme: dark) { text { fill: #b6bec8; } .line { filter: brightness(1.35); } }"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,25 +30,19 @@ class _Line:
 
 
 def svg(outcome: Outcome) -> str:
-    """The picture of a run."""
+    """The picture of a run; resources beyond the colours are left out."""
     names = resources(outcome.ledger)[: len(COLOURS)]
     load = [_Line(_label(outcome, name), colour, _share(name)) for name, colour in zip(names, COLOURS, strict=False)]
     queue = [_Line("pending pods", QUEUE, lambda sample: float(sample.pending))]
     stretches = thinned(outcome.ledger.samples, outcome.end, COLUMNS)
     most = max((line.value(one) for line in load for one in outcome.ledger.samples), default=0.0)
     lower = TOP + HEIGHT + GAP
-    height = lower + HEIGHT + BOTTOM
-    title = escape(outcome.scenario.name or "simulation", {'"': "&quot;"})
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{title}">',
-        f"<style>{_STYLE}</style>",
-        f'<text class="title" x="{LEFT}" y="24">{title}</text>',
+    parts = (
         *_panel(TOP, load, stretches, max(1.0, most), [(0.0, "0 %"), (0.5, "50 %"), (1.0, "100 %")]),
         *_panel(lower, queue, stretches, *_counts(outcome)),
         *_times(lower + HEIGHT, outcome.end),
-        "</svg>",
-    ]
-    return "\n".join(parts) + "\n"
+    )
+    return document(outcome.scenario.name or "simulation", lower + HEIGHT + BOTTOM, parts)
 
 
 def _share(name: str) -> Callable[[Sample], float]:
@@ -72,9 +56,8 @@ def _label(outcome: Outcome, name: str) -> str:
 def _counts(outcome: Outcome) -> tuple[float, list[tuple[float, str]]]:
     """The highest value of the queue's axis, and its ticks: up to five round numbers."""
     most = max((sample.pending for sample in outcome.ledger.samples), default=0)
-    step = next(base * 10**power for power in range(9) for base in (1, 2, 5) if base * 10**power * 4 >= most)
-    top = max(step, -(-most // step) * step)
-    return float(top), [(float(value), f"{value:,}") for value in range(0, top + 1, step)]
+    ticks = round_ticks(most)
+    return float(ticks[-1]), [(float(value), f"{value:,}") for value in ticks]
 
 
 def _panel(
@@ -86,18 +69,10 @@ def _panel(
 ) -> Iterator[str]:
     """Grid, legend and lines of one panel."""
     for value, label in ticks:
-        y = top + HEIGHT * (1 - value / most)
-        kind = "grid" if value else "axis"
-        yield f'<line class="{kind}" x1="{LEFT}" y1="{y:.1f}" x2="{LEFT + PLOT}" y2="{y:.1f}"/>'
-        yield f'<text class="end" x="{LEFT - 8}" y="{y + 4:.1f}">{label}</text>'
-    x = LEFT
+        yield from rule(top, HEIGHT, value / most, label)
+    yield from legend(top, ((line.name, line.colour) for line in lines))
     for line in lines:
-        yield f'<rect x="{x}" y="{top - 19}" width="10" height="10" rx="2" fill="{line.colour}"/>'
-        yield f'<text x="{x + 15}" y="{top - 10}">{escape(line.name)}</text>'
-        x += 40 + 7 * len(line.name)
-    for line in lines:
-        points = " ".join(_points(line, stretches, top, most))
-        yield f'<polyline class="line" stroke="{line.colour}" points="{points}"/>'
+        yield polyline(line.colour, " ".join(_points(line, stretches, top, most)))
 
 
 def _points(line: _Line, stretches: Sequence[Sequence[Sample]], top: int, most: float) -> Iterator[str]:
@@ -113,7 +88,5 @@ def _times(y: int, end: float) -> Iterator[str]:
     step = next((one for one in _TICKS if end / one <= 10), _TICKS[-1] * (1 + int(end / _TICKS[-1]) // 10))
     at = 0
     while at <= end and end > 0:
-        x = LEFT + PLOT * at / end
-        yield f'<line class="axis" x1="{x:.1f}" y1="{y}" x2="{x:.1f}" y2="{y + 4}"/>'
-        yield f'<text class="middle" x="{x:.1f}" y="{y + 20}">{clock(at) if at else 0}</text>'
+        yield from tick(LEFT + PLOT * at / end, y, clock(at) if at else "0")
         at += step

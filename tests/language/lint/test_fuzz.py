@@ -66,8 +66,8 @@ def wide(part: str, around: str = "{}") -> str:
     return f'policy "p" {{ {around.format(part)} }}'
 
 
-LIMIT = 2.0
-"""Seconds of CPU: a second on an idle machine, and as much again where others share its cores."""
+LIMIT = 1.0
+"""Seconds of CPU: half of one on an idle machine, and as much again where others share its cores."""
 LARGE = {
     "filters that all compare": "".join(
         f'filter "f{n}" {{ require node.podCount < {n} || node.zone != "z{n}" }}\n' for n in range(1500)
@@ -87,6 +87,10 @@ LARGE = {
         f'gang "g{n}" when pod.priority != {n} {{ key: pod.namespace min: 2 timeout: 60s }}\n' for n in range(900)
     ),
     "comments": "".join(f"// lint: allow PE3001 because {n}\n" for n in range(25_000)),
+    "comments behind code": "".join(f"let a{n} = {n} // lint: allow PE3001 because {n}\n" for n in range(5_000)),
+    "comments about what is found": "".join(
+        f'filter "F{n}" {{ require node.ready }} // lint: allow PE3504 because {n}\n' for n in range(2_500)
+    ),
     "a long comment": "// lint: allow " + "PE3001, " * 120_000,
     "keys": "queue { order by " + ", ".join(f"pod.priority % {n + 2}" for n in range(4000)) + " }",
     "patterns": 'filter "f" { require ' + " && ".join(f'node.name.matches("a{n}")' for n in range(2000)) + " }",

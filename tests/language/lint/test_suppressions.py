@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from policyengine.language.diagnostics import Severity
+from policyengine.language.diagnostics import Diagnostic, Severity, in_order
+from policyengine.language.lint import suppressions
 from policyengine.language.lint.settings import Settings
+from policyengine.language.lint.suppressions import Suppression
+from policyengine.language.syntax import Span
 from tests.language.lint.findings import checked_and_linted, opinions, places
 
 WHY = "because dashboards use the name"
@@ -81,3 +86,28 @@ def test_severities_may_be_settled() -> None:
         finding for finding in opinions(policy(""), Settings({"PE3504": Severity.ERROR})) if finding.code == "PE3504"
     )
     assert settled.severity is Severity.ERROR
+
+
+# --- many of both ----------------------------------------------------------------------------------------
+
+PLACES = st.tuples(st.integers(0, 30), st.integers(1, 12)).map(lambda place: Span(place[0], place[0] + place[1]))
+CODES_ALLOWED = st.sampled_from(["PE3001", "PE3504", "PE3506"])
+
+
+@given(
+    st.lists(st.tuples(CODES_ALLOWED, PLACES), max_size=12),
+    st.lists(st.tuples(st.sets(CODES_ALLOWED, min_size=1), PLACES), max_size=12),
+)
+def test_one_sweep_finds_what_holding_every_finding_against_every_comment_finds(
+    found: list[tuple[str, Span]], written: list[tuple[set[str], Span]]
+) -> None:
+    findings = [Diagnostic(code, Severity.WARNING, f"{n}", "a.policy", span) for n, (code, span) in enumerate(found)]
+    comments = [Suppression(tuple(codes), Span(0, 0), about) for codes, about in written]
+    used: set[tuple[Span, str]] = set()
+    left = list(suppressions._not_allowed(findings, comments, used))
+
+    def allows(comment: Suppression, finding: Diagnostic) -> bool:
+        return finding.code in comment.codes and comment.about.start <= finding.span.start < comment.about.end
+
+    assert in_order(left) == in_order(one for one in findings if not any(allows(c, one) for c in comments))
+    assert used == {(c.about, one.code) for c in comments for one in findings if allows(c, one)}

@@ -40,7 +40,7 @@ class At:
 class Known:
     """A cluster that was read already."""
 
-    is_ready = True
+    is_ready = is_watched = True
 
     def __init__(self, nodes: Sequence[Mapping[str, Any]], pods: Sequence[Mapping[str, Any]] = ()) -> None:
         self.view = ClusterView()
@@ -49,11 +49,8 @@ class Known:
         for pod in pods:
             self.view.add_or_update_pod(decode(Pod, pod))
 
-    def nodes_of(
-        self, names: list[str] | None, sent: list[msgspec.Raw] | None
-    ) -> tuple[list[str], Mapping[str, msgspec.Raw] | None]:
-        assert names is not None
-        return names, None
+    def take(self, sent: list[msgspec.Raw]) -> Mapping[str, msgspec.Raw]:
+        raise AssertionError("names only")
 
 
 @cache

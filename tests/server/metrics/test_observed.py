@@ -6,6 +6,7 @@ import re
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import pytest
 from prometheus_client.exposition import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -13,6 +14,7 @@ from policyengine.catalogue import compile_policy
 from policyengine.kube.client import Client
 from policyengine.kube.scheduling import Scheduler
 from policyengine.plugins.registry import default_profile
+from policyengine.scheduler.wakeups import WakeUps
 from policyengine.server.metrics.observed import ObservedCore
 from policyengine.server.metrics.readings import read_before_scrape
 from policyengine.server.metrics.registry import Registry
@@ -115,6 +117,26 @@ def test_a_refused_pod_waits_by_the_name_of_what_refused_it_until_it_is_bound() 
         assert world.value("scheduler_unschedulable_pods", **labels) == 0
         assert world.value("scheduler_pod_scheduling_sli_duration_seconds_count", attempts="2") == 1
         assert world.core._pods == {}
+
+    scenario(work)
+
+
+@pytest.mark.parametrize(("missed", "flushed"), [(True, 1), (False, 0)])
+def test_a_pod_that_only_time_brought_back_is_counted_when_it_is_bound(
+    missed: bool, flushed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if missed:
+        monkeypatch.setattr(WakeUps, "woken_by", lambda self, event, old, new: [])
+
+    async def work(world: World) -> None:
+        await world.pod("big", cpu="5")
+        await asyncio.sleep(5)
+        large = node("large", "a")
+        large["status"]["allocatable"]["cpu"] = large["status"]["capacity"]["cpu"] = "8"
+        await create(world.outside, "/api/v1/nodes", large)
+        await asyncio.sleep(600)
+        assert world.value("scheduler_pod_scheduling_attempts_count") == 1
+        assert world.value("scheduler_pod_scheduled_after_flush_total") == flushed
 
     scenario(work)
 

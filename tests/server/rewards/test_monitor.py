@@ -18,11 +18,15 @@ from policyengine.kube.client import Client
 from policyengine.kube.scheduling import Scheduler
 from policyengine.server.rewards.monitor import PREFIX, Monitor, Settings, changes
 from policyengine.server.rewards.stores import ConfigMapStore, SqliteStore, Store, StoreError
+from policyengine.simulator.api_server import statuses
+from policyengine.simulator.api_server.access.authentication import service_account
+from policyengine.simulator.api_server.faults import effects
 from policyengine.simulator.api_server.handler import ApiServer
 from policyengine.simulator.api_server.memory import MemoryTransport
 from policyengine.simulator.api_server.requests import ADMIN
 from policyengine.simulator.sandbox import create, node
 from tests.kube.virtual_time import VirtualClock, run
+from tests.simulator.manifests import apply, manifests
 
 PODS = "/api/v1/namespaces/default/pods"
 POLICY = Path(__file__).resolve().parents[3] / "policies" / "rewards.policy"
@@ -35,7 +39,8 @@ class World:
 
     def __init__(self) -> None:
         self.clock: Clock = VirtualClock()
-        self.transport = MemoryTransport(ApiServer(self.clock, tokens={}), user=ADMIN)
+        self.api = ApiServer(self.clock, tokens={})
+        self.transport = MemoryTransport(self.api, user=ADMIN)
         self.client = Client(self.transport)
 
     async def begin(self) -> World:
@@ -124,6 +129,65 @@ def test_a_restart_forgets_nothing_and_counts_nothing_twice(make_store: MakeStor
             assert (await world.rewards())["a"] == "0.125"
 
     run(work())
+
+
+def test_refused_bindings_count_against_the_node_each_once(make_store: MakeStore) -> None:
+    """By the events that the scheduler writes of them, which name the node."""
+
+    async def work() -> None:
+        world = await World().begin()
+        scheduler = Scheduler(world.client, world.clock, random.Random(1), load_profiles([POLICY]))
+        refusal = effects.Fail(statuses.forbidden("pods", "", "p", "not there"))
+        world.api.faults.add(refusal, subresource="binding", times=2)
+        stop = asyncio.Event()
+        task = asyncio.create_task(scheduler.run(stop))
+        async with world.learning(make_store(world)):
+            await world.pod("p")
+            await asyncio.sleep(30)
+            before = await world.rewards()
+            events = (await world.get("/apis/events.k8s.io/v1/namespaces/default/events"))["items"]
+            failed = [one for one in events if one["reason"] == "FailedScheduling"]
+            assert {one["related"]["kind"] for one in failed} == {"Node"}
+            # Two refusals on one node, or one on each.
+            assert sorted(before.values()) in (["0.167"], ["0.250", "0.250"])
+            assert before.keys() == {one["related"]["name"] for one in failed}
+        stop.set()
+        await task
+        async with world.learning(make_store(world)):
+            await asyncio.sleep(15)
+            assert await world.rewards() == before
+
+    run(work())
+
+
+def test_as_its_own_account_it_learns_and_replicas_go_on_with_what_the_last_one_knew(tmp_path: Path) -> None:
+    """The manifests' account and nothing more; two replicas at once, then a third after both have gone."""
+
+    async def work() -> None:
+        world = await World().begin()
+        for one in manifests():
+            await apply(world.transport, one)
+        state = {"kind": "ConfigMap", "metadata": {"name": "policyengine-rewards", "namespace": "kube-system"}}
+        await create(world.transport, "/api/v1/namespaces/kube-system/configmaps", state)
+        account = service_account("kube-system", "policyengine-rewards")
+        world.client = Client(MemoryTransport(world.api, user=account))
+        stores = [ConfigMapStore(world.client, "kube-system", "policyengine-rewards") for _ in range(3)]
+        async with world.learning(stores[0]), world.learning(stores[1]):
+            world_as_admin = Client(world.transport)
+            await create(world.transport, PODS, placed("killed", "a"))
+            await world_as_admin.patch_pod_status("default", "killed", restarted(2))
+            await asyncio.sleep(25)
+            before = await world.rewards()
+        async with world.learning(stores[2]):
+            await asyncio.sleep(15)
+            assert await world.rewards() == before == {"a": "0.167"}
+
+    run(work())
+
+
+def placed(name: str, on: str) -> dict[str, Any]:
+    spec = {"nodeName": on, "containers": [{"name": "c", "image": "i"}]}
+    return {"kind": "Pod", "metadata": {"name": name, "labels": {"app": "web"}}, "spec": spec}
 
 
 def test_the_policy_sends_pods_where_the_reward_is_higher(tmp_path: Path) -> None:

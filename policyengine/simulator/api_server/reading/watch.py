@@ -59,7 +59,7 @@ class WatchStream:
         left = lifetime
         while left > 0:
             # The last bookmark comes shortly before the end, so that the next watch starts late.
-            nap = min(BOOKMARK_PERIOD, left if left <= 3 else left - 2) if bookmark else left
+            nap = min(BOOKMARK_PERIOD, left - 2 if left > 2 else left) if bookmark else left
             await clock.sleep(nap)
             left -= nap
             if bookmark and left > 0 and not self._closed:

@@ -1,0 +1,324 @@
+"""A cluster of processes: an API server that can be killed (the embedded one, or etcd and kube-apiserver), and replicas
+of the scheduler, each behind a wire of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+import pytest
+
+from policyengine.clock import SystemClock
+from policyengine.kube.aiohttp_transport import AiohttpTransport
+from policyengine.kube.reflector import STALL_AFTER
+from policyengine.kube.transport import ConnectionFailed
+from policyengine.simulator.following import MERGE, Caller
+from policyengine.simulator.kubeconfig import kubeconfig, write_kubeconfig
+from policyengine.simulator.real_server import ASSETS, Daemon, RealServer, real_processes, unverified
+from tests.faults.process_evidence import Bystander
+from tests.faults.process_proxy import Proxy, proxy
+from tests.faults.world import MAPS, NODES, PODS, node, pod
+
+ROOT = Path(__file__).resolve().parents[2]
+ADMIN = "admin"
+REPLICAS = ("scheduler-a", "scheduler-b")
+LEASE, RENEW, RETRY = 3.0, 2.0, 0.5
+SHORT = (
+    *("--leader-elect-lease-duration", f"{LEASE:g}s"),
+    *("--leader-elect-renew-deadline", f"{RENEW:g}s"),
+    *("--leader-elect-retry-period", f"{RETRY:g}s"),
+)
+SERVES = "ours"
+POLICY = f'policy "main" {{ scheduler "{SERVES}" }}'
+PATIENT = 60.0
+"""Seconds that anything may take on a machine with much else to do; none of them is waited for in vain."""
+
+Json = dict[str, Any]
+
+
+class Server(Protocol):
+    """An API server whose processes can be killed."""
+
+    url: str
+
+    async def kill(self) -> None:
+        """The API server ends as by a power cut."""
+
+    async def start(self) -> None:
+        """It comes back under its address, with all it had answered for."""
+
+    def binders(self) -> dict[str, str]:
+        """By the server's own record: pod -> who bound it."""
+
+
+class Embedded:
+    """The embedded server over its journal."""
+
+    def __init__(self, folder: Path) -> None:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self._port = probe.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self._port}"
+        self._journal = folder / "journal"
+        names = (ADMIN, *REPLICAS)
+        command = ("-m", "tests.faults.process_server", str(self._port), str(self._journal), *names)
+        self._daemon = Daemon(folder / "server.log", Path(sys.executable), *command)
+
+    async def kill(self) -> None:
+        await self._daemon.kill()
+
+    async def start(self) -> None:
+        await self._daemon.start()
+        while True:
+            with suppress(OSError):
+                _, writer = await asyncio.open_connection("127.0.0.1", self._port)
+                writer.close()
+                return
+            assert self._daemon.running, self._daemon.last_line()
+            await asyncio.sleep(0.02)
+
+    def binders(self) -> dict[str, str]:
+        lines = map(json.loads, self._journal.read_text().splitlines())
+        return {line["object"]["metadata"]["name"]: line["user"] for line in lines if line["subresource"] == "binding"}
+
+
+class Real:
+    """etcd and kube-apiserver; who bound what stands in its audit log, be it that the answer never arrived."""
+
+    def __init__(self, server: RealServer, audit_log: Path) -> None:
+        self.url = server.url
+        self.etcd = server.etcd
+        self._server = server
+        self._audit_log = audit_log
+
+    async def kill(self) -> None:
+        await self._server.apiserver.kill()
+
+    async def start(self) -> None:
+        await self._server.apiserver.start()
+        await self._server.ready()
+
+    def binders(self) -> dict[str, str]:
+        answered: dict[str, str] = {}
+        cut_short: dict[str, str] = {}
+        for line in self._audit_log.read_text().splitlines():
+            event = json.loads(line)
+            about, code = event.get("objectRef", {}), event.get("responseStatus", {}).get("code", 0)
+            if about.get("subresource") == "binding" and (code == 201 or not 400 <= code < 500):
+                (answered if code == 201 else cut_short)[about["name"]] = event["user"]["username"]
+        return cut_short | answered
+
+
+@asynccontextmanager
+async def server(kind: str, folder: Path) -> AsyncIterator[Embedded | Real]:
+    """An API server of the kind; a test without the programs for it is skipped."""
+    if kind == "embedded":
+        embedded = Embedded(folder)
+        await embedded.start()
+        try:
+            yield embedded
+        finally:
+            await embedded.kill()
+        return
+    if not os.environ.get(ASSETS):
+        pytest.skip(f"${ASSETS} names no real API server")
+    audit_log = folder / "audit.log"
+    async with real_processes(audit_log=audit_log, administrators=(ADMIN, *REPLICAS)) as running:
+        yield Real(running, audit_log)
+
+
+class Replica:
+    """One `policyengine run` as a process."""
+
+    def __init__(self, name: str, process: asyncio.subprocess.Process, wire: Proxy) -> None:
+        self.name = name
+        self.wire = wire
+        self.identity = ""
+        """How it calls itself on the lease."""
+        self.said: list[str] = []
+        self._process = process
+        self._spoke = asyncio.Event()
+        self._listening = asyncio.ensure_future(self._listen())
+
+    async def _listen(self) -> None:
+        assert self._process.stderr is not None
+        async for line in self._process.stderr:
+            text = line.decode()
+            self.said.append(text)
+            if "waiting for lease" in text:
+                self.identity = text.rpartition("as `")[2].partition("`")[0]
+            self._spoke.set()
+        self._spoke.set()
+
+    async def says(self, text: str) -> None:
+        """Wait until its log has the text."""
+        async with asyncio.timeout(PATIENT):
+            while not any(text in line for line in self.said):
+                assert self._process.returncode is None, self.story()
+                self._spoke.clear()
+                await self._spoke.wait()
+
+    def signal(self, number: signal.Signals) -> None:
+        self._process.send_signal(number)
+
+    async def ended(self) -> int:
+        """Its exit code."""
+        async with asyncio.timeout(PATIENT):
+            return await self._process.wait()
+
+    async def end(self) -> None:
+        """Kill it, standing still or not."""
+        if self._process.returncode is None:
+            self._process.kill()
+            await self._process.wait()
+        await self._listening
+
+    def story(self) -> str:
+        """What it said last."""
+        return f"{self.name}:\n{''.join(self.said[-15:])}"
+
+
+class Cluster:
+    """A server, a bystander, replicas."""
+
+    def __init__(self, running: Embedded | Real, caller: Caller, bystander: Bystander, stack: AsyncExitStack) -> None:
+        self.server = running
+        self.bystander = bystander
+        self.replicas: list[Replica] = []
+        self._caller = caller
+        self._stack = stack
+
+    async def start(self, name: str, folder: Path, *flags: str, patience: float = STALL_AFTER) -> Replica:
+        """A replica that leads, or stands by. `patience`: seconds for which it lets a watch be silent."""
+        port = urlsplit(self.server.url).port
+        assert port is not None
+        wire = await self._stack.enter_async_context(proxy(port))
+        at, policy = folder / f"{name}.kubeconfig", folder / "main.policy"
+        policy.write_text(POLICY)
+        scheme = urlsplit(self.server.url).scheme
+        write_kubeconfig(at, kubeconfig(f"{scheme}://127.0.0.1:{wire.port}", f"{name}-token"))
+        command = ("-m", "tests.faults.process_scheduler", str(patience), "run", "--kubeconfig", str(at))
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            *command,
+            *("--policy", str(policy), "--listen", "", "--request-timeout", "2s", *flags),
+            cwd=ROOT,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        replica = Replica(name, process, wire)
+        self._stack.push_async_callback(replica.end)
+        self.replicas.append(replica)
+        await replica.says("leading: " if len(self.replicas) == 1 else "standing by: ")
+        return replica
+
+    # ---- what users do
+
+    async def call(self, method: str, path: str, body: object = None, content: str = "application/json") -> Json:
+        """A request of the administrator, again and again where the server is away."""
+        deadline = time.monotonic() + PATIENT
+        while True:
+            try:
+                return await self._caller.call(method, path, body, content)
+            except ConnectionFailed:
+                assert time.monotonic() < deadline
+                await asyncio.sleep(0.05)
+
+    async def nodes(self, count: int, cpu: str, first: int = 0) -> None:
+        for number in range(first, first + count):
+            await self.call("POST", NODES, node(f"n{number}", cpu))
+
+    async def pods(self, count: int, prefix: str = "p") -> None:
+        """All at once."""
+        made = [pod(f"{prefix}{number}", "1", scheduler=SERVES) for number in range(count)]
+        await asyncio.gather(*(self.call("POST", PODS, one) for one in made))
+
+    async def config_map(self, name: str, text: str, method: str = "POST") -> None:
+        labels = {"policyengine.io/policy": "true"}
+        data = {"data": {"main.policy": text}}
+        if method == "PATCH":
+            await self.call("PATCH", f"{MAPS}/{name}", data, MERGE)
+            return
+        item = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": name, "labels": labels}}
+        await self.call("POST", MAPS, item | data)
+
+    async def status(self, name: str, state: str) -> Json:
+        """What a ConfigMap's status says once it is in the state."""
+        deadline = time.monotonic() + PATIENT
+        while True:
+            meta = (await self.call("GET", f"{MAPS}/{name}"))["metadata"]
+            status: Json = json.loads(meta.get("annotations", {}).get("policyengine.io/status", "{}"))
+            if status.get("state") == state:
+                return status
+            assert time.monotonic() < deadline, status
+            await asyncio.sleep(0.05)
+
+    # ---- what came of it
+
+    async def bound(self, count: int) -> float:
+        """Wait until so many pods are bound; how long that took."""
+        return await self.bystander.until(lambda: len(self.bystander.bound) >= count, PATIENT, f"{count} pods bound")
+
+    async def settled(self, bound: int) -> None:
+        """So many pods are bound, and all others say why they are not."""
+        seen = self.bystander
+
+        def holds() -> bool:
+            return len(seen.bound) >= bound and all(name in seen.bound or seen.told(name) for name in seen.pods)
+
+        try:
+            await seen.until(holds, PATIENT, f"{bound} pods bound, and a reason for every other")
+        except AssertionError as error:
+            raise AssertionError("\n".join([str(error), *(one.story() for one in self.replicas)])) from None
+        await asyncio.sleep(0.3)
+        assert len(seen.bound) == bound
+
+    def leader_is(self, replica: Replica) -> bool:
+        return self.bystander.lease.get("holderIdentity") == replica.identity != ""
+
+    def bound_by(self) -> Mapping[str, list[str]]:
+        """Replica -> the pods it bound, in the order of the server's versions."""
+        binders = self.server.binders()
+        found: dict[str, list[str]] = {name: [] for name in REPLICAS}
+        for write in self.bystander.bindings():
+            found[binders[write.name]].append(write.name)
+        return found
+
+    def judge(self) -> None:
+        """No objection of the auditor."""
+        identities = {replica.identity: replica.name for replica in self.replicas}
+        objections = self.bystander.objections(self.server.binders(), identities, SERVES)
+        assert not objections, "\n".join([*objections, *(one.story() for one in self.replicas)])
+
+
+@asynccontextmanager
+async def cluster(kind: str, folder: Path) -> AsyncIterator[Cluster]:
+    """A cluster without nodes, for as long as the block runs; at the end the auditor has no objection."""
+    async with AsyncExitStack() as stack:
+        running = await stack.enter_async_context(server(kind, folder))
+
+        async def authorize(fresh: bool) -> Mapping[str, str]:
+            return {"Authorization": f"Bearer {ADMIN}-token"}
+
+        tls = unverified() if running.url.startswith("https") else None
+        transport = AiohttpTransport(running.url, ssl_context=tls, authorize=authorize)
+        stack.push_async_callback(transport.close)
+        bystander = Bystander(transport)
+        watching = asyncio.ensure_future(bystander.watch())
+        made = Cluster(running, Caller(transport, SystemClock(), "tests"), bystander, stack)
+        try:
+            yield made
+            made.judge()
+        finally:
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)

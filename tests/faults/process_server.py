@@ -1,0 +1,77 @@
+"""The embedded API server as a process that can be killed: `python -m tests.faults.process_server PORT FILE NAME…`.
+
+Every write goes into the file, a journal, before it is answered, and a successor begins with what stands there: as
+kube-apiserver does over etcd, but for the history of watches, which is forgotten (410). Each NAME is an administrator
+with the token `NAME-token`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from io import RawIOBase
+from pathlib import Path
+
+from policyengine.clock import SystemClock
+from policyengine.simulator.api_server import ApiServer
+from policyengine.simulator.api_server.http import serve
+from policyengine.simulator.api_server.requests import ADMIN, User
+from policyengine.simulator.api_server.storage.audit import Write
+from policyengine.simulator.api_server.storage.store import Entry, key_of
+
+
+def keep(api: ApiServer, journal: RawIOBase) -> None:
+    """Write down every write from now on."""
+    keys = {kind.kind: kind.storage_key for kind in api.kinds}
+    add = api.log.add
+
+    def add_and_write(write: Write) -> None:
+        add(write)
+        raw = write.after_raw or write.before_raw or b""
+        line = {
+            "key": keys[write.kind],
+            "object": json.loads(raw),
+            "revision": write.resource_version,
+            "gone": write.after_raw is None,
+            "subresource": write.subresource,
+            "user": write.user,
+        }
+        journal.write(json.dumps(line).encode() + b"\n")
+
+    api.log.add = add_and_write  # type: ignore[method-assign]
+
+
+def restore(api: ApiServer, lines: list[str]) -> None:
+    """Begin with what a predecessor wrote down. Each line was one write to the file, so none is cut short."""
+    for line in lines:
+        said = json.loads(line)
+        meta = said["object"]["metadata"]
+        namespace, name = meta.get("namespace", ""), meta["name"]
+        raw = json.dumps(said["object"]).encode()
+        entry = Entry(namespace, name, meta["uid"], said["revision"], raw)
+        collection = api.store.collection((said["key"][0], said["key"][1]))
+        if said["gone"]:
+            collection.remove(key_of(namespace, name), entry)
+        else:
+            collection.put(key_of(namespace, name), entry)
+        api.store.revision = max(api.store.revision, said["revision"])
+    api.store.compact()
+
+
+async def serve_for_ever(api: ApiServer, port: int) -> None:
+    await serve(api, port=port)
+    await asyncio.Event().wait()
+
+
+def main(port: int, journal: Path, names: list[str]) -> None:
+    api = ApiServer(SystemClock(), tokens={f"{name}-token": User(name, ADMIN.groups) for name in names})
+    if journal.exists():
+        restore(api, journal.read_text().splitlines())
+    with journal.open("ab", buffering=0) as file:
+        keep(api, file)
+        asyncio.run(serve_for_ever(api, port))
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:])

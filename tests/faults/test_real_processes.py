@@ -1,0 +1,182 @@
+"""Faults for real: processes that are killed and stopped, servers that go away, wires that are cut or fall silent.
+
+Every scene is played on the embedded server as a process and, where `$KUBEBUILDER_ASSETS` is, on etcd and
+kube-apiserver. Each ends with the auditor of the simulated faults, who is shown what the server's own watches showed a
+bystander: no pod bound twice, no node above what it has, one leader, no pod left without a reason.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from policyengine.kube.reflector import STALL_AFTER
+from tests.faults.process_cluster import (
+    LEASE,
+    POLICY,
+    RENEW,
+    RETRY,
+    SERVES,
+    SHORT,
+    Cluster,
+    Real,
+    Replica,
+    cluster,
+)
+
+both = pytest.mark.parametrize("kind", ["embedded", "envtest"])
+NODES, CPUS, PODS = 6, 6, 45
+"""More pods than have room, so that whoever forgets a binding fills a node over."""
+ROOM = NODES * CPUS
+PACED = ("--kube-api-qps", "40", "--kube-api-burst", "1")
+"""So that a burst of bindings lasts long enough to be in the middle of it."""
+
+
+async def pair(at: Cluster, folder: Path) -> tuple[Replica, Replica]:
+    """A leader and a standby, on a cluster with nodes."""
+    await at.nodes(NODES, str(CPUS))
+    leader = await at.start("scheduler-a", folder, *SHORT, *PACED)
+    return leader, await at.start("scheduler-b", folder, *SHORT, *PACED)
+
+
+async def one(at: Cluster, folder: Path, patience: float = STALL_AFTER) -> Replica:
+    await at.nodes(NODES, str(CPUS))
+    return await at.start("scheduler-a", folder, *PACED, patience=patience)
+
+
+async def within_a_burst(at: Cluster, bound: int = 8, of: int = PODS) -> None:
+    """Some of the pods are bound, and more are on their way."""
+    await at.pods(of)
+    await at.bound(bound)
+    assert len(at.bystander.bound) < min(of, ROOM), "the burst was over too soon for what this test is about"
+
+
+async def taken_over(at: Cluster, by: Replica, seconds: float) -> float:
+    return await at.bystander.until(lambda: at.leader_is(by), seconds, f"{by.name} leads")
+
+
+@both
+async def test_a_leader_killed_within_a_burst_is_followed(kind: str, tmp_path: Path) -> None:
+    async with cluster(kind, tmp_path) as at:
+        leader, standby = await pair(at, tmp_path)
+        await within_a_burst(at)
+        killed = time.time()
+        leader.signal(signal.SIGKILL)
+        await taken_over(at, standby, LEASE + 2)
+        await at.settled(ROOM)
+        by = at.bound_by()
+        assert by[leader.name] and by[standby.name]
+        first = next(write.at for write in at.bystander.bindings() if write.name == by[standby.name][0])
+        print(f"{kind}: the first binding {first - killed:.2f} s after the leader was killed, lease {LEASE:g} s")
+
+
+@both
+async def test_a_leader_that_stood_still_past_its_lease_binds_no_more(kind: str, tmp_path: Path) -> None:
+    async with cluster(kind, tmp_path) as at:
+        leader, standby = await pair(at, tmp_path)
+        await within_a_burst(at)
+        leader.signal(signal.SIGSTOP)
+        await taken_over(at, standby, LEASE + 2)
+        leader.signal(signal.SIGCONT)
+        assert await leader.ended() == 1
+        assert "leadership lost" in leader.story()
+        await at.settled(ROOM)
+
+
+@both
+async def test_a_leader_that_is_told_to_end_hands_over_at_once(kind: str, tmp_path: Path) -> None:
+    async with cluster(kind, tmp_path) as at:
+        leader, standby = await pair(at, tmp_path)
+        await within_a_burst(at)
+        leader.signal(signal.SIGTERM)
+        assert await leader.ended() == 0
+        await taken_over(at, standby, RETRY + 1)
+        await at.settled(ROOM)
+        assert at.bystander.lease["leaseTransitions"] == 1
+
+
+@both
+async def test_an_api_server_killed_within_a_burst_and_started_again(kind: str, tmp_path: Path) -> None:
+    async with cluster(kind, tmp_path) as at:
+        await one(at, tmp_path)
+        await within_a_burst(at)
+        await at.server.kill()
+        await asyncio.sleep(1)
+        await at.server.start()
+        await at.settled(ROOM)
+        await at.nodes(1, str(CPUS), first=NODES)
+        await at.settled(ROOM + CPUS)
+
+
+@pytest.mark.parametrize("kind", ["envtest"])
+async def test_an_etcd_killed_within_a_burst_and_started_again(kind: str, tmp_path: Path) -> None:
+    async with cluster(kind, tmp_path) as at:
+        await one(at, tmp_path)
+        await within_a_burst(at)
+        assert isinstance(at.server, Real)
+        await at.server.etcd.kill()
+        await asyncio.sleep(2)
+        await at.server.etcd.start()
+        await at.settled(ROOM)
+
+
+@both
+async def test_connections_that_are_reset_again_and_again(kind: str, tmp_path: Path) -> None:
+    async with cluster(kind, tmp_path) as at:
+        replica = await one(at, tmp_path)
+        await within_a_burst(at)
+        for _ in range(8):
+            replica.wire.cut()
+            await asyncio.sleep(0.2)
+        await at.settled(ROOM)
+
+
+@both
+async def test_connections_that_fall_silent_are_found_out(kind: str, tmp_path: Path) -> None:
+    """Half open: no FIN and no RST, neither for the watches nor for the bindings under way."""
+    async with cluster(kind, tmp_path) as at:
+        replica = await one(at, tmp_path, patience=1.5)
+        await within_a_burst(at)
+        replica.wire.silence(new=False)
+        await at.settled(ROOM)
+        assert any("silent for" in line for line in replica.said), replica.story()
+
+
+@both
+async def test_a_leader_that_is_cut_off_ends_and_is_followed(kind: str, tmp_path: Path) -> None:
+    async with cluster(kind, tmp_path) as at:
+        leader, standby = await pair(at, tmp_path)
+        await within_a_burst(at)
+        began = time.monotonic()
+        leader.wire.silence(new=True)
+        assert await leader.ended() == 1
+        assert time.monotonic() - began < RENEW + RETRY + 2
+        await taken_over(at, standby, LEASE + 2)
+        leader.wire.heal()
+        await at.settled(ROOM)
+
+
+@both
+async def test_policies_replaced_while_bindings_run(kind: str, tmp_path: Path) -> None:
+    async with cluster(kind, tmp_path) as at:
+        await at.config_map("main", ELSEWHERE)
+        await one(at, tmp_path)
+        await within_a_burst(at, bound=4, of=16)
+        await at.config_map("main", ELSEWHERE + "\n}", method="PATCH")
+        assert (await at.status("main", "rejected"))["line"] == 4
+        await at.pods(8, "under-the-last-good-one-")
+        await at.bound(24)
+        assert not {"n0", "n1"} & set(at.bystander.bound.values())
+        await at.pods(PODS - 24, "under-both-")
+        await at.config_map("main", POLICY, method="PATCH")
+        await at.status("main", "accepted")
+        await at.settled(ROOM)
+
+
+ELSEWHERE = f"""policy "main" {{
+  scheduler "{SERVES}"
+  filter "elsewhere" {{ require !(node.name in ["n0", "n1"]) else "is for others" }} }}"""

@@ -1,0 +1,155 @@
+"""What saves the front end work changes no answer: each short cut against the long way."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from policyengine.language import ir, ir_walk, syntax, syntax_walk
+from policyengine.language.check import check
+from policyengine.language.checking import calls
+from policyengine.language.diagnostics import Diagnostic, Source
+from policyengine.language.functions import FUNCTIONS
+from policyengine.language.ir_walk import expressions_in
+from policyengine.language.lint.run import lint
+from policyengine.language.lint.settings import Settings
+from policyengine.language.lint.truth import Truth
+from policyengine.language.parse import parse_file
+from policyengine.language.parsing import automaton
+from policyengine.language.parsing.grammar import table
+from policyengine.language.parsing.tokens import tokenise
+from tests.language.checking import PLUGINS
+from tests.language.policies import EVERYTHING, damaged
+from tests.language.typed import sources
+
+
+def checked(text: str) -> tuple[list[ir.Policy], list[Diagnostic]]:
+    source = Source("a.policy", text)
+    return check(parse_file(source)[0], source, PLUGINS)
+
+
+def linted(text: str) -> list[Diagnostic]:
+    source = Source("a.policy", text)
+    file, _ = parse_file(source)
+    policies, _ = check(file, source, PLUGINS)
+    return lint(source, file, policies, PLUGINS, Settings())
+
+
+# --- reading ---------------------------------------------------------------------------------------------
+
+
+def one_rule(below: int, state: int, kind: str) -> int:
+    """Where the one rule leads that hands a value on."""
+    return table().gotos[below][table().rules[~table().rows[state][kind]].origin]
+
+
+@given(damaged())
+@settings(max_examples=60, deadline=None)
+def test_values_handed_on_through_many_rules_at_once_make_the_same_tree(text: str) -> None:
+    at_once = parse_file(Source("a.policy", text))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(automaton, "_handed_on", one_rule)
+        assert parse_file(Source("a.policy", text)) == at_once
+
+
+WHITE = re.compile(f"(?:{dict(table().patterns)['WHITESPACE']})*")
+
+
+@given(damaged() | st.text("a1+ \t\r\n\f\v\u00a0\ufeff\"'/#;é", max_size=40))
+@settings(max_examples=150, deadline=None)
+def test_between_tokens_stands_white_space_or_what_a_finding_tells_of(text: str) -> None:
+    cut = tokenise(text, "a.policy")
+    told = {at for finding in cut.findings for at in range(finding.span.start, finding.span.end)}
+    at = 0
+    for token in sorted([*cut.tokens, *cut.comments], key=lambda one: (one.start, one.end)):
+        gap = "".join(" " if place in told else text[place] for place in range(at, token.start))
+        assert WHITE.fullmatch(gap)
+        at = max(at, token.end)
+    assert at == len(text) or not cut.complete
+
+
+# --- checking --------------------------------------------------------------------------------------------
+
+
+def all_of_an_arity(name: str, kinds: tuple[object, ...]) -> list[Any]:
+    return [one for one in FUNCTIONS[name].overloads if not one.dynamic and len(one.parameters) == len(kinds)]
+
+
+@given(sources("bool"), sources("int"), st.sampled_from(["==", "<", "+", "in", "&&", "%"]))
+@settings(max_examples=100, deadline=None)
+def test_overloads_left_out_by_their_kinds_would_not_have_been_chosen(truth: str, number: str, operator: str) -> None:
+    text = (
+        f'policy "p" {{ filter "f" {{ require {truth} require ({number}) {operator} ({truth}) }} let x = -({number}) }}'
+    )
+    found = checked(text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(calls, "_with_kinds", all_of_an_arity)
+        assert checked(text) == found
+
+
+def held(value: object, kind: Any) -> list[Any]:
+    """The nodes of a kind that stand in the fields of one, those in tuples too."""
+    if isinstance(value, kind):
+        return [value]
+    return [inner for item in value for inner in held(item, kind)] if isinstance(value, tuple) else []
+
+
+@given(sources("bool"), sources("int"), sources("string"))
+@settings(max_examples=60, deadline=None)
+def test_the_parts_of_an_expression_are_what_its_fields_hold(truth: str, number: str, text: str) -> None:
+    source = f'policy "p" {{ filter "f" {{ require {truth} }} let x = {text} let y = {number} }}'
+    policies, found = checked(source)
+    assert policies or found
+    pending = [expr for policy in policies for expr in expressions_in(policy)]
+    while pending:
+        expr = pending.pop()
+        inner = [one for name in expr.__struct_fields__ for one in held(getattr(expr, name), ir.Expr)]
+        # A comprehension's condition comes before its body, whichever field is first.
+        assert sorted(map(id, ir_walk.children(expr))) == sorted(map(id, inner))
+        pending += inner
+
+
+def test_the_parts_of_what_is_written_are_what_its_fields_hold() -> None:
+    file, _ = parse_file(Source("a.policy", EVERYTHING))
+    kinds = syntax.Expr | syntax.ListItem | syntax.MapEntry
+    pending: list[Any] = [file]
+    seen = 0
+    while pending:
+        node = pending.pop()
+        fields = [getattr(node, name) for name in node.__struct_fields__]
+        if isinstance(node, syntax.Expr):
+            inner = [one for value in fields for one in held(value, kinds)]
+            while any(isinstance(one, syntax.ListItem | syntax.MapEntry) for one in inner):
+                inner = [
+                    deeper
+                    for one in inner
+                    for deeper in (
+                        [one]
+                        if isinstance(one, syntax.Expr)
+                        else [part for name in one.__struct_fields__ for part in held(getattr(one, name), syntax.Expr)]
+                    )
+                ]
+            assert sorted(map(id, syntax_walk.children(node))) == sorted(map(id, inner))
+            seen += 1
+        pending += [one for value in fields for one in held(value, syntax.Node)]
+    assert seen > 100
+
+
+# --- opinions --------------------------------------------------------------------------------------------
+
+
+@given(sources("bool"), sources("bool"), sources("bool"))
+@settings(max_examples=60, deadline=None)
+def test_questions_answered_once_have_the_answers_they_had_each_time(first: str, second: str, third: str) -> None:
+    text = (
+        f'policy "p" {{ let a = {first} filter "f" when {second} {{ require {first} && ({third}) }}'
+        f' filter "h" {{ require a || {third} }} filter "g" when {second} {{ require {third} require {first} }} }}'
+    )
+    once = linted(text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Truth, "_refuted", Truth._contradictory)
+        assert linted(text) == once
