@@ -30,7 +30,7 @@ class DynamicExpression:
         syntax, findings = parse_expression(text)
         if syntax is None or findings:
             raise EvaluationError(findings[0].message if findings else "this is no expression")
-        self._tree = DynamicLowering(frozenset()).lower(syntax)
+        self._tree = DynamicLowering(text, frozenset()).lower(syntax)
 
     def value(self, names: Mapping[str, object]) -> object:
         """The value, given those of the free names.

@@ -60,7 +60,7 @@ def _lowered(expression: str, dotted: frozenset[str]) -> ir.Expr:
     syntax, findings = parse_expression(expression)
     if syntax is None or findings:
         raise EvaluationError(findings[0].message if findings else "this is no expression")
-    return DynamicLowering(dotted).lower(syntax)
+    return DynamicLowering(expression, dotted).lower(syntax)
 
 
 class _Bindings(NoNames):

@@ -40,9 +40,10 @@ _WITH_CONDITION = frozenset({"map", "transformList", "transformMap"})
 
 
 class DynamicLowering:
-    """Makes dynamic trees. `names`: the free variables, dotted ones (`a.b.c`) included."""
+    """Makes dynamic trees. `text`: of the expressions; `names`: the free variables, dotted ones (`a.b.c`) included."""
 
-    def __init__(self, names: Set[str]) -> None:
+    def __init__(self, text: str, names: Set[str]) -> None:
+        self._text = text
         self._names = names
         self._locals: list[str] = []
 
@@ -95,6 +96,9 @@ class DynamicLowering:
 
     def _operator(self, expr: syntax.Unary | syntax.Binary) -> ir.Expr:
         if isinstance(expr, syntax.Unary):
+            if self._is_undone(expr):
+                assert isinstance(expr.operand, syntax.Unary)
+                return self.lower(expr.operand.operand)
             number = syntax.Literal | syntax.QuantityLiteral | syntax.DurationLiteral
             if expr.op == "-" and isinstance(expr.operand, number) and not _is_word(expr.operand):
                 return _constant(expr.operand, negative=True)
@@ -105,6 +109,11 @@ class DynamicLowering:
             parts = (*_chained(left, op), right)
             return ir.Logic(type=DYN, span=expr.span, op="&&" if op == "&&" else "||", operands=parts)
         return _applied("@in" if expr.op == "in" else f"_{expr.op}_", expr.span, left, right)
+
+    def _is_undone(self, expr: syntax.Unary) -> bool:
+        """Whether the next sign undoes this one: CEL's parsers drop two `!` or `-` in a row, whatever they stand before."""
+        operand = expr.operand
+        return isinstance(operand, syntax.Unary) and self._text.startswith(expr.op, operand.span.start)
 
     def _call(self, expr: syntax.Call) -> ir.Expr:
         name, target, args = expr.function, expr.target, expr.args

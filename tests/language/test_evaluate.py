@@ -41,6 +41,9 @@ PLAIN: list[tuple[str, dict[str, Any], Any]] = [
     ("[1, 2, 3].map(x, x > 1, x * 2)", {}, [4, 6]),
     ("[[1], [2]].map(x, x.map(y, y + 1))", {}, [[2], [3]]),
     ("[1].map(x, [2].map(x, x)[0] + x)", {}, [3]),
+    ("!!type(0) == int", {}, True),  # two signs in a row are dropped unread, as by cel-cpp; in brackets they count
+    ('- -"a"', {}, "a"),
+    ("--(-9223372036854775808)", {}, -(2**63)),
 ]
 
 
@@ -62,6 +65,7 @@ ERRORS = [
     ("7u", {}, "no plain values"),
     ("[1].all(x, x)", {}, "a bool is wanted"),
     ("has(1)", {}, "`has` takes a field"),
+    ('-(-"a")', {}, "`-` does not take string"),
     ("9223372036854775808", {}, ""),
     ("optional.none().value()", {}, "the optional is empty"),
 ]
