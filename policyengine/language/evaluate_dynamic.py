@@ -111,7 +111,7 @@ class DynamicLowering:
         return _applied("@in" if expr.op == "in" else f"_{expr.op}_", expr.span, left, right)
 
     def _is_undone(self, expr: syntax.Unary) -> bool:
-        """Whether the next sign undoes this one: CEL's parsers drop two `!` or `-` in a row, whatever they stand before."""
+        """Whether the next sign undoes this one: CEL's parsers drop two `!` or `-` in a row, unread."""
         operand = expr.operand
         return isinstance(operand, syntax.Unary) and self._text.startswith(expr.op, operand.span.start)
 
