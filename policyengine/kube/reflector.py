@@ -47,6 +47,9 @@ CATCH_UP_WATCH = 3
 CATCH_UP = 5.0
 """Seconds of silence after which such a watch is given up, and the kind is listed."""
 
+FEW = 2_000
+"""As many objects are listed sooner than a bookmark comes."""
+
 ABSENT_FOR = 30.0
 """Seconds after which a server that did not serve an optional kind is asked again."""
 TOMBSTONES = 16_384
@@ -150,6 +153,8 @@ class Reflector(Generic[T]):
         self._hurry, self._caught_up = asyncio.Event(), asyncio.Event()
         self._silence: asyncio.Timeout | None = None
         """Runs out when the watch that is read counts as silent; None where that hurries, or none is read."""
+        self.few = FEW
+        """So many known objects at most are listed by `catch_up` at once."""
         self.failing_since: float | None = None
         """Since when neither list nor watch succeeded, on the monotonic clock; None where the last one did."""
 
@@ -173,8 +178,9 @@ class Reflector(Generic[T]):
     async def catch_up(self) -> None:
         """Return once every change that the server knows of by now was yielded.
 
-        The server's version comes with a consistent list of one object. A watch tells by its events and bookmarks only
-        how far it is, so it is opened anew, to have a bookmark soon; where that does not come the kind is listed.
+        The server's version comes with a consistent list of one object. A kind of few objects is listed then. Of others
+        the watch is opened anew, to have a bookmark soon: by its events and bookmarks only it tells how far it is; where
+        none comes the kind is listed.
         """
         self._goal = max(self._goal, await self._newest())
         if self._is_behind:
@@ -246,13 +252,15 @@ class Reflector(Generic[T]):
         return gone
 
     async def _session(self) -> AsyncGenerator[list[Change[T]], None]:
-        """One list, then watches for as long as the server can continue from what was seen."""
+        """One list, then watches for as long as the server can continue from what was seen, and nobody needs a list."""
         async with aclosing(self._list()) as listed:
             async for batch in listed:
                 yield batch
         self.synced.set()
         while True:
             started, version, hurries = self._clock.monotonic(), self._version, self._is_behind
+            if hurries and len(self._known) <= self.few:
+                return
             try:
                 async with aclosing(self._request(hurries)) as request:
                     async for batch in request:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
+from policyengine.kube import reflector
 from policyengine.kube.reflector import CATCH_UP, CATCH_UP_WATCH, STALL_AFTER
 from policyengine.kube.resources import BY_KIND
 from policyengine.kube.transport import ConnectionFailed
@@ -61,6 +64,18 @@ def catch_up(server: Server, after: float = 10.0) -> tuple[Follower, float, dict
         return took, known
 
     return follower, *run(both())
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reflector, "FEW", 0)
+
+
+def test_a_kind_of_few_objects_is_listed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reflector, "FEW", 1)
+    follower, took, known = catch_up(Server())
+    assert (took, known) == (0.0, {"c": "7"})
+    assert sum("watch" not in asked.query for asked in follower.server.asked) == 3  # at first, its version, and again
 
 
 def test_a_bookmark_soon_says_that_nothing_is_missing() -> None:
