@@ -179,8 +179,8 @@ class Reflector(Generic[T]):
         """Return once every change that the server knows of by now was yielded.
 
         The server's version comes with a consistent list of one object. A kind of few objects is listed then. Of others
-        the watch is opened anew, to have a bookmark soon: by its events and bookmarks only it tells how far it is; where
-        none comes the kind is listed.
+        the watch, which tells by its events and bookmarks only how far it is, is opened anew, to have a bookmark soon;
+        where none comes the kind is listed.
         """
         self._goal = max(self._goal, await self._newest())
         if self._is_behind:
