@@ -5,13 +5,11 @@ A session is a list and the watches that continue it; it ends where the server n
 reason, the next one resumes from the last version seen.
 
 What holds here:
-1. An object's version only grows. What is not newer than what was seen of the object, its deletion included, is
-   dropped: duplicates, lines out of order and answers of a lagging server change nothing.
-2. An object that a list no longer has was deleted, whatever events said or missed.
-3. A line is applied whole or not at all: one that cannot be read ends the request.
-4. A kind that is optional and not served (404) has no objects; the server is asked again after a while.
-5. A silent connection ends after `stall_after` seconds; a server sends a bookmark about every minute.
-6. Whoever has to know that nothing is missing asks `catch_up`, which waits for what the server has by then.
+1. What is not newer than what was seen is dropped, and what a list no longer has was deleted (`KnownObjects`).
+2. A line is applied whole or not at all: one that cannot be read ends the request.
+3. A kind that is optional and not served (404) has no objects; the server is asked again after a while.
+4. A silent connection ends after `stall_after` seconds; a server sends a bookmark about every minute.
+5. Whoever has to know that nothing is missing asks `catch_up`, which waits for what the server has by then.
 """
 
 from __future__ import annotations
@@ -19,17 +17,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
 from random import Random
 from typing import Generic, Protocol, cast
 
 import msgspec
-from cachetools import LRUCache
 
 from policyengine.clock import Clock
 from policyengine.cluster import objects
 from policyengine.kube.backoff import Backoff
 from policyengine.kube.client import PAGE_SIZE, ApiError, Client, Page, error_of
+from policyengine.kube.known_objects import Change, KnownObjects, key_of, number
 from policyengine.kube.resources import Resource, T
 from policyengine.kube.transport import ConnectionFailed, Response
 
@@ -52,27 +49,6 @@ FEW = 2_000
 
 ABSENT_FOR = 30.0
 """Seconds after which a server that did not serve an optional kind is asked again."""
-TOMBSTONES = 16_384
-"""Deletions remembered, against events that come after them out of order."""
-
-
-@dataclass(slots=True)
-class Observed(Generic[T]):
-    """An object was added or changed. Not frozen: one is made for every watch event, and a frozen one takes longer."""
-
-    object: T
-
-
-@dataclass(frozen=True, slots=True)
-class Deleted:
-    """An object is gone, or left what is selected."""
-
-    namespace: str
-    name: str
-    uid: str
-
-
-Change = Observed[T] | Deleted
 
 
 class WatchEvent(msgspec.Struct):
@@ -141,13 +117,9 @@ class Reflector(Generic[T]):
         self._backoff = Backoff(clock, random)
         self._relists = Backoff(clock, random, first=0.1)
         """A list is the dearest request there is: a server that forgets fast is not listed in a hot loop."""
-        self._known: dict[str, tuple[str, int]] = {}
-        """namespace/name -> UID and version of what was yielded last."""
-        self._deleted: LRUCache[str, int] = LRUCache(TOMBSTONES)
-        """UID -> the version at which it was deleted, of those deleted lately."""
+        self._known = KnownObjects[T]()
         self._version = ""
         self._fresh_at = clock.monotonic()
-        self._texts: dict[str, bytes] | None = None
         self._goal = 0
         """The version that somebody waits for; 0 for nobody."""
         self._hurry, self._caught_up = asyncio.Event(), asyncio.Event()
@@ -160,20 +132,20 @@ class Reflector(Generic[T]):
 
     def keep_texts(self) -> None:
         """Keep every object as the server sent it, too, for `text`; before the first list."""
-        self._texts = {}
+        self._known.keep_texts()
 
     def text(self, name: str, namespace: str = "") -> bytes | None:
         """An object as the server sent it last; None where it does not exist, or texts are not kept."""
-        return None if self._texts is None else self._texts.get(_key(namespace, name))
+        return self._known.text(namespace, name)
 
     @property
     def version(self) -> int:
         """The newest resourceVersion seen."""
-        return _number(self._version)
+        return number(self._version)
 
     def knows(self, namespace: str, name: str, uid: str) -> bool:
         """Whether the object exists as far as the events seen tell."""
-        return self._known.get(_key(namespace, name), ("", 0))[0] == uid
+        return self._known.uid(namespace, name) == uid
 
     async def catch_up(self) -> None:
         """Return once every change that the server knows of by now was yielded.
@@ -195,7 +167,7 @@ class Reflector(Generic[T]):
         backoff = Backoff(self._clock, self._random)
         while True:
             try:
-                return _number((await self._page(limit=1)).metadata.resource_version)
+                return number((await self._page(limit=1)).metadata.resource_version)
             except (ApiError, ConnectionFailed) as error:
                 if isinstance(error, ApiError) and self._is_absent(error):
                     return 0
@@ -244,12 +216,8 @@ class Reflector(Generic[T]):
 
     def _all_gone(self) -> list[Change[T]]:
         """What was known of a kind that the server does not serve, or not any more."""
-        known, self._known, self._version = self._known, {}, ""
-        gone: list[Change[T]] = []
-        for key, (uid, _) in known.items():
-            namespace, _, name = key.rpartition("/")
-            gone.append(Deleted(namespace, name, uid))
-        return gone
+        self._version = ""
+        return list(self._known.forget_keys(self._known.keys(), 0))
 
     async def _session(self) -> AsyncGenerator[list[Change[T]], None]:
         """One list, then watches for as long as the server can continue from what was seen, and nobody needs a list."""
@@ -283,7 +251,7 @@ class Reflector(Generic[T]):
 
     async def _list(self) -> AsyncGenerator[list[Change[T]], None]:
         """Every page, compared with what is known; what no page had is deleted."""
-        missing, versions, continue_ = set(self._known), "", ""
+        missing, versions, continue_ = self._known.keys(), "", ""
         while True:
             page = await self._page(continue_)
             if not versions:
@@ -292,8 +260,8 @@ class Reflector(Generic[T]):
             listed: list[Change[T]] = []
             for raw in page.items or ():
                 meta, decoded = self._decode(raw)
-                missing.discard(_key(meta.namespace, meta.name))
-                change = self._observe(meta, decoded, raw)
+                missing.discard(key_of(meta.namespace, meta.name))
+                change = self._known.observe(meta, decoded, raw)
                 if change is not None:
                     listed.append(change)
             if listed:
@@ -301,13 +269,7 @@ class Reflector(Generic[T]):
             continue_ = page.metadata.continue_
             if not continue_:
                 break
-        gone: list[Change[T]] = []
-        for key in missing:
-            namespace, _, name = key.rpartition("/")
-            uid, _ = self._known.pop(key)
-            self._drop_text(key)
-            self._deleted[uid] = _number(versions)
-            gone.append(Deleted(namespace, name, uid))
+        gone: list[Change[T]] = list(self._known.forget_keys(missing, number(versions)))
         if gone:
             yield gone
         self._version = versions
@@ -328,12 +290,11 @@ class Reflector(Generic[T]):
 
     def _refuse_older(self, version: str) -> None:
         """A list older than what was seen comes from a lagging server, unless nothing newer comes for long."""
-        if _number(version) >= self.version:
+        if number(version) >= self.version:
             return
         if self._clock.monotonic() - self._fresh_at < REWIND_AFTER:
             raise ApiError(504, "Timeout", f"resourceVersion {version} is older than {self._version}, seen before")
-        self._known = {key: (uid, 0) for key, (uid, _) in self._known.items()}
-        self._deleted.clear()
+        self._known.believe_anything()
         self._version = ""
 
     async def _request(self, hurries: bool) -> AsyncGenerator[list[Change[T]], None]:
@@ -412,12 +373,12 @@ class Reflector(Generic[T]):
         if event.type in ("ADDED", "MODIFIED"):
             meta, decoded = self._decode(event.object)
             self._advance(meta.resource_version)
-            return self._observe(meta, decoded, event.object)
+            return self._known.observe(meta, decoded, event.object)
         if event.type not in ("DELETED", "BOOKMARK"):
             raise _Malformed(f"a watch event of type `{event.type}`")
         identity = _identity(event.object)
         self._advance(identity.resource_version)
-        return self._forget(identity) if event.type == "DELETED" else None
+        return self._known.forget(identity) if event.type == "DELETED" else None
 
     def _decode(self, raw: msgspec.Raw) -> tuple[_Meta | objects.ObjectMeta, T | None]:
         """An object; one that cannot be read is reported and left as it was known."""
@@ -428,39 +389,6 @@ class Reflector(Generic[T]):
             self._on_problem(f"ignored: {error}")
             return identity, None
         return cast(_HasMetadata, decoded).metadata, decoded
-
-    def _observe(self, meta: _Meta | objects.ObjectMeta, decoded: T | None, raw: msgspec.Raw) -> Change[T] | None:
-        """The object, if it is newer than what is known of it."""
-        key, version = _key(meta.namespace, meta.name), _number(meta.resource_version)
-        known = self._known.get(key, ("", 0))
-        seen = known[1] if known[0] == meta.uid else self._deleted.get(meta.uid, 0)
-        if decoded is None or 0 < version <= seen:
-            return None
-        if known[0] not in ("", meta.uid):
-            if 0 < version < known[1]:
-                return None
-            self._deleted[known[0]] = version
-        self._known[key] = (meta.uid, version)
-        if self._texts is not None:
-            self._texts[key] = bytes(raw)
-        return Observed(decoded)
-
-    def _forget(self, meta: _Meta) -> Deleted | None:
-        """The deletion of what is known; an older one, or that of an earlier object of the name, is no news."""
-        key, version = _key(meta.namespace, meta.name), _number(meta.resource_version)
-        uid, seen = self._known.get(key, ("", 0))
-        if version and version < seen and uid == meta.uid:
-            return None
-        self._deleted[meta.uid] = max(version, self._deleted.get(meta.uid, 0))
-        if key not in self._known or (meta.uid and uid != meta.uid):
-            return None
-        del self._known[key]
-        self._drop_text(key)
-        return Deleted(meta.namespace, meta.name, uid)
-
-    def _drop_text(self, key: str) -> None:
-        if self._texts is not None:
-            self._texts.pop(key, None)
 
     def _advance(self, version: str) -> None:
         """Note the version of an event; a watch resumes from the newest."""
@@ -490,12 +418,3 @@ def _identity(raw: msgspec.Raw) -> _Meta:
         return _decode_identity(raw).metadata
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise _Malformed(f"an object without metadata ({error})") from error
-
-
-def _key(namespace: str, name: str) -> str:
-    return f"{namespace}/{name}"
-
-
-def _number(version: str) -> int:
-    """A resourceVersion as a number, which KEP-5504 lets clients compare; 0 for one that is none."""
-    return int(version) if version.isdecimal() else 0

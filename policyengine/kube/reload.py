@@ -24,6 +24,7 @@ from policyengine.clock import Clock
 from policyengine.cluster.objects import ConfigMap
 from policyengine.framework.profile import Profile
 from policyengine.kube.client import Client
+from policyengine.kube.known_objects import Observed
 from policyengine.kube.pace import Pace
 from policyengine.kube.policy_config_map import (
     DEFAULT_NAMESPACE,
@@ -33,7 +34,7 @@ from policyengine.kube.policy_config_map import (
     texts,
 )
 from policyengine.kube.policy_reports import PolicyReports
-from policyengine.kube.reflector import Observed, Reflector
+from policyengine.kube.reflector import Reflector
 from policyengine.kube.resources import CONFIG_MAPS
 from policyengine.kube.rivals import Candidate, Problem, Rivals, changes
 from policyengine.kube.rollout_annotations import BadAnnotation, rollout_settings

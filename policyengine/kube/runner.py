@@ -27,9 +27,10 @@ from policyengine.kube.events import EventRecorder
 from policyengine.kube.evictor import Evictor
 from policyengine.kube.extenders import ExtenderAsker, HttpExtender, Observe
 from policyengine.kube.following import Following
+from policyengine.kube.known_objects import Change, Observed
 from policyengine.kube.leader import Alone, Leadership, NotLeading
 from policyengine.kube.object_writer import ObjectWriter
-from policyengine.kube.reflector import Change, Observed, Reflector
+from policyengine.kube.reflector import Reflector
 from policyengine.kube.resources import NODES, PODS, WRITTEN, Resource
 from policyengine.kube.steady_clock import SteadyClock
 from policyengine.kube.transport import ConnectionFailed

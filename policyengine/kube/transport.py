@@ -142,8 +142,10 @@ async def post_one_by_one(
         else:
             tell(at, answer)
 
-    # One alone is a task too: calls begin in the order in which they were asked for.
-    await asyncio.gather(*(post(at, path, body) for at, (path, body) in enumerate(posts)))
+    if len(posts) == 1:
+        await post(0, *posts[0])
+    else:
+        await asyncio.gather(*(post(at, path, body) for at, (path, body) in enumerate(posts)))
 
 
 @dataclass(slots=True)

@@ -40,9 +40,14 @@ class Workers(ABC, Generic[Asked, Outcome]):
             while True:
                 await self._may_start.wait()
                 self._may_start.clear()
-                while self._asked and self._free >= (count := min(self._together, len(self._asked))):
+                while self._asked and self._free >= (count := self._next_count()):
                     self._free -= count
                     group.create_task(self._do_all([self._asked.popleft() for _ in range(count)]))
+
+    def _next_count(self) -> int:
+        """How many to do as one: even parts, as one left over would overtake those before it."""
+        parts = -(-len(self._asked) // self._together)
+        return -(-len(self._asked) // parts)
 
     async def _do_all(self, asked: Sequence[Asked]) -> None:
         """Do each and have its outcome told."""

@@ -12,7 +12,7 @@ true when it was sent, and had been shown to that replica before; and by all tha
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -76,7 +76,7 @@ class Knowledge:
     """UID -> node of bindings it sent that may hold."""
     unknown: dict[str, tuple[str, float]] = field(default_factory=dict)
     """UID -> (node, since when) of bindings it sent and got no answer for."""
-    grounds: dict[tuple[str, str], tuple[tuple[Json, Json], frozenset[str]]] = field(default_factory=dict)
+    grounds: dict[tuple[str, str], tuple[tuple[Json, ...], frozenset[str]]] = field(default_factory=dict)
     """(UID, node's name) of a binding it sent -> the node as it knew it and as it was then, and the UIDs that it knew
     to be there."""
 
@@ -235,18 +235,24 @@ class Auditor:
         if node is None:
             self.object_to("I9", f"{_key(pod)} was sent to {name}, which is gone")
             return
-        refusal = _refusal(pod, node)
-        if refusal and _refusal(pod, self.nodes.get(name, node)):
-            self.object_to("I9", f"{_key(pod)} was sent to {name}: {refusal}")
+        versions = node, self.nodes.get(name, node), *self._just_shown(call.who, name)
+        if all(refusals := [_refusal(pod, one) for one in versions]):
+            self.object_to("I9", f"{_key(pod)} was sent to {name}: {refusals[0]}")
         # Where a request is repeated, the first of them may be the one that lands.
-        grounds = (node, self.nodes.get(name, node)), known.on(name)
+        grounds = versions, known.on(name)
         known.grounds.setdefault((uid, name), grounds)
         self._room(known, *grounds, f"{_key(pod)} was sent to")
         self._rules_of(uid, pod, name)
 
-    def _room(self, known: Knowledge, nodes: tuple[Json, Json], seen: frozenset[str], did: str) -> None:
-        """`nodes`: the node as the sender knew it, and as it was. `seen`: whom it knew to be there, whoever placed
-        them."""
+    def _just_shown(self, who: str, node: str) -> Iterator[Json]:
+        """The versions of a node that were shown at this very moment: who was quick has read them."""
+        for _, what, (reader, kind, *rest) in self._held:
+            if (what, reader, kind) == ("shown", who, "nodes") and rest[-1]["metadata"]["name"] == node:
+                yield rest[-1]
+
+    def _room(self, known: Knowledge, nodes: tuple[Json, ...], seen: frozenset[str], did: str) -> None:
+        """`nodes`: the node as the sender may have known it, and as it was. `seen`: whom it knew to be there, whoever
+        placed them."""
         name = nodes[0]["metadata"]["name"]
         ours = {**self._bound, **known.bound_to}
         on = [

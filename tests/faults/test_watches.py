@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from policyengine.cluster import view
-from policyengine.kube import reflector
+from policyengine.kube import known_objects, reflector
 from policyengine.kube.client import ApiError
 from policyengine.kube.reflector import Reflector
 from policyengine.simulator.api_server import faults as effects
@@ -76,7 +76,8 @@ async def test_02_cut_and_half_open_and_silent_connections(world: World) -> None
 
 
 def counting_every_event(patch: Any) -> None:
-    patch.setattr(reflector, "_number", lambda version: 0)
+    patch.setattr(reflector, "number", lambda version: 0)
+    patch.setattr(known_objects, "number", lambda version: 0)
     patch.setattr(view, "version_is_newer", lambda new, old: True)
     patch.setattr(view.ClusterView, "_replace", lambda self, old, new: self._enter(new))
 
@@ -101,7 +102,8 @@ async def test_03_events_that_come_twice(world: World) -> None:
 
 
 def believing_any_version(patch: Any) -> None:
-    patch.setattr(reflector, "_number", lambda version: 0)
+    patch.setattr(reflector, "number", lambda version: 0)
+    patch.setattr(known_objects, "number", lambda version: 0)
     patch.setattr(view, "version_is_newer", lambda new, old: True)
 
 
@@ -131,7 +133,7 @@ def taking_lists_as_additions(patch: Any) -> None:
     original = Reflector._list
 
     async def listed(self: Any) -> AsyncGenerator[Any, None]:
-        self._known = {}
+        self._known = known_objects.KnownObjects()
         async for batch in original(self):
             yield batch
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from policyengine.cluster.objects import ConfigMap
 from policyengine.kube.client import Client
-from policyengine.kube.reflector import ABSENT_FOR, Change, Deleted, Reflector
+from policyengine.kube.known_objects import Change, Deleted
+from policyengine.kube.reflector import ABSENT_FOR, Reflector
 from policyengine.kube.resources import CONFIG_MAPS
 from tests.kube.scripted_server import ScriptedServer, config_map, failure, listed, watched
 from tests.kube.virtual_time import VirtualClock, run

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from policyengine.cluster.objects import ConfigMap
 from policyengine.kube.client import Client
-from policyengine.kube.reflector import REWIND_AFTER, STALL_AFTER, Deleted, Observed, Reflector
+from policyengine.kube.known_objects import Deleted, Observed
+from policyengine.kube.reflector import REWIND_AFTER, STALL_AFTER, Reflector
 from policyengine.kube.resources import CONFIG_MAPS, PODS
 from policyengine.kube.transport import ConnectionFailed
 from tests.kube.scripted_server import (

@@ -22,7 +22,8 @@ from policyengine.cluster.view import ClusterView
 from policyengine.framework.profile import Profile
 from policyengine.kube.client import Client
 from policyengine.kube.following import kinds_read
-from policyengine.kube.reflector import Change, Observed, Reflector
+from policyengine.kube.known_objects import Change, Observed
+from policyengine.kube.reflector import Reflector
 from policyengine.kube.resources import BY_KIND, NODES, PODS, Resource
 from policyengine.server.extender.wire import decode_node, identity
 

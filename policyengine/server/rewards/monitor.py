@@ -19,7 +19,8 @@ from random import Random
 from policyengine.clock import Clock
 from policyengine.cluster.metadata import ObjectMeta, Wire
 from policyengine.kube.client import ApiError, Client
-from policyengine.kube.reflector import Deleted, Reflector
+from policyengine.kube.known_objects import Deleted
+from policyengine.kube.reflector import Reflector
 from policyengine.kube.resources import Resource
 from policyengine.kube.transport import ConnectionFailed
 from policyengine.server.rewards.book import FAILED, Book, WatchedEvent, WatchedPod, dump, load

@@ -18,7 +18,8 @@ import msgspec
 
 from policyengine.clock import SystemClock
 from policyengine.kube.client import PAGE_SIZE, ApiError, Client, error_of
-from policyengine.kube.reflector import Observed, Reflector
+from policyengine.kube.known_objects import Observed
+from policyengine.kube.reflector import Reflector
 from policyengine.kube.resources import Resource
 from policyengine.kube.transport import Transport
 from policyengine.simulator.workloads import HIGH_PRIORITY, IMPORTANT, MEASURED, NAMESPACE, Json, Workload
