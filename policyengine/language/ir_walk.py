@@ -33,6 +33,9 @@ _PARTS: dict[type[ir.Expr], Callable[[Any], tuple[ir.Expr, ...]]] = {
 }
 
 
+_PLAIN = frozenset({str, int, bool, float, type(None), Span})
+
+
 def expressions_in(member: Any) -> Iterator[ir.Expr]:
     """The expressions that stand in a policy, or in a member or test of one; not the parts of an expression."""
     pending = [member]
@@ -43,7 +46,8 @@ def expressions_in(member: Any) -> Iterator[ir.Expr]:
         elif isinstance(one, tuple):
             pending += reversed(one)
         else:
-            pending += [getattr(one, name) for name in _members(one.__class__)]
+            inside = [getattr(one, name) for name in _members(one.__class__)]
+            pending += [value for value in inside if value.__class__ not in _PLAIN]
 
 
 @cache
@@ -62,11 +66,13 @@ def walk(expr: ir.Expr, let_of: LetOf | None = None) -> Iterator[ir.Expr]:
     while pending:
         expr = pending.pop()
         yield expr
-        if isinstance(expr, ir.LetRef) and let_of is not None and expr.name not in seen:
+        parts = _PARTS.get(expr.__class__)
+        if parts is not None:
+            pending += parts(expr)[::-1]
+        elif let_of is not None and isinstance(expr, ir.LetRef) and expr.name not in seen:
             seen.add(expr.name)
             value = let_of(expr.name)
             pending += [value] if value is not None else []
-        pending += reversed(children(expr))
 
 
 def fields(expr: ir.Expr, let_of: LetOf | None = None) -> Iterator[ir.Field]:
@@ -74,8 +80,10 @@ def fields(expr: ir.Expr, let_of: LetOf | None = None) -> Iterator[ir.Field]:
     return (part for part in walk(expr, let_of) if isinstance(part, ir.Field))
 
 
-def key(expr: ir.Expr) -> Hashable:
-    """What two expressions have in common that mean the same: all but their places."""
+def key(expr: ir.Expr, of: Callable[[ir.Expr], Hashable] | None = None) -> Hashable:
+    """What two expressions have in common that mean the same: all but their places. `of`: the keys of its parts, where
+    these are known otherwise."""
+    of = of or key
     match expr:
         case ir.Const():
             return ("const", str(expr.type), type(expr.value).__name__, repr(expr.value))
@@ -84,26 +92,26 @@ def key(expr: ir.Expr) -> Hashable:
         case ir.LetRef() | ir.ParamRef() | ir.Local():
             return (type(expr).__name__, expr.name)
         case ir.Select():
-            return ("select", expr.name, expr.optional, key(expr.operand))
+            return ("select", expr.name, expr.optional, of(expr.operand))
         case ir.Has():
-            return ("has", expr.name, key(expr.operand))
+            return ("has", expr.name, of(expr.operand))
         case ir.Index():
-            return ("index", expr.optional, key(expr.operand), key(expr.key))
+            return ("index", expr.optional, of(expr.operand), of(expr.key))
         case ir.Call():
-            return ("call", expr.function, str(expr.type), *map(key, expr.args))
+            return ("call", expr.function, str(expr.type), *map(of, expr.args))
         case ir.Logic():
-            return ("logic", expr.op, *map(key, expr.operands))
+            return ("logic", expr.op, *map(of, expr.operands))
         case ir.ListExpr():
-            return ("list", *((key(value), optional) for value, optional in expr.items))
+            return ("list", *((of(value), optional) for value, optional in expr.items))
         case ir.MapExpr():
-            return ("map", *((key(name), key(value), optional) for name, value, optional in expr.entries))
+            return ("map", *((of(name), of(value), optional) for name, value, optional in expr.entries))
         case ir.Comprehension():
-            condition = key(expr.condition) if expr.condition else None
-            return ("fold", expr.fold, expr.variables, key(expr.source), condition, key(expr.body))
+            condition = of(expr.condition) if expr.condition else None
+            return ("fold", expr.fold, expr.variables, of(expr.source), condition, of(expr.body))
         case ir.OptMap():
-            return ("optMap", expr.flat, expr.variable, key(expr.operand), key(expr.body))
+            return ("optMap", expr.flat, expr.variable, of(expr.operand), of(expr.body))
         case _:
-            return (type(expr).__name__, *map(key, children(expr)))
+            return (type(expr).__name__, *map(of, children(expr)))
 
 
 def rebuilt(expr: ir.Expr, parts: Sequence[ir.Expr]) -> ir.Expr:

@@ -34,23 +34,25 @@ def parse_cut(cut: Tokens, file: str) -> tuple[Expr | None, list[Diagnostic]]:
     if not cut.complete:
         return None, in_order(cut.findings)
     actions = ExpressionActions(file)
-    found = parse_tokens("expression", cut.tokens, actions, cut.broken)
+    found = parse_tokens("expression", cut.tokens, actions, bound_actions(actions), cut.broken)
     return found, in_order([*cut.findings, *actions.findings])
 
 
 def parse_tokens(
-    start: str, tokens: Sequence[Token], actions: ExpressionActions, broken: frozenset[int] = frozenset()
+    start: str, tokens: Sequence[Token], actions: ExpressionActions, bound: Mapping[str, Action], broken: frozenset[int]
 ) -> Any:
     """The value of a start rule over tokens, or None; what is wrong is added to the actions' findings.
 
-    `broken` are starts of tokens that a finding covers already.
+    Arguments:
+        bound: `bound_actions` of the actions.
+        broken: starts of tokens that a finding covers already.
     """
     if (deep := _too_deep(tokens)) is not None:
         message = f"brackets stand more than {MAX_DEPTH} deep here; give parts of it names with `let`"
         actions.findings.append(syntax_error("PE0401", message, actions.file, deep.span))
         return None
     try:
-        return run(start, tokens, _bound(actions))
+        return run(start, tokens, bound)
     except Unexpected as stop:
         if not any(token.start in broken for token in tokens[: stop.index + 1]):
             actions.findings.append(explain(start, tokens, stop.index, stop.expected, actions.file))
@@ -71,7 +73,7 @@ def _too_deep(tokens: Sequence[Token]) -> Token | None:
     return None
 
 
-def _bound(actions: ExpressionActions) -> Mapping[str, Action]:
+def bound_actions(actions: ExpressionActions) -> Mapping[str, Action]:
     """The actions by the name of their rule, looked up once for each object."""
     return _Bound(actions)
 

@@ -7,6 +7,8 @@ hoisted by whoever evaluates.
 
 from __future__ import annotations
 
+from operator import is_
+
 from msgspec.structs import replace
 
 from policyengine.language import ir
@@ -36,6 +38,7 @@ _LONGEST_FOLDED = 10_000
 """Longer strings are made when they are needed: many of them would fill the memory."""
 _CALL_COST = {"matches": 40, "replace": 20, "split": 20, "join": 20, "betaCdf": 100, "random": 30, "hash": 20}
 _TEXT_COST = 8
+_FREE = frozenset[type[ir.Expr]]((ir.Const, ir.ParamRef, ir.LetRef, ir.Local))
 _OF_SHAPE = (1, 10, 100)
 """By the shape: one value, a column of nodes, one of pods. There are about ten pods a node."""
 _PER_ELEMENT = 8
@@ -132,8 +135,10 @@ def _text(template: ir.Template) -> ir.Template:
 def simplified(expr: ir.Expr) -> ir.Expr:
     """The expression with constants folded and cheap conjuncts first; of the same type and meaning."""
     parts = children(expr)
-    simpler = [simplified(part) for part in parts]
-    if any(one is not other for one, other in zip(simpler, parts, strict=True)):
+    if not parts:
+        return expr
+    simpler = list(map(simplified, parts))
+    if not all(map(is_, simpler, parts)):
         expr = rebuilt(expr, simpler)
     match expr:
         case ir.Logic():
@@ -149,7 +154,7 @@ def simplified(expr: ir.Expr) -> ir.Expr:
 def _folded(expr: ir.Call) -> ir.Expr:
     if expr.type.kind not in _FOLDED or expr.function in _BY_KERNEL:
         return expr
-    if not expr.args or not all(isinstance(arg, ir.Const) for arg in expr.args):
+    if not all(isinstance(arg, ir.Const) for arg in expr.args):
         return expr
     try:
         value = TreeEvaluator(NoNames()).value(expr)
@@ -182,17 +187,15 @@ def _logic(expr: ir.Logic) -> ir.Expr:
 
 def cost(expr: ir.Expr) -> int:
     """A rough price: what a column of nodes costs counts ten times what one value does, one of pods a hundred times."""
-    below = list(map(cost, children(expr)))
-    match expr:
-        case ir.Const() | ir.ParamRef() | ir.LetRef() | ir.Local():
-            return 0
-        case ir.Comprehension():
-            source, *asked = below
-            # What is asked of all pods or nodes is a column of its own, which its shape makes dear enough.
-            return source + sum(asked) * (1 if expr.source.type.args[0] in (NODE, CLUSTER_POD) else _PER_ELEMENT)
-        case ir.Call():
-            texts = any(arg.type.kind is Kind.STRING for arg in expr.args)
-            own = _CALL_COST.get(expr.function, _TEXT_COST if texts else 1)
-        case _:
-            own = 1
+    if expr.__class__ in _FREE:
+        return 0
+    below = map(cost, children(expr))
+    if isinstance(expr, ir.Comprehension):
+        source, *asked = below
+        # What is asked of all pods or nodes is a column of its own, which its shape makes dear enough.
+        return source + sum(asked) * (1 if expr.source.type.args[0] in (NODE, CLUSTER_POD) else _PER_ELEMENT)
+    own = 1
+    if isinstance(expr, ir.Call):
+        texts = any(arg.type.kind is Kind.STRING for arg in expr.args)
+        own = _CALL_COST.get(expr.function, _TEXT_COST if texts else 1)
     return sum(below) + own * _OF_SHAPE[expr.shape]

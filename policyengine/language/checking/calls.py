@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from operator import attrgetter
 from typing import NamedTuple
 
 from policyengine.language import ir, syntax
@@ -135,7 +136,7 @@ def resolve(
 ) -> ir.Expr:
     """The call of the overload that fits: first by arguments that have a type, then by what literals may become."""
     typed = [None if is_flexible(arg) else checks.check(arg, context) for arg in args]
-    if is_error(*(arg for arg in typed if arg is not None)):
+    if is_error(*[arg for arg in typed if arg is not None]):
         for at, arg in enumerate(typed):
             if arg is None:
                 checks.check(args[at], context)
@@ -143,12 +144,12 @@ def resolve(
     bending = _may_bend(function, args, typed)
     choices = [
         choice
-        for overload in _with_kinds(function.name, tuple(None if arg is None else arg.type.kind for arg in typed))
+        for overload in _with_kinds(function.name, tuple([None if arg is None else arg.type.kind for arg in typed]))
         if (choice := _choice(function, overload, args, typed, expected, bending)) is not None
     ]
     if not choices:
         return _no_overload(checks, function, args, typed, span, context, expected)
-    best = min(choices, key=lambda choice: choice.cost)
+    best = choices[0] if len(choices) == 1 else min(choices, key=attrgetter("cost"))
     filled = [arg or checks.check(args[at], context, best.types[at]) for at, arg in enumerate(typed)]
     return _call(checks, function, best, filled, span, expected)
 

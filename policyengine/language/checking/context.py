@@ -146,7 +146,8 @@ def is_error(*exprs: ir.Expr) -> bool:
 
 
 def _is_reported(expr: ir.Expr) -> bool:
-    return _has_error(expr.type)
+    kind, inside = expr.type.kind, expr.type.args
+    return kind is Kind.ERROR or (bool(inside) and any(map(_has_error, inside)))
 
 
 def _has_error(type_: Type) -> bool:
@@ -164,7 +165,8 @@ def extent(*parts: ir.Expr) -> Extent:
     """The shape and reach of a whole: the largest of its parts'."""
     shape, reach = Shape.SCALAR, Reach.CONSTANT
     for part in parts:
-        shape, reach = max(shape, part.shape), max(reach, part.reach)
+        shape = part.shape if part.shape > shape else shape
+        reach = part.reach if part.reach > reach else reach
     return {"shape": shape, "reach": reach}
 
 

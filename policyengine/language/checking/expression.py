@@ -55,25 +55,25 @@ class ExpressionChecker:
         return checked
 
     def _checked(self, expr: syntax.Expr, context: Context, expected: Type | None) -> ir.Expr:
-        match expr:
+        match expr:  # the most frequent first
+            case syntax.Name():
+                return check_name(self, expr, context)
+            case syntax.Select():
+                return check_select(self, expr, context)
+            case syntax.Binary():
+                return self._binary(expr, context, expected)
             case syntax.Literal(value=None):
                 return self.report.failed(
                     NOT_IN_POLICIES, "a policy has no null; what may be absent is an optional", expr.span
                 )
             case syntax.Literal() | syntax.QuantityLiteral() | syntax.DurationLiteral():
                 return converted(self.report, expr, expected)
-            case syntax.Name():
-                return check_name(self, expr, context)
-            case syntax.Select():
-                return check_select(self, expr, context)
             case syntax.Index():
                 return check_index(self, expr, context)
             case syntax.Call():
                 return self._call(expr, context, expected)
             case syntax.Unary():
                 return self._unary(expr, context, expected)
-            case syntax.Binary():
-                return self._binary(expr, context, expected)
             case syntax.Conditional():
                 return self._conditional(expr, context, expected)
             case syntax.ListLiteral():

@@ -65,14 +65,16 @@ def _of_call(call: ir.Call, truth: bool, known: Known) -> Iterator[Fact]:
     elif call.function in _MIRRORED:
         function = call.function if truth else _NEGATED[call.function]
         left, right = call.args
-        yield from _of_comparison(function, left, right, known)
-        yield from _of_comparison(_MIRRORED[function], right, left, known)
+        if isinstance(right, ir.Const):
+            yield from _of_comparison(function, left, right, known)
+        elif isinstance(left, ir.Const):
+            yield from _of_comparison(_MIRRORED[function], right, left, known)
 
 
-def _of_comparison(function: str, left: ir.Expr, right: ir.Expr, known: Known) -> Iterator[Fact]:
+def _of_comparison(function: str, left: ir.Expr, right: ir.Const, known: Known) -> Iterator[Fact]:
     """`size(l) > 2`, and `m[?k].orValue("") != ""`: a value that is not the default was there."""
     left = resolved(left, known)
-    if not (isinstance(left, ir.Call) and isinstance(right, ir.Const)):
+    if not isinstance(left, ir.Call):
         return
     if left.function == "size" and isinstance(right.value, int):
         least = {"_>_": right.value + 1, "_>=_": right.value, "_==_": right.value}.get(function, 0)

@@ -42,6 +42,8 @@ def is_flexible(expr: syntax.Expr) -> bool:
     match expr:
         case syntax.Literal():
             return expr.value is not None
+        case syntax.Name() | syntax.Select() | syntax.Binary():
+            return False
         case syntax.QuantityLiteral() | syntax.DurationLiteral():
             return True
         case syntax.Unary(op="-"):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
+from itertools import repeat
 
 from msgspec import Struct
 
@@ -61,7 +62,7 @@ def unify(parameter: Type, actual: Type, variables: dict[str, Type]) -> bool:
         return variables.setdefault(parameter.name, actual) == actual
     if parameter.kind is not actual.kind or parameter.name != actual.name or len(parameter.args) != len(actual.args):
         return False
-    return all(unify(p, a, variables) for p, a in zip(parameter.args, actual.args, strict=True))
+    return not parameter.args or all(map(unify, parameter.args, actual.args, repeat(variables)))
 
 
 def substitute(type_: Type, variables: Mapping[str, Type]) -> Type:

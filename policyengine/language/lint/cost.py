@@ -59,6 +59,8 @@ _TEXT = frozenset({Kind.STRING, Kind.LIST, Kind.MAP})
 def operation(expr: ir.Expr) -> str:
     """Which row of the table an expression's own work is; '' for none."""
     match expr:
+        case ir.Const() | ir.Field():
+            return ""
         case ir.Index() | ir.Select() | ir.Has():
             return "lookup"
         case ir.Logic():

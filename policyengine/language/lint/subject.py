@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from inspect import get_annotations
 from typing import Any, NamedTuple, TypeVar
 
@@ -15,6 +15,9 @@ from policyengine.language.checking.plugins import Plugins
 from policyengine.language.diagnostics import Source
 from policyengine.language.ir_walk import children
 from policyengine.language.lint.bounds import Bounds
+from policyengine.language.lint.meanings import Meanings
+from policyengine.language.lint.per_object import PerObject
+from policyengine.language.lint.reading import Readings
 from policyengine.language.lint.settings import Settings
 from policyengine.language.lint.truth import Truth
 from policyengine.language.syntax import Span
@@ -75,16 +78,34 @@ class Subject:
     @cached_property
     def truth(self) -> Truth:
         """Which conditions can hold together."""
-        return Truth(self.lets, self.bounds)
+        return Truth(self.lets, self.bounds, self.meanings)
+
+    @cached_property
+    def meanings(self) -> Meanings:
+        """Which expressions mean the same."""
+        return Meanings()
+
+    @cached_property
+    def readings(self) -> Readings:
+        """What expressions call and read."""
+        return Readings(self.policy.lets)
 
     def own(self, members: tuple[_M, ...]) -> tuple[_M, ...]:
         """Those of the checked members that are written in this policy, not brought in by another file."""
-        here = (one for one in members if not getattr(one, "file", ""))
-        return tuple(one for one in here if self.holds(getattr(one, "span", _NOWHERE)))
+        return self._own(members)
+
+    @cached_property
+    def _own(self) -> PerObject[tuple[Any, ...], tuple[Any, ...]]:
+        def own(members: tuple[Any, ...]) -> tuple[Any, ...]:
+            here = (one for one in members if not getattr(one, "file", ""))
+            return tuple(one for one in here if self.holds(getattr(one, "span", _NOWHERE)))
+
+        return PerObject(own)
 
     def holds(self, span: Span) -> bool:
         """Whether a place lies in this policy."""
-        return self.written.span.start <= span.start < span.end <= self.written.span.end
+        written = self.written.span
+        return written.start <= span.start < span.end <= written.end
 
     @property
     def order(self) -> tuple[ir.OrderKey, ...]:
@@ -112,30 +133,33 @@ class Subject:
         return tuple(place for place in found if self.holds(place.expr.span))
 
     @cached_property
-    def parts(self) -> tuple[ir.Expr, ...]:
-        """Every expression and part of one that is written in the policy. Where a function's body stands for its
-        call, the body is left out: it is written elsewhere."""
-        return tuple(part for place in self.places for part in _within(place.expr))
+    def _parts(self) -> Mapping[type, list[Any]]:
+        return _by_kind(part for place in self.places for part in _within(place.expr))
+
+    def parts_of(self, kind: type[_M]) -> Sequence[_M]:
+        """The expressions and parts of one that are written in the policy, whose class is the kind. Where a
+        function's body stands for its call, the body is left out: it is written elsewhere."""
+        return self._parts.get(kind, ())
 
     @cached_property
     def lookups(self) -> tuple[Lookup, ...]:
         """The literal keys that are looked up in maps: `labels`, `annotations`, amounts."""
-        return tuple(found for part in self.parts if (found := _lookup(part)) is not None)
+        looking = (*self.parts_of(ir.Index), *self.parts_of(ir.Call))
+        return tuple(found for part in looking if (found := _lookup(part)) is not None)
 
     # --- as it is written -------------------------------------------------------------------------------
-
-    @cached_property
-    def nodes(self) -> tuple[syntax.Node, ...]:
-        """Every node of the policy's syntax tree."""
-        return tuple(_nodes(self.written))
 
     def written_as(self, kind: type[_M]) -> tuple[_M, ...]:
         """The members of a kind."""
         return tuple(member for member in self.written.members if isinstance(member, kind))
 
-    def nodes_of(self, kind: type[_M]) -> Iterator[_M]:
-        """The syntax nodes of a kind."""
-        return (node for node in self.nodes if isinstance(node, kind))
+    @cached_property
+    def _written_nodes(self) -> Mapping[type, list[Any]]:
+        return _by_kind(_nodes(self.written))
+
+    def nodes_of(self, kind: type[_M]) -> Sequence[_M]:
+        """The nodes of the policy's syntax tree whose class is the kind."""
+        return self._written_nodes.get(kind, ())
 
     def text(self, span: Span) -> str:
         """What is written in a place."""
@@ -181,12 +205,12 @@ def _places(member: Any, value: Any) -> Iterator[Place]:
 
 
 def _within(expr: ir.Expr) -> Iterator[ir.Expr]:
+    start, end = expr.span.start, expr.span.end
     pending = [expr]
     while pending:
         part = pending.pop()
         yield part
-        inside = (one for one in children(part) if expr.span.start <= one.span.start <= one.span.end <= expr.span.end)
-        pending += reversed(list(inside))
+        pending += [one for one in children(part)[::-1] if start <= one.span.start <= one.span.end <= end]
 
 
 def _nodes(node: syntax.Node) -> Iterator[syntax.Node]:
@@ -195,23 +219,27 @@ def _nodes(node: syntax.Node) -> Iterator[syntax.Node]:
         item = pending.pop()
         if isinstance(item, syntax.Node):
             yield item
-            pending += [getattr(item, name) for name in reversed(_child_fields(type(item)))]
+            pending += [getattr(item, name) for name in _child_fields(item.__class__)]
         elif isinstance(item, tuple):
-            pending += reversed(item)
+            pending += item[::-1]
 
 
-_CHILD_FIELDS: dict[type, tuple[str, ...]] = {}
 _PLAIN = ("str", "bool", "int", "float", "Span", "OneOf")
 
 
+@cache
 def _child_fields(kind: type) -> tuple[str, ...]:
-    """The fields of a kind of node in which other nodes may stand."""
-    known = _CHILD_FIELDS.get(kind)
-    if known is None:
-        types = {name: str(type_) for one in kind.__mro__ for name, type_ in get_annotations(one).items()}
-        fields: tuple[str, ...] = getattr(kind, "__struct_fields__", ())
-        known = _CHILD_FIELDS[kind] = tuple(name for name in fields if not types[name].startswith(_PLAIN))
-    return known
+    """The fields of a kind of node in which other nodes may stand, the last first."""
+    types = {name: str(type_) for one in kind.__mro__ for name, type_ in get_annotations(one).items()}
+    fields: tuple[str, ...] = getattr(kind, "__struct_fields__", ())
+    return tuple(name for name in reversed(fields) if not types[name].startswith(_PLAIN))
+
+
+def _by_kind(all_: Iterable[object]) -> dict[type, list[Any]]:
+    kinds: dict[type, list[Any]] = {}
+    for one in all_:
+        kinds.setdefault(one.__class__, []).append(one)
+    return kinds
 
 
 def _lookup(part: ir.Expr) -> Lookup | None:

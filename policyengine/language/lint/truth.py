@@ -9,21 +9,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence, Set
-from functools import cached_property
+from functools import cached_property, partial
+from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from policyengine.language import ir
 from policyengine.language.checking.intervals import EVERYTHING, Interval
-from policyengine.language.ir_walk import key, walk
+from policyengine.language.ir_walk import children, walk
 from policyengine.language.lint.bounds import Bounds
+from policyengine.language.lint.meanings import Meanings
+from policyengine.language.lint.per_object import PerObject
 from policyengine.language.types import Kind, Type
 
 MOST_STEPS = 10_000
 """Comparisons looked at in one policy; after these nothing more is claimed."""
 MOST_IN_A_QUESTION = 2_000
 _NEGATED = {"_<_": "_>=_", "_<=_": "_>_", "_>_": "_<=_", "_>=_": "_<_", "_==_": "_!=_", "_!=_": "_==_"}
+_NOT_IN = "!@in"
 _MIRRORED = {"_<_": "_>_", "_<=_": "_>=_", "_>_": "_<_", "_>=_": "_<=_", "_==_": "_==_", "_!=_": "_!=_"}
 _INTEGRAL = frozenset({Kind.INT, Kind.CPU, Kind.MEMORY, Kind.STORAGE, Kind.DURATION, Kind.TIMESTAMP})
 _NUMERIC = _INTEGRAL | {Kind.DOUBLE}
@@ -43,12 +47,13 @@ class Domain(Struct, frozen=True):
     integral: bool = False
 
     def narrowed(self, operator: str, value: object) -> Domain:
-        """The domain where the term compares so with a constant."""
-        if operator == "_==_":
-            allowed = frozenset({value}) if self.allowed is None else self.allowed & {value}
-            return replace(self, allowed=allowed)
-        if operator == "_!=_":
-            return replace(self, excluded=self.excluded | {value})
+        """The domain where the term compares so with a constant, or is (not) among a set of them."""
+        if operator in ("_==_", "@in"):
+            values = value if isinstance(value, frozenset) else frozenset({value})
+            return replace(self, allowed=values if self.allowed is None else self.allowed & values)
+        if operator in ("_!=_", _NOT_IN):
+            values = value if isinstance(value, frozenset) else frozenset({value})
+            return replace(self, excluded=self.excluded | values)
         assert isinstance(value, int | float)
         if operator in ("_<_", "_<=_"):
             return self._below(value, operator == "_<_")
@@ -91,6 +96,18 @@ class Domain(Struct, frozen=True):
         )
 
 
+class Comparison(NamedTuple):
+    """What a condition says of its term: how that compares with which constant or set of them."""
+
+    term: Hashable
+    operator: str
+    value: object
+    alone: Domain
+    """What the term may be where nothing else is known of it but its bounds."""
+    is_never: bool
+    """Whether that is nothing at all."""
+
+
 Literal = tuple[ir.Expr, bool]
 """A condition, and whether it holds."""
 Store = dict[Hashable, Domain]
@@ -103,15 +120,17 @@ class OutOfStepsError(Exception):
 class Truth:
     """Answers for one policy."""
 
-    def __init__(self, lets: Mapping[str, ir.Let], bounds: Bounds) -> None:
+    def __init__(self, lets: Mapping[str, ir.Let], bounds: Bounds, meanings: Meanings) -> None:
         """`lets`: each after those it names."""
         self._lets = lets
         self._bounds = bounds
         self._left = MOST_STEPS
         self._in_question = 0
-        self._keys: dict[int, tuple[ir.Expr, Hashable]] = {}
+        self._meanings = meanings
+        self._said_if_true = PerObject(partial(self._comparison, True))
+        self._said_if_false = PerObject(partial(self._comparison, False))
         self._answers: dict[tuple[tuple[int, bool], ...], tuple[Sequence[Literal], bool]] = {}
-        self._may_fail: dict[int, tuple[ir.Expr, bool]] = {}
+        self.may_fail = PerObject(self._is_fallible)
 
     def impossible(self, *conditions: ir.Expr) -> bool:
         """Whether the conditions can never hold together."""
@@ -121,13 +140,9 @@ class Truth:
         """Whether the condition holds wherever those given do, and cannot fail to have a value there."""
         return self._refuted([*((one, True) for one in given), (condition, False)])
 
-    def may_fail(self, expr: ir.Expr) -> bool:
+    def _is_fallible(self, expr: ir.Expr) -> bool:
         """Whether evaluating it may be an error: then even a condition that is always true refuses something."""
-        known = self._may_fail.get(id(expr))
-        if known is None:
-            may = any(self._part_may_fail(part, self._failing) for part in walk(expr))
-            known = self._may_fail[id(expr)] = expr, may
-        return known[1]
+        return self._part_may_fail(expr, self._failing) or any(map(self.may_fail, children(expr)))
 
     @cached_property
     def _failing(self) -> frozenset[str]:
@@ -154,7 +169,11 @@ class Truth:
 
     def _refuted(self, literals: Sequence[Literal]) -> bool:
         """Whether the literals contradict each other. Rules ask the same again: each question is answered once."""
-        asked = tuple((id(expr), holds) for expr, holds in literals)
+        if len(literals) == 1:
+            expr, holds = literals[0]
+            if isinstance(expr, ir.Call) and expr.function != "!_":  # nothing to take apart
+                return self._contradicts(expr, holds, {})
+        asked = tuple([(id(expr), holds) for expr, holds in literals])
         known = self._answers.get(asked)
         if known is None:
             # The expressions are kept beside the answer, so that their ids stay their own.
@@ -217,29 +236,43 @@ class Truth:
 
     def _contradicts(self, expr: ir.Expr, holds: bool, store: Store) -> bool:
         """Adds a condition that cannot be taken apart to the store; True where nothing is left of its term."""
+        said = (self._said_if_true if holds else self._said_if_false)(expr)
+        if said is None:
+            return False
+        known = store.get(said.term)
+        if known is None:
+            store[said.term] = said.alone
+            return said.is_never
+        domain = store[said.term] = known.narrowed(said.operator, said.value)
+        return domain.is_empty
+
+    def _comparison(self, holds: bool, expr: ir.Expr) -> Comparison | None:
+        """What a condition that cannot be taken apart says; None where that is nothing."""
         if isinstance(expr, ir.Call) and expr.function in _NEGATED:
             function = expr.function if holds else _NEGATED[expr.function]
-            return self._compares(function, expr.args[0], expr.args[1], store)
+            return self._compares(function, expr.args[0], expr.args[1])
         if isinstance(expr, ir.Call) and expr.function == "@in":
             values = _constants(expr.args[1])
             if values is not None:
-                return self._is_among(expr.args[0], values, holds, store)
-        return self._narrow(("holds", self._key(expr)), Domain(), "_==_", holds, store)
+                term = expr.args[0]
+                start = self._domain(term, _content(term.type).kind in _NUMERIC)
+                return _comparison(self._key(term), start, "@in" if holds else _NOT_IN, values)
+        return _comparison(("holds", self._key(expr)), Domain(), "_==_", holds)
 
-    def _compares(self, function: str, left: ir.Expr, right: ir.Expr, store: Store) -> bool:
+    def _compares(self, function: str, left: ir.Expr, right: ir.Expr) -> Comparison | None:
         if isinstance(left, ir.Const) and not isinstance(right, ir.Const):
             function, left, right = _MIRRORED[function], right, left
         numeric = _content(left.type).kind in _NUMERIC and left.type.kind is not Kind.OPTIONAL
         if isinstance(right, ir.Const) and _is_plain(right.value):
             if not numeric and function not in ("_==_", "_!=_"):
-                return self._narrow(("ordered", self._key(left), function, right.value), Domain(), "_==_", True, store)
-            return self._narrow(self._key(left), self._domain(left, numeric), function, right.value, store)
-        return self._between(function, left, right, numeric, store)
+                return _comparison(("ordered", self._key(left), function, right.value), Domain(), "_==_", True)
+            return _comparison(self._key(left), self._domain(left, numeric), function, right.value)
+        return self._between(function, left, right, numeric)
 
-    def _between(self, function: str, left: ir.Expr, right: ir.Expr, numeric: bool, store: Store) -> bool:
+    def _between(self, function: str, left: ir.Expr, right: ir.Expr, numeric: bool) -> Comparison | None:
         """Two terms: their difference is a term of its own; where they are no numbers, whether they are equal."""
         first, second = self._key(left), self._key(right)
-        if repr(first) > repr(second):
+        if first > second:
             function, left, right, first, second = _MIRRORED[function], right, left, second, first
         if numeric:
             low, high = self._bounds.of(left), self._bounds.of(right)
@@ -247,40 +280,27 @@ class Truth:
             ends = EVERYTHING if math.isnan(ends.low) or math.isnan(ends.high) else ends
             start = Domain(ends, integral=left.type.kind in _INTEGRAL)
             start = start.narrowed("_==_", 0) if first == second else start
-            return self._narrow(("difference", first, second), start, function, 0, store)
+            return _comparison(("difference", first, second), start, function, 0)
         if function not in ("_==_", "_!=_"):
-            return False
-        return self._narrow(("equal", first, second), Domain(), "_==_", function == "_==_", store)
-
-    def _is_among(self, term: ir.Expr, values: frozenset[object], holds: bool, store: Store) -> bool:
-        name = self._key(term)
-        domain = store.get(name) or self._domain(term, _content(term.type).kind in _NUMERIC)
-        if holds:
-            allowed = values if domain.allowed is None else domain.allowed & values
-            domain = replace(domain, allowed=allowed)
-        else:
-            domain = replace(domain, excluded=domain.excluded | values)
-        store[name] = domain
-        return domain.is_empty
-
-    def _narrow(self, name: Hashable, start: Domain, function: str, value: object, store: Store) -> bool:
-        domain = store[name] = store.get(name, start).narrowed(function, value)
-        return domain.is_empty
+            return None
+        return _comparison(("equal", first, second), Domain(), "_==_", function == "_==_")
 
     def _domain(self, term: ir.Expr, numeric: bool) -> Domain:
         if not numeric:
             return Domain()
         return Domain(self._bounds.of(term), integral=term.type.kind in _INTEGRAL)
 
-    def _key(self, expr: ir.Expr) -> Hashable:
+    def _key(self, expr: ir.Expr) -> int:
         """The key of an expression; a let stands for what it names where that is a name again."""
         seen = 0
         while isinstance(expr, ir.LetRef) and isinstance(value := self._let_of(expr.name), ir.LetRef) and seen < 50:
             expr, seen = value, seen + 1
-        known = self._keys.get(id(expr))
-        if known is None:
-            known = self._keys[id(expr)] = expr, key(expr)
-        return known[1]
+        return self._meanings.of(expr)
+
+
+def _comparison(term: Hashable, start: Domain, operator: str, value: object) -> Comparison:
+    alone = start.narrowed(operator, value)
+    return Comparison(term, operator, value, alone, alone.is_empty)
 
 
 def _negation(expr: ir.Expr) -> ir.Expr:

@@ -97,38 +97,35 @@ class _Machine:
 
     def feed(self, kind: str, token: Token) -> bool:
         """Reduces what the token completes and enters it; False where it fits nothing."""
-        states, rows, rules = self.states, self.rows, self.table.rules
+        states, values, starts, rows = self.states, self.values, self.starts, self.rows
         while True:
             move = rows[states[-1]].get(kind)
             if move is None:
                 return False
             if move >= 0:
                 states.append(move)
-                self.values.append(token)
-                self.starts.append(token.start)
+                values.append(token)
+                starts.append(token.start)
                 self.last_end = token.end
                 return True
-            rule = rules[~move]
+            rule = self.table.rules[~move]
             if rule.action is None:
                 states[-1] = _handed_on(states[-2], states[-1], kind)
             else:
-                self.reduce(rule)
+                self.reduce(rule, rule.action)
             if states[-1] == self.end_state:
                 return True
 
-    def reduce(self, rule: Rule) -> None:
+    def reduce(self, rule: Rule, action: str) -> None:
         """Replaces the rule's symbols on the stacks by its value."""
         states, values, starts, size = self.states, self.values, self.starts, rule.size
-        first = starts[-size] if size else self.last_end
-        children = _children(rule, values[-size:] if size else [])
+        first, children, end = self.last_end, [], self.last_end
         if size:
+            first, children = starts[-size], values[-size:]
             del states[-size:], values[-size:], starts[-size:]
-        value = (
-            children
-            if rule.action is None or rule.inlined
-            else self.actions[rule.action](first, self.last_end, *children)
-        )
-        values.append(value)
+        if not rule.whole:
+            children = _children(rule, children)
+        values.append(children if rule.inlined else self.actions[action](first, end, *children))
         starts.append(first)
         states.append(self.table.gotos[states[-1]][rule.origin])
 

@@ -48,7 +48,9 @@ class ExpressionActions:
     # --- depth: known from below, as a tree is built from its leaves -----------------------------------
 
     def _grown(self, node: Expr, *parts: Expr) -> Expr:
-        depth = 1 + max((self._depths.get(id(part), 1) for part in parts), default=0)
+        depths, depth = self._depths, 1
+        for part in parts:
+            depth = max(depth, 1 + depths.get(id(part), 1))
         if depth > MAX_DEPTH:
             depth = 1
             node = syntax.Name(span=node.span, name="_")

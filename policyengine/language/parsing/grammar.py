@@ -40,6 +40,8 @@ class Rule(Struct, frozen=True):
     spliced: frozenset[int]
     inlined: bool
     """Whether the value is a list that the rule above unfolds."""
+    whole: bool
+    """Whether the children are the values of all its symbols, as they are."""
 
 
 class Table(Struct, frozen=True):
@@ -83,7 +85,15 @@ def table() -> Table:
 
 def _table(data: Mapping[str, Any]) -> Table:
     rules = tuple(
-        Rule(origin, size, action, tuple(picks), frozenset(spliced), inlined)
+        Rule(
+            origin,
+            size,
+            action,
+            tuple(picks),
+            frozenset(spliced),
+            inlined,
+            whole=not spliced and picks == list(range(size)),
+        )
         for origin, size, action, picks, spliced, inlined in data["rules"]
     )
     rows, gotos = data["rows"], data["gotos"]

@@ -198,7 +198,7 @@ class _Splitter:
         start, opened, count = self.at, list[str](), Counter[str]()
         self.at += 1
         while (token := self.tokens[self.at]).kind != "$END":
-            if self.begins(self.at) and (not opened or self.starts_line(self.at)):
+            if token.kind in _BEGINNING and self.begins(self.at) and (not opened or self.starts_line(self.at)):
                 break
             if not opened and self.at > start + 1 and self.looks_begun(self.at):
                 break

@@ -89,23 +89,23 @@ class _Scanner:
     def run(self, at: int) -> None:
         match, words, signs = _pattern().match, grammar.table().words, grammar.table().signs
         tokens, limit = self.tokens, MAX_TOKENS
-        append, new, name_of = tokens.append, Token, words.get
-        while (found := match(self.text, at, self.end)) is not None:
-            kind = found.lastgroup
-            assert kind is not None  # one of the alternatives was taken, and each has a name
-            text = found[kind]
-            start, at = found.span(kind)
+        append, new, name_of, whole = tokens.append, Token._make, words.get, self.text
+        while (found := match(whole, at, self.end)) is not None:
+            kind, number = found.lastgroup, found.lastindex
+            assert kind is not None and number is not None  # one alternative was taken, and each has a name
+            start, at = found.span(number)
+            text = whole[start:at]
             if kind == "NAME":
-                append(new(name_of(text, "NAME"), text, start, at))
+                append(new((name_of(text, "NAME"), text, start, at)))
             elif kind == "SIGN":
-                append(new(signs[text], text, start, at))
+                append(new((signs[text], text, start, at)))
             elif kind == "COMMENT":
-                self.comments.append(new("COMMENT", text, start, at))
+                self.comments.append(new(("COMMENT", text, start, at)))
                 limit -= 1
             elif kind in lexical.MENDED:
                 at = self.mend(kind, text, start, at)
             else:
-                append(new(kind, text, start, at))
+                append(new((kind, text, start, at)))
             if len(tokens) > limit or len(self.findings) >= MAX_FINDINGS:
                 self.give_up(at)
                 break

@@ -96,12 +96,12 @@ class Child:
 async def module(name: str, argument: Mapping[str, object], folder: Path) -> AsyncIterator[Child]:
     """A module of `benchmark` as a process."""
     command = [sys.executable, "-m", f"policyengine.simulator.benchmark.{name}", json.dumps(argument)]
-    async with program(command, folder, asyncio.subprocess.PIPE, _with_byte_code()) as child:
+    async with program(command, folder, asyncio.subprocess.PIPE, with_byte_code()) as child:
         yield child
 
 
 @cache
-def _with_byte_code() -> Mapping[str, str]:
+def with_byte_code() -> Mapping[str, str]:
     """The environment of the project's own children. They load byte code, as from an installed package, also where this
     process was told to write none: else each would compile half a second's worth of source when it starts."""
     caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")

@@ -23,8 +23,8 @@ _MANY_CORES = 100_000
 @rule("PE3511", Severity.WARNING, __doc__)
 def bare_quantity(subject: Subject) -> Iterator[Finding]:
     """Literals of a dimension that are digits only. 0 needs no unit, and a few cores read well."""
-    for part in subject.parts:
-        if not (isinstance(part, ir.Const) and part.type.is_quantity and isinstance(part.value, int) and part.value):
+    for part in subject.parts_of(ir.Const):
+        if not (part.type.is_quantity and isinstance(part.value, int) and part.value):
             continue
         text = subject.text(part.span)
         if not text.isdecimal():

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from policyengine.language.diagnostics import Severity
-from policyengine.language.ir_walk import fields
 from policyengine.language.lint.plugin_members import base_span, disable_of
 from policyengine.language.lint.rule import Finding, rule
 from policyengine.language.lint.subject import Subject
@@ -33,8 +32,8 @@ def can_overcommit(subject: Subject) -> Iterator[Finding]:
 
 def _looks(subject: Subject) -> bool:
     return any(
-        read.path[:2] in _ROOM
+        path[:2] in _ROOM
         for filter_ in subject.policy.filters
         for require in filter_.requires
-        for read in fields(require.condition, subject.let_value)
+        for path in subject.readings.of(require.condition).paths
     )

@@ -27,13 +27,17 @@ def constant_condition(subject: Subject) -> Iterator[Finding]:
 
 
 def _inside(subject: Subject, place: Place) -> Iterator[Finding]:
+    holds = subject.holds
     pending = [place.expr]
     while pending:
         part = pending.pop()
+        parts = children(part)
+        if not parts:
+            continue
         whole = part is place.expr and place.what in _WHOLE
         outcome = _outcome(subject, part) if part.type == BOOL and not whole else None
         if outcome is None:
-            pending += [one for one in children(part) if subject.holds(one.span)]
+            pending += [one for one in parts if holds(one.span)]
         else:
             shown = "always true" if outcome else "never true"
             yield Finding(f"this is {shown}, so it decides nothing", part.span)
@@ -41,8 +45,7 @@ def _inside(subject: Subject, place: Place) -> Iterator[Finding]:
 
 def _outcome(subject: Subject, expr: ir.Expr) -> bool | None:
     """The one outcome of a comparison; None where there are two, and for what is no comparison."""
-    compares = isinstance(expr, ir.Call) and not isinstance(expr, ir.Const)
-    if not compares and not isinstance(expr, ir.Logic):
+    if not isinstance(expr, ir.Call | ir.Logic):
         return None
     if subject.truth.impossible(expr):
         return False

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from policyengine.language.diagnostics import Severity
-from policyengine.language.ir_walk import walk
 from policyengine.language.lint.rule import Finding, rule
 from policyengine.language.lint.subject import Subject
 from policyengine.language.types import Shape
@@ -20,7 +19,7 @@ def constant_score(subject: Subject) -> Iterator[Finding]:
     """Scores of one value for all nodes, and those whose bounds are one number."""
     for score in subject.own(subject.policy.scores):
         low, high = subject.bounds.of(score.value)
-        drawn = any(getattr(part, "function", "") == "random" for part in walk(score.value, subject.let_value))
+        drawn = "random" in subject.readings.of(score.value).functions
         if score.value.shape is Shape.SCALAR and not drawn:
             yield Finding(f"`{score.name}` is the same for every node, so it ranks none", score.value.span)
         elif low == high:

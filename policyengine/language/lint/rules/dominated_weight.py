@@ -8,12 +8,11 @@ by tiers, and not reported.)
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from policyengine.language import ir
 from policyengine.language.diagnostics import Severity
-from policyengine.language.ir_walk import key
 from policyengine.language.lint.rule import Finding, rule
 from policyengine.language.lint.subject import Subject
 
@@ -27,7 +26,7 @@ class _Weighed(NamedTuple):
     score: ir.Score
     point: int
     most: float
-    when: Hashable
+    when: int | None
 
 
 @rule("PE3104", Severity.WARNING, __doc__)
@@ -45,7 +44,8 @@ def dominated_weight(subject: Subject) -> Iterator[Finding]:
 
 def _weighed(subject: Subject, score: ir.Score) -> _Weighed:
     least, most = _weight(subject, score)
-    return _Weighed(score, least, most * _span(subject, score), key(score.when) if score.when is not None else None)
+    when = subject.meanings.of(score.when) if score.when is not None else None
+    return _Weighed(score, least, most * _span(subject, score), when)
 
 
 def _weight(subject: Subject, score: ir.Score) -> tuple[int, int]:

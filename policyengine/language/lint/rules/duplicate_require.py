@@ -6,10 +6,9 @@ the two names a refusal depends on their order.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 
 from policyengine.language.diagnostics import Related, Severity
-from policyengine.language.ir_walk import key
 from policyengine.language.lint.rule import Finding, rule
 from policyengine.language.lint.subject import Subject
 from policyengine.language.syntax import Span
@@ -18,11 +17,11 @@ from policyengine.language.syntax import Span
 @rule("PE3005", Severity.WARNING, __doc__)
 def duplicate_require(subject: Subject) -> Iterator[Finding]:
     """Equal conditions in filters with the same `when`, or with none."""
-    first: dict[Hashable, tuple[str, Span]] = {}
+    first: dict[tuple[int | None, int], tuple[str, Span]] = {}
     for filter_ in subject.own(subject.policy.filters):
-        when = key(filter_.when) if filter_.when is not None else None
+        when = subject.meanings.of(filter_.when) if filter_.when is not None else None
         for require in filter_.requires:
-            condition = key(require.condition)
+            condition = subject.meanings.of(require.condition)
             known = first.get((None, condition)) or first.get((when, condition))
             if known is not None and known[0] != filter_.name:
                 related = (Related(known[1], "required here already"),)

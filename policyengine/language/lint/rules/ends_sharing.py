@@ -23,12 +23,11 @@ def ends_sharing(subject: Subject) -> Iterator[Finding]:
     """What filters and scores read, through lets too. Texts are made for refusals only."""
     for place in subject.places:
         if isinstance(place.member, ir.Score | ir.Filter | ir.Require) and place.what != "otherwise":
-            for part in walk(place.expr, subject.let_value):
-                name = _own(part)
-                if name:
-                    span = part.span if subject.holds(part.span) else place.expr.span
-                    yield Finding(f"`{name}` is another one for every pod: none shares what is computed here", span)
-                    break
+            reading = subject.readings.of(place.expr)
+            if "random" in reading.functions or not _OWN.isdisjoint(reading.paths):
+                part, name = next((part, own) for part in walk(place.expr, subject.let_value) if (own := _own(part)))
+                span = part.span if subject.holds(part.span) else place.expr.span
+                yield Finding(f"`{name}` is another one for every pod: none shares what is computed here", span)
 
 
 def _own(part: ir.Expr) -> str:

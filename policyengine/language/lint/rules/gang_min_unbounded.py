@@ -11,7 +11,6 @@ from collections.abc import Iterator
 
 from policyengine.language import ir
 from policyengine.language.diagnostics import Edit, Fix, Severity
-from policyengine.language.ir_walk import fields
 from policyengine.language.lint.rule import Finding, rule
 from policyengine.language.lint.subject import Subject
 from policyengine.language.syntax import Span
@@ -24,7 +23,7 @@ def gang_min_unbounded(subject: Subject) -> Iterator[Finding]:
     """`min` that reads the pod's own text and has no bounds. A PodGroup's is validated by the API server."""
     for gang in subject.own(subject.policy.gangs):
         low, high = subject.bounds.of(gang.min)
-        reads = {read.path[0] for read in fields(gang.min, subject.let_value)}
+        reads = {path[0] for path in subject.readings.of(gang.min).paths}
         if "pod" in reads and (high > _LARGEST or low < 0):
             yield Finding("nothing bounds `min`: it can exceed the gang's size", gang.min.span, _clamped(gang.min))
 

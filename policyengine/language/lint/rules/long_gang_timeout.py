@@ -11,7 +11,6 @@ import math
 from collections.abc import Iterator
 
 from policyengine.language.diagnostics import Severity
-from policyengine.language.ir_walk import fields
 from policyengine.language.lint.rule import Finding, rule
 from policyengine.language.lint.subject import Subject
 
@@ -24,7 +23,7 @@ def long_gang_timeout(subject: Subject) -> Iterator[Finding]:
     """Timeouts whose bounds go beyond 15 minutes. A PodGroup's is set by who may write PodGroups."""
     for gang in subject.own(subject.policy.gangs):
         longest = subject.bounds.of(gang.timeout).high
-        reads = {read.path[0] for read in fields(gang.timeout, subject.let_value)}
+        reads = {path[0] for path in subject.readings.of(gang.timeout).paths}
         if longest > LONGEST and (math.isfinite(longest) or "pod" in reads):
             bound = "has no bound" if math.isinf(longest) else f"may be {longest / 60e9:g} minutes"
             yield Finding(f"`timeout` {bound}: the gang holds what it reserved as long", gang.timeout.span)

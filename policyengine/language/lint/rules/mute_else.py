@@ -26,6 +26,8 @@ def mute_else(subject: Subject) -> Iterator[Finding]:
             text = require.otherwise
             if text is None or not text.parts or not all(isinstance(part, str) for part in text.parts):
                 continue
+            if _ORDERINGS.isdisjoint(subject.readings.of(require.condition).functions):
+                continue
             if any(_compares(part) for part in walk(require.condition, subject.let_value)):
                 yield Finding("the text quotes none of the values that are compared", text.span)
 

@@ -20,9 +20,9 @@ _COMPARES = frozenset({"_==_", "_!=_", "startsWith", "endsWith", "contains"})
 @rule("PE3509", Severity.WARNING, __doc__)
 def never_in_case(subject: Subject) -> Iterator[Finding]:
     """Comparisons of a folded text with a literal in the other case."""
-    for part in subject.parts:
-        if isinstance(part, ir.Call) and part.function in _COMPARES:
-            for folded, literal in (part.args, part.args[::-1]):
+    for call in subject.parts_of(ir.Call):
+        if call.function in _COMPARES:
+            for folded, literal in (call.args, call.args[::-1]):
                 if _never(folded, literal):
                     yield Finding("the text on the other side never has this case", literal.span)
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from policyengine.language.diagnostics import Severity
-from policyengine.language.ir_walk import fields
 from policyengine.language.lint.rule import Finding, rule
 from policyengine.language.lint.subject import Subject
 
@@ -24,5 +23,5 @@ def no_ageing(subject: Subject) -> Iterator[Finding]:
     order = subject.order
     if not order or subject.policy.queue.fair_by is not None:
         return
-    if not any(read.path in _AGE for read in fields(order[0].value, subject.let_value)):
+    if _AGE.isdisjoint(subject.readings.of(order[0].value).paths):
         yield Finding("nothing in the first key grows with waiting: a pod may wait for ever", order[0].span)

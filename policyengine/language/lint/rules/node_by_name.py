@@ -19,11 +19,11 @@ _COMPARES = frozenset({"_==_", "_!=_", "@in"})
 @rule("PE3517", Severity.INFO, __doc__)
 def node_by_name(subject: Subject) -> Iterator[Finding]:
     """`node.name`, or its hostname label, compared with literals."""
-    for part in subject.parts:
-        if isinstance(part, ir.Call) and part.function in _COMPARES:
-            left, right = part.args
+    for call in subject.parts_of(ir.Call):
+        if call.function in _COMPARES:
+            left, right = call.args
             if (_is_name(left) and _is_literal(right)) or (_is_name(right) and _is_literal(left)):
-                yield Finding("a node's name is written into the policy: use a label", part.span)
+                yield Finding("a node's name is written into the policy: use a label", call.span)
 
 
 def _is_name(expr: ir.Expr) -> bool:

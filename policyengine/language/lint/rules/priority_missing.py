@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from policyengine.language.diagnostics import Severity
-from policyengine.language.ir_walk import fields
 from policyengine.language.lint.rule import Finding, rule
 from policyengine.language.lint.subject import Subject
 
@@ -27,7 +26,7 @@ def priority_missing(subject: Subject) -> Iterator[Finding]:
     order = subject.order
     if not on or not order:
         return
-    reads = {read.path for one in order for read in fields(one.value, subject.let_value)}
+    reads = {path for one in order for path in subject.readings.of(one.value).paths}
     if not reads & _PRIORITY:
         span = order[0].span.to(order[-1].span)
         yield Finding("the order does not look at `pod.priority`, and preemption goes by it", span)

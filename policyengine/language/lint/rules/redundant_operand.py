@@ -20,9 +20,9 @@ _MOST = 12
 @rule("PE3007", Severity.WARNING, __doc__)
 def redundant_operand(subject: Subject) -> Iterator[Finding]:
     """Pairs of operands of which one implies the other."""
-    for part in subject.parts:
-        if isinstance(part, ir.Logic) and len(part.operands) <= _MOST:
-            yield from _pairs(subject, part)
+    for logic in subject.parts_of(ir.Logic):
+        if len(logic.operands) <= _MOST:
+            yield from _pairs(subject, logic)
 
 
 def _pairs(subject: Subject, logic: ir.Logic) -> Iterator[Finding]:

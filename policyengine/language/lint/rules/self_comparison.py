@@ -10,7 +10,6 @@ from collections.abc import Iterator
 
 from policyengine.language import ir
 from policyengine.language.diagnostics import Severity
-from policyengine.language.ir_walk import key
 from policyengine.language.lint.rule import Finding, rule
 from policyengine.language.lint.subject import Subject
 
@@ -20,19 +19,22 @@ _OPERATORS = frozenset({"_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_", "_-_", "_/
 @rule("PE3008", Severity.WARNING, __doc__)
 def self_comparison(subject: Subject) -> Iterator[Finding]:
     """Operators of which both operands mean the same."""
-    for part in subject.parts:
-        match part:
-            case ir.Call(function=function, args=(left, right)) if function in _OPERATORS:
-                same = not isinstance(left, ir.Const) and not _draws(left) and key(left) == key(right)
-            case ir.Logic():
-                same = len({key(operand) for operand in part.operands}) < len(part.operands)
-            case ir.Conditional():
-                same = key(part.then) == key(part.otherwise)
-            case _:
-                continue
-        if same:
-            shown = "both branches are the same" if isinstance(part, ir.Conditional) else "both operands are the same"
-            yield Finding(f"{shown}, so the result is known beforehand", part.span)
+    meaning = subject.meanings.of
+    for call in subject.parts_of(ir.Call):
+        if call.function in _OPERATORS and len(call.args) == 2:
+            left, right = call.args
+            if not isinstance(left, ir.Const) and not _draws(left) and meaning(left) == meaning(right):
+                yield _finding("operands", call)
+    for logic in subject.parts_of(ir.Logic):
+        if len(set(map(meaning, logic.operands))) < len(logic.operands):
+            yield _finding("operands", logic)
+    for choice in subject.parts_of(ir.Conditional):
+        if meaning(choice.then) == meaning(choice.otherwise):
+            yield _finding("branches", choice)
+
+
+def _finding(both: str, expr: ir.Expr) -> Finding:
+    return Finding(f"both {both} are the same, so the result is known beforehand", expr.span)
 
 
 def _draws(expr: ir.Expr) -> bool:

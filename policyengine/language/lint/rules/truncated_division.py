@@ -18,11 +18,11 @@ from policyengine.language.types import INT
 @rule("PE3106", Severity.WARNING, __doc__)
 def truncated_division(subject: Subject) -> Iterator[Finding]:
     """Int divisions below `*`, or made a double afterwards."""
-    for part in subject.parts:
-        match part:
-            case ir.Call(function="_*_", args=args) if part.type == INT:
+    for call in subject.parts_of(ir.Call):
+        match call.function, call.args:
+            case "_*_", args if call.type == INT:
                 yield from (_finding(arg) for arg in args if _divides(arg))
-            case ir.Call(function="double", args=(arg,)) if _divides(arg):
+            case "double", (arg,) if _divides(arg):
                 yield _finding(arg)
             case _:
                 pass
