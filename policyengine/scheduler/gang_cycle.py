@@ -80,7 +80,8 @@ def _commit(core: Core, lane: Lane, gang: Gang, draft: Draft, popped: QueuedPod)
         if one.is_error:
             _begin(core, lane, one.queued)
             core.fail(lane, one.queued, notices.SCHEDULER_ERROR, one.message)
-    if popped.uid not in placed and popped.uid in draft.refused and not draft.refused[popped.uid].is_error:
+    refusal = draft.refused.get(popped.uid)  # none either where there were enough before it was its turn
+    if popped.uid not in placed and not (refusal is not None and refusal.is_error):
         lane.queue.put_back(popped, core.now)
     lane.queue.rouse(gang, core.now)  # those left over go on alone; not those whom Permit may refuse below
     for held in draft.held:

@@ -60,6 +60,13 @@ def test_members_are_packed_tightly_where_the_ranking_scatters_the_room():
     assert binds(driver.cycle()) == {"a": "n2", "b": "n1"}
 
 
+def test_the_member_whose_turn_it_was_goes_on_alone_where_smaller_ones_were_enough():
+    driver = scheduler()
+    driver.see(node("n1", cpu="2"), member("a", cpu="2"), member("b"), member("c"))
+    assert binds(driver.cycle()) == {"b": "n1", "c": "n1"}
+    assert driver.places("a") == ["unschedulable"]  # tried on its own, and refused
+
+
 def test_a_late_member_brings_those_along_that_wait_for_it():
     driver = scheduler()
     driver.see(node("n1", cpu="4"), member("a"), member("b", cpu="9"))
