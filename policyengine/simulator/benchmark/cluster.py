@@ -32,6 +32,7 @@ SERVICES_PATH = f"/api/v1/namespaces/{NAMESPACE}/services"
 CLASSES_PATH = "/apis/scheduling.k8s.io/v1/priorityclasses"
 _HEADERS = {"Content-Type": "application/json"}
 _NOW = json.dumps({"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}).encode()
+_PART = {"limit": "2000"}
 
 
 class NotOurs(Exception):
@@ -126,9 +127,8 @@ class Cluster:
     async def empty_pods(self) -> None:
         """Delete every pod, event and service of the benchmark's namespace."""
         for path in (PODS_PATH, EVENTS_PATH, SERVICES_PATH):
-            await self._ignore_missing(call(self._transport, "DELETE", path, _NOW))
-        while await self._has_pods():  # noqa: ASYNC110  (the server tells nobody)
-            await asyncio.sleep(0.2)
+            while await self._has_any(path):  # an answer holds what was deleted: of all at once it would be too long
+                await self._ignore_missing(call(self._transport, "DELETE", path, _NOW, _PART))
 
     async def clear(self, workload: Workload) -> None:
         """Delete what an earlier benchmark left, but not nodes that are just those of this workload.
@@ -157,8 +157,8 @@ class Cluster:
         await asyncio.gather(*(self._delete(paths) for _ in range(WORKERS)))
         await self._delete(iter([f"{CLASSES_PATH}/{IMPORTANT}"]))
 
-    async def _has_pods(self) -> bool:
-        return bool(json.loads(await call(self._transport, "GET", PODS_PATH, query={"limit": "1"}))["items"])
+    async def _has_any(self, path: str) -> bool:
+        return bool(json.loads(await call(self._transport, "GET", path, query={"limit": "1"}))["items"])
 
     async def recreate(self, items: Iterable[Json]) -> None:
         """Create objects of any of the kinds churn makes."""
