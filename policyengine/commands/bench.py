@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from policyengine.commands.bench_asked import BenchError, asked
+from policyengine.commands.policies import param_option
 
 if TYPE_CHECKING:
     from policyengine.simulator.benchmark.records import Record
@@ -24,6 +25,7 @@ WORSE = 1
 @click.option("--nodes", type=click.IntRange(1), help="Nodes of the cluster; default: the workload's.")
 @click.option("--pods", type=click.IntRange(1), help="Pods to place, or to hold; default: the workload's.")
 @click.option("--policy", type=click.Path(path_type=Path), metavar="FILE", help="Default: the in-tree plugins.")
+@param_option
 @click.option(
     "--create",
     type=click.Choice(("before", "during")),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -52,6 +53,8 @@ class Asked:
     workload: Workload
     profile: Profile
     policy_text: str
+    params: Mapping[str, str]
+    """Other values of the policy's params, as they were written."""
     nodes: int | None
     """As given; the workload has them already."""
     pods: int | None
@@ -68,7 +71,13 @@ class Asked:
     def size(self) -> str:
         """Workload, sizes, policy and when pods come: what makes two measurements the same."""
         during = " during" if self.workload.during else ""
-        return f"{self.workload.name} {self.workload.nodes}/{self.workload.pods} {self.profile.name}{during}"
+        return f"{self.workload.name} {self.workload.nodes}/{self.workload.pods} {self.policy}{during}"
+
+    @property
+    def policy(self) -> str:
+        """The policy's name, with the values it was given: `training(headroom=4Gi)`."""
+        given = ", ".join(f"{name}={value}" for name, value in sorted(self.params.items()))
+        return f"{self.profile.name}({given})" if given else self.profile.name
 
 
 def asked(
@@ -78,6 +87,7 @@ def asked(
     nodes: int | None,
     pods: int | None,
     policy: Path | None,
+    params: Mapping[str, str],
     create: str,
     kubeconfig: Path | None,
     apiserver: Literal["embedded", "envtest"],
@@ -102,7 +112,7 @@ def asked(
     workload = replace(WORKLOADS[chosen].sized(nodes, pods), during=create == "during")
     if schedulers and workload.policy:
         raise click.UsageError(f"`{chosen}` has a policy of its own: it cannot be split among --schedulers")
-    profile, text = _policy(policy, workload)
+    profile, text = _policy(policy, params, workload)
     given = {
         "--nodes": nodes,
         "--pods": pods,
@@ -116,12 +126,14 @@ def asked(
     }
     words = ["policyengine bench", what, *([name] if name else [])]
     words += [f"{option} {value}" for option, value in given.items() if value is not None]
+    words += [f"--param {shlex.quote(f'{name}={value}')}" for name, value in params.items()]
     words += ["--no-limit"] * (not with_limit)
     return Asked(
         what,
         workload,
         profile,
         text,
+        params,
         nodes,
         pods,
         kubeconfig,
@@ -150,17 +162,25 @@ def _command(beside: str) -> str:
     return f"{shlex.quote(str(path))} {KUBE_SCHEDULER_FLAGS}"
 
 
-def _policy(path: Path | None, workload: Workload) -> tuple[Profile, str]:
-    """The profile that decides, and its text; the in-tree plugins have none."""
-    from policyengine.catalogue import compile_policy
+def _policy(path: Path | None, params: Mapping[str, str], workload: Workload) -> tuple[Profile, str]:
+    """The profile that decides, and its text; the in-tree plugins have none. Raises `click.UsageError`, `BenchError`,
+    and what `load_profiles` does."""
+    from policyengine.catalogue import PolicyError, compile_policy
     from policyengine.commands.policies import load_profiles
     from policyengine.plugins.registry import default_profile
 
     if path is not None:
-        profiles = load_profiles([path])
+        if path.is_dir():
+            raise BenchError(f"`{path}` is a folder; a benchmark is of one file")
+        profiles = load_profiles([path], params)
         if len(profiles) != 1:
             raise BenchError(f"`{path}` holds {len(profiles)} policies; a benchmark is of one")
         return profiles[0], path.read_text(encoding="utf-8")
     if workload.policy:
-        return compile_policy(workload.policy), workload.policy
+        try:
+            return compile_policy(workload.policy, params), workload.policy
+        except PolicyError as error:
+            raise BenchError(str(error)) from None
+    if params:
+        raise click.UsageError("--param is for a policy: give its file with --policy")
     return default_profile(), ""

@@ -148,7 +148,7 @@ async def _end_to_end(asked: Asked) -> Record:
     machine = this_machine()
     async with _server_for(asked) as path:
         found = await measure.runs(asked.workload, _contestants(asked), path, asked.runs, _report)
-    return measure.end_to_end_record(found, OURS, asked.profile.name, asked.command, machine)
+    return measure.end_to_end_record(found, OURS, asked.policy, asked.command, machine)
 
 
 async def _sharing(asked: Asked) -> Record:
@@ -168,7 +168,7 @@ def _contestants(asked: Asked) -> Sequence[Contestant]:
 
     if asked.what == "limit":
         return LIMITS
-    found = [Contestant(OURS, asked.profile.scheduler_name, asked.policy_text)]
+    found = [Contestant(OURS, asked.profile.scheduler_name, asked.policy_text, asked.params)]
     if asked.beside:
         found.append(Contestant(asked.beside.split()[0].rpartition("/")[2], command=asked.beside))
     return [*found, *(LIMITS[1:] if asked.with_limit else ())]

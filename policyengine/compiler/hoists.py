@@ -58,6 +58,9 @@ class Hoists:
 
     def hoist(self, expr: ir.Expr, scope: Scope) -> Vector:
         """The closure that finds the expression's value in the frame; constants are folded here."""
+        if isinstance(expr, ir.Const) and scope.watch is None:
+            literal = single(expr.value, expr.type)
+            return lambda frame: literal
         part = Part(lower_scalar(expr, scope), expr.type, expr.reach, dtype_of(expr.type.kind) is np.int64)
         if expr.reach is Reach.CONSTANT and (isinstance(expr, ir.Const) or not free_locals(expr)):
             constant = part.column(Decision(_NOBODY))

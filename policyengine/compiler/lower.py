@@ -7,7 +7,9 @@ combination of what it reads, never once a row.
 
 from __future__ import annotations
 
-from functools import singledispatch
+from collections.abc import Callable
+from functools import cache, singledispatch
+from typing import Any
 
 from policyengine.compiler.bindings import MAPS, MapReader, entry_column, node_binding, required
 from policyengine.compiler.by_value import lower_by_value
@@ -33,9 +35,9 @@ def lower(expr: ir.Expr, scope: Scope, hoists: Hoists) -> Vector:
     if expr.shape is Shape.SCALAR:
         vector = hoists.hoist(expr, scope)
     elif expr.shape is Shape.NODE and scope.row is Shape.POD:
-        vector = _of_the_node(_lower(expr, scope.of(Shape.NODE), hoists))
+        vector = _of_the_node(_form(expr.__class__)(expr, scope.of(Shape.NODE), hoists))
     else:
-        vector = _lower(expr, scope, hoists)
+        vector = _form(expr.__class__)(expr, scope, hoists)
     return vector if scope.watch is None else scope.watch.vector(expr, vector)
 
 
@@ -47,6 +49,11 @@ def _of_the_node(vector: Vector) -> Vector:
         return frame.from_nodes(vector)
 
     return of_pods
+
+
+@cache
+def _form(kind: type[ir.Expr]) -> Callable[[Any, Scope, Hoists], Vector]:
+    return _lower.dispatch(kind)
 
 
 @singledispatch

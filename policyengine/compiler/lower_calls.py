@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import reduce
+from functools import lru_cache, reduce
 
 import numpy as np
 
@@ -26,8 +26,13 @@ Chooser = Callable[[tuple[Type, ...]], Kernel | None]
 
 def kernel_of(call: ir.Call) -> Kernel | None:
     """The column kernel of a call, None where it has to be worked out by value."""
-    choose = _CHOOSERS.get(call.function)
-    return None if choose is None else choose(tuple(arg.type for arg in call.args))
+    return _kernel(call.function, tuple([arg.type for arg in call.args]))
+
+
+@lru_cache(maxsize=4096)
+def _kernel(function: str, types: tuple[Type, ...]) -> Kernel | None:
+    choose = _CHOOSERS.get(function)
+    return None if choose is None else choose(types)
 
 
 def is_dear(expr: ir.Expr) -> bool:

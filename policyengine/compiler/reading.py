@@ -9,20 +9,23 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from policyengine.language import ir
-from policyengine.language.ir_walk import walk
+from policyengine.language.ir_walk import children
 from policyengine.language.schema import attribute
 
 if TYPE_CHECKING:
     from policyengine.compiler.frame import Scope
 
 Path = tuple[str, ...]
-_NOTHING: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Reading:
-    """What is read."""
+    """What is read. One object says it of all that read the same."""
 
+    paths: frozenset[Path]
+    """The fields of the schema."""
+    asks_domains: bool
+    """Whether it asks about a domain of nodes."""
     roots: frozenset[str]
     """`pod`, `node`, `podGroup`, …"""
     pod_fields: frozenset[str]
@@ -31,8 +34,6 @@ class Reading:
     """What may change it, in the schema's words: `node.label`, `assignedPod.add`."""
     is_evictable: bool
     """Whether an eviction could change it."""
-    asks_domains: bool
-    """Whether it asks about a domain of nodes."""
 
 
 def reading(expr: ir.Expr, scope: Scope) -> Reading:
@@ -45,44 +46,40 @@ def reading(expr: ir.Expr, scope: Scope) -> Reading:
 
 def _read(expr: ir.Expr, scope: Scope) -> Reading:
     paths: set[Path] = set()
-    lets: list[Reading] = []
     asks_domains = False
-    for part in walk(expr):
+    pending = [expr]
+    while pending:
+        part = pending.pop()
         if isinstance(part, ir.Field):
             paths.add(part.path)
-        elif isinstance(part, ir.Call):
-            asks_domains |= part.function == "domain"
         elif isinstance(part, ir.LetRef):
             value = scope.let_value(part.name)
-            lets += [] if value is None else [reading(value, scope)]
-    own = Reading(
-        frozenset(path[0] for path in paths),
-        frozenset(path[1] for path in paths if path[0] == "pod"),
-        _NOTHING.union(*(_schema(path)[0] for path in paths)),
-        any(_schema(path)[1] for path in paths),
-        asks_domains,
-    )
-    return _together((own, *lets)) if lets else own
+            if value is not None:
+                let = reading(value, scope)
+                paths |= let.paths
+                asks_domains |= let.asks_domains
+        else:
+            asks_domains |= isinstance(part, ir.Call) and part.function == "domain"
+            pending += children(part)
+    return _reading(frozenset(paths), asks_domains)
 
 
 def all_read(expressions: Iterable[ir.Expr], scope: Scope) -> Reading:
     """What several expressions read together."""
-    return _together([reading(expr, scope) for expr in expressions])
-
-
-def _together(parts: Iterable[Reading]) -> Reading:
-    parts = tuple(parts)
-    return Reading(
-        _NOTHING.union(*(part.roots for part in parts)),
-        _NOTHING.union(*(part.pod_fields for part in parts)),
-        _NOTHING.union(*(part.changes for part in parts)),
-        any(part.is_evictable for part in parts),
-        any(part.asks_domains for part in parts),
-    )
+    parts = {reading(expr, scope) for expr in expressions}
+    if len(parts) == 1:
+        return parts.pop()
+    return _reading(frozenset[Path]().union(*(part.paths for part in parts)), any(part.asks_domains for part in parts))
 
 
 @lru_cache(maxsize=1024)
-def _schema(path: Path) -> tuple[frozenset[str], bool]:
-    """(what may change a path, whether an eviction could)."""
-    known = attribute(path)
-    return (_NOTHING, False) if known is None else (frozenset(known.changes), known.evictable)
+def _reading(paths: frozenset[Path], asks_domains: bool) -> Reading:
+    known = [one for path in paths if (one := attribute(path)) is not None]
+    return Reading(
+        paths,
+        asks_domains,
+        roots=frozenset(path[0] for path in paths),
+        pod_fields=frozenset(path[1] for path in paths if path[0] == "pod"),
+        changes=frozenset(change for one in known for change in one.changes),
+        is_evictable=any(one.evictable for one in known),
+    )

@@ -8,7 +8,7 @@ table, so that a policy and `policyengine.evaluate` cannot disagree.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import singledispatch
+from functools import cache, singledispatch
 from typing import Any
 
 from policyengine.compiler.bindings import scalar_binding
@@ -33,7 +33,7 @@ def lower_scalar(expr: ir.Expr, scope: Scope) -> Scalar:
     hole = scope.holes.get(id(expr))
     if hole is not None:
         return lambda decision: unfailed(decision.locals[hole])
-    scalar = _lower(expr, scope)
+    scalar: Scalar = _form(expr.__class__)(expr, scope)
     if scope.watch is not None:
         scalar = scope.watch.scalar(expr, scalar)
     scope.scalars[id(expr)] = expr, scalar
@@ -45,6 +45,11 @@ def unfailed(value: Any) -> Any:
     if isinstance(value, Failed):
         raise EvaluationError(value.detail or value.fault.text)
     return value
+
+
+@cache
+def _form(kind: type[ir.Expr]) -> Callable[[Any, Scope], Scalar]:
+    return _lower.dispatch(kind)
 
 
 @singledispatch

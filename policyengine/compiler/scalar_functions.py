@@ -7,6 +7,7 @@ must not depend on whether it was worked out for one node or for all of them at 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -41,24 +42,28 @@ KERNELS: Mapping[str, Implementation] = {name: _through(kernel) for name, kernel
 
 def scalar_function(call: ir.Call) -> Implementation:
     """The implementation of a call's overload; it answers an `Optional` where the call's type is one."""
-    kernel = KERNELS.get(call.function)
+    return _implementation(call.function, tuple([arg.type for arg in call.args]), call.type.kind is Kind.OPTIONAL)
+
+
+@lru_cache(maxsize=4096)
+def _implementation(name: str, types: tuple[Type, ...], is_optional: bool) -> Implementation:
+    kernel = KERNELS.get(name)
     if kernel is not None:
         return kernel
-    implementation = _overload(call)
-    return _optional(implementation) if call.type.kind is Kind.OPTIONAL else implementation
+    implementation = _overload(name, types)
+    return _optional(implementation) if is_optional else implementation
 
 
-def _overload(call: ir.Call) -> Implementation:
-    function = FUNCTIONS[call.function]
-    types = [arg.type for arg in call.args]
+def _overload(name: str, types: tuple[Type, ...]) -> Implementation:
+    function = FUNCTIONS[name]
     found = select(function.overloads, types) or select(function.overloads, [_loosened(type_) for type_ in types])
     if found is not None:
         return found[0].implementation
-    arity = [one for one in function.overloads if len(one.parameters) == len(call.args)]
+    arity = [one for one in function.overloads if len(one.parameters) == len(types)]
     if len(arity) == 1:
         return arity[0].implementation
     shown = ", ".join(map(str, types))
-    raise LookupError(f"no overload of `{call.function}` for ({shown})")
+    raise LookupError(f"no overload of `{name}` for ({shown})")
 
 
 def _loosened(type_: Type) -> Type:

@@ -7,7 +7,7 @@ when the situation is another.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from policyengine.compiler.cluster_lists import NOMINEE
@@ -115,11 +115,8 @@ class Parts:
                 inside = True
         if isinstance(expr, ir.Field) and expr.path == ("node", "nominated"):
             self.of_pod[key(NOMINEE)] = NOMINEE
-        for part in self._inside(expr):
-            self.collect(part, inside)
-
-    def _inside(self, expr: ir.Expr) -> Iterator[ir.Expr]:
         if isinstance(expr, ir.LetRef) and expr.name not in self._seen:
             self._seen.add(expr.name)
-            yield self._scope.lets[expr.name].value
-        yield from children(expr)
+            self.collect(self._scope.lets[expr.name].value, inside)
+        for part in children(expr):
+            self.collect(part, inside)

@@ -14,7 +14,7 @@ from policyengine.language.layout import Form, Group, Layout, layout
 from policyengine.language.parse import parse_file
 from policyengine.language.parsing.split import split
 from policyengine.language.parsing.terminals import CLOSING, OPENING
-from policyengine.language.parsing.tokens import Token, Tokens, tokenise
+from policyengine.language.parsing.tokens import Token, Tokens, tokens_of
 
 INDENT = 2
 _CLOSE_BEHIND = frozenset({"LPAR", "LSQB", "DOT"})
@@ -26,7 +26,7 @@ def format_source(source: Source) -> tuple[str, list[Diagnostic]]:
     _, findings = parse_file(source)
     if findings:
         return source.text, findings
-    cut = tokenise(source.text, source.file)
+    cut = tokens_of(source)
     blocks, _ = split(cut.tokens, source)
     return _Printer(source.text, cut, layout(cut.tokens, blocks)).run(), []
 

@@ -20,7 +20,7 @@ from policyengine.language.parse_expression import MAX_TEXT, bound_actions, pars
 from policyengine.language.parsing.expressions import MAX_DEPTH
 from policyengine.language.parsing.split import Block, Piece, split
 from policyengine.language.parsing.steps import Actions
-from policyengine.language.parsing.tokens import MAX_FINDINGS, Token, Tokens, tokenise
+from policyengine.language.parsing.tokens import MAX_FINDINGS, Token, Tokens, tokens_of
 from policyengine.language.syntax import Member, NameText, Span
 
 __all__ = ["MAX_DEPTH", "SourceError", "parse_expression", "parse_file", "read_source"]
@@ -85,7 +85,7 @@ def parse_file(source: Source) -> tuple[syntax.File, list[Diagnostic]]:
 class _FileParser:
     def __init__(self, source: Source) -> None:
         self.source = source
-        self.cut: Tokens = tokenise(source.text, source.file)
+        self.cut: Tokens = tokens_of(source)
         self.actions = Actions(source.file)
         self.bound = bound_actions(self.actions)
         self.comment_starts = [comment.start for comment in self.cut.comments]

@@ -47,7 +47,8 @@ def parse_tokens(
         bound: `bound_actions` of the actions.
         broken: starts of tokens that a finding covers already.
     """
-    if (deep := _too_deep(tokens)) is not None:
+    actions.is_shallow = len(tokens) <= MAX_DEPTH
+    if not actions.is_shallow and (deep := _too_deep(tokens)) is not None:
         message = f"brackets stand more than {MAX_DEPTH} deep here; give parts of it names with `let`"
         actions.findings.append(syntax_error("PE0401", message, actions.file, deep.span))
         return None

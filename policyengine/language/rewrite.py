@@ -154,8 +154,9 @@ def simplified(expr: ir.Expr) -> ir.Expr:
 def _folded(expr: ir.Call) -> ir.Expr:
     if expr.type.kind not in _FOLDED or expr.function in _BY_KERNEL:
         return expr
-    if not all(isinstance(arg, ir.Const) for arg in expr.args):
-        return expr
+    for arg in expr.args:
+        if arg.__class__ is not ir.Const:
+            return expr
     try:
         value = TreeEvaluator(NoNames()).value(expr)
     except EvaluationError:
@@ -187,15 +188,28 @@ def _logic(expr: ir.Logic) -> ir.Expr:
 
 def cost(expr: ir.Expr) -> int:
     """A rough price: what a column of nodes costs counts ten times what one value does, one of pods a hundred times."""
-    if expr.__class__ in _FREE:
-        return 0
-    below = map(cost, children(expr))
-    if isinstance(expr, ir.Comprehension):
-        source, *asked = below
-        # What is asked of all pods or nodes is a column of its own, which its shape makes dear enough.
-        return source + sum(asked) * (1 if expr.source.type.args[0] in (NODE, CLUSTER_POD) else _PER_ELEMENT)
-    own = 1
-    if isinstance(expr, ir.Call):
-        texts = any(arg.type.kind is Kind.STRING for arg in expr.args)
-        own = _CALL_COST.get(expr.function, _TEXT_COST if texts else 1)
-    return sum(below) + own * _OF_SHAPE[expr.shape]
+    total, pending = 0, [expr]
+    while pending:
+        part = pending.pop()
+        if part.__class__ in _FREE:
+            continue
+        if isinstance(part, ir.Comprehension):
+            total += _cost_of_all(part)
+            continue
+        own = _call_cost(part) if isinstance(part, ir.Call) else 1
+        total += own * _OF_SHAPE[part.shape]
+        pending += children(part)
+    return total
+
+
+def _cost_of_all(expr: ir.Comprehension) -> int:
+    source, *asked = map(cost, children(expr))
+    # What is asked of all pods or nodes is a column of its own, which its shape makes dear enough.
+    return source + sum(asked) * (1 if expr.source.type.args[0] in (NODE, CLUSTER_POD) else _PER_ELEMENT)
+
+
+def _call_cost(call: ir.Call) -> int:
+    for arg in call.args:
+        if arg.type.kind is Kind.STRING:
+            return _CALL_COST.get(call.function, _TEXT_COST)
+    return _CALL_COST.get(call.function, 1)

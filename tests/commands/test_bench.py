@@ -51,6 +51,46 @@ def test_a_policy_of_one_s_own_decides(tmp_path: Path) -> None:
     assert json.loads(ended.out)["figures"]["policy"] == "own"
 
 
+@pytest.fixture
+def full(tmp_path: Path) -> Path:
+    policy = tmp_path / "full.policy"
+    policy.write_text(
+        'policy "full" {\n  scheduler "full"\n\n  param most: int = 0 range [0, 9]\n\n'
+        '  filter "room" { require node.podCount < most else "{most} at most" }\n}\n'
+    )
+    return policy
+
+
+def test_its_params_take_other_values(full: Path) -> None:
+    asked = ("decisions", "peer-basic", *SMALL, "--policy", full, "-o", "json")
+    assert json.loads(policyengine("bench", *asked).out)["figures"]["bound"] == 0
+    record = json.loads(policyengine("bench", *asked, "--param", "most=1").out)
+    assert record["figures"]["bound"] == 10
+    assert record["command"].endswith("--param most=1")
+    assert record["key"] == "decisions peer-basic 10/20 full(most=1)"
+
+
+def test_so_they_do_in_the_scheduler_s_own_process(full: Path) -> None:
+    given = ("--policy", full, "--param", "most=2", "--no-limit", "-o", "json")
+    ended = policyengine("bench", "peer-basic", *SMALL, *given)
+    assert ended.code == 0, ended.err
+    assert "20 of 20 bound" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("param", "told"),
+    [
+        ("most=10", "`10` is outside the range [0, 9] of `most`"),
+        ("least=1", "`least` is no parameter of the policy; it has `most`"),
+        ("most", "`most` is not of the form NAME=VALUE"),
+    ],
+)
+def test_a_value_that_a_param_cannot_have_is_told(full: Path, param: str, told: str) -> None:
+    ended = policyengine("bench", "decisions", *SMALL, "--policy", full, "--param", param)
+    assert ended.code == 2
+    assert told in ended.err
+
+
 def test_what_is_saved_can_be_compared_and_shown(tmp_path: Path) -> None:
     results = tmp_path / "results.json"
     assert policyengine("bench", "memory", *SMALL, "--save", results).code == 0
@@ -87,6 +127,9 @@ def test_other_measurements_cannot_be_compared(tmp_path: Path) -> None:
         (("memory", *SMALL, "--compare", "/nowhere/r.json"), "cannot read `/nowhere/r.json`"),
         (("memory", *SMALL, "--save", "/nowhere/r.json"), "cannot write `/nowhere/r.json`"),
         (("peer-basic", *SMALL, "--beside", "/nowhere/scheduler"), "cannot start `/nowhere/scheduler`"),
+        (("decisions", *SMALL, "--param", "a=1"), "--param is for a policy: give its file with --policy"),
+        (("decisions", *SMALL, "--policy", "/"), "`/` is a folder; a benchmark is of one file"),
+        (("decisions", "Gang", *SMALL, "--param", "a=1"), "`a` is no parameter of the policy"),
     ],
 )
 def test_what_cannot_be_measured_is_told_in_one_line(arguments: tuple[str, ...], told: str) -> None:

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given, settings
 
 from policyengine.catalogue import compile_files
-from policyengine.compiler.policy_hash import canonical
+from policyengine.compiler import policy_hash
 from policyengine.language.diagnostics import Source
 from policyengine.language.format import format_source
-from policyengine.language.syntax import Expr
+from policyengine.language.parsing.tokens import tokenise
+from policyengine.language.syntax import Expr, Span
 from tests.language.expressions import EXPRESSIONS
 from tests.language.policies import EVERYTHING
 from tests.language.trees import printed
@@ -62,6 +63,19 @@ def test_the_values_of_params_count_those_of_libraries_too() -> None:
 
 
 # The canonical text
+
+
+def canonical(text: str) -> tuple[str, ...]:
+    return policy_hash.canonical(tokenise(text, ""), Span(0, len(text)))
+
+
+@given(EXPRESSIONS)
+@settings(max_examples=50, deadline=None)
+def test_that_of_a_block_is_the_same_wherever_it_stands_in_its_file(tree: Expr) -> None:
+    block = f'policy "p" {{ # why\n filter "f" {{ require {printed(tree)} }} }}'
+    before, behind = '// first\nlibrary "l" { let a = 1, }\n', ' // last\npolicy "q" { }'
+    inside = Span(len(before), len(before) + len(block))
+    assert policy_hash.canonical(tokenise(before + block + behind, ""), inside) == canonical(block)
 
 
 def test_a_text_and_its_formatted_form_are_one() -> None:

@@ -195,6 +195,7 @@ def test_the_least_integer_parses_and_its_magnitude_alone_does_not() -> None:
     "text",
     [
         "(" * (MAX_DEPTH + 2) + "a" + ")" * (MAX_DEPTH + 2),
+        "!" * MAX_DEPTH + "a",
         "!" * 70 + "a",
         "a" + ".b" * 70,
         " + ".join(["a"] * 70),

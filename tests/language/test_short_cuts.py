@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
+from functools import update_wrapper
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from policyengine.language import ir, ir_walk, syntax, syntax_walk
 from policyengine.language.check import check
-from policyengine.language.checking import calls
+from policyengine.language.checking import overloads
+from policyengine.language.checking.context import Context, is_error
+from policyengine.language.checking.guards import established
 from policyengine.language.diagnostics import Diagnostic, Source
 from policyengine.language.functions import FUNCTIONS
 from policyengine.language.ir_walk import expressions_in
@@ -19,9 +23,9 @@ from policyengine.language.lint.run import lint
 from policyengine.language.lint.settings import Settings
 from policyengine.language.lint.truth import Truth
 from policyengine.language.parse import parse_file
-from policyengine.language.parsing import automaton
+from policyengine.language.parsing import automaton, tokens
 from policyengine.language.parsing.grammar import table
-from policyengine.language.parsing.tokens import tokenise
+from policyengine.language.parsing.tokens import one_by_one, tokenise
 from tests.language.checking import PLUGINS
 from tests.language.policies import EVERYTHING, damaged
 from tests.language.typed import sources
@@ -72,6 +76,67 @@ def test_between_tokens_stands_white_space_or_what_a_finding_tells_of(text: str)
     assert at == len(text) or not cut.complete
 
 
+SNIPPETS = st.sampled_from(
+    [
+        *(
+            "&&",
+            "&",
+            "on error",
+            "on  error x",
+            "1h30min",
+            "5m",
+            "5mx",
+            "0x1fu",
+            "1E5",
+            "1E",
+            ".5",
+            "...",
+            "===",
+            "=<",
+            "<",
+        ),
+        *(
+            '"a"',
+            '"',
+            "'''",
+            '"""',
+            "r'",
+            'b"',
+            "“a”",
+            "`a/b`",
+            "`",
+            "// c\n",
+            "\u00a0",
+            "a.b",
+            " ",
+            "\n",
+            "\r",
+            ";",
+            "é",
+        ),
+    ]
+)
+
+
+@given(damaged() | st.lists(SNIPPETS, max_size=25).map("".join), st.integers(0, 9), st.integers(0, 9))
+@settings(max_examples=300, deadline=None)
+def test_a_text_cut_at_once_has_the_tokens_of_one_cut_step_by_step(text: str, start: int, cut_off: int) -> None:
+    start = min(start, len(text))
+    end = max(start, len(text) - cut_off)
+    assert tokenise(text, "a.policy", start, end) == one_by_one(text, "a.policy", start, end)
+
+
+def test_a_text_without_mistakes_is_cut_at_once() -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tokens, "one_by_one", None)
+        assert tokenise(EVERYTHING, "a.policy").complete
+
+
+@pytest.mark.parametrize("text", ['""" ' + '\\""" ' * 20_000, "'" + "\\'" * 60_000, " \n" * 80_000, "a &" * 60_000])
+def test_however_much_is_unreadable_it_is_looked_at_once(text: str) -> None:
+    assert tokenise(text, "a.policy") == one_by_one(text, "a.policy", 0, len(text))
+
+
 # --- checking --------------------------------------------------------------------------------------------
 
 
@@ -87,8 +152,101 @@ def test_overloads_left_out_by_their_kinds_would_not_have_been_chosen(truth: str
     )
     found = checked(text)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(calls, "_with_kinds", all_of_an_arity)
+        patch.setattr(overloads, "_with_kinds", all_of_an_arity)
+        patch.setattr(overloads, "best_choice", unkept(overloads.best_choice))
         assert checked(text) == found
+
+
+def unkept(choose: Any) -> Any:
+    """A function without what it remembers."""
+    return update_wrapper(lambda *arguments: choose.__wrapped__(*arguments), choose.__wrapped__)
+
+
+LITERALS = st.sampled_from(
+    [
+        *(
+            "1",
+            "-1",
+            "0",
+            "9223372036854775808",
+            "1.5",
+            "-0.0",
+            '"a"',
+            '"Burstable"',
+            "true",
+            "2Gi",
+            "-500m",
+            "1G",
+            "90s",
+        ),
+        *("(pod.priority > 1 ? 1 : 2Gi)", "(pod.priority > 1 ? -1.5 : 3)", "[1, 2.0]", "{}", "optional.none()"),
+    ]
+)
+TYPED = st.sampled_from(["pod.priority", "node.free.cpu", "pod.requests.memory", "pod.name", "now", "pod.qos"])
+OPERANDS = LITERALS | TYPED
+SIGNS = st.sampled_from(["+", "-", "*", "/", "%", "<", "==", "in"])
+
+
+@given(st.lists(st.tuples(OPERANDS, SIGNS, OPERANDS), min_size=1, max_size=6))
+@settings(max_examples=200, deadline=None)
+def test_one_literal_stands_for_all_that_may_become_the_same_types(written: list[tuple[str, str, str]]) -> None:
+    lets = (f"let x{at} = {left} {sign} {right}" for at, (left, sign, right) in enumerate(written))
+    text = 'policy "p" { ' + " ".join(lets) + " }"
+    found = checked(text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(overloads, "like", lambda expr: None)
+        patch.setattr(overloads, "best_choice", unkept(overloads.best_choice))
+        assert checked(text) == found
+
+
+def told_at_once(context: Context, condition: ir.Expr, truth: bool, names: Any) -> Context:
+    if is_error(condition):
+        return context
+    return replace(context, own_facts=context.own_facts | established(condition, truth, names))
+
+
+GUARDS = st.sampled_from(
+    [
+        '"a" in pod.labels',
+        '!("a" in pod.labels)',
+        "pod.priority > 1",
+        "let_a",
+        "!let_a",
+        "has(pod.annotations.b)",
+        "pod.images.size() > 1",
+    ]
+)
+LOOKUPS = st.sampled_from(['pod.labels["a"] == "x"', 'pod.annotations.b != ""', 'pod.images[1] == "i"', "let_a"])
+CONDITIONS = st.recursive(
+    GUARDS | LOOKUPS,
+    lambda inner: (
+        st.tuples(inner, st.sampled_from(["&&", "||"]), inner).map(lambda one: f"({' '.join(one)})")
+        | st.tuples(inner, inner, inner).map(lambda one: f"({one[0]} ? {one[1]} : {one[2]})")
+    ),
+    max_leaves=8,
+)
+
+
+@given(CONDITIONS, CONDITIONS, CONDITIONS)
+@settings(max_examples=150, deadline=None)
+def test_guards_asked_when_a_lookup_wants_them_establish_what_guards_told_at_once_do(
+    when: str, first: str, second: str
+) -> None:
+    text = (
+        f'policy "p" {{ let let_a = "a" in pod.labels filter "f" when {when} {{ require {first} '
+        f'else "{{pod.labels.a}}" require {second} }} }}'
+    )
+    found = checked(text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Context, "behind", told_at_once)
+        assert checked(text) == found
+
+
+def test_a_lookup_behind_very_many_guards_is_found_guarded() -> None:
+    chain = " && ".join(["pod.priority > 0"] * 20)
+    requires = " ".join([f"require {chain}"] * 100)
+    text = f'policy "p" {{ filter "f" when "a" in pod.labels {{ {requires} require pod.labels["a"] == "b" }} }}'
+    assert checked(text)[1] == []
 
 
 def held(value: object, kind: Any) -> list[Any]:

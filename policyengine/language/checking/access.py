@@ -117,7 +117,7 @@ def _select_of_object(checks: Checks, node: syntax.Select, operand: ir.Expr, con
     if known is None:
         return _no_field(checks, node, operand.type)
     if known.optional:
-        if not node.optional and key_fact(operand, field_name(node.field, operand)) not in context.facts:
+        if not node.optional and not context.knows(key_fact(operand, field_name(node.field, operand))):
             return _unguarded(checks, node, f"has({_text(node)})", f".?{node.field}")
         type_ = optional_of(known.type) if node.optional else known.type
         return ir.Select(
@@ -248,9 +248,9 @@ def _lookup(
 
 def _guarded(operand: ir.Expr, key: ir.Expr, context: Context) -> bool:
     if operand.type.kind is Kind.MAP:
-        return key_fact(operand, key) in context.facts
+        return context.knows(key_fact(operand, key))
     if isinstance(key, ir.Const) and isinstance(key.value, int) and key.value >= 0:
-        return size_fact(operand, key.value + 1) in context.facts
+        return context.knows(size_fact(operand, key.value + 1))
     return False
 
 

@@ -1,11 +1,8 @@
-"""Calls and operators: which overload the arguments choose, and what literals become beside them."""
+"""Calls and operators: of the function table, of the policy's own functions, and what is wrong with them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
-from operator import attrgetter
-from typing import NamedTuple
 
 from policyengine.language import ir, syntax
 from policyengine.language.checking.access import library_of
@@ -27,8 +24,9 @@ from policyengine.language.checking.context import (
     wrapped,
 )
 from policyengine.language.checking.function_calls import check_function_call
-from policyengine.language.checking.literals import fits, is_bare, is_flexible, natural
-from policyengine.language.functions import FUNCTIONS, Function, Overload, Style
+from policyengine.language.checking.literals import is_flexible
+from policyengine.language.checking.overloads import Choice, overload_for
+from policyengine.language.functions import FUNCTIONS, Function, Style
 from policyengine.language.functions.conversions import DIMENSIONS
 from policyengine.language.functions.moments import zone
 from policyengine.language.functions.table import is_open, substitute, unify
@@ -38,17 +36,7 @@ from policyengine.language.syntax import Span
 from policyengine.language.types import DOUBLE, INT, STRING, Kind, Reach, Shape, Type
 from policyengine.language.values import EvaluationError
 
-_NOT_COMPARED = frozenset({"_==_", "_!=_", "@in"})
 _SHOWN_SIGNATURES = 4
-
-
-class Choice(NamedTuple):
-    """An overload with the types its arguments take there. `cost`: how much literals had to bend."""
-
-    cost: int
-    overload: Overload
-    types: tuple[Type, ...]
-    result: Type
 
 
 def check_call(checks: Checks, node: syntax.Call, context: Context, expected: Type | None) -> ir.Expr:
@@ -141,16 +129,13 @@ def resolve(
             if arg is None:
                 checks.check(args[at], context)
         return error_at(span)
-    bending = _may_bend(function, args, typed)
-    choices = [
-        choice
-        for overload in _with_kinds(function.name, tuple([None if arg is None else arg.type.kind for arg in typed]))
-        if (choice := _choice(function, overload, args, typed, expected, bending)) is not None
-    ]
-    if not choices:
+    best = overload_for(function, args, typed, expected)
+    if best is None:
         return _no_overload(checks, function, args, typed, span, context, expected)
-    best = choices[0] if len(choices) == 1 else min(choices, key=attrgetter("cost"))
-    filled = [arg or checks.check(args[at], context, best.types[at]) for at, arg in enumerate(typed)]
+    filled = [
+        checks.check(written, context, wanted) if checked is None else checked
+        for written, checked, wanted in zip(args, typed, best.types, strict=True)
+    ]
     return _call(checks, function, best, filled, span, expected)
 
 
@@ -160,93 +145,19 @@ def _call(
     if is_error(*args):
         return error_at(span)
     result = best.result
-    if is_open(result):
+    if best.is_open:
         variables: dict[str, Type] = {}
         if expected is None or not unify(result, expected, variables):
             return checks.report.failed(UNKNOWN_TYPE, "nothing here says what the optional holds", span)
         result = substitute(result, variables)
-    if args and all(isinstance(arg, ir.Const) for arg in args):
+    values = [arg.value for arg in args if isinstance(arg, ir.Const)]
+    if args and len(values) == len(args):
         try:
-            best.overload.implementation(*(arg.value for arg in args if isinstance(arg, ir.Const)))
+            best.overload.implementation(*values)
         except EvaluationError as error:
             return checks.report.failed(WRONG_LITERAL, str(error), span)
     call = ir.Call(type=result, span=span, **extent(*args), function=function.name, args=tuple(args))
     return check_cost(checks, call) if function.name == "@in" else call
-
-
-@lru_cache(maxsize=4096)
-def _with_kinds(name: str, kinds: tuple[Kind | None, ...]) -> list[Overload]:
-    """The overloads that may take arguments of these kinds. None is a literal's, which may become several."""
-    return [
-        overload
-        for overload in FUNCTIONS[name].overloads
-        if not overload.dynamic
-        and len(overload.parameters) == len(kinds)
-        and all(
-            wanted.kind in (kind or wanted.kind, Kind.DYN)
-            for wanted, kind in zip(overload.parameters, kinds, strict=True)
-        )
-    ]
-
-
-def _choice(
-    function: Function,
-    overload: Overload,
-    args: Sequence[syntax.Expr],
-    typed: Sequence[ir.Expr | None],
-    expected: Type | None,
-    bending: bool,
-) -> Choice | None:
-    """The overload for these arguments, None where it does not take them."""
-    variables: dict[str, Type] = {}
-    for parameter, arg in zip(overload.parameters, typed, strict=True):
-        if arg is not None and not _takes(function, parameter, arg.type, variables):
-            return None
-    cost, types = 0, []
-    for parameter, syntax_arg, arg in zip(overload.parameters, args, typed, strict=True):
-        if arg is not None:
-            types.append(arg.type)
-            continue
-        bent = _bent(syntax_arg, parameter, variables, expected, bending)
-        if bent is None:
-            return None
-        cost += bent[0]
-        types.append(bent[1])
-    return Choice(cost, overload, tuple(types), substitute(overload.result, variables))
-
-
-def _takes(function: Function, parameter: Type, actual: Type, variables: dict[str, Type]) -> bool:
-    if function.name in _NOT_COMPARED and _holds_object(actual):
-        return False
-    return unify(parameter, actual, variables)
-
-
-def _holds_object(type_: Type) -> bool:
-    return type_.kind is Kind.OBJECT or any(map(_holds_object, type_.args))
-
-
-def _may_bend(function: Function, args: Sequence[syntax.Expr], typed: Sequence[ir.Expr | None]) -> bool:
-    """Whether literals may leave their own type: beside an expression or a suffix, or where one signature decides."""
-    if any(arg is not None for arg in typed) or len(function.overloads) == 1 or len(args) == 1:
-        return True
-    return any(not is_bare(arg) for arg in args)
-
-
-def _bent(
-    arg: syntax.Expr, parameter: Type, variables: dict[str, Type], expected: Type | None, bending: bool
-) -> tuple[int, Type] | None:
-    """What a literal costs as this parameter, and its type there. A suffixed one would rather be a quantity."""
-    wanted = substitute(parameter, variables)
-    own = natural(arg, wanted if not is_open(wanted) and wanted.is_quantity else expected)
-    if is_open(wanted):
-        if own is None or not unify(parameter, own, variables):
-            return None
-        return 0, own
-    if own == wanted:
-        return 0, wanted
-    if not bending or not fits(arg, wanted):
-        return None
-    return (2 if not is_bare(arg) and wanted == INT else 1), wanted
 
 
 # --- what is wrong ---------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from typing import TYPE_CHECKING, Protocol, TypedDict
 
 from msgspec import Struct, field
@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from policyengine.language import ir, syntax
 from policyengine.language.checking.codes import REDEFINED
+from policyengine.language.checking.guards import MOST_FACTS, Fact, Facts, Guard
 from policyengine.language.diagnostics import Diagnostic, Edit, Fix, Related, Severity
 from policyengine.language.excerpt import printable
 from policyengine.language.schema import ROOTS
@@ -21,12 +22,6 @@ if TYPE_CHECKING:
     from policyengine.language.checking.definitions import Definitions
     from policyengine.language.checking.function_calls import Declared
 
-Fact = tuple[str, Hashable, Hashable]
-"""`("key", map, key)`: the map has the key. `("size", list, n)`: the list has at least n items."""
-
-
-MOST_FACTS = 2000
-"""Guards beyond these are not remembered: lets can add theirs up as often as there are lets."""
 LONGEST_MESSAGE = 400
 MOST_CANDIDATES = 50_000
 """How many names are compared with misspelt ones in one file."""
@@ -66,20 +61,31 @@ class Report(Struct):
 
 
 class Context(Struct, frozen=True):
-    """Where an expression stands: variables in scope (of a function called, its arguments), what guards established,
-    the rule's name, and whether it is about a victim."""
+    """Where an expression stands: variables in scope (of a function called, its arguments), the guards around it, the
+    rule's name, and whether it is about a victim."""
 
     locals: Mapping[str, ir.Expr] = field(default_factory=dict)
-    facts: frozenset[Fact] = frozenset()
+    guard: Guard | None = None
+    """The innermost."""
+    own_facts: Facts = frozenset()
+    """What is there whatever conditions say: a map has the keys that a macro goes through."""
     rule: str = ""
     victim: bool = False
     prefix: str = ""
     """In a function's body: what its variables' names begin with, so that none is one of an argument's."""
 
-    def knowing(self, facts: Iterable[Fact]) -> Context:
-        """The same place with more facts established."""
-        joined = self.facts | frozenset(facts)
-        return self if len(joined) > MOST_FACTS else replace(self, facts=joined)
+    def knows(self, fact: Fact) -> bool:
+        """Whether what the fact tells of is sure to be there."""
+        return fact in self.own_facts or (self.guard is not None and fact in self.guard.facts())
+
+    def knowing(self, fact: Fact) -> Context:
+        """The same place with one more fact."""
+        joined = self.own_facts | {fact}
+        return self if len(joined) > MOST_FACTS else replace(self, own_facts=joined)
+
+    def behind(self, condition: ir.Expr, truth: bool, names: Names) -> Context:
+        """The same place where the condition is `truth`."""
+        return self if is_error(condition) else replace(self, guard=Guard(self.guard, condition, truth, names))
 
     def binding(self, *variables: ir.Local) -> Context:
         """The same place inside a macro."""
@@ -115,7 +121,7 @@ class Names(Protocol):
     def let_value(self, name: str) -> ir.Expr | None:
         """The value of a let by its full name; None if there is none."""
 
-    def let_facts(self, name: str, truth: bool) -> frozenset[Fact]:
+    def let_facts(self, name: str, truth: bool) -> Facts:
         """What is there wherever the let is `truth`."""
 
     def reads(self, expr: ir.Expr) -> frozenset[tuple[str, ...]]:
@@ -142,12 +148,11 @@ def error_at(span: Span) -> ir.Const:
 
 def is_error(*exprs: ir.Expr) -> bool:
     """Whether one of the expressions was reported already."""
-    return any(map(_is_reported, exprs))
-
-
-def _is_reported(expr: ir.Expr) -> bool:
-    kind, inside = expr.type.kind, expr.type.args
-    return kind is Kind.ERROR or (bool(inside) and any(map(_has_error, inside)))
+    for expr in exprs:
+        type_ = expr.type
+        if type_.kind is Kind.ERROR or (type_.args and _has_error(type_)):
+            return True
+    return False
 
 
 def _has_error(type_: Type) -> bool:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 
 from policyengine.language import ir
-from policyengine.language.checking.context import MOST_FACTS, Fact, is_error
-from policyengine.language.checking.guards import established
+from policyengine.language.checking.context import is_error
+from policyengine.language.checking.guards import MOST_FACTS, Facts, established
 from policyengine.language.ir_walk import key, walk
 from policyengine.language.syntax import Span
 from policyengine.language.types import BOOL
@@ -30,7 +30,7 @@ class Definitions:
         """How many calls of functions were checked."""
         self._owner = owner
         self._reads: dict[str, frozenset[tuple[str, ...]]] = {}
-        self._facts: dict[tuple[str, bool], frozenset[Fact]] = {}
+        self._facts: dict[tuple[str, bool], Facts] = {}
         self._results: dict[Hashable, ir.Expr] = {}
         self._once: dict[Hashable, str] = {}
         for other in imported:
@@ -60,7 +60,7 @@ class Definitions:
         let = self.lets.get(name)
         return let.value if let is not None else None
 
-    def let_facts(self, name: str, truth: bool) -> frozenset[Fact]:
+    def let_facts(self, name: str, truth: bool) -> Facts:
         """What is there wherever the let is `truth`."""
         return self._facts.get((name, truth), frozenset())
 
@@ -100,13 +100,20 @@ class Definitions:
 def reached(lets: Iterable[ir.Let], expressions: Iterable[ir.Expr]) -> list[ir.Let]:
     """The lets that somebody wrote in the policy or on it, and those that these or the expressions name."""
     ordered = [let for let in lets if not is_error(let.value)]
+    if all(map(_is_own, ordered)):
+        return ordered
     wanted = set().union(*map(_named, expressions))
     kept: list[ir.Let] = []
     for let in reversed(ordered):
-        if let.name in wanted or ("." not in let.name and let.span.end):
+        if _is_own(let) or let.name in wanted:
             wanted |= _named(let.value)
             kept.append(let)
     return kept[::-1]
+
+
+def _is_own(let: ir.Let) -> bool:
+    """Whether somebody wrote it in the policy itself."""
+    return "." not in let.name and bool(let.span.end)
 
 
 def _named(expr: ir.Expr) -> set[str]:

@@ -22,7 +22,6 @@ from policyengine.language.checking.context import (
     is_error,
     wrapped,
 )
-from policyengine.language.checking.guards import established
 from policyengine.language.checking.literals import converted, empty, is_bare, is_flexible
 from policyengine.language.checking.macros import check_macro, is_macro
 from policyengine.language.functions import FUNCTIONS
@@ -56,17 +55,18 @@ class ExpressionChecker:
 
     def _checked(self, expr: syntax.Expr, context: Context, expected: Type | None) -> ir.Expr:
         match expr:  # the most frequent first
+            case syntax.Literal():
+                if expr.value is not None:
+                    return converted(self.report, expr, expected)
+                message = "a policy has no null; what may be absent is an optional"
+                return self.report.failed(NOT_IN_POLICIES, message, expr.span)
+            case syntax.Binary():
+                return self._binary(expr, context, expected)
             case syntax.Name():
                 return check_name(self, expr, context)
             case syntax.Select():
                 return check_select(self, expr, context)
-            case syntax.Binary():
-                return self._binary(expr, context, expected)
-            case syntax.Literal(value=None):
-                return self.report.failed(
-                    NOT_IN_POLICIES, "a policy has no null; what may be absent is an optional", expr.span
-                )
-            case syntax.Literal() | syntax.QuantityLiteral() | syntax.DurationLiteral():
+            case syntax.QuantityLiteral() | syntax.DurationLiteral():
                 return converted(self.report, expr, expected)
             case syntax.Index():
                 return check_index(self, expr, context)
@@ -114,8 +114,7 @@ class ExpressionChecker:
         for part in _chain(expr):
             operand = self.truth(part, context, f"`{op}` takes bools")
             operands.append(operand)
-            if not is_error(operand):
-                context = context.knowing(established(operand, op == "&&", self.names))
+            context = context.behind(operand, op == "&&", self.names)
         if is_error(*operands):
             return error_at(expr.span)
         flat = [inner for part in operands for inner in _flattened(part, op)]
@@ -130,9 +129,8 @@ class ExpressionChecker:
 
     def _conditional(self, expr: syntax.Conditional, context: Context, expected: Type | None) -> ir.Expr:
         condition = self.truth(expr.condition, context, "the condition of `?:` is a bool")
-        known = context if is_error(condition) else context.knowing(established(condition, True, self.names))
-        other = context if is_error(condition) else context.knowing(established(condition, False, self.names))
-        branches = [(expr.then, known), (expr.otherwise, other)]
+        known = [context.behind(condition, truth, self.names) for truth in (True, False)]
+        branches = [(expr.then, known[0]), (expr.otherwise, known[1])]
         first = 0 if _weight(expr.then) >= _weight(expr.otherwise) else 1
         done: dict[int, ir.Expr] = {}
         done[first] = self.check(*branches[first], expected)

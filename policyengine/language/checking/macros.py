@@ -6,7 +6,7 @@ from policyengine.language import ir, syntax
 from policyengine.language.checking.aggregates import check_cost, element
 from policyengine.language.checking.codes import WRONG_MACRO, WRONG_TYPE
 from policyengine.language.checking.context import Checks, Context, error_at, extent, is_error, taken
-from policyengine.language.checking.guards import established, key_fact
+from policyengine.language.checking.guards import key_fact
 from policyengine.language.types import BOOL, Kind, Type, list_of, optional_of
 
 FOLDS = {
@@ -48,13 +48,13 @@ def _comprehension(checks: Checks, node: syntax.Call, source: ir.Expr, variable:
     local = element(variable, source.type.args[0], source, checks)
     inner = context.binding(local)
     if source.type.kind is Kind.MAP:
-        inner = inner.knowing({key_fact(source, local)})
+        inner = inner.knowing(key_fact(source, local))
     fold = FOLDS[node.function]
     condition = _test(checks, node, node.args[1], inner) if len(node.args) == 3 else None
     if condition is not None:
         if is_error(condition):
             return error_at(node.span)
-        inner = inner.knowing(established(condition, True, checks.names))
+        inner = inner.behind(condition, True, checks.names)
     body = checks.check(node.args[-1], inner) if fold is ir.Fold.MAP else _test(checks, node, node.args[-1], inner)
     if is_error(body):
         return error_at(node.span)

@@ -10,10 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from policyengine.language import ir, syntax
 from policyengine.language.checking.codes import LET_CYCLE, REDEFINED, UNKNOWN_NAME
-from policyengine.language.checking.context import Context, Fact, Report, error_at, replacing
+from policyengine.language.checking.context import Context, Report, error_at, replacing
 from policyengine.language.checking.definitions import Definitions
 from policyengine.language.checking.expression import ExpressionChecker
 from policyengine.language.checking.function_calls import Declared, declared
+from policyengine.language.checking.guards import Facts
 from policyengine.language.checking.macros import FOLDS
 from policyengine.language.checking.params import check_param
 from policyengine.language.diagnostics import Related
@@ -174,7 +175,7 @@ class BlockNames:
         """The value of a let by its full name; None if there is none."""
         return self.definitions.let_value(name)
 
-    def let_facts(self, name: str, truth: bool) -> frozenset[Fact]:
+    def let_facts(self, name: str, truth: bool) -> Facts:
         """What is there wherever the let is `truth`."""
         return self.definitions.let_facts(name, truth)
 

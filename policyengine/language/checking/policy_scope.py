@@ -9,7 +9,6 @@ from policyengine.language import ir, syntax
 from policyengine.language.checking.codes import OUT_OF_REACH, WRONG_TYPE
 from policyengine.language.checking.context import Context, Report, extent, is_error
 from policyengine.language.checking.expression import ExpressionChecker
-from policyengine.language.checking.guards import established
 from policyengine.language.checking.intervals import Intervals
 from policyengine.language.checking.names import BlockNames
 from policyengine.language.diagnostics import Source
@@ -41,8 +40,8 @@ class PolicyScope:
     def known(self, context: Context, *true: ir.Expr | None) -> Context:
         """The context behind conditions that hold."""
         for expr in true:
-            if expr is not None and not is_error(expr):
-                context = context.knowing(established(expr, True, self.names))
+            if expr is not None:
+                context = context.behind(expr, True, self.names)
         return context
 
     def typed(self, expr: syntax.Expr, context: Context, wanted: Type, what: str) -> ir.Expr | None:

@@ -12,7 +12,6 @@ from policyengine.language.checking.codes import (
     WRONG_WEIGHT,
 )
 from policyengine.language.checking.context import Context, is_error, wrapped
-from policyengine.language.checking.guards import established
 from policyengine.language.checking.policy_scope import PolicyScope, check_template, check_when
 from policyengine.language.schema import attribute
 from policyengine.language.types import BOOL, DURATION, INT, STRING, Kind, Shape, Type
@@ -44,9 +43,7 @@ def check_filter(scope: PolicyScope, member: syntax.Filter) -> ir.Filter | None:
 
 def _require(scope: PolicyScope, written: syntax.Require, context: Context) -> ir.Require | None:
     condition = scope.typed(written.condition, context, BOOL, "a `require`")
-    refused = context
-    if condition is not None:
-        refused = context.knowing(established(condition, False, scope.names))
+    refused = context if condition is None else context.behind(condition, False, scope.names)
     otherwise, good = None, True
     if written.otherwise is not None:
         otherwise = check_template(scope, written.otherwise, refused)

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from policyengine.language import syntax
 from policyengine.language.diagnostics import CODES, Diagnostic, Edit, Fix, Severity, Source, register
-from policyengine.language.parsing.tokens import Token, tokenise
+from policyengine.language.parsing.tokens import Token, tokens_of
 from policyengine.language.syntax import Span
 
 MALFORMED = "PE3901"
@@ -96,7 +96,7 @@ def _not_allowed(
 
 
 def _read(source: Source, file: syntax.File) -> tuple[list[Suppression], list[Diagnostic]]:
-    cut = tokenise(source.text, source.file)
+    cut = tokens_of(source)
     comments: list[Suppression] = []
     wrong: list[Diagnostic] = []
     begins = {span.start: span for span in reversed(list(_units(file)))}

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from policyengine.language.parsing.grammar import Rule, table
-from policyengine.language.parsing.terminals import OPERATORS, RESERVED
+from policyengine.language.parsing.terminals import OPERATORS
 from policyengine.language.parsing.tokens import Token
 
 Action = Callable[..., Any]
@@ -65,11 +65,11 @@ class _NoActions(dict[str, Action]):
 class _Machine:
     """The stacks of one parse."""
 
-    __slots__ = ("actions", "end_state", "last_end", "rows", "starts", "states", "table", "values", "words")
+    __slots__ = ("actions", "end_state", "last_end", "starts", "states", "table", "values")
 
     def __init__(self, start: str, actions: Mapping[str, Action], at: int) -> None:
         self.table = table()
-        self.rows, self.words, self.actions = self.table.rows, self.table.keywords, actions
+        self.actions = actions
         self.end_state = self.table.ends[start]
         self.states = [self.table.starts[start]]
         self.values: list[Any] = []
@@ -78,51 +78,46 @@ class _Machine:
 
     def run(self, tokens: Sequence[Token], stop: int | None = None) -> int | None:
         """Feeds tokens, all or those before `stop`; the index of the one that fits nothing, or None."""
-        for index, token in enumerate(tokens[:stop]):
+        rows, rules, keywords = self.table.rows, self.table.rules, self.table.contextual
+        states, values, starts = self.states, self.values, self.starts
+        for index, token in enumerate(tokens if stop is None else tokens[:stop]):
             kind = token.kind
-            if kind not in self.words or kind in RESERVED:
-                taken = self.feed(kind, token)
-            else:
-                # What the keyword completes, a name in its place completes too: nothing to undo before the second.
-                keyword = self.is_keyword(kind, tokens[index + 1].kind)
-                taken = (keyword and self.feed(kind, token)) or self.feed("NAME", token)
-            if not taken:
-                return index
+            if is_keyword := kind in keywords:
+                is_keyword = self.is_keyword(kind, tokens[index + 1].kind)
+                kind = kind if is_keyword else "NAME"
+            while states[-1] != self.end_state:
+                move = rows[states[-1]].get(kind)
+                if move is None:
+                    if not is_keyword:
+                        return index
+                    # What the keyword completes, a name in its place completes too: nothing to undo.
+                    kind, is_keyword = "NAME", False
+                elif move >= 0:
+                    states.append(move)
+                    values.append(token)
+                    starts.append(token.start)
+                    self.last_end = token.end
+                    break
+                elif (action := rules[~move].action) is None:
+                    states[-1] = _handed_on(states[-2], states[-1], kind)
+                else:
+                    self.reduce(rules[~move], action)
         return None
 
     def is_keyword(self, kind: str, following: str) -> bool:
         """Whether a word may be the keyword here; where an expression may begin too, what follows decides."""
-        row = self.rows[self.states[-1]]
+        row = self.table.rows[self.states[-1]]
         return kind in row and (row.get("NAME", -1) < 0 or following not in _NAME_GOES_ON)
-
-    def feed(self, kind: str, token: Token) -> bool:
-        """Reduces what the token completes and enters it; False where it fits nothing."""
-        states, values, starts, rows = self.states, self.values, self.starts, self.rows
-        while True:
-            move = rows[states[-1]].get(kind)
-            if move is None:
-                return False
-            if move >= 0:
-                states.append(move)
-                values.append(token)
-                starts.append(token.start)
-                self.last_end = token.end
-                return True
-            rule = self.table.rules[~move]
-            if rule.action is None:
-                states[-1] = _handed_on(states[-2], states[-1], kind)
-            else:
-                self.reduce(rule, rule.action)
-            if states[-1] == self.end_state:
-                return True
 
     def reduce(self, rule: Rule, action: str) -> None:
         """Replaces the rule's symbols on the stacks by its value."""
         states, values, starts, size = self.states, self.values, self.starts, rule.size
-        first, children, end = self.last_end, [], self.last_end
+        end = self.last_end
         if size:
             first, children = starts[-size], values[-size:]
             del states[-size:], values[-size:], starts[-size:]
+        else:
+            first, children = end, []
         if not rule.whole:
             children = _children(rule, children)
         values.append(children if rule.inlined else self.actions[action](first, end, *children))
@@ -131,11 +126,11 @@ class _Machine:
 
     def acceptable(self) -> frozenset[str]:
         """The terminals the machine could go on with, beyond the state's own row: reductions are tried out."""
-        return frozenset(kind for kind in self.rows[self.states[-1]] if self._would_take(kind))
+        return frozenset(kind for kind in self.table.rows[self.states[-1]] if self._would_take(kind))
 
     def _would_take(self, kind: str) -> bool:
         states = list(self.states)
-        while (move := self.rows[states[-1]].get(kind)) is not None and move < 0:
+        while (move := self.table.rows[states[-1]].get(kind)) is not None and move < 0:
             rule = self.table.rules[~move]
             if rule.size:
                 del states[-rule.size :]

@@ -35,6 +35,8 @@ class ExpressionActions:
         self.findings: list[Diagnostic] = []
         self.strings: dict[int, str] = {}
         """Where a string literal starts -> how it is written: what `{expr}` in it is found by."""
+        self.is_shallow = False
+        """Whether there are too few tokens for anything to be too deep: a level takes one at least."""
         self._depths: dict[int, int] = {}
         self._kept: list[Expr] = []
         self._too_large: dict[int, Diagnostic] = {}
@@ -48,6 +50,8 @@ class ExpressionActions:
     # --- depth: known from below, as a tree is built from its leaves -----------------------------------
 
     def _grown(self, node: Expr, *parts: Expr) -> Expr:
+        if self.is_shallow:
+            return node
         depths, depth = self._depths, 1
         for part in parts:
             depth = max(depth, 1 + depths.get(id(part), 1))
@@ -85,6 +89,8 @@ class ExpressionActions:
     def parenthesised(self, start: int, end: int, value: Expr) -> Expr:
         """The same node with a span that takes its brackets in, so that a span can be cut out and stay whole."""
         widened = replace(value, span=Span(start, end))
+        if self.is_shallow:
+            return widened
         self._depths[id(widened)] = self._depths.get(id(value), 1)
         self._kept.append(widened)
         return widened

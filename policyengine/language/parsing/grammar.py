@@ -16,6 +16,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from policyengine.language.parsing.terminals import RESERVED
+
 TABLE = "policy.table.json"
 STARTS = (
     *("import", "library", "policy", "overlay"),
@@ -60,6 +62,8 @@ class Table(Struct, frozen=True):
     """Operators and brackets -> terminal."""
     keywords: frozenset[str]
     """The terminals of `words`."""
+    contextual: frozenset[str]
+    """Those that may turn out to be names."""
     end_states: frozenset[int]
     """The values of `ends`."""
 
@@ -107,6 +111,7 @@ def _table(data: Mapping[str, Any]) -> Table:
         words=data["words"],
         signs=data["signs"],
         keywords=frozenset(data["words"].values()),
+        contextual=frozenset(data["words"].values()) - RESERVED,
         end_states=frozenset(data["ends"].values()),
     )
 

@@ -69,6 +69,8 @@ def decode_bytes(literal: str) -> bytes:
 def decode_text(literal: str) -> Text:
     """As `decode_string`, with the place in the literal each character of the value comes from."""
     start, end, raw = _inside(literal)
+    if "\\" not in literal and "\r" not in literal:
+        return Text(literal[start:end], list(range(start, end + 1)))
     characters: list[str] = []
     offsets: list[int] = []
     at = start

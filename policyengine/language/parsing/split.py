@@ -7,10 +7,10 @@ so a bracket left open reaches no further than the next member, and one too many
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from policyengine.language.codes import quoted, syntax_error
 from policyengine.language.diagnostics import Diagnostic, Edit, Fix, Related, Source
@@ -76,10 +76,11 @@ def split(tokens: Sequence[Token], source: Source) -> tuple[list[Block], list[Di
 class _Splitter:
     def __init__(self, tokens: Sequence[Token], source: Source) -> None:
         self.tokens, self.source = tokens, source
+        self.kinds = [token.kind for token in tokens]
         self.blocks: list[Block] = []
         self.findings: list[Diagnostic] = []
         self.at = 0
-        self.keywords = table().keywords
+        self.words = table().keywords - {"IN"} | {"NAME"}
 
     def run(self) -> None:
         while (token := self.tokens[self.at]).kind != "$END":
@@ -128,7 +129,7 @@ class _Splitter:
                 break
             depth += (kind in CLOSING) - (kind in OPENING)
             self.at += 1
-        return Piece(rule, [self.tokens[start]._replace(kind=rule.upper()), *self.tokens[start + 1 : self.at]])
+        return Piece(rule, [replace(self.tokens[start], kind=rule.upper()), *self.tokens[start + 1 : self.at]])
 
     def map_follows(self, at: int) -> bool:
         """Whether a `{` begins a map: an operator or an opening bracket before it says so."""
@@ -185,7 +186,7 @@ class _Splitter:
         if not rule:
             if token.kind != "UNREADABLE":
                 self.unknown(token, self.closest(token, _MEMBERS))
-            tokens = [tokens[0]._replace(kind="$UNKNOWN"), *tokens[1:]]
+            tokens = [replace(tokens[0], kind="$UNKNOWN"), *tokens[1:]]
         elif rule not in ALLOWED[block.head.rule]:
             article = "an" if block.head.rule == "overlay" else "a"
             allowed = ", ".join(f"`{name}`" for name in _MEMBERS if name in ALLOWED[block.head.rule])
@@ -195,24 +196,25 @@ class _Splitter:
 
     def take_until_start(self) -> list[Token]:
         """The tokens of a member: up to where the next begins, or the bracket that closes its block."""
-        start, opened, count = self.at, list[str](), Counter[str]()
-        self.at += 1
-        while (token := self.tokens[self.at]).kind != "$END":
-            if token.kind in _BEGINNING and self.begins(self.at) and (not opened or self.starts_line(self.at)):
+        kinds, words, start = self.kinds, self.words, self.at
+        at, opened, count = start + 1, list[str](), dict.fromkeys(CLOSING, 0)
+        while (kind := kinds[at]) != "$END":
+            if kind in _BEGINNING and self.begins(at) and (not opened or self.starts_line(at)):
                 break
-            if not opened and self.at > start + 1 and self.looks_begun(self.at):
+            if not opened and kind in words and at > start + 1 and self.looks_begun(at):
                 break
-            if token.kind in CLOSING:
-                opened.append(token.kind)
-                count[token.kind] += 1
-            elif token.kind == "RBRACE" and not count["LBRACE"]:
+            if kind in CLOSING:
+                opened.append(kind)
+                count[kind] += 1
+            elif kind == "RBRACE" and not count["LBRACE"]:
                 break
-            elif (opening := OPENING.get(token.kind)) and count[opening]:
+            elif (opening := OPENING.get(kind)) and count[opening]:
                 while (closed := opened.pop()) != opening:
                     count[closed] -= 1
                 count[opening] -= 1
-            self.at += 1
-        return list(self.tokens[start : self.at])
+            at += 1
+        self.at = at
+        return list(self.tokens[start:at])
 
     # --- where members begin --------------------------------------------------------------------------
 
@@ -274,7 +276,7 @@ class _Splitter:
         return self.source.text.find("\n", self.tokens[at - 1].end, self.tokens[at].start) >= 0
 
     def is_word(self, token: Token) -> bool:
-        return token.kind == "NAME" or (token.kind in self.keywords and token.kind != "IN")
+        return token.kind in self.words
 
     def closest(self, token: Token, known: Iterable[str]) -> str | None:
         """The word that was meant, while there is something to say about it."""

@@ -27,19 +27,18 @@ def parse_template(literal: str, start: int, file: str) -> tuple[Template, list[
     except LiteralError as error:
         place = Span(start + text.offsets[error.start], start + text.offsets[error.end])
         return Template(span=span, parts=()), [syntax_error("PE0206", str(error), file, place)]
-    places = [start + offset for offset in text.offsets]
     parts: list[str | Expr] = []
     findings: list[Diagnostic] = []
     for piece in pieces:
         if isinstance(piece, str):
             parts.append(piece)
         else:
-            found, wrong = _filled_in(text, piece, places, file)
+            found, wrong = _filled_in(text, piece, start, file)
             findings += wrong
             parts += [found] if found is not None else []
     return Template(span=span, parts=tuple(parts)), findings
 
 
-def _filled_in(text: Text, hole: Hole, places: list[int], file: str) -> tuple[Expr | None, list[Diagnostic]]:
+def _filled_in(text: Text, hole: Hole, start: int, file: str) -> tuple[Expr | None, list[Diagnostic]]:
     cut = tokenise(text.value, file, hole.start, hole.end)
-    return parse_cut(relocated(cut, places), file)
+    return parse_cut(relocated(cut, [start + offset for offset in text.offsets]), file)

@@ -1,0 +1,138 @@
+"""Which overload arguments choose, and what literals become beside them.
+
+It follows from the types of the arguments, from what kind of literal the others are, and where only literals stand from
+the type that is expected. So it is found once for all calls in which these are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from operator import attrgetter
+from typing import NamedTuple
+
+from policyengine.language import ir, syntax
+from policyengine.language.checking.literals import fits, is_bare, like, natural
+from policyengine.language.functions import FUNCTIONS, Function, Overload
+from policyengine.language.functions.table import is_open, substitute, unify
+from policyengine.language.types import INT, Kind, Type
+
+_NOT_COMPARED = frozenset({"_==_", "_!=_", "@in"})
+
+
+class Choice(NamedTuple):
+    """An overload with the types its arguments take there. `cost`: how much literals had to bend."""
+
+    cost: int
+    overload: Overload
+    types: tuple[Type, ...]
+    result: Type
+    is_open: bool
+    """Whether the result's type holds a variable that nothing here decides."""
+
+
+Argument = Type | syntax.Expr
+"""What is known of an argument: its type, or the literal that it is."""
+
+
+def overload_for(
+    function: Function, args: Sequence[syntax.Expr], typed: Sequence[ir.Expr | None], expected: Type | None
+) -> Choice | None:
+    """The overload for these arguments, `typed` where they have a type of their own; None where none takes them."""
+    known: list[Argument] = []
+    whole = True
+    for written, checked in zip(args, typed, strict=True):
+        alike = checked.type if checked is not None else like(written)
+        whole = whole and alike is not None
+        known.append(written if alike is None else alike)
+    chosen = best_choice if whole else best_choice.__wrapped__
+    return chosen(function.name, tuple(known), expected if None in typed else None)
+
+
+@lru_cache(maxsize=4096)
+def best_choice(name: str, arguments: tuple[Argument, ...], expected: Type | None) -> Choice | None:
+    """The overload that bends literals least, the first of several; None where none takes the arguments."""
+    function = FUNCTIONS[name]
+    kinds = tuple([arg.kind if isinstance(arg, Type) else None for arg in arguments])
+    bending = _may_bend(function, arguments)
+    choices = [
+        choice
+        for overload in _with_kinds(name, kinds)
+        if (choice := _choice(function, overload, arguments, expected, bending)) is not None
+    ]
+    return min(choices, key=attrgetter("cost"), default=None)
+
+
+@lru_cache(maxsize=4096)
+def _with_kinds(name: str, kinds: tuple[Kind | None, ...]) -> list[Overload]:
+    """The overloads that may take arguments of these kinds. None is a literal's, which may become several."""
+    return [
+        overload
+        for overload in FUNCTIONS[name].overloads
+        if not overload.dynamic
+        and len(overload.parameters) == len(kinds)
+        and all(
+            wanted.kind in (kind or wanted.kind, Kind.DYN)
+            for wanted, kind in zip(overload.parameters, kinds, strict=True)
+        )
+    ]
+
+
+def _choice(
+    function: Function,
+    overload: Overload,
+    arguments: Sequence[Argument],
+    expected: Type | None,
+    bending: bool,
+) -> Choice | None:
+    """The overload for these arguments, None where it does not take them."""
+    variables: dict[str, Type] = {}
+    for parameter, arg in zip(overload.parameters, arguments, strict=True):
+        if isinstance(arg, Type) and not _takes(function, parameter, arg, variables):
+            return None
+    cost, types = 0, list[Type]()
+    for parameter, arg in zip(overload.parameters, arguments, strict=True):
+        if isinstance(arg, Type):
+            types.append(arg)
+            continue
+        bent = _bent(arg, parameter, variables, expected, bending)
+        if bent is None:
+            return None
+        cost += bent[0]
+        types.append(bent[1])
+    result = substitute(overload.result, variables)
+    return Choice(cost, overload, tuple(types), result, is_open(result))
+
+
+def _takes(function: Function, parameter: Type, actual: Type, variables: dict[str, Type]) -> bool:
+    if function.name in _NOT_COMPARED and _holds_object(actual):
+        return False
+    return unify(parameter, actual, variables)
+
+
+def _holds_object(type_: Type) -> bool:
+    return type_.kind is Kind.OBJECT or any(map(_holds_object, type_.args))
+
+
+def _may_bend(function: Function, arguments: Sequence[Argument]) -> bool:
+    """Whether literals may leave their own type: beside an expression or a suffix, or where one signature decides."""
+    if len(function.overloads) == 1 or len(arguments) == 1:
+        return True
+    return any(isinstance(arg, Type) or not is_bare(arg) for arg in arguments)
+
+
+def _bent(
+    arg: syntax.Expr, parameter: Type, variables: dict[str, Type], expected: Type | None, bending: bool
+) -> tuple[int, Type] | None:
+    """What a literal costs as this parameter, and its type there. A suffixed one would rather be a quantity."""
+    wanted = substitute(parameter, variables)
+    own = natural(arg, wanted if not is_open(wanted) and wanted.is_quantity else expected)
+    if is_open(wanted):
+        if own is None or not unify(parameter, own, variables):
+            return None
+        return 0, own
+    if own == wanted:
+        return 0, wanted
+    if not bending or not fits(arg, wanted):
+        return None
+    return (2 if not is_bare(arg) and wanted == INT else 1), wanted
