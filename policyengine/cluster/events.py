@@ -6,10 +6,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, Flag, auto
 
+from policyengine.enum_members import direct_members
 
+
+@direct_members
 class Resource(Enum):
     """The kinds of object whose changes can matter to a rejected pod."""
 
@@ -35,6 +38,7 @@ class Resource(Enum):
     WILDCARD = "*"
 
 
+@direct_members
 class ActionType(Flag):
     """What happened to the object."""
 
@@ -81,6 +85,18 @@ class ClusterEvent:
     resource: Resource
     action: ActionType
     label: str = ""
+    is_add: bool = field(init=False, repr=False, compare=False)
+    is_delete: bool = field(init=False, repr=False, compare=False)
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # Asked of every event of every pod, and slow to ask of a Flag.
+        object.__setattr__(self, "is_add", bool(self.action & ActionType.ADD))
+        object.__setattr__(self, "is_delete", bool(self.action & ActionType.DELETE))
+        object.__setattr__(self, "_hash", hash((self.resource, self.action, self.label)))
+
+    def __hash__(self) -> int:
+        return self._hash
 
     def matches(self, other: ClusterEvent) -> bool:
         """Whether a registration for `self` covers the event `other`.

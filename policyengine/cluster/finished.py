@@ -37,7 +37,8 @@ class FinishedPods:
     def __init__(self) -> None:
         self._by_node: dict[str, dict[str, FinishedPod]] = {}
         self._shown: dict[str, tuple[FinishedPod, ...]] = {}
-        self._oldest = float("inf")
+        self.oldest = float("inf")
+        """When the first of them ended, in seconds."""
 
     def on(self, node_name: str) -> tuple[FinishedPod, ...]:
         """Those of a node, oldest first; pods that ended at the same moment by UID."""
@@ -54,14 +55,12 @@ class FinishedPods:
         there[uid] = FinishedPod(uid, pod.metadata.controller, failed, reason, ended)
         if len(there) > MOST:
             del there[min(there.values(), key=_when).uid]
-        self._oldest = min(self._oldest, ended)
+        self.oldest = min(self.oldest, ended)
         self._show(node_name)
         return node_name
 
     def expire(self, now: float) -> list[str]:
         """Give up what ended too long ago; the names of the nodes that have another list for it."""
-        if self._oldest > now - KEPT_FOR:
-            return []
         changed = []
         for node_name, there in list(self._by_node.items()):
             gone = [uid for uid, pod in there.items() if pod.finished_at <= now - KEPT_FOR]
@@ -70,7 +69,7 @@ class FinishedPods:
             if gone:
                 changed.append(node_name)
                 self._show(node_name)
-        self._oldest = min(map(_first, self._shown.values()), default=float("inf"))
+        self.oldest = min(map(_first, self._shown.values()), default=float("inf"))
         return changed
 
     def _show(self, node_name: str) -> None:

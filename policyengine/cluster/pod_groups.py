@@ -56,6 +56,18 @@ class PodGroups:
             if not pods:
                 del self._pods[named]
 
+    def replace(self, old: PodInfo, new: PodInfo) -> None:
+        """A pod's newer form takes the place of the older."""
+        named = named_by(new)
+        if self._pods or named is not None:
+            self.leave(old)
+            self.enter(new)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no pod names a group."""
+        return not self._pods
+
     def is_same(self, pod: PodInfo, item: object) -> bool:
         """Whether the group's object, `item` now, says what the pod knows of it: then the pod is given it as it is."""
         known = pod.group

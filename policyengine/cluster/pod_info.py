@@ -14,12 +14,14 @@ import msgspec
 from policyengine.cluster.metadata import ObjectMeta, OwnerReference
 from policyengine.cluster.objects import ObjectError, parse_time
 from policyengine.cluster.pod_objects import Pod, PodCondition, PodStatus, ResourceClaimStatus
-from policyengine.cluster.pod_shape import ANY_IP, HostPort, PodShape, normalized_image_name, shape_of
+from policyengine.cluster.pod_shape import ANY_IP, HostPort, PodShape, normalized_image_name, shape_again, shape_of
 from policyengine.cluster.requests import Requests
 from policyengine.cluster.sharing import shared, shared_map
 from policyengine.cluster.workload_objects import NativePodGroup, PodGroup
+from policyengine.enum_members import direct_members
 
 
+@direct_members
 class PodState(Enum):
     """Where a pod stands; `ClusterView` has the transitions."""
 
@@ -59,22 +61,31 @@ class PodInfo:
         "uid",
     )
 
-    def __init__(self, pod: Pod) -> None:
+    def __init__(self, pod: Pod, known: PodInfo | None = None) -> None:
+        """`known`: the pod as it was seen before, with which everything that is still equal is shared."""
         metadata, spec, status = pod.metadata, pod.spec, pod.status
-        self.shape: PodShape = shape_of(spec, status)
+        if known is None:
+            self.shape: PodShape = shape_of(spec, status)
+            self.labels: dict[str, str] = shared_map(metadata.labels)
+            self.annotations: dict[str, str] = shared_map(metadata.annotations)
+            self.owner_references: tuple[OwnerReference, ...] = shared(metadata.owner_references)
+        else:
+            self.shape = shape_again(known.shape, spec, status)
+            self.labels = _same_map(known.labels, metadata.labels)
+            self.annotations = _same_map(known.annotations, metadata.annotations)
+            owners, before = metadata.owner_references, known.owner_references
+            self.owner_references = before if owners == before else shared(owners)
         self.uid: str = metadata.uid or f"{metadata.namespace}/{metadata.name}"
         """The UID; for a pod that never was on a server, its key."""
         self.name: str = metadata.name
         self.namespace: str = sys.intern(metadata.namespace)
-        self.labels: dict[str, str] = shared_map(metadata.labels)
-        self.annotations: dict[str, str] = shared_map(metadata.annotations)
-        self.owner_references: tuple[OwnerReference, ...] = shared(metadata.owner_references)
         self.resource_version: str = metadata.resource_version
         self.generation: int = metadata.generation
         self.created_at: float = seconds_or_none(metadata.creation_timestamp) or 0.0
         """Seconds since the epoch; 0.0 where unknown."""
-        self.deleting: bool = metadata.deletion_timestamp is not None
-        self.deletion_due: float = seconds_or_none(metadata.deletion_timestamp) or 0.0
+        deleted_at = metadata.deletion_timestamp
+        self.deleting: bool = deleted_at is not None
+        self.deletion_due: float = 0.0 if deleted_at is None else seconds_or_none(deleted_at) or 0.0
         """When a pod that is being deleted should be gone, its grace period over; 0.0 for others."""
         self.priority: int = spec.priority or 0
         self.node_name: str = sys.intern(spec.node_name)
@@ -95,7 +106,8 @@ class PodInfo:
             self._read(status)
 
     def _read(self, status: PodStatus) -> None:
-        self.restarts = sum(cs.restart_count for cs in status.container_statuses)
+        for container in status.container_statuses:
+            self.restarts += container.restart_count
         kept = [condition for condition in status.conditions if condition.type in _CONDITIONS_KEPT]
         for condition in kept:
             if condition.type == "PodScheduled" and condition.status == "True":
@@ -154,6 +166,10 @@ class PodInfo:
     def __repr__(self) -> str:
         place = f" on {self.node_name}" if self.node_name else ""
         return f"<PodInfo {self.key} {self.state.value}{place}>"
+
+
+def _same_map(known: dict[str, str], new: dict[str, str]) -> dict[str, str]:
+    return known if known == new else shared_map(new)
 
 
 _UNKNOWN = Pod(metadata=ObjectMeta()).status

@@ -38,6 +38,7 @@ class PodShape:
         "concerns_pods",
         "host_ports",
         "images",
+        "is_resized",
         "limits",
         "nonzero_cpu",
         "nonzero_memory",
@@ -51,6 +52,8 @@ class PodShape:
         accounting = account(spec, status)
         self.spec: Final = spec
         """The spec as decoded; `node_name` is always empty here."""
+        self.is_resized: Final = status is not _NO_STATUS
+        """Whether an in-place resize makes the pod count for other than its spec says."""
         self.requests: Final[Requests] = accounting.requests
         self.limits: Final[Requests] = accounting.limits
         self.nonzero_cpu: Final[int] = accounting.nonzero_cpu
@@ -87,6 +90,13 @@ def shape_of(spec: PodSpec, status: PodStatus = _NO_STATUS) -> PodShape:
     return shape
 
 
+def shape_again(known: PodShape, spec: PodSpec, status: PodStatus) -> PodShape:
+    """`shape_of` for a pod that had the shape `known` and almost always keeps it: to compare is faster than to find."""
+    if known.is_resized or _without_node(spec) != known.spec or _resized(spec, status) is not None:
+        return shape_of(spec, status)
+    return known
+
+
 def normalized_image_name(name: str) -> str:
     """The name with a tag: `nginx` is `nginx:latest`, as kube-scheduler's ImageLocality has it."""
     return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"
@@ -94,15 +104,17 @@ def normalized_image_name(name: str) -> str:
 
 def _without_node(spec: PodSpec) -> PodSpec:
     volumes = spec.volumes
-    if any(volume.name.startswith(_TOKEN_VOLUME) for volume in volumes):
-        volumes = tuple(volume for volume in volumes if not volume.name.startswith(_TOKEN_VOLUME))
-    if spec.node_name or volumes is not spec.volumes:
+    if volumes:
+        volumes = tuple([volume for volume in volumes if not volume.name.startswith(_TOKEN_VOLUME)])
+    if spec.node_name or len(volumes) != len(spec.volumes):
         return msgspec.structs.replace(spec, node_name="", volumes=volumes)
     return spec
 
 
 def _resized(spec: PodSpec, status: PodStatus) -> PodStatus | None:
     """The part of the status that makes the pod count for other than its spec says; None where nothing does."""
+    if spec.resources is None and not status.container_statuses and not status.init_container_statuses:
+        return None
     relevant = tuple(
         _resources_only(cs)
         for container in (*spec.containers, *spec.init_containers)

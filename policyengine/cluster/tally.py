@@ -87,30 +87,33 @@ class Tally:
 class Tallies:
     """The tallies of a view, each kept for as long as its grouping is."""
 
-    __slots__ = ("_by_grouping",)
+    __slots__ = ("_by_grouping", "_is_asked")
 
     def __init__(self) -> None:
+        self._is_asked = False
+        """Whether there ever was a grouping: most clusters have none, and every pod comes by here."""
         self._by_grouping: WeakKeyDictionary[Grouping, Tally] = WeakKeyDictionary()
 
     def of(self, grouping: Grouping, pods: Iterable[PodInfo]) -> Tally:
         """The grouping's tally; counted from `pods`, all that have a node, where it is asked for the first time."""
         tally = self._by_grouping.get(grouping)
         if tally is None:
+            self._is_asked = True
             counted = ((info, grouping.groups(info)) for info in pods if info.node_name)
             tally = self._by_grouping[grouping] = Tally(counted)
         return tally
 
     def add(self, info: PodInfo) -> None:
         """The pod has a node now."""
-        if not self._by_grouping:
-            return  # walking a weak dictionary costs more than all else that is done for a pod here
+        if not self._is_asked:
+            return
         for grouping, tally in self._by_grouping.items():
             known = tally.known(info)
             tally.add(info, grouping.groups(info) if known is None else known)
 
     def remove(self, info: PodInfo) -> None:
         """The pod has no node any more."""
-        if not self._by_grouping:
+        if not self._is_asked:
             return
         for tally in self._by_grouping.values():
             tally.remove(info)

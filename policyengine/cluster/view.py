@@ -26,30 +26,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from policyengine.cluster.changes import departure, node_events, pod_events
 from policyengine.cluster.events import ASSIGNED_POD_DELETE, NODE_ADD, NODE_DELETE, ClusterEvent
+from policyengine.cluster.finished import KEPT_FOR
+from policyengine.cluster.known_pods import KnownPods
 from policyengine.cluster.node_objects import Node
-from policyengine.cluster.node_table import NodeTable
 from policyengine.cluster.object_store import ClusterObject, ObjectStore, Reverted, is_newer, version_is_newer
 from policyengine.cluster.pending_claims import PendingClaims
-from policyengine.cluster.pod_groups import PodGroups
 from policyengine.cluster.pod_info import PodInfo, PodState
 from policyengine.cluster.pod_objects import Pod
 from policyengine.cluster.queue_facts import NoQueue, QueueFacts
 from policyengine.cluster.recount import dump_view, validate_view
 from policyengine.cluster.resource_objects import ResourceClaim
 from policyengine.cluster.snapshot import Snapshot
-from policyengine.cluster.tally import Grouping, Tallies, Tally
 from policyengine.cluster.teams import NoTeams, Teams
 from policyengine.cluster.workload_objects import Namespace, PodDisruptionBudget, Service
 
-_NONE: Mapping[str, PodInfo] = {}
 
-
-@dataclass(frozen=True, slots=True)
-class PodChange:
+class PodChange(NamedTuple):
     """What became of a pod. Both equal: nothing changed. `new` None: it is gone, or finished."""
 
     old: PodInfo | None
@@ -57,25 +53,14 @@ class PodChange:
     events: list[ClusterEvent]
 
 
-class ClusterView:
+class ClusterView(KnownPods):
     """Nodes, pods and other objects as last seen, plus what the scheduler has assumed."""
 
     def __init__(self) -> None:
-        self.pods: dict[str, PodInfo] = {}
-        """UID -> pod: pending, assumed and bound."""
-        self.nodes = NodeTable(self.pods)
+        self._store = ObjectStore()
+        super().__init__(self._store)
         self.generation = 0
         self._now = 0.0
-        self.pending_count = 0
-        """Pods neither assumed nor bound."""
-        self.orphans: dict[str, dict[str, PodInfo]] = {}
-        """Node name -> UID -> pod, for nodes not known."""
-        self.nominated: dict[str, dict[str, PodInfo]] = {}
-        """Node name -> UID -> pending pod nominated there."""
-        self._uid_of: dict[str, str] = {}
-        self._store = ObjectStore()
-        self.pod_groups = PodGroups(self._store)
-        self._tallies = Tallies()
         self.teams: Teams = NoTeams()
         """Which pods are of no use without each other; set by whoever knows."""
         self.pending_claims = PendingClaims(self._claims_moved)
@@ -92,7 +77,9 @@ class ClusterView:
     @now.setter
     def now(self, now: float) -> None:
         self._now = now
-        self._note_finished(self.nodes.derived.finished.expire(now))
+        finished = self.nodes.derived.finished
+        if finished.oldest <= now - KEPT_FOR:
+            self._note_finished(finished.expire(now))
 
     def _note_finished(self, node_names: Iterable[str]) -> None:
         for name in node_names:
@@ -108,7 +95,7 @@ class ClusterView:
         self.generation += 1
         row = self.nodes.set_node(node)
         if old is None:
-            for info in self.orphans.pop(node.metadata.name, _NONE).values():
+            for info in self.orphans.pop(node.metadata.name, {}).values():
                 self.nodes.add_pod(row, info)
             return [NODE_ADD]
         if old.metadata.uid != node.metadata.uid:
@@ -134,7 +121,7 @@ class ClusterView:
             return self._new_pod(pod, uid)
         if not version_is_newer(metadata.resource_version, old.resource_version):
             return PodChange(old, old, [])
-        new = PodInfo(pod)
+        new = PodInfo(pod, old)
         if new.finished:
             self._note_end(pod)
             return self.remove_pod(uid)
@@ -174,10 +161,6 @@ class ClusterView:
         if node_name is not None:
             self._note_finished((node_name,))
 
-    def find_pod(self, namespace: str, name: str) -> PodInfo | None:
-        """The pod that has the name now."""
-        return self.pods.get(self._uid_of.get(f"{namespace}/{name}", ""))
-
     def assume(self, uid: str, node_name: str) -> None:
         """Count a pending pod on a node from now on. Raises ValueError for a pod that is not pending, and for an
         unknown node: the caller has not looked.
@@ -215,14 +198,6 @@ class ClusterView:
         self._withdraw(info)
         info.nominated_node_name = node_name
         self._await(info)
-
-    def tally(self, grouping: Grouping) -> Tally:
-        """What the pods with a node ask for, by the groups that `grouping` puts them in."""
-        return self._tallies.of(grouping, self.pods.values())
-
-    def nominated_on(self, node_name: str) -> Mapping[str, PodInfo]:
-        """UID -> pending pod nominated to the node."""
-        return self.nominated.get(node_name, _NONE)
 
     @contextmanager
     def hypothetically(self, remove: Iterable[str] = (), add: Iterable[tuple[str, str]] = ()) -> Iterator[Snapshot]:
@@ -348,87 +323,6 @@ class ClusterView:
     def _claims_moved(self) -> None:
         self.generation += 1
         self._store.touch("ResourceClaim")
-
-    def _replace(self, old: PodInfo, new: PodInfo) -> None:
-        row = self.nodes.row_of.get(new.node_name) if new.node_name == old.node_name else None
-        if row is None:
-            self._leave(old)
-            self._enter(new)
-        else:
-            self.pods[new.uid] = new
-            self.pod_groups.leave(old)
-            self.pod_groups.enter(new)
-            self.nodes.replace_pod(row, old, new)
-            self._tallies.remove(old)
-            self._tallies.add(new)
-
-    def _enter(self, info: PodInfo) -> None:
-        self.pods[info.uid] = info
-        self._uid_of[info.key] = info.uid
-        self.pod_groups.enter(info)
-        if not info.node_name:
-            self._await(info)
-            return
-        self._tallies.add(info)
-        row = self.nodes.row_of.get(info.node_name)
-        if row is None:
-            self.orphans.setdefault(info.node_name, {})[info.uid] = info
-            self.nodes.pod_table.touch(info.uid)
-        else:
-            info.node_name = self.nodes.names[row]
-            self.nodes.add_pod(row, info)
-
-    def _leave(self, info: PodInfo) -> None:
-        del self.pods[info.uid]
-        del self._uid_of[info.key]
-        self.pod_groups.leave(info)
-        if info.node_name:
-            self._displace(info)
-        else:
-            self._withdraw(info)
-
-    def _displace(self, info: PodInfo) -> None:
-        """Off its node, or out of the orphans."""
-        self._tallies.remove(info)
-        row = self.nodes.row_of.get(info.node_name)
-        if row is not None:
-            self.nodes.remove_pod(row, info)
-            return
-        orphans = self.orphans[info.node_name]
-        self.nodes.pod_table.touch(info.uid)
-        del orphans[info.uid]
-        if not orphans:
-            del self.orphans[info.node_name]
-
-    def _await(self, info: PodInfo) -> None:
-        """In among the pending."""
-        self.pending_count += 1
-        self.nodes.pod_table.touch(info.uid)
-        if info.nominated_node_name:
-            self.nominated.setdefault(info.nominated_node_name, {})[info.uid] = info
-            self.nodes.note_nomination(info.nominated_node_name)
-
-    def _withdraw(self, info: PodInfo) -> None:
-        """Out of the pending."""
-        self.pending_count -= 1
-        self.nodes.pod_table.touch(info.uid)
-        if info.nominated_node_name:
-            self.nodes.note_nomination(info.nominated_node_name)
-            nominated = self.nominated[info.nominated_node_name]
-            del nominated[info.uid]
-            if not nominated:
-                del self.nominated[info.nominated_node_name]
-
-    def _beside(self, info: PodInfo) -> Mapping[str, PodInfo]:
-        row = self.nodes.row_of.get(info.node_name)
-        return self.orphans[info.node_name] if row is None else self.nodes.pods_on(row)
-
-    def _put_in_order(self, node_name: str, order: dict[str, PodInfo]) -> None:
-        row = self.nodes.row_of.get(node_name)
-        if row is None:
-            self.orphans[node_name] = order
-        else:
-            self.nodes.restore_order(row, order)
 
 
 def _is_late_word(pod: PodInfo, namesake: PodInfo) -> bool:

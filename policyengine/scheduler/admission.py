@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from policyengine.framework.profile import Profile
+from policyengine.scheduler.aftermath import Aftermath
 from policyengine.scheduler.gang import GangTable
 from policyengine.scheduler.queued_pod import Place
 
@@ -32,19 +33,21 @@ class Denial(NamedTuple):
 class Admission:
     """The gate of one profile's queue."""
 
-    __slots__ = ("_pre_enqueue", "_tells", "asked", "gangs")
+    __slots__ = ("_aftermath", "_pre_enqueue", "_tells", "asked", "gangs")
 
-    def __init__(self, profile: Profile) -> None:
+    def __init__(self, profile: Profile, aftermath: Aftermath) -> None:
+        self._aftermath = aftermath
         self._pre_enqueue = profile.pre_enqueue
         self._tells = any(rule.point == "preEnqueue" for rule in profile.logs)
         self.asked: list[PodInfo] = []
         """The pods that came to the gate, where the profile logs that; whoever logs it empties it."""
-        self.gangs = GangTable(profile.gangs)
+        self.gangs = GangTable(profile.gangs, aftermath)
 
     def denial(self, pod: PodInfo) -> Denial | None:
         """Why the pod may not enter; None when it may."""
         if self._tells:
             self.asked.append(pod)
+            self._aftermath.is_due = True
         problem = pod.shape.problem
         if problem is not None:
             return Denial(Place.GATED, "", problem)

@@ -25,6 +25,7 @@ from collections.abc import Iterator
 from enum import Enum
 from math import inf
 
+from policyengine.enum_members import direct_members
 from policyengine.scheduler.messages import Bind
 from policyengine.scheduler.preparation import Preparation
 from policyengine.scheduler.reservation import Reservation
@@ -34,6 +35,7 @@ READ_AGAIN_AT_MOST = 10.0
 """Seconds between two reads of one pod: doubling, from the first value to the second."""
 
 
+@direct_members
 class Phase(Enum):
     """What is awaited of a decision."""
 

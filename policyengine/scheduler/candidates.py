@@ -70,7 +70,7 @@ def candidate_removed(core: Core, message: CandidateRemoved) -> None:
 def run(core: Core, lane: Lane, rollout: Rollout, queued: QueuedPod) -> None:
     """One cycle of a pod whose scheduler name has a candidate, by whichever policy is to decide."""
     pod = copy(queued.pod)  # as it is before it is given a place
-    gang = lane.queue.gang_of(queued.uid)
+    gang = lane.queue.gangs.of(queued.uid)
     by_candidate = rollout.takes(pod, gang, _labels(core, pod))
     before = frozenset(gang.placed) if gang is not None else frozenset()
     refusals, errors = queued.unschedulable_count, queued.error_count
@@ -131,7 +131,7 @@ def _settle(core: Core, lane: Lane) -> None:
         return
 
     def taken(pod: PodInfo) -> bool:
-        gang = lane.queue.gang_of(pod.uid)
+        gang = lane.queue.gangs.of(pod.uid)
         return rollout is not None and rollout.takes(pod, gang, _labels(core, pod))
 
     lane.queue.replace_candidate(profile, taken, core.now)

@@ -17,6 +17,7 @@ from policyengine.cluster.pod_info import PodState
 from policyengine.cluster.view import ClusterView
 from policyengine.framework.events import ASSIGNED_POD_DELETE, ClusterEvent
 from policyengine.scheduler import notices
+from policyengine.scheduler.aftermath import Aftermath
 from policyengine.scheduler.bindings import Bindings
 from policyengine.scheduler.evictions import Evictions
 from policyengine.scheduler.lanes import Lane, Lanes
@@ -42,6 +43,7 @@ class Core:
 
     __slots__ = (
         "actions",
+        "aftermath",
         "bindings",
         "compared",
         "confirmed",
@@ -64,6 +66,7 @@ class Core:
     def __init__(self) -> None:
         self.view = ClusterView()
         self.lanes = Lanes()
+        self.aftermath = Aftermath()
         self.view.teams = GangTeams(self.lanes, self.view)
         self.view.queue_facts = LaneFacts(self.lanes, self.view)
         self.bindings = Bindings()
@@ -94,7 +97,7 @@ class Core:
 
     def announce(self, event: ClusterEvent, old: Any, new: Any, but: str = "") -> None:
         """Something happened that refused pods may have waited for; the pod `but` did not."""
-        for lane in self.lanes:
+        for lane in self.lanes.all:
             lane.queue.move(event, old, new, self.now, but)
         if len(self.permits):
             self.permits.note(event)
@@ -104,7 +107,7 @@ class Core:
         pod = held.queued.pod
         self.nominations.forget(pod.uid)
         self.evictions.forget(pod.uid)
-        held.lane.queue.note_place(pod)
+        held.lane.queue.gangs.note_place(pod)
         self.story.tell(pod.uid, self.now, "reserved", held.node, held.serving.policy_hash)
 
     def unreserve(self, held: Reservation) -> None:
@@ -126,7 +129,7 @@ class Core:
         self.story.tell(pod.uid, self.now, "released", held.node, reason)
         for event in self.view.forget(pod.uid):
             self.announce(event, placed, None, but=pod.uid)
-        held.lane.queue.note_place(pod)
+        held.lane.queue.gangs.note_place(pod)
 
     def fail(
         self,
@@ -162,11 +165,7 @@ class Core:
         return True
 
     def tell_waiting(self) -> None:
-        """Tell the owners of pods that came to be kept outside a queue, and still are. Before the first lists are
-        in nobody is told: the missing members of a gang may just not have been listed yet.
-        """
-        if not self.is_synced:
-            return
+        """Tell the owners of pods that came to be kept outside a queue, and still are."""
         for lane in self.lanes:
             for queued, denial, again in lane.queue.take_notices():
                 if queued.place is not denial.place or queued.gate_message != denial.message:

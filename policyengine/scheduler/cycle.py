@@ -34,11 +34,10 @@ from policyengine.scheduler.undo import undo
 def run_cycle(core: Core, lane: Lane, queued: QueuedPod) -> None:
     """Try to place the pod, which the lane's queue has just popped, alone or with its gang."""
     core.story.tell(queued.uid, core.now, "attempted", queued.attempts, lane.serving.policy_hash)
-    snapshot = core.view.snapshot()
-    if snapshot.nodes.n == 0:
+    if core.view.nodes.n == 0:
         core.fail(lane, queued, notices.UNSCHEDULABLE, NO_NODES)
         return
-    gang = lane.queue.gang_of(queued.uid)
+    gang = lane.queue.gangs.of(queued.uid)
     if gang is not None and gang.minimum > 1 and gang_cycle.needed(core, gang) and not extenders.concern(core, gang):
         gang_cycle.run(core, lane, gang, queued)
         return
@@ -95,7 +94,7 @@ def _attempt(core: Core, lane: Lane, queued: QueuedPod) -> None:
     except Exception as failure:
         core.fail(lane, queued, notices.SCHEDULER_ERROR, str(failure) or type(failure).__name__)
         return
-    _place(core, lane, queued, core.view.snapshot().nodes.names[row])
+    _place(core, lane, queued, core.view.nodes.names[row])
 
 
 def _decide(core: Core, lane: Lane, queued: QueuedPod, message: ExtendersAnswered) -> None:
@@ -109,7 +108,7 @@ def _decide(core: Core, lane: Lane, queued: QueuedPod, message: ExtendersAnswere
     except Exception as failure:
         core.fail(lane, queued, notices.SCHEDULER_ERROR, str(failure) or type(failure).__name__)
         return
-    _place(core, lane, queued, core.view.snapshot().nodes.names[row])
+    _place(core, lane, queued, core.view.nodes.names[row])
 
 
 def _preempt(core: Core, question: Question, message: VictimsAnswered) -> None:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from policyengine.cluster.pod_info import PodState
 from policyengine.framework.profile import GangRule
+from policyengine.scheduler.aftermath import Aftermath
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
@@ -131,10 +132,11 @@ class Gang:
 class GangTable:
     """The gangs of one profile. Methods that change it answer with the gangs whose completeness changed."""
 
-    __slots__ = ("_gang_of", "_gangs", "_problems", "_rules", "recounted", "touched")
+    __slots__ = ("_aftermath", "_gang_of", "_gangs", "_problems", "_rules", "recounted", "touched")
 
-    def __init__(self, rules: tuple[GangRule, ...]) -> None:
+    def __init__(self, rules: tuple[GangRule, ...], aftermath: Aftermath | None = None) -> None:
         self._rules = rules
+        self._aftermath = Aftermath() if aftermath is None else aftermath
         self._gangs: dict[tuple[str, str], Gang] = {}
         self._gang_of: dict[str, Gang] = {}
         self._problems: dict[str, str] = {}
@@ -201,12 +203,13 @@ class GangTable:
             gang.placed.discard(pod.uid)
         else:
             gang.placed.add(pod.uid)
-        self.touched[gang.rule, gang.key] = gang
+        self.touch(gang)
 
     def touch(self, gang: Gang, is_roused: bool = False) -> None:
         """Have the gang's reservations, and (`is_roused`) its refused members, looked at before the message is done."""
         self.touched[gang.rule, gang.key] = gang
         gang.is_roused |= is_roused
+        self._aftermath.is_due = True
 
     def forget(self, uid: str) -> list[Gang]:
         """The pod is no member any more: deleted, finished, or of another gang."""

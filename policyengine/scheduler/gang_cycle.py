@@ -44,7 +44,7 @@ def needed(core: Core, gang: Gang) -> int:
 
 def run(core: Core, lane: Lane, gang: Gang, popped: QueuedPod) -> None:
     """Try to place the gang, one of whose members the lane's queue has just popped."""
-    team = lane.queue.team(gang, popped)
+    team = lane.queue.gangs.team(gang, popped)
     count = needed(core, gang)
     draft = Draft(core, lane)
     if draft.fill(team, count):
@@ -83,7 +83,7 @@ def _commit(core: Core, lane: Lane, gang: Gang, draft: Draft, popped: QueuedPod)
     refusal = draft.refused.get(popped.uid)  # none either where there were enough before it was its turn
     if popped.uid not in placed and not (refusal is not None and refusal.is_error):
         lane.queue.put_back(popped, core.now)
-    lane.queue.rouse(gang, core.now)  # those left over go on alone; not those whom Permit may refuse below
+    lane.queue.gangs.rouse(gang, core.now)  # those left over go on alone; not those whom Permit may refuse below
     for held in draft.held:
         ask_permit(core, held)
 

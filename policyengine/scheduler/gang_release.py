@@ -27,7 +27,7 @@ from policyengine.scheduler.reservation import Reservation
 def settle(core: Core) -> None:
     """See to every gang of which something has changed."""
     for lane in core.lanes:
-        while touched := lane.queue.take_touched_gangs():
+        while touched := lane.queue.gangs.take_touched():
             for gang in touched:
                 _settle(core, lane, gang)
 
@@ -43,7 +43,7 @@ def _settle(core: Core, lane: Lane, gang: Gang) -> None:
             _let_go(core, gang, [one for one in waiting if one.is_permitted], standing)
     if gang.is_roused:
         gang.is_roused = False
-        lane.queue.rouse(gang, core.now)
+        lane.queue.gangs.rouse(gang, core.now)
 
 
 def _let_go(core: Core, gang: Gang, permitted: list[Waiting], standing: int) -> None:

@@ -53,7 +53,7 @@ class KeptRoom:
 
     def is_due(self) -> bool:
         """Whether the gang still is what it was, and waits."""
-        known = self.lane.queue.find_gang(self.gang.rule, self.gang.key)
+        known = self.lane.queue.gangs.get(self.gang.rule, self.gang.key)
         return known is self.gang and self.lane.is_served and self.gang.is_complete and self.gang.needed > 0
 
 

@@ -18,6 +18,7 @@ from policyengine.framework.plugin import extends
 from policyengine.framework.post_filter import PostFilterPlugin
 from policyengine.framework.profile import Profile
 from policyengine.framework.reservation import PermitPlugin, PreBindPlugin, ReservePlugin
+from policyengine.scheduler.aftermath import Aftermath
 from policyengine.scheduler.queue import SchedulingQueue
 from policyengine.scheduler.story import Story
 
@@ -55,13 +56,18 @@ class Lane:
         """A policy that is tried beside the one that serves."""
 
     @classmethod
-    def of(cls, profile: Profile, story: Story, now: float, view: ClusterView | None = None) -> Lane:
+    def of(cls, profile: Profile, story: Story, now: float, view: ClusterView, aftermath: Aftermath) -> Lane:
         """A lane with a queue of its own."""
-        return cls(Serving(profile), SchedulingQueue(profile, story, now, view))
+        return cls(Serving(profile), SchedulingQueue(profile, story, now, view, aftermath))
 
     def beside(self, profile: Profile) -> Lane:
         """A lane over the same queue in which another policy decides; its cycles are run when this one says so."""
         return Lane(Serving(profile), self.queue)
+
+    @property
+    def has_work(self) -> bool:
+        """Whether a cycle would find a pod to try."""
+        return self.is_served and (self.queue.has_active or self.queue.has_early)
 
     @property
     def scheduler_name(self) -> str:
@@ -72,13 +78,15 @@ class Lane:
 class Lanes:
     """The lanes, by scheduler name."""
 
-    __slots__ = ("_by_name",)
+    __slots__ = ("_by_name", "all")
 
     def __init__(self) -> None:
         self._by_name: dict[str, Lane] = {}
+        self.all: tuple[Lane, ...] = ()
+        """In the order in which they came."""
 
     def __iter__(self) -> Iterator[Lane]:
-        return iter(self._by_name.values())
+        return iter(self.all)
 
     def get(self, scheduler_name: str) -> Lane | None:
         """The lane of the pods with this scheduler name, served or not; None when no policy ever came for them."""
@@ -87,22 +95,24 @@ class Lanes:
     def add(self, lane: Lane) -> None:
         """A policy came for a new scheduler name."""
         self._by_name[lane.scheduler_name] = lane
+        self.all = tuple(self._by_name.values())
 
     def tries_candidates(self) -> bool:
         """Whether a policy is being tried beside the one that serves."""
-        return any(lane.rollout is not None and lane.rollout.is_tried for lane in self._by_name.values())
+        return any(lane.rollout is not None and lane.rollout.is_tried for lane in self.all)
 
     def has_work(self) -> bool:
         """Whether a cycle would find a pod to try."""
-        return any(
-            lane.is_served and (lane.queue.has_active or lane.queue.has_early) for lane in self._by_name.values()
-        )
+        return any(lane.has_work for lane in self.all)
 
     def next_turn(self) -> Lane | None:
         """The lane that may try a pod now; None when no lane has one."""
-        lanes = [lane for lane in self._by_name.values() if lane.is_served and lane.queue.has_active]
+        if len(self.all) == 1:
+            lane = self.all[0]
+            return lane if lane.has_work else None
+        lanes = [lane for lane in self.all if lane.is_served and lane.queue.has_active]
         if not lanes:
-            lanes = [lane for lane in self._by_name.values() if lane.is_served and lane.queue.has_early]
+            lanes = [lane for lane in self.all if lane.is_served and lane.queue.has_early]
             if not lanes:
                 return None
         return lanes[0] if len(lanes) == 1 else _by_share(lanes)

@@ -10,7 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+import msgspec
+
 from policyengine.cluster.objects import Node, Pod
+from policyengine.enum_members import direct_members
 from policyengine.framework.profile import Profile
 from policyengine.framework.reservation import ObjectPatch
 from policyengine.scheduler.rollout_settings import RolloutSettings
@@ -99,6 +102,7 @@ class CandidateRemoved:
     scheduler_name: str
 
 
+@direct_members
 class BindFailure(Enum):
     """Why the API server did not bind, as far as the core acts on it."""
 
@@ -265,16 +269,15 @@ Message = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Bind:
-    """Create the binding of a pod to a node."""
+class Bind(msgspec.Struct, frozen=True):
+    """Create the binding of a pod to a node. One comes for every pod: a struct is made in a quarter of the time."""
 
     uid: str
     namespace: str
     name: str
     node: str
     policy_hash: str
-    annotations: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = msgspec.field(default_factory=dict)
     extender: int | None = None
     """The number of the extender that is to bind it; None for the API server."""
 
@@ -308,9 +311,9 @@ class PatchPodCondition:
     """None leaves the field alone, an empty string clears it."""
 
 
-@dataclass(frozen=True, slots=True)
-class RecordEvent:
-    """Write an Event about a pod, worded as kube-scheduler words it, or about another object of the core API group."""
+class RecordEvent(msgspec.Struct, frozen=True):
+    """Write an Event about a pod, worded as kube-scheduler words it, or about another object of the core API group. A
+    struct for the same reason."""
 
     uid: str
     namespace: str

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 from policyengine.cluster import pod_groups
 from policyengine.cluster.object_store import ClusterObject
 from policyengine.cluster.pod_info import PodState
-from policyengine.framework.events import ASSIGNED_POD_DELETE, ActionType, ClusterEvent
+from policyengine.framework.events import ASSIGNED_POD_DELETE, ClusterEvent
 from policyengine.scheduler.core import Core
 from policyengine.scheduler.messages import (
     NodeDeleted,
@@ -27,6 +27,7 @@ from policyengine.scheduler.recheck import recheck
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
     from policyengine.cluster.view import PodChange
+    from policyengine.scheduler.lanes import Lane
 
 
 def node_observed(core: Core, message: NodeObserved) -> None:
@@ -99,35 +100,34 @@ def _apply(core: Core, change: PodChange) -> None:
     old, new = change.old, change.new
     if old is new:
         return
-    for pod in (old, new):
-        if pod is not None:
-            core.pod_group_status.note_pod(pod)
+    if not core.view.pod_groups.is_empty:
+        for pod in (old, new):
+            if pod is not None:
+                core.pod_group_status.note_pod(pod)
     if old is not None and (new is None or old.uid != new.uid):
         _gone(core, old)
     if new is not None:
         before = old if old is not None and old.uid == new.uid else None
-        own = [event for event in change.events if not event.action & (ActionType.ADD | ActionType.DELETE)]
-        _arrange(core, before, new, own)
+        _arrange(core, before, new, change.events)
+    but = "" if new is None else new.uid
     for event in change.events:
-        is_delete = bool(event.action & ActionType.DELETE)
-        is_add = bool(event.action & ActionType.ADD)
-        core.announce(event, None if is_add else old, None if is_delete else new, but=new.uid if new else "")
+        core.announce(event, None if event.is_add else old, None if event.is_delete else new, but)
 
 
-def _arrange(core: Core, old: PodInfo | None, new: PodInfo, own: list[ClusterEvent]) -> None:
-    """Bring a pod that exists to its place."""
-    if new.state is PodState.BOUND:
-        _placed(core, old, new)
+def _arrange(core: Core, old: PodInfo | None, new: PodInfo, events: list[ClusterEvent]) -> None:
+    """Bring a pod that exists to its place; `events` say what happened to it."""
     lane = core.lane_of(new)
-    if lane is None:
-        return
     if new.state is PodState.BOUND:
-        lane.queue.observe_member(new, core.now)
+        _placed(core, lane, old, new)
+        if lane is not None:
+            lane.queue.gangs.observe(new, core.now)
+    elif lane is None:
+        return
     elif new.deleting:
-        lane.queue.forget_member(new.uid, core.now)
+        lane.queue.gangs.forget(new.uid, core.now)
         _leaving(core, new)
     else:
-        lane.queue.observe_member(new, core.now)
+        lane.queue.gangs.observe(new, core.now)
         decision = core.bindings.get(new.uid)
         if decision is not None:
             decision.held.queued.pod = new
@@ -135,6 +135,7 @@ def _arrange(core: Core, old: PodInfo | None, new: PodInfo, own: list[ClusterEve
         elif old is None:
             lane.queue.add(new, core.now)
         elif new.uid not in core.confirmed:
+            own = [event for event in events if not (event.is_add or event.is_delete)]
             lane.queue.update(old, new, own, core.now)
 
 
@@ -152,11 +153,10 @@ def _mind_nomination(core: Core, old: PodInfo | None, new: PodInfo) -> None:
         core.announce(ASSIGNED_POD_DELETE, old, None, but=new.uid)
 
 
-def _placed(core: Core, old: PodInfo | None, new: PodInfo) -> None:
+def _placed(core: Core, lane: Lane | None, old: PodInfo | None, new: PodInfo) -> None:
     """The pod is seen on a node: by our binding, by somebody else's, or after a restart."""
     core.confirmed.discard(new.uid)
     _waits_no_more(core, new.uid)
-    lane = core.lane_of(new)
     if lane is not None and new.uid in lane.queue:
         waiting = core.permits.pop(new.uid)
         if waiting is not None:
@@ -196,7 +196,7 @@ def _gone(core: Core, pod: PodInfo) -> None:
     lane = core.lane_of(pod)
     if lane is not None:
         lane.queue.remove(pod.uid)
-        lane.queue.forget_member(pod.uid, core.now)
+        lane.queue.gangs.forget(pod.uid, core.now)
         core.story.tell(pod.uid, core.now, "gone", "finished" if pod.finished else "deleted")
 
 

@@ -52,7 +52,7 @@ def bind_succeeded(core: Core, message: BindSucceeded) -> None:
     if pod is not None and pod.state is PodState.ASSUMED:
         core.confirmed.add(message.uid)
     if decision.withdrawn:
-        decision.held.lane.queue.touch_gang(message.uid, is_roused=True)
+        decision.held.lane.queue.gangs.touch(message.uid, is_roused=True)
     _bound(core, decision)
 
 

@@ -43,7 +43,7 @@ def ask_permit(core: Core, held: Reservation, again: bool = False) -> None:
         elif not status.is_success and not status.is_skip:
             undo(core, held, status.by(plugin.name), "Permit")
             return
-    gang = held.lane.queue.gang_of(pod.uid)
+    gang = held.lane.queue.gangs.of(pod.uid)
     if gang is not None and gang.minimum > 1:
         _await_the_gang(core, held, gang, waits, ask_at)
     elif waits:
@@ -86,7 +86,7 @@ def _await_the_gang(core: Core, held: Reservation, gang: Gang, waits: list[tuple
         _wait(core, held, [*waits, end], ask_at)
     else:
         core.permits.add(Waiting(held, end[1], (), end[0], is_permitted=True))
-    held.lane.queue.touch_gang(held.queued.uid)
+    held.lane.queue.gangs.touch(held.queued.uid)
 
 
 def _wait(core: Core, held: Reservation, waits: list[tuple[float, str]], ask_at: float) -> None:

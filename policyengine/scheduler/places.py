@@ -8,16 +8,18 @@ leaves it in one place. `validate` asserts it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from policyengine.cluster.view import ClusterView
+from policyengine.framework.events import ClusterEvent
 from policyengine.framework.profile import Profile
 from policyengine.scheduler.admission import Admission, Denial
+from policyengine.scheduler.aftermath import Aftermath
 from policyengine.scheduler.backoff import BackoffQueue
 from policyengine.scheduler.fair_share import active_pods
 from policyengine.scheduler.in_flight import InFlight
 from policyengine.scheduler.pod_heap import Key, PodHeap
-from policyengine.scheduler.queued_pod import Place, QueuedPod
+from policyengine.scheduler.queued_pod import Place, QueuedPod, Strategy
 from policyengine.scheduler.story import Story
 from policyengine.scheduler.wakeups import WakeUps
 
@@ -34,12 +36,13 @@ class Notice(NamedTuple):
 class Places:
     """The places of one queue. `now` is in seconds."""
 
-    def __init__(self, profile: Profile, story: Story, view: ClusterView) -> None:
+    def __init__(self, profile: Profile, story: Story, view: ClusterView, aftermath: Aftermath) -> None:
         self.profile = profile
         self._view = view
+        self._aftermath = aftermath
         self.story = story
         self.pods: dict[str, QueuedPod] = {}
-        self.admission = Admission(profile)
+        self.admission = Admission(profile, aftermath)
         self.active = active_pods(profile, view)
         self.backoff = BackoffQueue(profile.queue)
         self.unschedulable = PodHeap()
@@ -56,7 +59,7 @@ class Places:
     def replace_profile(self, profile: Profile) -> None:
         """Judge, order and wake by this profile from now on. No pod may be in a place but in flight."""
         self.profile = profile
-        self.admission = Admission(profile)
+        self.admission = Admission(profile, self._aftermath)
         self.active = active_pods(profile, self._view)
         self.backoff.settings = profile.queue
         self.wake_ups.replace_profile(profile)
@@ -88,9 +91,9 @@ class Places:
         """The pod's key in the active queue. One whose key cannot be computed comes last, in order of arrival."""
         try:
             counted = (queued.attempts,) if self.profile.counts_attempts else ()
-            return (False, self.profile.queue_key(queued.pod, queued.queued_at, *counted))
+            return (False, *self.profile.queue_key(queued.pod, queued.queued_at, *counted))
         except Exception:
-            return (True, (queued.queued_at, queued.uid))
+            return (True, queued.queued_at, queued.uid)
 
     def rekey(self, queued: QueuedPod) -> None:
         """An active or backing-off pod changed: give it its new turn."""
@@ -128,6 +131,36 @@ class Places:
         queued.place = Place.IN_FLIGHT
         self.in_flight.start(queued)
 
+    def wake(self, queued: QueuedPod, strategy: Strategy, event: str, plugin: str, now: float) -> None:
+        """Take the pod out of its place and let it be tried again as `strategy` says."""
+        self.detach(queued)
+        self.requeue(queued, strategy, event, plugin, now)
+
+    def requeue(self, queued: QueuedPod, strategy: Strategy, event: str, plugin: str, now: float) -> None:
+        """The same for a pod that was taken out of its place."""
+        if strategy is Strategy.SKIP:
+            held = self.admission.gangs.hold_message(queued.uid)
+            if held:
+                self.keep_out(queued, Denial(Place.HELD, "", held), now)
+            else:
+                self.to_unschedulable(queued)
+        elif strategy is Strategy.AFTER_BACKOFF and self.backoff.is_backing_off(queued, now):
+            self.to_backoff(queued, event, now, plugin)
+        else:
+            self.to_active(queued, event, now, plugin)
+
+    def move(self, event: ClusterEvent, old: Any, new: Any, now: float, but: str = "") -> None:
+        """Something happened in the cluster: wake those whom it may help, but for the pod `but`."""
+        for wake_ups in self.indices:
+            for queued, strategy, plugin in wake_ups.woken_by(event, old, new):
+                if queued.uid != but:
+                    self.wake(queued, strategy, event.label, plugin, now)
+        self.in_flight.record(event, old, new)
+
+    def asks_for(self, event: ClusterEvent) -> bool:
+        """Whether a pod here was refused by a plugin that registered for the event."""
+        return any(wake_ups.is_of_interest(event) for wake_ups in self.indices)
+
     def keep_out(self, queued: QueuedPod, denial: Denial, now: float) -> None:
         """Let the pod wait outside, and have its owner told if the reason is news."""
         queued.place = denial.place
@@ -136,19 +169,24 @@ class Places:
             self.wake_ups.add(queued, frozenset({denial.plugin}))
         if denial.message != queued.gate_message:
             queued.gate_message = denial.message
-            self.notices.append(Notice(queued, denial, again=False))
+            self.notice(queued, denial)
             by = (denial.plugin,) if denial.place is Place.GATED else ()
             self.story.tell(queued.uid, now, denial.place.value, *by, denial.message)
+
+    def notice(self, queued: QueuedPod, denial: Denial, again: bool = False) -> None:
+        """Have the pod's owner told why it is kept outside."""
+        self.notices.append(Notice(queued, denial, again))
+        self._aftermath.is_due = True
 
     def detach(self, queued: QueuedPod) -> None:
         """Take the pod out of its place."""
         place = queued.place
-        if place is Place.ACTIVE:
+        if place is Place.IN_FLIGHT:
+            self.in_flight.done(queued.uid)
+        elif place is Place.ACTIVE:
             self.active.discard(queued.uid)
         elif place is Place.BACKOFF:
             self.backoff.discard(queued.uid)
-        elif place is Place.IN_FLIGHT:
-            self.in_flight.done(queued.uid)
         else:
             if place is Place.UNSCHEDULABLE:
                 self.unschedulable.discard(queued.uid)

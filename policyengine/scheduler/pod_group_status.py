@@ -29,17 +29,18 @@ WRITER = "PodGroupStatus"
 class PodGroupStatuses:
     """Which groups are to be looked at, and what was last asked to be written of each."""
 
-    __slots__ = ("_asked", "_changed")
+    __slots__ = ("_asked", "changed")
 
     def __init__(self) -> None:
-        self._changed: set[str] = set()
+        self.changed: set[str] = set()
+        """Keys of the groups that are to be looked at."""
         self._asked: dict[str, tuple[str, PodGroupStatus]] = {}
         """Key -> the version and the status of the last patch."""
 
     def note(self, kind: str, key: str) -> None:
         """The group's object changed."""
         if kind == POD_GROUP:
-            self._changed.add(key)
+            self.changed.add(key)
 
     def note_pod(self, pod: PodInfo) -> None:
         """A pod came, changed or went."""
@@ -49,10 +50,8 @@ class PodGroupStatuses:
 
     def take(self, view: ClusterView, lanes: Lanes) -> list[PatchObject]:
         """What is to be written now."""
-        if not self._changed:
-            return []
-        taken = sorted(self._changed)
-        self._changed.clear()
+        taken = sorted(self.changed)
+        self.changed.clear()
         patches = [self._patch(view, lanes, key) for key in taken]
         return [patch for patch in patches if patch is not None]
 

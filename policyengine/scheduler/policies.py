@@ -32,11 +32,11 @@ def profile_replaced(core: Core, message: ProfileReplaced) -> None:
             lane.rollout.start_over()
         lane.queue.replace_profile(profile, _members(core, profile.scheduler_name), core.now)
         return
-    lane = Lane.of(profile, core.story, core.now, core.view)
+    lane = Lane.of(profile, core.story, core.now, core.view, core.aftermath)
     core.lanes.add(lane)
     members = list(_members(core, profile.scheduler_name))
     for pod in members:
-        lane.queue.observe_member(pod, core.now)
+        lane.queue.gangs.observe(pod, core.now)
     for pod in members:
         if pod.state is PodState.PENDING:
             lane.queue.add(pod, core.now)

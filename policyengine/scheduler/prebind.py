@@ -116,7 +116,7 @@ def _ask(core: Core, decision: Decision) -> None:
             return
     if preparation.is_done:
         if decision.awaits_gang:
-            held.lane.queue.touch_gang(decision.bind.uid)
+            held.lane.queue.gangs.touch(decision.bind.uid)
         else:
             post(core, decision)
 

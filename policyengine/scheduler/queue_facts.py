@@ -32,7 +32,7 @@ class LaneFacts:
     def gang(self, pod: PodInfo) -> GangFacts | None:
         """The pod's gang; placed members are reserved until the server has bound them."""
         lane = self._lanes.get(pod.scheduler_name)
-        gang = None if lane is None else lane.queue.gang_of(pod.uid)
+        gang = None if lane is None else lane.queue.gangs.of(pod.uid)
         if gang is None:
             return None
         pods = self._view.pods

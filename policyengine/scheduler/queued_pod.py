@@ -9,10 +9,13 @@ from collections.abc import Hashable
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from policyengine.enum_members import direct_members
+
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
 
 
+@direct_members
 class Place(Enum):
     """Where a pending pod is. It is in exactly one place at any time."""
 
@@ -29,6 +32,7 @@ class Place(Enum):
     """Popped: being judged, or waiting at Permit."""
 
 
+@direct_members
 class Strategy(Enum):
     """What an event does to a refused pod (kube-scheduler's queueingStrategy)."""
 

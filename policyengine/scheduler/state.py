@@ -58,11 +58,9 @@ class SchedulerState:
         core.now = core.view.now = now
         core.actions = actions
         _HANDLERS[type(message)](core, message)
-        gang_release.settle(core)
-        kept_room.review(core)
-        log_asked(core)
-        core.tell_waiting()
-        if core.is_synced:
+        if core.aftermath.is_due or core.kept_room is not None:
+            _see_to_the_rest(core)
+        if core.pod_group_status.changed and core.is_synced:
             actions += core.pod_group_status.take(core.view, core.lanes)
         return actions
 
@@ -148,8 +146,9 @@ class SchedulerState:
         """What happened to the pod, oldest line first."""
         return self._core.story.of(uid)
 
-    def listen(self, listener: Callable[[str, StoryLine], None]) -> None:
-        """Have every line of every pod's story told to `listener` too, as (UID, line), in the order they happen."""
+    def listen(self, listener: Callable[[str, StoryLine], None] | None) -> None:
+        """Have every line of every pod's story told to `listener` too, as (UID, line), in the order they happen; None
+        to have them told to nobody."""
         self._core.story.listener = listener
 
     def observe(self, observer: Observer) -> None:
@@ -223,7 +222,7 @@ class SchedulerState:
         """No gang has placed members by count that have no place; none holds room for fewer than it takes."""
         core = self._core
         for lane in core.lanes:
-            for gang in lane.queue.gangs():
+            for gang in lane.queue.gangs:
                 placed = {uid for uid in gang.members if core.view.pods[uid].state is not PodState.PENDING}
                 assert gang.placed == placed, f"gang {gang.key} counts {gang.placed} as placed, not {placed}"
                 waiting = [uid for uid in placed if uid in core.permits]
@@ -234,13 +233,28 @@ class SchedulerState:
             assert kept.is_due(), f"room is kept for gang {kept.gang.key}, which needs none"
 
 
+def _see_to_the_rest(core: Core) -> None:
+    """What every message ends with. Before the first lists are in nobody is told why a pod is kept outside: the missing
+    members of a gang may just not have been listed yet."""
+    core.aftermath.is_due = not core.is_synced
+    gang_release.settle(core)
+    kept_room.review(core)
+    log_asked(core)
+    if core.is_synced:
+        core.tell_waiting()
+
+
 def _cache_synced(core: Core, message: messages.CacheSynced) -> None:
     core.is_synced = True
 
 
 def _tick(core: Core, message: messages.Tick) -> None:
-    """Time passed: backoffs, flushes, permits and reads that are due."""
-    for lane in core.lanes:
+    _pass_time(core)
+
+
+def _pass_time(core: Core) -> None:
+    """Backoffs, flushes, permits and reads that are due."""
+    for lane in core.lanes.all:
         if lane.is_served:
             lane.queue.advance(core.now)
     if len(core.permits):
@@ -256,11 +270,11 @@ def _tick(core: Core, message: messages.Tick) -> None:
 
 
 def _cycles_requested(core: Core, message: messages.CyclesRequested) -> None:
-    _tick(core, messages.Tick())
+    _pass_time(core)
     if not core.is_synced:
         return
     core.decided = None
-    for _ in range(1 if core.lanes.tries_candidates() else message.limit):
+    for _ in range(1 if message.limit > 1 and core.lanes.tries_candidates() else message.limit):
         lane = core.lanes.next_turn()
         if lane is None:
             return
@@ -270,7 +284,8 @@ def _cycles_requested(core: Core, message: messages.CyclesRequested) -> None:
                 run_cycle(core, lane, queued)
             else:
                 candidates.run(core, lane, lane.rollout, queued)
-            gang_release.settle(core)
+            if core.aftermath.is_due:
+                gang_release.settle(core)
             kept_room.review(core)
 
 

@@ -1,4 +1,4 @@
-"""Did a rule change when one policy took over from another?
+"""What becomes of the pods of a queue when one policy takes over from another, or a candidate decides about some.
 
 A refused pod is woken only when one of its refusers is gone or is not what it was. When that cannot be told the
 rule counts as changed: one attempt more does no harm, a pod that sleeps through its cure does.
@@ -6,8 +6,76 @@ rule counts as changed: one attempt more does no harm, a pod that sleeps through
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from policyengine.framework.events import POLICY_REPLACED
 from policyengine.framework.plugin import Plugin
 from policyengine.framework.profile import Profile
+from policyengine.scheduler.places import Places
+from policyengine.scheduler.queued_pod import Place, Strategy
+
+if TYPE_CHECKING:
+    from policyengine.cluster.pod_info import PodInfo
+
+
+def replace_profile(places: Places, profile: Profile, members: Iterable[PodInfo], now: float) -> None:
+    """Another policy takes over: every pod is admitted and keyed anew, and those wake whose refusing rule changed or
+    vanished. `members` are all pods of the scheduler name, placed ones included.
+    """
+    before = places.profile
+    if not queue_changed(before, profile):
+        _replace_rules(places, profile, now)
+        return
+    waiting = [(pod, pod.place) for pod in places.pods.values() if pod.place is not Place.IN_FLIGHT]
+    for queued, _ in waiting:
+        places.detach(queued)
+    places.replace_profile(profile)
+    for pod in members:
+        places.admission.gangs.observe(pod)
+    for queued, place in waiting:
+        queued.expiry = None
+        if place is Place.UNSCHEDULABLE and (
+            queued.by_candidate or not rules_changed(before, profile, queued.unschedulable_plugins)
+        ):
+            places.requeue(queued, Strategy.SKIP, POLICY_REPLACED.label, "", now)
+        elif place is Place.ACTIVE:
+            places.to_active(queued, POLICY_REPLACED.label, now)
+        else:
+            places.requeue(queued, Strategy.AFTER_BACKOFF, POLICY_REPLACED.label, "", now)
+    places.in_flight.record(POLICY_REPLACED, None, None)
+
+
+def _replace_rules(places: Places, profile: Profile, now: float) -> None:
+    """Another policy takes over that has the same queue: pods stay where they are, but for those refused."""
+    before = places.profile
+    for queued in places.replace_rules(profile):
+        if rules_changed(before, profile, queued.unschedulable_plugins):
+            queued.expiry = None
+            places.wake(queued, Strategy.AFTER_BACKOFF, POLICY_REPLACED.label, "", now)
+    places.in_flight.record(POLICY_REPLACED, None, None)
+
+
+def replace_candidate(places: Places, candidate: Profile | None, takes: Callable[[PodInfo], bool], now: float) -> None:
+    """Another candidate decides about the pods that it `takes`, or none does. Those wake that the one before had
+    refused, and those that the serving policy refused by a rule which is another in the candidate."""
+    waiting = [pod for pod in places.pods.values() if pod.place is Place.UNSCHEDULABLE]
+    refused = [pod for pod in waiting if pod.by_candidate]
+    if candidate is not None:
+        refused += [
+            pod
+            for pod in waiting
+            if not pod.by_candidate
+            and takes(pod.pod)
+            and rules_changed(places.profile, candidate, pod.unschedulable_plugins)
+        ]
+    for queued in refused:
+        places.detach(queued)
+    places.replace_candidate(candidate)
+    for queued in refused:
+        queued.by_candidate, queued.expiry = False, None
+        places.requeue(queued, Strategy.AFTER_BACKOFF, POLICY_REPLACED.label, "", now)
+    places.in_flight.record(POLICY_REPLACED, None, None)
 
 
 def rules_changed(before: Profile, after: Profile, names: frozenset[str]) -> bool:

@@ -23,12 +23,12 @@ class GangTeams:
         """The pod's team; None for a pod that has none."""
         pod = self._view.pods.get(uid)
         lane = None if pod is None else self._lanes.get(pod.scheduler_name)
-        gang = None if lane is None else lane.queue.gang_of(uid)
+        gang = None if lane is None else lane.queue.gangs.of(uid)
         return Team(gang.placed, gang.minimum) if gang is not None and gang.minimum > 1 else None
 
     def placed(self) -> Iterator[str]:
         """UIDs of all pods that have a node and a team."""
         for lane in self._lanes:
-            for gang in lane.queue.gangs():
+            for gang in lane.queue.gangs:
                 if gang.minimum > 1:
                     yield from gang.placed

@@ -103,6 +103,8 @@ class WakeUps:
 
     def woken_by(self, event: ClusterEvent, old: Any, new: Any) -> list[tuple[QueuedPod, Strategy, str]]:
         """The pods the event may help, how they are to move, and the plugin that asked for it."""
+        if not self._buckets:
+            return []
         interested = self._registrations.interested(event)
         woken: dict[str, tuple[QueuedPod, Strategy, str]] = {}
         for plugin, buckets in self._buckets.items():

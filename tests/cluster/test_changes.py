@@ -1,6 +1,15 @@
 import pytest
 
 from policyengine.cluster.changes import node_events, pod_events
+from policyengine.cluster.events import (
+    ASSIGNED_POD_ADD,
+    ASSIGNED_POD_DELETE,
+    MINUTE_PASSED,
+    WILDCARD,
+    ActionType,
+    ClusterEvent,
+    Resource,
+)
 from tests.builders import make_node, make_pod
 
 
@@ -79,3 +88,13 @@ def test_binding_coming_and_going():
     assert labels(bound, elsewhere) == ["AssignedPodDelete", "AssignedPodAdd"]
     assert labels(bound, pending) == ["AssignedPodDelete", "UnscheduledPodAdd"]
     assert labels(None, None) == []
+
+
+def test_an_event_knows_what_it_is_and_equals_its_like():
+    assert (ASSIGNED_POD_ADD.is_add, ASSIGNED_POD_ADD.is_delete) == (True, False)
+    assert (ASSIGNED_POD_DELETE.is_add, ASSIGNED_POD_DELETE.is_delete) == (False, True)
+    assert (MINUTE_PASSED.is_add, MINUTE_PASSED.is_delete) == (False, False)
+    assert (WILDCARD.is_add, WILDCARD.is_delete) == (True, True)
+    again = ClusterEvent(Resource.ASSIGNED_POD, ActionType.ADD, "AssignedPodAdd")
+    assert {again: 1}[ASSIGNED_POD_ADD] == 1
+    assert again == ASSIGNED_POD_ADD != ClusterEvent(Resource.ASSIGNED_POD, ActionType.ADD, "other")

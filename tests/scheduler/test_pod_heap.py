@@ -9,7 +9,7 @@ PODS = [QueuedPod(make_pod(f"p{i}").info(), 0.0) for i in range(8)]
 
 operations = st.lists(
     st.one_of(
-        st.tuples(st.just("push"), st.integers(0, 7), st.integers(0, 3)),
+        st.tuples(st.just("push"), st.integers(0, 7), st.tuples(st.integers(0, 3), st.sampled_from("ab"))),
         st.tuples(st.just("discard"), st.integers(0, 7)),
         st.tuples(st.just("pop")),
     ),
@@ -23,7 +23,7 @@ def test_it_is_a_sorted_list_in_which_a_pod_occurs_once(steps):
     for step in steps:
         if step[0] == "push":
             arrivals += 1
-            heap.push(PODS[step[1]], (step[2],))
+            heap.push(PODS[step[1]], step[2])
             model[PODS[step[1]].uid] = (step[2], arrivals, PODS[step[1]])
         elif step[0] == "discard":
             assert heap.discard(PODS[step[1]].uid) == (model.pop(PODS[step[1]].uid, None) is not None)

@@ -1,82 +1,11 @@
-from dataclasses import replace
-
 import pytest
 
 from policyengine.cluster.changes import pod_events
-from policyengine.framework.events import (
-    ASSIGNED_POD_DELETE,
-    NODE_ADD,
-    WILDCARD,
-    ActionType,
-    ClusterEvent,
-    ClusterEventWithHint,
-    Resource,
-)
-from policyengine.framework.profile import Profile, QueueSettings
+from policyengine.framework.events import ASSIGNED_POD_DELETE, NODE_ADD, WILDCARD
 from policyengine.framework.status import SUCCESS, Code, Status
-from policyengine.scheduler.queue import SchedulingQueue
 from policyengine.scheduler.queued_pod import Place
 from tests.builders import make_pod
-from tests.scheduler.driver import Label, Rule
-
-LABELLED = ClusterEvent(Resource.UNSCHEDULED_POD, ActionType.UPDATE_POD_LABEL, "UnscheduledPodUpdatePodLabel")
-FIT = frozenset({"Fit"})
-
-
-class Gates:
-    """Gates pods with scheduling gates, or with the label `gated`."""
-
-    name = "Gates"
-
-    def __init__(self, *events):
-        self._events = [ClusterEventWithHint(event) for event in events]
-
-    def events_to_register(self):
-        return self._events
-
-    def pre_enqueue(self, pod):
-        gated = pod.shape.spec.scheduling_gates or pod.labels.get("gated") == "true"
-        return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, ("waits for a gate",)) if gated else SUCCESS
-
-
-def rules(*more):
-    fit = Rule(
-        "Fit", lambda pod, node: None, [ClusterEventWithHint(ASSIGNED_POD_DELETE), ClusterEventWithHint(LABELLED)]
-    )
-    return Profile("p", "default-scheduler", "h", filters=(fit, *more), pre_enqueue=(Gates(),), gangs=(Label(),))
-
-
-def queue(*more, **changes):
-    return SchedulingQueue(replace(rules(*more), **changes), now=0.0)
-
-
-def info(name="p", **labels):
-    return make_pod(name).labels(labels).info()
-
-
-def add(line, *pods, now=0.0):
-    for pod in pods:
-        line.observe_member(pod, now)
-        line.add(pod, now)
-    line.validate()
-
-
-def pop(line, now=0.0):
-    found = line.pop(now)
-    line.validate()
-    return None if found is None else found.uid
-
-
-def refuse(line, name, now, plugins=FIT, **more):
-    popped = line.pop(now)
-    assert popped.uid == name
-    line.failed(popped, now, plugins, **more)
-    line.validate()
-    return popped
-
-
-def place(line, uid):
-    return line.get(uid).place
+from tests.scheduler.queues import FIT, Gates, add, info, place, pop, queue, refuse
 
 
 def test_pods_leave_by_priority_then_by_time_then_by_uid():
@@ -138,29 +67,6 @@ def test_an_error_backs_off_by_the_number_of_errors_and_a_refusal_ends_the_row()
     line.advance(15.0)
     popped = refuse(line, "p", 15.0)
     assert (popped.error_count, popped.unschedulable_count, popped.attempts) == (0, 1, 3)
-
-
-def test_a_pod_is_flushed_after_five_minutes_at_the_next_look():
-    line = queue()
-    add(line, info("p"))
-    refuse(line, "p", 10.0)
-    assert line.next_wakeup() == 330.0
-    line.advance(310.0)
-    assert place(line, "p") is Place.UNSCHEDULABLE
-    line.advance(330.0)
-    assert place(line, "p") is Place.ACTIVE
-    assert line.get("p").was_flushed
-
-
-def test_the_flush_takes_only_those_that_waited_longer():
-    line = queue(queue=QueueSettings(flush_after=60.0))
-    add(line, info("old"))
-    refuse(line, "old", 0.0)
-    add(line, info("new"))
-    refuse(line, "new", 30.0)
-    line.advance(90.0)
-    assert (place(line, "old"), place(line, "new")) == (Place.ACTIVE, Place.UNSCHEDULABLE)
-    line.validate()
 
 
 @pytest.mark.parametrize(("event", "expected"), [(ASSIGNED_POD_DELETE, Place.BACKOFF), (NODE_ADD, Place.UNSCHEDULABLE)])
@@ -269,59 +175,6 @@ def test_a_pod_whose_spec_cannot_be_read_waits_until_it_changes():
     assert place(line, "p") is Place.ACTIVE
 
 
-def test_members_are_held_until_their_gang_is_complete():
-    line = queue()
-    first, second = info("a", gang="g", min="2"), info("b", gang="g", min="2")
-    add(line, first)
-    assert place(line, "a") is Place.HELD
-    add(line, second)
-    assert (place(line, "a"), place(line, "b")) == (Place.ACTIVE, Place.ACTIVE)
-
-
-def test_a_gang_that_lost_a_member_is_held_again_wherever_its_members_are():
-    line = queue()
-    names = ["active", "unschedulable", "backoff", "gone"]
-    add(line, *[make_pod(name).labels({"gang": "g", "min": "4"}).priority(-i).info() for i, name in enumerate(names)])
-    refuse(line, "active", 10.0)
-    refuse(line, "unschedulable", 10.0)
-    refuse(line, "backoff", 10.0, plugins=frozenset())
-    line.activate(["active"], 10.0)
-    line.remove("gone")
-    line.forget_member("gone", 10.0)
-    assert {place(line, name) for name in names[:3]} == {Place.HELD}
-    line.validate()
-    line.observe_member(info("new", gang="g", min="4"), 11.0)
-    assert place(line, "active") is Place.BACKOFF
-    assert place(line, "backoff") is Place.BACKOFF
-    line.validate()
-
-
-def test_a_member_in_flight_when_its_gang_breaks_is_held_when_it_fails():
-    line = queue()
-    add(line, info("a", gang="g", min="2"), info("b", gang="g", min="2"))
-    popped = line.pop(10.0)
-    line.remove("b")
-    line.forget_member("b", 10.0)
-    assert popped.place is Place.IN_FLIGHT
-    line.failed(popped, 10.1, FIT)
-    assert place(line, "a") is Place.HELD
-    line.validate()
-
-
-def test_members_are_told_how_far_their_gang_is_but_not_at_every_arrival():
-    line = queue()
-    add(line, *[info(f"p{number}", gang="g", min="9") for number in range(4)], now=1.0)
-    told = [(notice.pod.uid, notice.denial.message) for notice in line.take_notices()]
-    assert told == [(f"p{number}", f"gang pod-group: {number + 1} of 9 members exist") for number in range(4)]
-    assert line.next_wakeup() == 6.0
-    line.advance(6.0)
-    again = line.take_notices()
-    assert [notice.pod.uid for notice in again] == ["p0", "p1", "p2"]
-    assert {notice.denial.message for notice in again} == {"gang pod-group: 4 of 9 members exist"}
-    assert all(notice.again for notice in again)
-    assert line.next_wakeup() is None
-
-
 def test_activate_moves_a_pod_from_wherever_it_waits():
     line = queue()
     add(line, info("p"))
@@ -338,32 +191,6 @@ def test_activate_is_remembered_for_a_pod_in_flight_and_for_no_other():
     line.failed(first, 10.0, FIT)
     line.failed(second, 10.0, FIT)
     assert (first.place, second.place) == (Place.BACKOFF, Place.UNSCHEDULABLE)
-
-
-def test_a_new_policy_wakes_only_pods_whose_rule_changed_or_vanished():
-    def rule(name, fingerprint):
-        return Rule(name, lambda pod, node: None, fingerprint=fingerprint)
-
-    line = queue(rule("kept", "1"), rule("changed", "1"), rule("vanished", "1"))
-    for name in ("kept", "changed", "vanished"):
-        add(line, info(name))
-        refuse(line, name, 10.0, plugins=frozenset({name}))
-    after = replace(rules(rule("kept", "1"), rule("changed", "2")), policy_hash="h2")
-    line.replace_profile(after, [], 100.0)
-    line.validate()
-    assert [place(line, name).value for name in ("kept", "changed", "vanished")] == [
-        "unschedulable",
-        "active",
-        "active",
-    ]
-
-
-def test_a_new_policy_orders_and_admits_anew():
-    line = queue()
-    add(line, info("a", rank="1"), info("b", rank="2"), info("held", gang="g", min="2"))
-    by_rank = replace(rules(), queue_key=lambda pod, at: (-int(pod.labels.get("rank", "0")), at), gangs=())
-    line.replace_profile(by_rank, [queued.pod for queued in line], 1.0)
-    assert [pop(line) for _ in range(3)] == ["b", "a", "held"]
 
 
 def test_positions_count_the_pods_that_come_before():

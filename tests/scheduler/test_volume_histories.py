@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from policyengine.framework.profile import QueueSettings
@@ -71,7 +71,23 @@ def assert_nothing_is_lost(world: VolumeWorld) -> None:
     assert state.view.assumption_owners == set()
 
 
+BOUND_ELSEWHERE = [
+    ("set_volume", "v2", "n2"),
+    ("create_pod_with", 2, ["b", "x"]),
+    ("deliver", 2),
+    ("delete_pod", 2, False),
+    ("create_pod_with", 2, ["a"]),
+    ("deliver_storage", 4),
+    ("create_pod_with", 2, ["y", "b"]),
+    ("cycle", 100),
+    ("deliver", 4),
+    ("cycle", 100),
+]
+"""The patch of a pod that is gone lands: the claim is bound to another volume than the one its next pod takes."""
+
+
 @settings(max_examples=80, deadline=None)
+@example(BOUND_ELSEWHERE)
 @given(st.lists(with_storage, min_size=30, max_size=70))
 def test_no_volume_is_taken_twice_and_no_pod_lost_whatever_becomes_of_the_patches(history):
     world = run(history)

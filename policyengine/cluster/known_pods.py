@@ -1,0 +1,133 @@
+"""The pods of the cluster view and where each stands: storage and moves, no meaning of events.
+
+Invariants:
+1. A pod is in exactly one of: among the pending, on a row of the node table, among the orphans of a node not known.
+2. It counts in the sums of its row, and in the tallies, just while it has a node.
+3. Whatever a reader can see change is noted: rows in the journals, pods in the pod table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from policyengine.cluster.node_table import NodeTable
+from policyengine.cluster.pod_groups import PodGroups
+from policyengine.cluster.tally import Grouping, Tallies, Tally
+
+if TYPE_CHECKING:
+    from policyengine.cluster.object_store import ObjectStore
+    from policyengine.cluster.pod_info import PodInfo
+
+_NONE: Mapping[str, PodInfo] = {}
+
+
+class KnownPods:
+    """Pending, assumed and bound pods. Only `ClusterView` moves them."""
+
+    def __init__(self, store: ObjectStore) -> None:
+        """`store`: where the objects of pod groups are found."""
+        self.pods: dict[str, PodInfo] = {}
+        """UID -> pod: pending, assumed and bound."""
+        self.nodes = NodeTable(self.pods)
+        self.pending_count = 0
+        """Pods neither assumed nor bound."""
+        self.orphans: dict[str, dict[str, PodInfo]] = {}
+        """Node name -> UID -> pod, for nodes not known."""
+        self.nominated: dict[str, dict[str, PodInfo]] = {}
+        """Node name -> UID -> pending pod nominated there."""
+        self.pod_groups = PodGroups(store)
+        self._uid_of: dict[str, str] = {}
+        self._tallies = Tallies()
+
+    def find_pod(self, namespace: str, name: str) -> PodInfo | None:
+        """The pod that has the name now."""
+        return self.pods.get(self._uid_of.get(f"{namespace}/{name}", ""))
+
+    def tally(self, grouping: Grouping) -> Tally:
+        """What the pods with a node ask for, by the groups that `grouping` puts them in."""
+        return self._tallies.of(grouping, self.pods.values())
+
+    def nominated_on(self, node_name: str) -> Mapping[str, PodInfo]:
+        """UID -> pending pod nominated to the node."""
+        return self.nominated.get(node_name, _NONE)
+
+    def _replace(self, old: PodInfo, new: PodInfo) -> None:
+        row = self.nodes.row_of.get(new.node_name) if new.node_name == old.node_name else None
+        if row is None:
+            self._leave(old)
+            self._enter(new)
+        else:
+            self.pods[new.uid] = new
+            self.pod_groups.replace(old, new)
+            self.nodes.replace_pod(row, old, new)
+            self._tallies.remove(old)
+            self._tallies.add(new)
+
+    def _enter(self, info: PodInfo) -> None:
+        self.pods[info.uid] = info
+        self._uid_of[info.key] = info.uid
+        self.pod_groups.enter(info)
+        if not info.node_name:
+            self._await(info)
+            return
+        self._tallies.add(info)
+        row = self.nodes.row_of.get(info.node_name)
+        if row is None:
+            self.orphans.setdefault(info.node_name, {})[info.uid] = info
+            self.nodes.pod_table.touch(info.uid)
+        else:
+            info.node_name = self.nodes.names[row]
+            self.nodes.add_pod(row, info)
+
+    def _leave(self, info: PodInfo) -> None:
+        del self.pods[info.uid]
+        del self._uid_of[info.key]
+        self.pod_groups.leave(info)
+        if info.node_name:
+            self._displace(info)
+        else:
+            self._withdraw(info)
+
+    def _displace(self, info: PodInfo) -> None:
+        """Off its node, or out of the orphans."""
+        self._tallies.remove(info)
+        row = self.nodes.row_of.get(info.node_name)
+        if row is not None:
+            self.nodes.remove_pod(row, info)
+            return
+        orphans = self.orphans[info.node_name]
+        self.nodes.pod_table.touch(info.uid)
+        del orphans[info.uid]
+        if not orphans:
+            del self.orphans[info.node_name]
+
+    def _await(self, info: PodInfo) -> None:
+        """In among the pending."""
+        self.pending_count += 1
+        self.nodes.pod_table.touch(info.uid)
+        if info.nominated_node_name:
+            self.nominated.setdefault(info.nominated_node_name, {})[info.uid] = info
+            self.nodes.note_nomination(info.nominated_node_name)
+
+    def _withdraw(self, info: PodInfo) -> None:
+        """Out of the pending."""
+        self.pending_count -= 1
+        self.nodes.pod_table.touch(info.uid)
+        if info.nominated_node_name:
+            self.nodes.note_nomination(info.nominated_node_name)
+            nominated = self.nominated[info.nominated_node_name]
+            del nominated[info.uid]
+            if not nominated:
+                del self.nominated[info.nominated_node_name]
+
+    def _beside(self, info: PodInfo) -> Mapping[str, PodInfo]:
+        row = self.nodes.row_of.get(info.node_name)
+        return self.orphans[info.node_name] if row is None else self.nodes.pods_on(row)
+
+    def _put_in_order(self, node_name: str, order: dict[str, PodInfo]) -> None:
+        row = self.nodes.row_of.get(node_name)
+        if row is None:
+            self.orphans[node_name] = order
+        else:
+            self.nodes.restore_order(row, order)
