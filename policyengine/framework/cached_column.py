@@ -10,16 +10,16 @@ Rules of this file:
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from policyengine.framework.changes import NO_ROWS, Changes
+from policyengine.framework.column import Array, Column
 from policyengine.framework.kept import Kept
 from policyengine.framework.plugin import (
+    DomainPlugin,
     FilterPlugin,
     IdlePlugin,
     NarrowingPlugin,
@@ -40,38 +40,8 @@ if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
     from policyengine.cluster.snapshot import Snapshot
 
-Array = NDArray[Any]
-
 Prepare = Callable[["PodInfo", "Snapshot"], tuple[Status, State]]
 Compute = Callable[[State, "Snapshot", Rows], tuple[Array, Sequence[Refusal]]]
-
-
-@dataclass(slots=True, eq=False)
-class Column:
-    """One plugin's answer for one signature. `values` is aligned with the rows of the node table."""
-
-    plugin: str
-    status: Status
-    """SUCCESS: `values` count. SKIP: the plugin has nothing to say. Otherwise PreFilter's refusal."""
-    state: State
-    values: Array
-    """`int16[nodes]` of a filter (0 passes, else 1 + index into `refusals`), raw scores of a score."""
-    refusals: Sequence[Refusal]
-    version: int
-    """Another number for every change of `values`, never used twice in a cache."""
-    based_on: int
-    """The version of which this one differs in no row but `patched`; -1 when it is based on none."""
-    patched: Rows
-    unanimous: bool
-    """A filter's column that refuses no row."""
-    node_position: int
-    pod_position: int
-    objects: Hashable
-    """What the plugin read beside signature and rows: versions of other objects, its situation."""
-    object_changes: int
-    """How many changes of other objects there had been when `objects` was seen to hold."""
-    settled: bool
-    """A skip or refusal that follows from the pod alone, and so stays what it is."""
 
 
 class ColumnCache:
@@ -91,6 +61,7 @@ class ColumnCache:
         self._reads = plugin.reads
         self._follows_pods = Reads.PODS in plugin.reads
         self._topology: TopologyPlugin | None = plugin if extends(plugin, TopologyPlugin) else None
+        self._domains: DomainPlugin | None = plugin if extends(plugin, DomainPlugin) else None
         self._idle: IdlePlugin | None = plugin if extends(plugin, IdlePlugin) else None
         self._kinds: tuple[str, ...] = _kinds(plugin)
         self._situation = plugin.situation if extends(plugin, SituationReader) else None
@@ -113,7 +84,8 @@ class ColumnCache:
             self._columns.put(signature, column)
             return column
         if column.settled or (
-            column.node_position == changes.node_position
+            not column.behind
+            and column.node_position == changes.node_position
             and (column.pod_position == changes.pod_position or not self._follows_pods)
         ):
             return column
@@ -130,6 +102,11 @@ class ColumnCache:
         return self._topology is None and not self._reads_beside and self.narrowing is None
 
     @property
+    def counts(self) -> bool:
+        """Whether a row's answer depends on other rows, by a state that is maintained."""
+        return self._topology is not None
+
+    @property
     def follows_pods(self) -> bool:
         """Whether the pods on the nodes are read."""
         return self._follows_pods
@@ -140,6 +117,45 @@ class ColumnCache:
             self.asked += 1
             return True
         return self.column(signature, pod, changes) is column
+
+    def follow(
+        self, column: Column, signature: Hashable, pod: PodInfo, changes: Changes, rows: Sequence[int], since: int
+    ) -> Sequence[int] | Rows | None:
+        """The rows in which the answer may be another than at the pod position `since`, only pods on `rows` having
+        come or gone; a list of few, or an array. The values of the column are left `behind`. None where `column` was
+        not what `column()` answered then, or is not to be patched now."""
+        if self._reads_beside and not self._holds(column, pod, changes):
+            return None
+        topology = self._topology
+        if topology is None:
+            return rows
+        is_there = column.pod_position == since and column.node_position == changes.node_position
+        if not is_there or self._columns.get(signature) is not column:
+            return None
+        self.asked += 1
+        column.pod_position = changes.pod_position
+        if self._idle is not None and self._idle.is_idle(column.state, changes.snapshot):
+            return ()
+        touched = self._touched_by_pods(topology, column.state, changes, rows)
+        stands = topology.standing(column.state).code is column.status.code
+        if len(touched) or not stands:
+            self.computed += 1
+            column.behind = True
+        return touched if stands else None
+
+    def _touched_by_pods(
+        self, topology: TopologyPlugin, state: State, changes: Changes, rows: Sequence[int]
+    ) -> Sequence[int] | Rows:
+        touched: Sequence[int] | Rows | None
+        if self._domains is not None:
+            touched = self._domains.touched_by_pods(state, changes.snapshot, rows)
+        else:
+            touched = topology.touched(state, changes.snapshot, np.array(rows, dtype=np.int64))
+        return np.arange(changes.n) if touched is None else touched
+
+    def stays_by_itself(self, column: Column) -> bool:
+        """Whether the column stays what it is for as long as no node and no other object changes."""
+        return self._situation is None and (column.settled or not self._follows_pods)
 
     def _rests(self, column: Column, changes: Changes) -> bool:
         """Whether no node changed, and pods that come and go change nothing."""
@@ -169,6 +185,17 @@ class ColumnCache:
         """The column's values in a few rows, as they are at the snapshot of `changes`; the column stays what it is."""
         self.note_work()
         return self._compute(column.state, changes.snapshot, rows)[0]
+
+    def prepare(self, pod: PodInfo, changes: Changes) -> tuple[Status, State]:
+        """What PreFilter or PreScore says of the pod, and the state to ask with; no column is kept."""
+        self.note_work()
+        return self._prepare(pod, changes.snapshot)
+
+    def once(self, pod: PodInfo, changes: Changes, rows: Rows) -> tuple[Status, State, Array]:
+        """Status, state and, where that is SUCCESS, the values of all `rows`, as `column` would have them; no column
+        is kept."""
+        status, state = self.prepare(pod, changes)
+        return status, state, self._compute(state, changes.snapshot, rows)[0] if status.is_success else NO_ROWS
 
     def _is_said(self, column: Column) -> bool:
         """Whether the plugin said all it has to say before it was asked about rows."""
@@ -241,7 +268,7 @@ class ColumnCache:
         if standing.code is not Code.SUCCESS:
             column.status = self._signed(standing)
             return self._moved(column, changes)
-        if rows is None:
+        if rows is None or column.behind:
             return self._recomputed(column, changes)
         if not len(rows) and len(column.values) == changes.n:
             return self._moved(column, changes)
@@ -307,6 +334,7 @@ class ColumnCache:
     def _moved(column: Column, changes: Changes) -> Column:
         column.node_position = changes.node_position
         column.pod_position = changes.pod_position
+        column.behind = False
         return column
 
 

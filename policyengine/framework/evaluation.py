@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from policyengine.framework.cached_column import Column, filter_columns
+from policyengine.framework.cached_column import filter_columns
 from policyengine.framework.changes import NO_ROWS, Changes
+from policyengine.framework.column import Column
 from policyengine.framework.judgement import Judgement, Verdict
 from policyengine.framework.kept import Kept
 from policyengine.framework.leaders import Ring
@@ -22,8 +23,8 @@ from policyengine.framework.normal_score import Scorer
 from policyengine.framework.plugin import UNCONCERNED, FilterPlugin
 from policyengine.framework.profile import Profile
 from policyengine.framework.ranking import Ranking, Share
+from policyengine.framework.runs import Runs
 from policyengine.framework.status import SUCCESS, Code, Refusal, Rows, Status
-from policyengine.framework.streak import Streak
 from policyengine.framework.totals import Totals, weighted
 
 if TYPE_CHECKING:
@@ -35,11 +36,6 @@ __all__ = ["Evaluator", "Judgement", "Ranking"]
 
 COLUMNS = 128
 """Signatures kept per plugin and extension point: 10 KB a verdict column, 40 KB a score column at 5,000 nodes."""
-
-PAUSE = 64
-"""Identical pods after which a streak is tried again where the last one led nowhere."""
-WORTH = 4
-"""Pods that pay for the beginning of a streak."""
 
 
 @dataclass(slots=True, eq=False)
@@ -73,11 +69,6 @@ class Evaluator:
         self._size = columns
         self._table: NodeTable | None = None
         self._changes: Changes | None = None
-        self._streak: Streak | None = None
-        self._shape: object = None
-        """Of the last pod chosen for: one with the same begins a streak."""
-        self._pause = 0
-        """For how many such pods none is begun, because the last one was of no use."""
         self._start_over()
 
     def judge(self, pod: PodInfo, snapshot: Snapshot) -> Judgement:
@@ -154,29 +145,14 @@ class Evaluator:
     def choose(self, pod: PodInfo, snapshot: Snapshot, judgement: Judgement) -> int:
         """The row of the best node of `judgement`, which must stem from this snapshot as it is now and leave some."""
         ranking = self.rank(pod, snapshot, judgement)
-        if pod.shape is not self._shape:
-            self._shape, self._pause = pod.shape, 0
-        elif self._pause:
-            self._pause -= 1
-        elif not self.profile.quotas:
-            changes = self._changes_up_to(snapshot)
-            parts = (self._filters, self._scorers, pod, changes, judgement, ranking, self._the_ring)
-            self._streak = Streak.begin(*parts)
-            self._pause = 0 if self._streak is not None else PAUSE
+        if not self.profile.quotas:
+            self._runs.begin(pod, self._changes_up_to(snapshot), judgement, ranking)
         return ranking.best(pod.uid)
 
     def choose_again(self, pod: PodInfo, snapshot: Snapshot) -> int | None:
-        """What `judge` and `choose` would come to for a pod that is like the last one chosen for; None where that
+        """What `judge` and `choose` would come to for a pod that is much like the last one chosen for; None where that
         cannot be told without them."""
-        streak, self._streak = self._streak, None
-        if streak is None:
-            return None
-        row = streak.next(pod, self._changes_up_to(snapshot))
-        if row is not None:
-            self._streak = streak
-        elif streak.length < WORTH:
-            self._pause = PAUSE
-        return row
+        return self._runs.next(pod, self._changes_up_to(snapshot))
 
     def _ask(self, pod: PodInfo, snapshot: Snapshot) -> _Asked:
         """Every filter's column, up to the one that refuses the pod for good."""
@@ -211,7 +187,7 @@ class Evaluator:
         self._joined: Kept[_Joined] = Kept(self._size)
         self._totals = Totals(self._size)
         self._ring: Ring | None = None
-        self._streak, self._shape, self._pause = None, None, 0
+        self._runs = Runs(self._filters, self._scorers, self._the_ring)
 
     def _changes_up_to(self, snapshot: Snapshot) -> Changes:
         if snapshot.nodes is not self._table:

@@ -26,8 +26,10 @@ from policyengine.cluster.events import (
     ClusterEvent,
     Resource,
 )
+from policyengine.enum_members import direct_members
 
 
+@direct_members
 class QueueingHint(Enum):
     """A plugin's opinion on whether an event may make the pod it refused schedulable."""
 

@@ -37,6 +37,15 @@ class Ring:
         """Whether these are the nodes, in these rows."""
         return np.array_equal(self.hashes, name_hash)
 
+    def after(self, pod_uid: str, marked: NDArray[np.bool_]) -> int:
+        """The row of the node that comes next after the pod's UID, of those marked by place on the ring."""
+        start = bisect_left(self.sorted_hashes, stable_hash(pod_uid))
+        tail = marked[start:]
+        place = start + int(tail.argmax()) if len(tail) else 0
+        if not len(tail) or not marked[place]:
+            place = int(marked.argmax())
+        return self.order.item(place)
+
 
 class Leaders:
     """The rows of the best total among `rows`."""
@@ -73,11 +82,20 @@ class Leaders:
             self._tied[place] = leads
         return self._count > 0
 
+    def keep_up_with_many(self, changed: Rows, total: Scores) -> bool:
+        """The same for more rows than are worth going through; some may be given twice."""
+        if self._among is not None:
+            changed = changed[self._among[changed]]
+        if len(changed):
+            scores = total[changed]
+            best = int(scores.max())
+            if best > self.best:
+                self.best = best
+                self._tied[:] = False
+            self._tied[self._ring.place[changed]] = scores == self.best
+            self._count = int(np.count_nonzero(self._tied))
+        return self._count > 0
+
     def after(self, pod_uid: str) -> int:
         """The row of the leader that comes next on the ring after the pod's UID."""
-        start = bisect_left(self._ring.sorted_hashes, stable_hash(pod_uid))
-        tail = self._tied[start:]
-        place = start + int(tail.argmax()) if len(tail) else 0
-        if not len(tail) or not self._tied[place]:
-            place = int(self._tied.argmax())
-        return self._ring.order.item(place)
+        return self._ring.after(pod_uid, self._tied)

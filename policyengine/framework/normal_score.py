@@ -11,14 +11,24 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from policyengine.framework.cached_column import Column, score_columns
+from policyengine.framework.cached_column import score_columns
 from policyengine.framework.changes import Changes
+from policyengine.framework.column import Array, Column
 from policyengine.framework.kept import Kept
-from policyengine.framework.plugin import FeasibleScorePlugin, RowScore, ScaledScorePlugin, ScorePlugin, Scores, extends
+from policyengine.framework.plugin import (
+    DomainScorePlugin,
+    FeasibleScorePlugin,
+    RowScore,
+    ScaledScorePlugin,
+    ScorePlugin,
+    Scores,
+    extends,
+)
 from policyengine.framework.ranking import Share
 from policyengine.framework.rows import FEW
-from policyengine.framework.status import Code, Rows
+from policyengine.framework.status import Code, Rows, State
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
@@ -44,6 +54,7 @@ class Scorer:
         self._per_feasible_set = plugin if extends(plugin, FeasibleScorePlugin) else None
         self._by_row = plugin if extends(plugin, RowScore) else None
         self._scaled = plugin if extends(plugin, ScaledScorePlugin) else None
+        self.domains = plugin if extends(plugin, DomainScorePlugin) else None
         self.columns = score_columns(plugin, size)
         self._normal: Kept[_Normal] = Kept(size)
         self._numbers = count(1)
@@ -78,6 +89,21 @@ class Scorer:
         raw = self.columns.at(column, changes, np.array(rows))
         scores: Sequence[int] = self._scaled.rescale(column.state, None, raw).tolist()
         return scores
+
+    def scale_of(self, column: Column, raw: Array) -> Hashable:
+        """What scaling takes from the raw scores of all feasible rows; None where each is scaled by itself."""
+        assert self._scaled is not None
+        return None if self._scaled.pointwise else self._scaled.scale(column.state, raw)
+
+    def rescaled(self, column: Column, scale: Hashable, raw: Array) -> Scores:
+        """Raw scores to 0..100, at such a scale."""
+        assert self._scaled is not None
+        return self._scaled.rescale(column.state, scale, raw)
+
+    def scaled(self, state: State, raw: NDArray[np.generic]) -> Scores:
+        """The scores of raw ones, of a plugin that scales each by itself."""
+        assert self._scaled is not None
+        return self._scaled.rescale(state, None, raw)
 
     def share(self, signature: Hashable, pod: PodInfo, changes: Changes, feasible: Rows) -> Share | None:
         """The normalised scores of the feasible rows, never none of them; None when the plugin is skipped."""

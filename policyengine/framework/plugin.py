@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 MAX_NODE_SCORE = 100
 UNCONCERNED: Final = "(unconcerned)"
 """The signature of a pod that the plugin has nothing to say about, whatever the cluster is: it is not even asked."""
+ALIKE: Final = "(alike)"
+"""The scale of raw scores at which every row scores the same, whatever its own is."""
 Scores = NDArray[np.int64]
 P = TypeVar("P")
 
@@ -138,11 +140,21 @@ class ScaledScorePlugin(ScorePlugin, Protocol):
         """Whether no scale is needed: then `scale` is never asked, and `rescale` gets None."""
 
     def scale(self, state: State, scores: NDArray[np.generic]) -> Hashable:
-        """What normalising takes from the raw scores of all feasible nodes (their maximum, say). Never empty."""
+        """What normalising takes from the raw scores of all feasible nodes (their maximum, say); `ALIKE` where
+        their own are of no account. Never empty."""
 
     def rescale(self, state: State, scale: Any, scores: NDArray[np.generic]) -> Scores:
         """Map raw scores to 0..100 given the scale; also asked for rows that are not feasible (no matter what
         it answers there, it must not fail). Must not write to `scores`."""
+
+
+@runtime_checkable
+class DomainScorePlugin(ScaledScorePlugin, Protocol):
+    """A score that may give all nodes of a topology domain the same. Its `scale` follows from which raw scores there
+    are, not from how many rows have each."""
+
+    def deciding_key(self, state: State) -> str | None:
+        """The label whose value alone decides a row's raw score, as the state is now; None where more does."""
 
 
 @runtime_checkable
@@ -177,6 +189,14 @@ class RowFilter(FilterPlugin, Protocol):
 
     def passes(self, state: State, snapshot: Snapshot, row: int) -> bool:
         """Whether `filter` lets the row pass."""
+
+
+@runtime_checkable
+class MaskFilter(FilterPlugin, Protocol):
+    """A filter that can say which of all rows pass without saying why the others do not."""
+
+    def passing(self, state: State, snapshot: Snapshot) -> NDArray[np.bool_] | None:
+        """Where `filter` refuses nothing: `bool[nodes]`; None where it refuses no row."""
 
 
 @runtime_checkable
@@ -230,3 +250,12 @@ class IdlePlugin(TopologyPlugin, Protocol):
     def is_idle(self, state: State, snapshot: Snapshot) -> bool:
         """Whether, as things are, pods that came or went since the state was brought up to date change neither rows nor
         standing: `touched` need not be asked. True for a state in which SKIP stands, too."""
+
+
+@runtime_checkable
+class DomainPlugin(TopologyPlugin, Protocol):
+    """One that can follow pods which come and go row by row, without making arrays for them."""
+
+    def touched_by_pods(self, state: State, snapshot: Snapshot, rows: Sequence[int]) -> Sequence[int] | Rows | None:
+        """`touched` where pods came or went on `rows`, none of them twice, and no Node changed: the same answer, in a
+        list where it is few rows. Rows of which the answer stays what it is may be left out, `rows` too."""

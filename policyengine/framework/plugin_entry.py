@@ -9,10 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import best_match
-
 Arguments = Mapping[str, Any]
+_MEETS_NONE = frozenset({"$schema", "$defs", "title", "description", "properties", "additionalProperties"})
+"""Keywords of a schema, beside `type`, that an object without properties meets whatever they say."""
 NO_ARGUMENTS: Final[Mapping[str, object]] = {"type": "object", "additionalProperties": False}
 
 
@@ -43,11 +42,19 @@ class PluginEntry:
     def build(self, arguments: Arguments | None = None) -> Any:
         """The plugin with these arguments; `ArgumentError` for arguments that do not fit."""
         given = dict(arguments or {})
-        wrong = best_match(Draft202012Validator(dict(self.arguments)).iter_errors(given))
-        if wrong is not None:
-            where = ".".join(str(part) for part in wrong.absolute_path)
-            raise ArgumentError(f"`{self.name}`: {f'`{where}`: ' if where else ''}{wrong.message}")
+        needs = {key: value for key, value in self.arguments.items() if key not in _MEETS_NONE}
+        if given or needs != {"type": "object"}:
+            self._check(given)
         try:
             return self.factory(given)
         except ValueError as error:
             raise ArgumentError(f"`{self.name}`: {error}") from error
+
+    def _check(self, given: Mapping[str, object]) -> None:
+        from jsonschema import Draft202012Validator  # a tenth of a scheduler's start, whose plugins mostly have none
+        from jsonschema.exceptions import best_match
+
+        wrong = best_match(Draft202012Validator(dict(self.arguments)).iter_errors(given))
+        if wrong is not None:
+            where = ".".join(str(part) for part in wrong.absolute_path)
+            raise ArgumentError(f"`{self.name}`: {f'`{where}`: ' if where else ''}{wrong.message}")

@@ -96,4 +96,16 @@ class Ranking:
             if kept.ranked is self.rows:
                 kept.leaders = Leaders(self.ring(), self.rows, tied, best, kept.node_position)
             kept.ranked = self.rows
-        return int(tied[np.argmin(self.name_hash[tied] - np.uint64(stable_hash(pod_uid)))])
+        return _nearest(tied, self.name_hash, pod_uid)
+
+
+def next_of(tied: NDArray[np.bool_], ring: Ring, pod_uid: str) -> int:
+    """Of tied rows, at least one of the whole table (`bool[nodes]`), the one `Ranking.best` would take."""
+    if 4 * np.count_nonzero(tied) > len(tied):
+        return ring.after(pod_uid, tied[ring.order])
+    rows = tied.nonzero()[0]
+    return rows.item(0) if len(rows) == 1 else _nearest(rows, ring.hashes, pod_uid)
+
+
+def _nearest(tied: Rows, name_hash: NDArray[np.uint64], pod_uid: str) -> int:
+    return tied.item(int((name_hash[tied] - np.uint64(stable_hash(pod_uid))).argmin()))

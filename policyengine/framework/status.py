@@ -14,7 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from policyengine.enum_members import direct_members
 
+
+@direct_members
 class Code(IntEnum):
     """kube-scheduler's status codes, with its numbers."""
 

@@ -1,14 +1,15 @@
-"""Identical pods one after another: what the last decision found, carried on in the few rows that changed since.
+"""Identical pods one after another: what the last decision found, carried on in the rows that changed since.
 
 Most pods come in runs made from one template, and between two of a run little happens: the pod before took its place, a
-watch event or two came. So from the second of a run on only those rows are judged and scored again, by the plugins that
-look at nothing beyond a row; the best rows are kept by `Leaders`. Such a decision costs nothing that grows with nodes.
+watch event or two came. So from the second of a run on only those rows are judged and scored again; the best rows are
+kept by `Leaders`. Where pods are counted over domains, or scores are scaled by all feasible nodes, the rows that this
+moves are patched too (`carried`). Such a decision costs little that grows with nodes.
 
 Rules:
 1. What is answered is what `Evaluator.judge` and `rank` would answer.
-2. Where that would take more than a look at few rows (another pod, a node or an object that changed, a plugin that
-   counts over domains and counts differently now, a scale that may move), nothing is answered. The streak is over, and
-   the columns are asked, which have kept what they need to catch up.
+2. Where that would take more than a look at the rows where pods came or went, and at those that follow from them
+   (another pod, a node or an object that changed, a score that is told which nodes are feasible), nothing is
+   answered. The streak is over, and the columns are asked, which have kept what they need to catch up.
 3. A streak's arrays are its own: they are written to, and never handed out.
 """
 
@@ -20,12 +21,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from policyengine.framework.cached_column import Column, ColumnCache
+from policyengine.framework.cached_column import ColumnCache
+from policyengine.framework.carried import CarriedColumn, CarriedFilter, CarriedScore, Touched
+from policyengine.framework.carried_domains import CarriedDomains
 from policyengine.framework.changes import Changes
+from policyengine.framework.column import Column
 from policyengine.framework.leaders import Leaders, Ring
 from policyengine.framework.normal_score import Scorer
 from policyengine.framework.plugin import UNCONCERNED, Scores
-from policyengine.framework.status import Code
+from policyengine.framework.ranking import Share
+from policyengine.framework.status import Code, Rows
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
@@ -52,16 +57,30 @@ class Streak:
         """Together those of every plugin, whether it is concerned or not: another pod may concern others. The latter
         are the same for all pods of one template."""
         self._watched: list[tuple[ColumnCache, Hashable, Column]] = []
-        """Columns that must stay what they are, though pods or other objects are read for them."""
+        """Columns that must stay what they are, though pods, or a situation, are read for them."""
+        self._unmoved: list[tuple[ColumnCache, Hashable, Column]] = []
+        """Those that do as long as no other object changes."""
+        self._object_changes = changes.object_changes
+        self._silent: list[CarriedColumn] = []
+        """Those of plugins that count, and must go on having nothing to say."""
         self._filters: list[tuple[ColumnCache, Column]] = []
         self._scorers: list[tuple[Scorer, Column]] = []
-        """What is asked about changed rows."""
-        self._is_steady = True
-        """Whether a row that becomes feasible, or is not any more, leaves the scores of others what they are."""
+        """What is asked about changed rows alone: it looks at nothing beyond a row."""
+        self._carried_filters: list[CarriedFilter] = []
+        self._carried_scores: list[CarriedScore | CarriedDomains] = []
+        """What looks beyond a row."""
+        self._rows: Rows = np.arange(changes.n)
         self._fixed: NDArray[np.bool_] = np.ones(changes.n, dtype=np.bool_)
         """The rows that all other filters let pass."""
         self._base: Scores = np.zeros(changes.n, dtype=np.int64)
-        """What all other scores add up to."""
+        """What all scores but `_scorers` add up to; those of `_carried_scores` move it."""
+        self._alone: Scores
+        """What `_scorers` add up to."""
+        self._admitted: NDArray[np.bool_]
+        """The rows that all filters but `_carried_filters` let pass."""
+        self._feasible: NDArray[np.bool_]
+        self._feasible_rows: Rows
+        """The rows that all filters let pass; as numbers kept for `_carried_scores` alone."""
         self._total: Scores
         self._leaders: Leaders
         self.length = 0
@@ -82,37 +101,17 @@ class Streak:
         for cache in filters:
             if not streak._join_filter(cache, pod, changes):
                 return None
-        shares = {share.plugin: share for share in ranking.shares}
-        for scorer in scorers:
-            signature = scorer.signature(pod)
-            streak._note(scorer.columns, signature)
-            if signature is UNCONCERNED:
-                continue
-            share = shares.get(scorer.plugin.name)
-            if scorer.sees_feasible or not (scorer.keeps_scores or share is None):
-                return None
-            column = scorer.columns.column(signature, pod, changes)
-            is_local = scorer.columns.follows_pods and scorer.columns.looks_at_rows_alone
-            if share is not None and is_local and scorer.is_pointwise:
-                streak._scorers.append((scorer, column))
-                continue
-            streak._watch(scorer.columns, signature, column)
-            if share is not None:
-                streak._is_steady &= scorer.is_steady(column)
-                streak._base += share.scores * share.weight
         if not streak._agrees(judgement):
             return None
-        streak._total = np.full(changes.n, _OUT, dtype=np.int64)
-        streak._total[judgement.feasible] = ranking.total
+        shares = {share.plugin: share for share in ranking.shares}
+        for scorer in scorers:
+            if not streak._join_scorer(scorer, shares.get(scorer.plugin.name), pod, changes):
+                return None
+        by_row = ranking.by_row
+        streak._alone = np.zeros(changes.n, dtype=np.int64) if by_row is None else by_row.values - streak._base
+        streak._total = np.where(streak._feasible, streak._base + streak._alone, _OUT)
         streak._find_leaders()
         return streak
-
-    def _agrees(self, judgement: Judgement) -> bool:
-        """Whether the filters alone made the judgement, and nobody took nodes out of it."""
-        passing = self._fixed
-        for _, column in self._filters:
-            passing = passing & (column.values == 0)
-        return int(np.count_nonzero(passing)) == len(judgement.feasible)
 
     def _join_filter(self, cache: ColumnCache, pod: PodInfo, changes: Changes) -> bool:
         signature = cache.signature(pod)
@@ -126,10 +125,45 @@ class Streak:
             return False
         elif cache.follows_pods and cache.looks_at_rows_alone:
             self._filters.append((cache, column))
+        elif cache.follows_pods:
+            self._carried_filters.append(CarriedFilter(cache, signature, column))
         else:
             self._watch(cache, signature, column)
             self._fixed &= column.values == 0
         return True
+
+    def _join_scorer(self, scorer: Scorer, share: Share | None, pod: PodInfo, changes: Changes) -> bool:
+        cache, signature = scorer.columns, scorer.signature(pod)
+        self._note(cache, signature)
+        if signature is UNCONCERNED:
+            return True
+        if scorer.sees_feasible or not (scorer.keeps_scores or share is None):
+            return False
+        column = cache.column(signature, pod, changes)
+        if share is None:
+            self._watch(cache, signature, column)
+        elif cache.follows_pods and cache.looks_at_rows_alone and scorer.is_pointwise:
+            self._scorers.append((scorer, column))
+        else:
+            self._base += share.scores * share.weight
+            if not cache.follows_pods:
+                self._watch(cache, signature, column)
+            if cache.follows_pods or not scorer.is_steady(column):
+                parts = scorer, signature, column, share.scores, self._feasible_rows
+                by_domain = CarriedDomains.of(*parts, self._table) if cache.follows_pods else None
+                self._carried_scores.append(by_domain or CarriedScore(*parts))
+        return True
+
+    def _agrees(self, judgement: Judgement) -> bool:
+        """Whether the filters alone made the judgement, and nobody took nodes out of it."""
+        admitted = self._fixed.copy()
+        for _, column in self._filters:
+            admitted &= column.values == 0
+        feasible = admitted.copy()
+        for part in self._carried_filters:
+            feasible &= part.passing
+        self._admitted, self._feasible, self._feasible_rows = admitted, feasible, judgement.feasible
+        return int(np.count_nonzero(feasible)) == len(judgement.feasible)
 
     def _note(self, cache: ColumnCache, signature: Hashable) -> None:
         (self._template_signatures if cache.of_template else self._signatures).add(cache.signature, signature)
@@ -146,7 +180,11 @@ class Streak:
         return (is_of_template or self._template_signatures.are_of(pod)) and self._signatures.are_of(pod)
 
     def _watch(self, cache: ColumnCache, signature: Hashable, column: Column) -> None:
-        if cache.follows_pods or not cache.looks_at_rows_alone:
+        if cache.counts and cache.follows_pods and not column.settled:
+            self._silent.append(CarriedColumn(cache, signature, column))
+        elif cache.stays_by_itself(column):
+            self._unmoved.append((cache, signature, column))
+        else:
             self._watched.append((cache, signature, column))
 
     def next(self, pod: PodInfo, changes: Changes) -> int | None:
@@ -158,33 +196,111 @@ class Streak:
         rows = changes.snapshot.pod_journal.listed_since(self._pod_position)
         if rows is None or len(rows) > MOST:
             return None
-        for cache, signature, column in self._watched:
-            if not cache.stays(column, signature, pod, changes):
+        if not all(cache.stays(column, signature, pod, changes) for cache, signature, column in self._watched):
+            return None
+        if changes.object_changes != self._object_changes:
+            if not all(cache.stays(column, signature, pod, changes) for cache, signature, column in self._unmoved):
                 return None
-        if rows and not self._catch_up(changes, rows):
+            self._object_changes = changes.object_changes
+        if not self._catch_up(pod, changes, rows):
             return None
         self._pod_position = changes.pod_position
         self.length += 1
         return self._leaders.after(pod.uid)
 
-    def _catch_up(self, changes: Changes, rows: Sequence[int]) -> bool:
-        """Judge and score the rows again; False where that is not all there is to do."""
+    def _catch_up(self, pod: PodInfo, changes: Changes, rows: list[int]) -> bool:
+        """Judge and score again what may be different; False where that is not all there is to do."""
+        for part in self._silent:
+            if part.follow(pod, changes, rows, self._pod_position) is None:
+                return False
+        if rows:
+            self._look_at(changes, rows)
+        touched = _Dirty(rows)
+        for filtering in self._carried_filters:
+            if not touched.add(filtering.catch_up(pod, changes, rows, self._pod_position)):
+                return False
+        is_same_set = not self._judge_again(touched)
+        if self._carried_scores and not is_same_set:
+            self._feasible_rows = np.flatnonzero(self._feasible)
+            if len(self._feasible_rows) == 0:
+                return False
+        for scoring in self._carried_scores:
+            feasible = self._feasible_rows, is_same_set
+            if not touched.add(scoring.catch_up(pod, changes, rows, self._pod_position, *feasible, self._base)):
+                return False
+        return self._add_up(touched) or self._find_leaders()
+
+    def _look_at(self, changes: Changes, rows: list[int]) -> None:
+        """Ask those that look at rows alone."""
         verdicts = [cache.passes_at(column, changes, rows) for cache, column in self._filters]
         scores = [(scorer.weight, scorer.scaled_at(column, changes, rows)) for scorer, column in self._scorers]
         for place, row in enumerate(rows):
-            passes = self._fixed.item(row) and False not in [verdict[place] for verdict in verdicts]
-            if passes != (self._total.item(row) != _OUT) and not self._is_steady:
-                return False
-            total = self._base.item(row) + sum([weight * score[place] for weight, score in scores])
-            self._total[row] = total if passes else _OUT
-        return self._leaders.keep_up(rows, self._total) or self._find_leaders()
+            self._admitted[row] = self._fixed.item(row) and False not in [verdict[place] for verdict in verdicts]
+            self._alone[row] = sum([weight * score[place] for weight, score in scores])
+
+    def _judge_again(self, touched: _Dirty) -> bool:
+        """Put the verdicts on the rows together; whether another set of rows is feasible now."""
+        parts, feasible, changed = self._carried_filters, self._feasible, False
+        for row in touched.few:
+            passes = self._admitted.item(row) and False not in [part.passing.item(row) for part in parts]
+            if passes != feasible.item(row):
+                feasible[row] = passes
+                changed = True
+        for rows in touched.many:
+            passing = self._admitted[rows]
+            for part in parts:
+                passing &= part.passing[rows]
+            if not np.array_equal(passing, feasible[rows]):
+                feasible[rows] = passing
+                changed = True
+        return changed
+
+    def _add_up(self, touched: _Dirty) -> bool:
+        """Put the scores of the rows together; whether any of the best rows is still known."""
+        total, base, alone, feasible = self._total, self._base, self._alone, self._feasible
+        if touched.count > len(total) // 2:
+            np.add(base, alone, out=total)
+            total[~feasible] = _OUT
+            return False
+        for rows in touched.many:
+            total[rows] = np.where(feasible[rows], base[rows] + alone[rows], _OUT)
+            self._leaders.keep_up_with_many(rows, total)
+        for row in touched.few:
+            total[row] = base.item(row) + alone.item(row) if feasible.item(row) else _OUT
+        return self._leaders.keep_up(touched.few, total)
 
     def _find_leaders(self) -> bool:
         """Look for the best rows of all; False where none is feasible."""
         best = int(self._total.max())
         tied = np.flatnonzero(self._total == best)
-        self._leaders = Leaders(self._ring(), np.arange(len(self._total)), tied, best, self._node_position)
+        self._leaders = Leaders(self._ring(), self._rows, tied, best, self._node_position)
         return best != _OUT
+
+
+class _Dirty:
+    """Rows to look at again; one may be among them twice."""
+
+    __slots__ = ("few", "many")
+
+    def __init__(self, rows: list[int]) -> None:
+        self.few = rows
+        """To be gone through one by one."""
+        self.many: list[Rows] = []
+
+    @property
+    def count(self) -> int:
+        """How many they are, one that is there twice counted twice."""
+        return sum([len(rows) for rows in self.many], len(self.few))
+
+    def add(self, rows: Touched | None) -> bool:
+        """Look at these too; False where there is no telling."""
+        if rows is None:
+            return False
+        if isinstance(rows, np.ndarray):
+            self.many.append(rows)
+        elif rows:
+            self.few = [*self.few, *rows]
+        return True
 
 
 class _Signatures:

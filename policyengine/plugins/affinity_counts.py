@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -76,14 +76,15 @@ def _labels_of(snapshot: Snapshot, namespace: str) -> Mapping[str, str] | None:
 class AffinityCounts:
     """Per topology key the sums of the effects of standing pods. Keys come as pods with terms on them do."""
 
-    __slots__ = ("_among", "_effect_of", "_known", "by_key")
+    __slots__ = ("_among", "_effect_of", "_is_open", "_known", "by_key")
 
-    def __init__(self, effect_of: EffectOf, keys: Iterable[str], among: Among) -> None:
-        """`among` names kinds of an index, among them all that have an effect."""
+    def __init__(self, effect_of: EffectOf, keys: Iterable[str], among: Among, is_open: bool) -> None:
+        """`among` names kinds of an index, among them all that have an effect; `is_open`: on other keys, too."""
         self.by_key: dict[str, DomainCounts] = {key: DomainCounts(key) for key in keys}
         """`sums` of weights; `members` counts the nodes with at least one match."""
         self._effect_of = effect_of
         self._among = among
+        self._is_open = is_open
         self._known: dict[PodKind, Effect] = {}
 
     def update(self, nodes: NodeTable, index: PodIndex, rows: Rows) -> DomainsMoved | None:
@@ -105,14 +106,33 @@ class AffinityCounts:
         """The same row by row, in Python's integers."""
         moved: dict[str, Moved] = {key: set() for key in self.by_key}
         for row in rows.tolist():
-            sums = {key: [0, 0] for key in self.by_key}
-            for kind, count in index.on_row(row):
-                for key, matches, weight in self._effect(kind):
-                    sums[key][0] += matches * count
-                    sums[key][1] += weight * count
-            for key, (matches, weight) in sums.items():
+            for key, (matches, weight) in self._sums(index.on_row(row)).items():
                 self.by_key[key].update_row(nodes, row, weight, matches > 0, moved[key])
         return {key: domains for key, domains in moved.items() if domains}
+
+    def recount(self, index: PodIndex, rows: Sequence[int]) -> DomainsMoved | None:
+        """`update` where pods came or went on the rows and no Node changed since they were last counted. None: an
+        effect on a key that was not met before, which `update` has to count."""
+        if not self.by_key and not (self._is_open and index.with_affinity):
+            return {}
+        moved: dict[str, Moved] = {}
+        for row in rows:
+            for key, (matches, weight) in self._sums(index.on_row(row)).items():
+                counts = self.by_key.get(key)
+                if counts is None:
+                    return None
+                counts.recount_row(row, weight, matches > 0, moved.setdefault(key, set()))
+        return {key: domains for key, domains in moved.items() if domains}
+
+    def _sums(self, standing: Iterable[tuple[PodKind, int]]) -> Mapping[str, list[int]]:
+        """Topology key -> matches and weight of the pods on one row; every key that is known is among them."""
+        sums = {key: [0, 0] for key in self.by_key}
+        for kind, count in standing:
+            for key, matches, weight in self._effect(kind):
+                found = sums.setdefault(key, [0, 0])
+                found[0] += matches * count
+                found[1] += weight * count
+        return sums
 
     def _update_key(self, key: str, nodes: NodeTable, index: PodIndex, rows: Rows) -> bool:
         among = self._among(index)

@@ -8,7 +8,7 @@ All in integers; resources a node does not offer are left out of its weighted me
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from policyengine.framework.plugin import MAX_NODE_SCORE, Scores
 from policyengine.framework.rows import FEW, at
 from policyengine.framework.status import Rows
+from policyengine.plugins.allocation_columns import AllocationColumns, Doubles
 from policyengine.plugins.resource_amounts import (
     DEFAULT_RESOURCES,
     RESOURCES_SCHEMA,
@@ -88,11 +89,39 @@ class AllocationStrategy(ABC):
             return np.zeros(len(rows), dtype=np.int64)
         if len(rows) <= FEW:
             return np.array([self.node_score(nodes, asked, row) for row in rows.tolist()], dtype=np.int64)
+        if len(rows) == nodes.n:
+            kept = self._kept_score(nodes, asked)
+            if kept is not None:
+                return kept
         requested = [
             at(taken(nodes, resource, with_defaults=True), rows) + np.int64(request) for resource, request, _ in asked
         ]
         capacities = [at(nodes.allocatable(resource), rows) for resource, _, _ in asked]
         return self._column_score(requested, capacities, [weight for _, _, weight in asked])
+
+    def _kept_score(self, nodes: NodeTable, asked: Asked) -> Scores | None:
+        """The score of all nodes by columns kept for it; None where the strategy has no use for them, or a node is
+        unusual."""
+        if self._whole_points is None:
+            return None
+        names = tuple(resource for resource, _, _ in asked)
+        columns = nodes.follower((AllocationColumns, names), lambda: AllocationColumns(names))
+        if columns is None or not columns.are_usual:
+            return None
+        total: Doubles | None = None
+        for place, (_, request, weight) in enumerate(asked):
+            points = self._whole_points(columns.percent_left(place, request))
+            if weight != 1:
+                points *= weight
+            total = points if total is None else np.add(total, points, out=total)
+        assert total is not None
+        shares = sum(weight for _, _, weight in asked)
+        if shares != 1:
+            total /= shares
+        return total.astype(np.int64)
+
+    _whole_points: Callable[[Doubles], Doubles] | None = None
+    """Makes 0..100 of what is left in percent, unrounded; None where the mean is not that of the points."""
 
     def _column_score(
         self, requested: Sequence[Amounts], capacities: Sequence[Amounts], weights: Sequence[int]
@@ -153,6 +182,10 @@ class LeastAllocated(AllocationStrategy):
     def _points(self, requested: Amounts, capacity: Amounts) -> Amounts:
         return percent(np.maximum(capacity - requested, 0), capacity)
 
+    @staticmethod
+    def _whole_points(left: Doubles) -> Doubles:
+        return np.floor(left, out=left)
+
     def _node_points(self, requested: int, capacity: int) -> int:
         return max(capacity - requested, 0) * MAX_NODE_SCORE // capacity
 
@@ -162,6 +195,11 @@ class MostAllocated(AllocationStrategy):
 
     def _points(self, requested: Amounts, capacity: Amounts) -> Amounts:
         return percent(np.minimum(requested, capacity), capacity)
+
+    @staticmethod
+    def _whole_points(left: Doubles) -> Doubles:
+        np.ceil(left, out=left)
+        return np.subtract(float(MAX_NODE_SCORE), left, out=left)
 
     def _node_points(self, requested: int, capacity: int) -> int:
         return min(requested, capacity) * MAX_NODE_SCORE // capacity

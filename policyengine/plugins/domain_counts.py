@@ -46,11 +46,13 @@ class DomainCounts:
     label, or not eligible, counts nowhere. `update` is exact: what a row was counted as is remembered.
     """
 
-    __slots__ = ("_eligible", "_ids", "_weights", "counted", "key", "members", "sums")
+    __slots__ = ("_eligible", "_ids", "_weights", "counted", "key", "members", "padded_sums", "sums")
 
     def __init__(self, key: str) -> None:
         self.key = key
-        self.sums: Int64 = np.zeros(0, dtype=np.int64)
+        self.padded_sums: Int64 = np.zeros(1, dtype=np.int64)
+        """`sums`, and a 0 that the id of nodes without the label, -1, points at: `int64[values + 1]`."""
+        self.sums: Int64 = self.padded_sums[:-1]
         self.members: Int64 = np.zeros(0, dtype=np.int64)
         self.counted = 0
         """How many nodes count somewhere."""
@@ -72,7 +74,8 @@ class DomainCounts:
             self._eligible = _resized(self._eligible, now)
         values = len(nodes.label_values(self.key))
         if values > len(self.sums):
-            self.sums = _resized(self.sums, values)
+            self.padded_sums = _resized(self.sums, values + 1)
+            self.sums = self.padded_sums[:-1]
             self.members = _resized(self.members, values)
         ids = nodes.label_ids(self.key)[rows]
         self._ids[rows] = ids
@@ -91,20 +94,27 @@ class DomainCounts:
 
     def update_row(self, nodes: NodeTable, row: int, weight: int, eligible: bool, moved: Moved) -> None:
         """Count one row as it is now, where `knows` holds; domains that change for it are added to `moved`."""
-        domain, before = nodes.label_ids(self.key).item(row), self._ids.item(row)
-        counts, counted = eligible and domain >= 0, self._eligible.item(row)
-        if counts == counted and domain == before and weight == self._weights.item(row):
+        domain = nodes.label_ids(self.key).item(row)
+        if domain != self._ids.item(row):
+            self.recount_row(row, 0, False, moved)
+            self._ids[row] = domain
+        self.recount_row(row, weight, eligible, moved)
+
+    def recount_row(self, row: int, weight: int, eligible: bool, moved: Moved) -> None:
+        """The same where the row's Node did not change since it was last counted."""
+        domain, counted, weighed = self._ids.item(row), self._eligible.item(row), self._weights.item(row)
+        counts = eligible and domain >= 0
+        if counts == counted and weight == weighed:
             return
-        if counted:
-            self.sums[before] -= self._weights.item(row)
-            self.members[before] -= 1
-            moved.add(before)
-        if counts:
-            self.sums[domain] += weight
-            self.members[domain] += 1
+        if counts or counted:
+            sums, gained = self.sums, (weight if counts else 0) - (weighed if counted else 0)
+            sums[domain] = sums.item(domain) + gained
             moved.add(domain)
-        self.counted += int(counts) - int(counted)
-        self._ids[row], self._weights[row], self._eligible[row] = domain, weight, counts
+        self._weights[row] = weight
+        if counts != counted:
+            self.members[domain] += int(counts) - int(counted)
+            self.counted += int(counts) - int(counted)
+            self._eligible[row] = counts
 
     def _count(self, rows: Rows, sign: int) -> None:
         counted = rows[self._eligible[rows]]

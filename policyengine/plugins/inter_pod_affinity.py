@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.framework.events import ClusterEventWithHint
-from policyengine.framework.plugin import MAX_NODE_SCORE, Reads, Scores
+from policyengine.framework.plugin import ALIKE, MAX_NODE_SCORE, Reads, Scores
 from policyengine.framework.rows import at
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
 from policyengine.plugins.affinity_counts import AffinityCounts, Effect, Incoming
 from policyengine.plugins.affinity_hints import affinity_events
 from policyengine.plugins.affinity_term import Term, terms_of
 from policyengine.plugins.domain_counts import DomainsMoved, Moved, rows_in
+from policyengine.plugins.domain_rows import rows_moved
 from policyengine.plugins.pod_index import PodIndex, PodKind, pod_index
 
 if TYPE_CHECKING:
@@ -69,9 +70,11 @@ class _FilterState:
             return tuple((term.key, 1, 1) for term in kind.terms.anti_affinity if incoming.is_meant_by(term))
 
         self._counts = (
-            AffinityCounts(near, _keys(terms.affinity), lambda index: _selected(index, terms.affinity[:1])),
-            AffinityCounts(away, _keys(terms.anti_affinity), lambda index: _selected(index, terms.anti_affinity)),
-            AffinityCounts(existing, (), lambda index: index.meaning(incoming.labels)),
+            AffinityCounts(near, _keys(terms.affinity), lambda index: _selected(index, terms.affinity[:1]), False),
+            AffinityCounts(
+                away, _keys(terms.anti_affinity), lambda index: _selected(index, terms.anti_affinity), False
+            ),
+            AffinityCounts(existing, (), lambda index: index.meaning(incoming.labels), True),
         )
         self.near: _Tables = {}
         self.anti_affinity: _Tables = {}
@@ -93,9 +96,36 @@ class _FilterState:
             self.judge()
             after = (self.near, self.anti_affinity, self.existing)
             return {} if before[3] == self.first_of_series and all(map(_same, before[:3], after)) else None
+        return self._flip(moves)
+
+    def recount(self, nodes: NodeTable, rows: Sequence[int]) -> DomainsMoved | None:
+        """The same where pods came or went on the rows and no Node changed."""
+        index = pod_index(nodes)
+        if self.silent and not index.with_affinity:
+            return {}
+        moves: list[DomainsMoved] = []
+        for counts in self._counts:
+            move = counts.recount(index, rows)
+            if move is None:
+                self.update(nodes, np.array(rows, dtype=np.int64))
+                self.judge()
+                return None
+            moves.append(move)
+        if moves[0]:
+            first_of_series = self._is_first_of_series()
+            if first_of_series != self.first_of_series:
+                self.judge()
+                return None
+        return self._flip(moves)
+
+    def _flip(self, moves: Iterable[DomainsMoved | None]) -> DomainsMoved:
+        """Judge the domains that moved; those whose verdict is another now."""
+        tables = (self.near, self.anti_affinity, self.existing)
         flipped: dict[str, Moved] = {}
         for table, counts, move in zip(tables, self._counts, moves, strict=True):
-            for key, domains in (move or {}).items():
+            if not move:
+                continue
+            for key, domains in move.items():
                 members = counts.by_key[key].members
                 for domain in domains:
                     if table[key].item(domain) != (members.item(domain) > 0):
@@ -139,7 +169,7 @@ class _ScoreState:
             mine = _selected(index, [one.term for one in own])
             return {kind: None for kinds in (mine, index.meaning(incoming.labels)) for kind in kinds}
 
-        self.counts = AffinityCounts(effect, {one.term.key for one in own}, among)
+        self.counts = AffinityCounts(effect, {one.term.key for one in own}, among, True)
 
     @property
     def silent(self) -> bool:
@@ -176,6 +206,20 @@ class InterPodAffinity:
         state.judge()
         return SUCCESS, state
 
+    def passes(self, state: State, snapshot: Snapshot, row: int) -> bool:
+        """The same of one row."""
+        affinity: _FilterState = state
+        nodes = snapshot.nodes
+        for tables in (affinity.existing, affinity.anti_affinity):
+            for key, table in tables.items():
+                if table.item(nodes.label_ids(key).item(row)):
+                    return False
+        for term in affinity.incoming.terms.affinity:
+            domain = nodes.label_ids(term.key).item(row)
+            if not (domain >= 0 if affinity.first_of_series else affinity.near[term.key].item(domain)):
+                return False
+        return True
+
     def filter(self, state: State, snapshot: Snapshot, rows: Rows) -> Verdicts:
         """Affinity first, then anti-affinity, then what standing pods refuse."""
         affinity: _FilterState = state
@@ -208,22 +252,30 @@ class InterPodAffinity:
     def score(self, state: State, snapshot: Snapshot, rows: Rows) -> NDArray[np.generic]:
         """The sums of the node's domains."""
         preferences: _ScoreState = state
-        total = np.zeros(len(rows), dtype=np.int64)
-        for key, counts in preferences.counts.by_key.items():
-            total += np.append(counts.sums, 0)[at(snapshot.nodes.label_ids(key), rows)]
+        nodes, by_key = snapshot.nodes, preferences.counts.by_key
+        sums = [counts.padded_sums[at(nodes.label_ids(key), rows)] for key, counts in by_key.items()]
+        total = sums[0] if sums else np.zeros(len(rows), dtype=np.int64)
+        for more in sums[1:]:
+            total += more
         return total
+
+    def deciding_key(self, state: State) -> str | None:
+        """The topology key of all terms, where they have one in common."""
+        preferences: _ScoreState = state
+        return next(iter(preferences.counts.by_key)) if len(preferences.counts.by_key) == 1 else None
 
     def scale(self, state: State, scores: NDArray[np.generic]) -> Hashable:
         """The smallest and the largest sum."""
         raw: NDArray[np.int64] = scores.astype(np.int64, copy=False)
-        return int(raw.min()), int(raw.max())
+        least, most = int(np.minimum.reduce(raw)), int(np.maximum.reduce(raw))
+        return (least, most) if least < most else ALIKE
 
     def rescale(self, state: State, scale: Any, scores: NDArray[np.generic]) -> Scores:
         """Linear between the two, truncated; 0 for all where they are equal."""
+        if scale == ALIKE:
+            return np.zeros(len(scores), dtype=np.int64)
         least, most = scale
         raw: NDArray[np.int64] = scores.astype(np.int64, copy=False)
-        if most == least:
-            return np.zeros(len(raw), dtype=np.int64)
         share: Scores = (MAX_NODE_SCORE * ((raw - least) / float(most - least))).astype(np.int64)
         return share
 
@@ -244,6 +296,20 @@ class InterPodAffinity:
             preferences: _ScoreState = state
             moved = preferences.counts.update(nodes, pod_index(nodes), changed)
         return None if moved is None else rows_in(moved, nodes, changed)
+
+    def touched_by_pods(self, state: State, snapshot: Snapshot, rows: Sequence[int]) -> Sequence[int] | Rows | None:
+        """The rows of the domains where a verdict or a sum changed."""
+        nodes = snapshot.nodes
+        if isinstance(state, _FilterState):
+            moved = state.recount(nodes, rows)
+        else:
+            preferences: _ScoreState = state
+            moved = preferences.counts.recount(pod_index(nodes), rows)
+            if moved is None:
+                preferences.counts.update(nodes, pod_index(nodes), np.array(rows, dtype=np.int64))
+        if moved is None:
+            return None
+        return rows_moved(nodes, moved)
 
     def is_idle(self, state: State, snapshot: Snapshot) -> bool:
         """As long as neither the pod nor one that stands has terms."""

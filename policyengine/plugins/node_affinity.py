@@ -133,7 +133,8 @@ class NodeAffinity:
 
     def signature(self, pod: PodInfo) -> Hashable:
         """nodeSelector, required and preferred terms."""
-        key = self._wanted(pod).key
+        spec = pod.shape.spec
+        key = self._wanted(pod).key if spec.affinity is not None or spec.node_selector else None
         return UNCONCERNED if key is None and not self._adds else key
 
     def pre_filter(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, State]:

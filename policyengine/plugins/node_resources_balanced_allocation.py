@@ -1,14 +1,12 @@
 """NodeResourcesBalancedAllocation: a pod should even out how much of each resource of a node is used.
 
-B = trunc(100·(1 - std of the used fractions)); score 50 + (50 + B with the pod - B without it)/2. For two
-resources std is half the difference. Fractions above 1 count as 1; resources the node does not offer are left out.
+Score: see `balance`. Resources the node does not offer are left out.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from math import sqrt
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -16,23 +14,18 @@ from numpy.typing import NDArray
 
 from policyengine.cluster.pod_info import PodInfo, PodShape
 from policyengine.framework.events import ClusterEventWithHint
-from policyengine.framework.plugin import MAX_NODE_SCORE, UNCONCERNED, Reads, Scores
+from policyengine.framework.plugin import UNCONCERNED, Reads, Scores
 from policyengine.framework.rows import FEW, at
 from policyengine.framework.status import SKIP, SUCCESS, Rows, State, Status
+from policyengine.plugins.balance import BalanceColumns, balance, balance_of, score_of, scores_of
 from policyengine.plugins.per_shape import PerShape
-from policyengine.plugins.resource_amounts import (
-    Amounts,
-    counts,
-    read_resources,
-    scored_requests,
-)
+from policyengine.plugins.resource_amounts import counts, read_resources, scored_requests
 
 if TYPE_CHECKING:
     from policyengine.cluster.columns import NodeTable
     from policyengine.cluster.snapshot import Snapshot
 
 NAME: Final = "NodeResourcesBalancedAllocation"
-_HALF: Final = MAX_NODE_SCORE // 2
 
 ARGUMENTS: Final[Mapping[str, object]] = {
     "type": "object",
@@ -50,7 +43,6 @@ ARGUMENTS: Final[Mapping[str, object]] = {
     "additionalProperties": False,
 }
 
-Fractions = NDArray[np.float64]
 _Asked = tuple[tuple[str, int], ...]
 """(resource, request) of the resources that count for a pod."""
 
@@ -94,15 +86,18 @@ class NodeResourcesBalancedAllocation:
         nodes = snapshot.nodes
         if len(rows) <= FEW:
             return np.array([_node_score(nodes, asked, row) for row in rows.tolist()], dtype=np.int64)
-        held = [at(nodes.requested(name), rows) for name, _ in asked]
-        offers = [at(nodes.allocatable(name), rows).astype(np.float64) for name, _ in asked]
+        names, is_whole = tuple(name for name, _ in asked), len(rows) == nodes.n
+        columns = nodes.follower((BalanceColumns, names), lambda: BalanceColumns(names)) if is_whole else None
+        if columns is not None and columns.are_usual:
+            return columns.score([request for _, request in asked])
+        held = [at(nodes.requested(name), rows) for name in names]
+        offers = [at(nodes.allocatable(name), rows).astype(np.float64) for name in names]
         before = [amounts.astype(np.float64) for amounts in held]
         after = [
             (amounts + np.int64(request)).astype(np.float64) if request else floats
             for amounts, floats, (_, request) in zip(held, before, asked, strict=True)
         ]
-        gain = _balance(after, offers) - _balance(before, offers)
-        return _HALF + ((_HALF + gain) >> 1)
+        return scores_of(balance(before, offers), balance(after, offers))
 
     def points(self, state: State, snapshot: Snapshot, row: int) -> int:
         """The score of one node."""
@@ -128,19 +123,6 @@ class NodeResourcesBalancedAllocation:
         return scored_requests(shape, self._resources, with_defaults=False)
 
 
-def _balance(used: Sequence[Fractions], capacities: Sequence[Fractions]) -> Amounts:
-    """B: `int64[rows]`, 0..100. Operations and their order are kube-scheduler's, to the last bit."""
-    if len(capacities) == 2 and all(capacity.all() for capacity in capacities):
-        first, second = (np.minimum(a / c, 1.0) for a, c in zip(used, capacities, strict=True))
-        return _points(np.abs((first - second) / 2))
-    fractions = [
-        np.minimum(np.divide(a, c, out=np.zeros(len(c)), where=c != 0), 1.0)
-        for a, c in zip(used, capacities, strict=True)
-    ]
-    offered = [capacity != 0 for capacity in capacities]
-    return _points(_deviation(fractions, offered))
-
-
 def _node_score(nodes: NodeTable, asked: _Asked, row: int) -> int:
     """The score of one node, in Python's numbers: for a patch of few rows the faster way."""
     before, after = [], []
@@ -150,44 +132,4 @@ def _node_score(nodes: NodeTable, asked: _Asked, row: int) -> int:
             capacity = float(offer)
             before.append(min(float(used) / capacity, 1.0))
             after.append(min(float(used + request) / capacity, 1.0))
-    return _HALF + (_HALF + _balance_of(after) - _balance_of(before)) // 2
-
-
-def _balance_of(fractions: Sequence[float]) -> int:
-    """B of one node."""
-    deviation = 0.0
-    if len(fractions) == 2:
-        deviation = abs((fractions[0] - fractions[1]) / 2)
-    elif len(fractions) > 2:
-        mean = 0.0
-        for fraction in fractions:  # in this order, not as `sum`, which compensates from Python 3.12 on
-            mean += fraction
-        mean /= len(fractions)
-        squares = 0.0
-        for fraction in fractions:
-            squares += (fraction - mean) * (fraction - mean)
-        deviation = sqrt(squares / len(fractions))
-    return int((1 - deviation) * MAX_NODE_SCORE)
-
-
-def _deviation(fractions: Sequence[Fractions], offered: Sequence[NDArray[np.bool_]]) -> Fractions:
-    """The population standard deviation over the resources each node offers; 0 for fewer than two."""
-    rows = len(fractions[0])
-    number = np.zeros(rows, dtype=np.int64)
-    mean = np.zeros(rows)
-    low, high = np.full(rows, 2.0), np.full(rows, -1.0)
-    for fraction, has in zip(fractions, offered, strict=True):
-        number += has
-        mean += fraction  # 0 where the node does not offer the resource
-        low = np.where(has, np.minimum(low, fraction), low)
-        high = np.where(has, np.maximum(high, fraction), high)
-    mean /= np.maximum(number, 1)
-    squares = np.zeros(rows)
-    for fraction, has in zip(fractions, offered, strict=True):
-        squares += np.where(has, (fraction - mean) * (fraction - mean), 0.0)
-    many = np.sqrt(squares / np.maximum(number, 1))
-    return np.where(number > 2, many, np.where(number == 2, (high - low) / 2, 0.0))
-
-
-def _points(deviation: Fractions) -> Amounts:
-    return ((1 - deviation) * MAX_NODE_SCORE).astype(np.int64)
+    return score_of(balance_of(before), balance_of(after))

@@ -8,11 +8,12 @@ Score: see `allocation_strategy`.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from policyengine.cluster.free_room import FreeRoom
 from policyengine.cluster.objects import Node
 from policyengine.cluster.pod_info import PodInfo, PodShape
 from policyengine.cluster.requests import CPU, EPHEMERAL_STORAGE, MEMORY
@@ -56,6 +57,14 @@ Demand = tuple[tuple[str, int], ...]
 """(resource, amount above 0) in the order of the reasons."""
 
 
+class _Wanted(NamedTuple):
+    """What the plugin reads of a pod."""
+
+    demand: Demand
+    scored: tuple[int, ...]
+    """What is asked of each resource of the strategy."""
+
+
 class _Fit:
     """The demand, and the combinations of reasons met so far."""
 
@@ -93,8 +102,7 @@ class NodeResourcesFit:
         self._ignored = frozenset(arguments.get("ignoredResources") or ())
         self._ignored_groups = frozenset(arguments.get("ignoredResourceGroups") or ())
         self._strategy = read_strategy(arguments.get("scoringStrategy"), arguments.get("strategy"))
-        self._demand = PerShape(self._demand_of)
-        self._scored = PerShape(self._scored_of)
+        self._wanted = PerShape(self._wanted_of)
 
     def ignoring(self, resources: frozenset[str]) -> NodeResourcesFit:
         """The same plugin with these `ignoredResources` in place of its own."""
@@ -105,11 +113,11 @@ class NodeResourcesFit:
 
     def signature(self, pod: PodInfo) -> Hashable:
         """What is asked for, as filtered and as scored."""
-        return self._demand(pod), self._scored(pod)
+        return self._wanted(pod)
 
     def pre_filter(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, State]:
         """Never skipped: every pod counts as one."""
-        return SUCCESS, _Fit(self._demand(pod))
+        return SUCCESS, _Fit(self._wanted(pod).demand)
 
     def filter(self, state: State, snapshot: Snapshot, rows: Rows) -> Verdicts:
         """All that is short on a node is named."""
@@ -117,6 +125,9 @@ class NodeResourcesFit:
         nodes = snapshot.nodes
         if len(rows) <= FEW:
             return _filter_each(fit, nodes, rows)
+        room = nodes.follower(FreeRoom, FreeRoom) if len(rows) == nodes.n else None
+        if room is not None and _passing(fit, nodes, room) is None:
+            return passed(len(rows))
         bits: NDArray[Any] | None = None
         full = at(nodes.pod_count, rows) >= at(nodes.allowed_pods, rows)
         if full.any():
@@ -136,9 +147,18 @@ class NodeResourcesFit:
         fit: _Fit = state
         return not _bits(fit, snapshot.nodes, row)
 
+    def passing(self, state: State, snapshot: Snapshot) -> NDArray[np.bool_] | None:
+        """The nodes on which nothing is short; None where that is all of them."""
+        fit: _Fit = state
+        nodes = snapshot.nodes
+        room = nodes.follower(FreeRoom, FreeRoom)
+        if room is None:
+            return np.equal(self.filter(state, snapshot, np.arange(nodes.n)).refused, 0)
+        return _passing(fit, nodes, room)
+
     def pre_score(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, State]:
         """Never skipped."""
-        return SUCCESS, self._strategy.asked(self._scored(pod))
+        return SUCCESS, self._strategy.asked(self._wanted(pod).scored)
 
     def score(self, state: State, snapshot: Snapshot, rows: Rows) -> NDArray[np.generic]:
         """The strategy's score, 0..100."""
@@ -168,14 +188,14 @@ class NodeResourcesFit:
         nodes = ClusterEvent(Resource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE)
         return (ClusterEventWithHint(pods, self._freed), ClusterEventWithHint(nodes, self._grown))
 
-    def _demand_of(self, shape: PodShape) -> Demand:
-        requests = shape.requests
-        basic = [(name, amount) for name, amount in requests.items() if name in _BASIC and amount > 0]
-        scalars = [(name, amount) for name, amount in sorted(requests.scalars.items()) if amount > 0]
-        return (*basic, *((name, amount) for name, amount in scalars if not self._is_ignored(name)))
+    def _wanted_of(self, shape: PodShape) -> _Wanted:
+        scored = scored_requests(shape, self._strategy.resources, with_defaults=True)
+        return _Wanted(self._demand_of(shape) if shape.requests.scalars else shape.amounts, scored)
 
-    def _scored_of(self, shape: PodShape) -> tuple[int, ...]:
-        return scored_requests(shape, self._strategy.resources, with_defaults=True)
+    def _demand_of(self, shape: PodShape) -> Demand:
+        basic = [(name, amount) for name, amount in shape.amounts if name in _BASIC]
+        scalars = [(name, amount) for name, amount in sorted(shape.requests.scalars.items()) if amount > 0]
+        return (*basic, *((name, amount) for name, amount in scalars if not self._is_ignored(name)))
 
     def _is_ignored(self, resource: str) -> bool:
         group, slash, _ = resource.partition("/")
@@ -199,7 +219,7 @@ class NodeResourcesFit:
         if new is None:
             return QueueingHint.SKIP
         now = node_allocatable(new)
-        demand = self._demand(pod)
+        demand = self._wanted(pod).demand
         if now.get(PODS, 0) < 1 or any(amount > now.get(name, 0) for name, amount in demand):
             return QueueingHint.SKIP
         if old is None:
@@ -208,6 +228,16 @@ class NodeResourcesFit:
         wanted = (PODS, *(name for name, _ in demand))
         grown = any(now.get(name, 0) > before.get(name, 0) for name in wanted)
         return QueueingHint.QUEUE if grown else QueueingHint.SKIP
+
+
+def _passing(fit: _Fit, nodes: NodeTable, room: FreeRoom) -> NDArray[np.bool_] | None:
+    """Where nothing is short; None where that is everywhere."""
+    passing: NDArray[np.bool_] | None = None
+    for resource, amount in ((PODS, 1), *fit.demand):
+        if room.some_lack(nodes, resource, amount):
+            has_room = room.of(nodes, resource) >= amount
+            passing = has_room if passing is None else passing & has_room
+    return passing
 
 
 def _filter_each(fit: _Fit, nodes: NodeTable, rows: Rows) -> Verdicts:

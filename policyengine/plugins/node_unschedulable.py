@@ -45,7 +45,7 @@ class NodeUnschedulable:
 
     def signature(self, pod: PodInfo) -> Hashable:
         """Whether the pod minds."""
-        return UNCONCERNED if self._tolerates_cordon(pod) else None
+        return UNCONCERNED if pod.shape.spec.tolerations and self._tolerates_cordon(pod) else None
 
     def pre_filter(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, State]:
         """Skipped for a pod that does not mind."""

@@ -27,21 +27,23 @@ Weigh = Callable[["PodKind"], int]
 """What one standing pod of a kind counts for."""
 
 
+_Key = tuple[str, int, bool, int]
+"""Namespace, identity of the labels, whether it is terminating, identity of the terms."""
+
+
 class PodKind:
     """What pods of one kind have in common, and how many of them stand on each row."""
 
-    __slots__ = ("deleting", "labels", "namespace", "rows", "terms")
+    __slots__ = ("deleting", "key", "labels", "namespace", "rows", "terms")
 
-    def __init__(self, pod: PodInfo) -> None:
+    def __init__(self, pod: PodInfo, key: _Key) -> None:
+        self.key = key
         self.namespace = pod.namespace
         self.labels: Mapping[str, str] = pod.labels
         self.deleting = pod.deleting
         self.terms = terms_of(pod)
         """Its own affinity and anti-affinity terms; none of them where one is malformed."""
         self.rows: dict[int, int] = {}
-
-
-_Key = tuple[str, int, bool, int]
 
 
 class PodIndex:
@@ -52,7 +54,7 @@ class PodIndex:
         self.with_affinity: dict[_Key, PodKind] = {}
         """The kinds with pod (anti-)affinity of their own."""
         self._by_label = KindLabels()
-        self._on_row: list[dict[_Key, int]] = []
+        self._on_row: list[dict[PodKind, int]] = []
         self._position = -1
 
     def follow(self, nodes: NodeTable) -> None:
@@ -60,32 +62,30 @@ class PodIndex:
         journal = nodes.pod_journal
         if self._position == journal.position:
             return
-        changed = journal.since(self._position) if self._position >= 0 else None
+        changed = journal.listed_since(self._position) if self._position >= 0 else None
         self._position = journal.position
         if changed is None:
             self.kinds.clear()
             self.with_affinity.clear()
             self._by_label.clear()
             self._on_row = []
-            changed = np.arange(nodes.n)
+            changed = list(range(nodes.n))
         while len(self._on_row) > nodes.n:
             self._replace(len(self._on_row) - 1, {})
             self._on_row.pop()
         if len(self._on_row) < nodes.n:
             self._on_row.extend({} for _ in range(nodes.n - len(self._on_row)))
-        for row in changed.tolist():
+        for row in changed:
             if nodes.pods_on(row) or self._on_row[row]:
                 self._read(nodes, row)
 
     def on_row(self, row: int) -> Iterable[tuple[PodKind, int]]:
         """(kind, number of its pods) on the row."""
-        kinds = self.kinds
-        return [(kinds[key], count) for key, count in self._on_row[row].items()]
+        return self._on_row[row].items()
 
     def with_affinity_on(self, row: int) -> Iterable[PodKind]:
         """The kinds with pod (anti-)affinity of their own on the row."""
-        known = self.with_affinity
-        return [known[key] for key in self._on_row[row] if key in known] if known else ()
+        return [kind for kind in self._on_row[row] if kind.terms.any] if self.with_affinity else ()
 
     def selected_by(self, selectors: Iterable[PodSelector]) -> Iterable[PodKind]:
         """Kinds, among them all that one of the selectors matches."""
@@ -118,31 +118,30 @@ class PodIndex:
         return np.array(sums, dtype=np.int64)
 
     def _read(self, nodes: NodeTable, row: int) -> None:
-        present: dict[_Key, int] = {}
+        present: dict[PodKind, int] = {}
         for pod in nodes.pods_on(row).values():
             terms = terms_of(pod)
             # The kind keeps labels and terms alive, so their identities stay theirs.
             key = (pod.namespace, id(pod.labels), pod.deleting, id(terms))
-            if key not in self.kinds:
-                kind = self.kinds[key] = PodKind(pod)
+            kind = self.kinds.get(key)
+            if kind is None:
+                kind = self.kinds[key] = PodKind(pod, key)
                 self._by_label.add(kind)
                 if terms.any:
                     self.with_affinity[key] = kind
-            present[key] = present.get(key, 0) + 1
+            present[kind] = present.get(kind, 0) + 1
         self._replace(row, present)
 
-    def _replace(self, row: int, present: dict[_Key, int]) -> None:
-        before = self._on_row[row]
-        for key in before:
-            if key not in present:
-                kind = self.kinds[key]
+    def _replace(self, row: int, present: dict[PodKind, int]) -> None:
+        for kind in self._on_row[row]:
+            if kind not in present:
                 del kind.rows[row]
                 if not kind.rows:
-                    del self.kinds[key]
+                    del self.kinds[kind.key]
                     self._by_label.remove(kind)
-                    self.with_affinity.pop(key, None)
-        for key, count in present.items():
-            self.kinds[key].rows[row] = count
+                    self.with_affinity.pop(kind.key, None)
+        for kind, count in present.items():
+            kind.rows[row] = count
         self._on_row[row] = present
 
 

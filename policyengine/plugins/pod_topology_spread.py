@@ -21,9 +21,11 @@ from policyengine.framework.events import ClusterEventWithHint
 from policyengine.framework.plugin import MAX_NODE_SCORE, UNCONCERNED, Reads, Scores
 from policyengine.framework.rows import at
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
-from policyengine.plugins.domain_counts import DomainsMoved, Moved, rows_in
+from policyengine.plugins.domain_counts import rows_in
+from policyengine.plugins.domain_rows import rows_moved
 from policyengine.plugins.node_selector import required_key
 from policyengine.plugins.per_shape import LIMIT
+from policyengine.plugins.pod_index import pod_index
 from policyengine.plugins.spread_constraint import (
     CONSTRAINT_SCHEMA,
     DO_NOT_SCHEDULE,
@@ -37,14 +39,13 @@ from policyengine.plugins.spread_constraint import (
 )
 from policyengine.plugins.spread_counts import SpreadCounts
 from policyengine.plugins.spread_hints import spread_events
+from policyengine.plugins.spread_states import SpreadSums, SpreadVerdicts, domain_count
 
 if TYPE_CHECKING:
-    from policyengine.cluster.columns import NodeTable
     from policyengine.cluster.snapshot import Snapshot
 
 NAME: Final = "PodTopologySpread"
 _MISMATCH: Final = "node(s) didn't match pod topology spread constraints"
-_UNLABELLED, _SKEWED = 1, 2
 _REFUSALS: Final = (
     Refusal(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (f"{_MISMATCH} (missing required label)",)),
     Refusal(Code.UNSCHEDULABLE, (_MISMATCH,)),
@@ -77,86 +78,6 @@ class _Own:
         return tuple(constraint.selector.matches(pod.labels) for constraint in self.hard)
 
 
-class _FilterState:
-    """The counts, whether the pod matches itself, and the verdict on each domain."""
-
-    __slots__ = ("_least", "counts", "itself", "tables")
-
-    def __init__(self, counts: SpreadCounts, itself: Sequence[bool]) -> None:
-        self.counts = counts
-        self.itself = itself
-        self.tables: list[NDArray[np.int16]] = []
-        self._least: list[int] = []
-
-    def judge(self) -> None:
-        """Judge every domain. The last entry of a table is for nodes without the label."""
-        places = range(len(self.counts.constraints))
-        self._least = [self._least_of(place) for place in places]
-        self.tables = [self._table(place) for place in places]
-
-    def judge_moved(self, moved: DomainsMoved | None) -> DomainsMoved | None:
-        """Judge the domains that moved, and all others where the smallest number did; those whose verdict is
-        different from before, None: any may be."""
-        if moved is None:
-            before = self.tables
-            self.judge()
-            return {} if all(map(np.array_equal, before, self.tables)) else None
-        flipped: dict[str, Moved] = {}
-        for place, constraint in enumerate(self.counts.constraints):
-            domains = moved.get(constraint.key)
-            if domains:
-                flips = self._judge_place(place, domains)
-                if flips:
-                    flipped.setdefault(constraint.key, set()).update(flips)
-        return flipped
-
-    def _judge_place(self, place: int, moved: Moved) -> Moved:
-        least, table = self._least_of(place), self.tables[place]
-        if least != self._least[place]:
-            self._least[place] = least
-            self.tables[place] = self._table(place)
-            return set(np.flatnonzero(table != self.tables[place]).tolist())
-        sums, most = self.counts.counts[place].sums, self._most(place)
-        flips = {domain for domain in moved if (sums.item(domain) > most) != (table.item(domain) == _SKEWED)}
-        for domain in flips:
-            table[domain] = _SKEWED if sums.item(domain) > most else 0
-        return flips
-
-    def _least_of(self, place: int) -> int:
-        """The smallest number of any domain; 0 while there are too few domains."""
-        counts = self.counts.counts[place]
-        present = counts.sums[counts.members > 0]
-        return int(present.min()) if len(present) >= max(1, self.counts.constraints[place].min_domains) else 0
-
-    def _most(self, place: int) -> int:
-        """How many may stand in a domain before the pod comes."""
-        return self.counts.constraints[place].max_skew + self._least[place] - int(self.itself[place])
-
-    def _table(self, place: int) -> NDArray[np.int16]:
-        sums = self.counts.counts[place].sums
-        table = np.full(len(sums) + 1, _UNLABELLED, dtype=np.int16)
-        table[:-1] = (sums > self._most(place)) * np.int16(_SKEWED)
-        return table
-
-
-class _ScoreState:
-    """The counts; per constraint the id of the empty label value, which counts like an absent label."""
-
-    __slots__ = ("counts", "empty", "every_key")
-
-    def __init__(self, counts: SpreadCounts, every_key: bool) -> None:
-        self.counts = counts
-        self.every_key = every_key
-        self.empty: list[int] = []
-
-    def look(self, nodes: NodeTable) -> None:
-        """Find the ids of empty values."""
-        self.empty = []
-        for constraint in self.counts.constraints:
-            values = nodes.label_values(constraint.key)
-            self.empty.append(values.index("") if "" in values else -1)
-
-
 class PodTopologySpread:
     """Reads constraints, labels and namespace of the pod, labels of the nodes, and the pods that stand on them."""
 
@@ -164,6 +85,7 @@ class PodTopologySpread:
     reads = Reads.NODE | Reads.PODS
     of_template = True
     kinds = OWNER_KINDS
+    pointwise = False
 
     def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
         """PodTopologySpreadArgs; the system's defaults unless `defaultingType` is List. ValueError when malformed."""
@@ -204,13 +126,21 @@ class PodTopologySpread:
             return SKIP, None
         counts = SpreadCounts(pod, constraints, every_key=True)
         counts.update(snapshot.nodes, np.arange(snapshot.nodes.n))
-        state = _FilterState(counts, [one.selector.matches(pod.labels) for one in constraints])
+        state = SpreadVerdicts(counts, [one.selector.matches(pod.labels) for one in constraints])
         state.judge()
         return SUCCESS, state
 
+    def passes(self, state: State, snapshot: Snapshot, row: int) -> bool:
+        """The same of one row."""
+        spread: SpreadVerdicts = state
+        for constraint, table in zip(spread.counts.constraints, spread.tables, strict=True):
+            if table.item(snapshot.nodes.label_ids(constraint.key).item(row)):
+                return False
+        return True
+
     def filter(self, state: State, snapshot: Snapshot, rows: Rows) -> Verdicts:
         """The first constraint that a node breaks is reported, and for it a missing label first."""
-        spread: _FilterState = state
+        spread: SpreadVerdicts = state
         refused = np.zeros(len(rows), dtype=np.int16)
         for constraint, table in zip(reversed(spread.counts.constraints), reversed(spread.tables), strict=True):
             mine = table[at(snapshot.nodes.label_ids(constraint.key), rows)]
@@ -225,49 +155,82 @@ class PodTopologySpread:
         every_key = bool(pod.shape.spec.topology_spread_constraints) or not self._system
         counts = SpreadCounts(pod, constraints, every_key)
         counts.update(snapshot.nodes, np.arange(snapshot.nodes.n))
-        state = _ScoreState(counts, every_key)
+        state = SpreadSums(counts, every_key)
         state.look(snapshot.nodes)
         return SUCCESS, state
 
     def score(self, state: State, snapshot: Snapshot, rows: Rows) -> NDArray[np.generic]:
         """`int64[rows, 2 · constraints]`: matching pods in the node's domain, and the domain's id, -1 for none."""
-        spread: _ScoreState = state
-        raw = np.empty((len(rows), 2 * len(spread.counts.constraints)), dtype=np.int64)
+        spread: SpreadSums = state
+        raw = np.empty((len(rows), 2 * len(spread.counts.constraints)), dtype=np.int64, order="F")
         for place, (constraint, counts) in enumerate(zip(spread.counts.constraints, spread.counts.counts, strict=True)):
             ids = at(snapshot.nodes.label_ids(constraint.key), rows)
             if constraint.key == HOSTNAME:
                 raw[:, 2 * place] = at(spread.counts.on_row[place], rows)
             else:
-                raw[:, 2 * place] = np.append(counts.sums, 0)[ids]
+                raw[:, 2 * place] = counts.padded_sums[ids]
             raw[:, 2 * place + 1] = ids
         return raw
 
+    def deciding_key(self, state: State) -> str | None:
+        """That of all constraints, where they have one in common; not the host name, by which nodes are counted."""
+        spread: SpreadSums = state
+        keys = {constraint.key for constraint in spread.counts.constraints}
+        return keys.pop() if len(keys) == 1 and HOSTNAME not in keys else None
+
+    def scale(self, state: State, scores: NDArray[np.generic]) -> Hashable:
+        """What a pod counts for by each constraint, which goes by how many domains the feasible nodes make up, and the
+        largest and the smallest sum. Nodes that lack a key are left out."""
+        spread: SpreadSums = state
+        raw: NDArray[np.int64] = scores.astype(np.int64, copy=False)
+        lacking = spread.lacking(raw)
+        counted = raw if lacking is None else raw[~lacking]
+        weights = tuple(
+            log(domain_count(constraint, counted[:, 2 * place + 1], spread.empty[place]) + 2)
+            for place, constraint in enumerate(spread.counts.constraints)
+        )
+        sums = spread.sums(counted, weights)
+        return (weights, int(sums.max()), int(sums.min())) if len(sums) else (weights, 0, 0)
+
+    def rescale(self, state: State, scale: Any, scores: NDArray[np.generic]) -> Scores:
+        """100·(max + min - s)/max, 100 for all where max is 0; 0 for nodes that lack a key."""
+        spread: SpreadSums = state
+        raw: NDArray[np.int64] = scores.astype(np.int64, copy=False)
+        weights, most, least = scale
+        if most == 0:
+            share: Scores = np.full(len(raw), MAX_NODE_SCORE, dtype=np.int64)
+        else:
+            share = MAX_NODE_SCORE * (most + least - spread.sums(raw, weights)) // most
+        lacking = spread.lacking(raw)
+        if lacking is not None:
+            share[lacking] = 0
+        return share
+
     def normalize(self, state: State, scores: NDArray[np.generic]) -> Scores:
         """Domains are counted among the feasible nodes. Nodes that lack a key are left out, and get 0."""
-        spread: _ScoreState = state
-        raw: NDArray[np.int64] = scores.astype(np.int64, copy=False)
-        ids = raw[:, 1::2]
-        ignored: NDArray[np.bool_] = np.zeros(len(raw), dtype=np.bool_)
-        if spread.every_key:
-            np.any(ids < 0, axis=1, out=ignored)
-        total = np.zeros(len(raw))
-        for place, constraint in enumerate(spread.counts.constraints):
-            weight = log(_domains(constraint, ids[:, place], ignored, spread.empty[place]) + 2)
-            mine = raw[:, 2 * place] * weight + float(constraint.max_skew - 1)
-            total += np.where(ids[:, place] >= 0, mine, 0.0)
-        whole = np.floor(total)
-        rounded = (whole + (total - whole >= 0.5)).astype(np.int64)
-        return _evened(rounded, ignored)
+        return self.rescale(state, self.scale(state, scores), scores)
 
     def touched(self, state: State, snapshot: Snapshot, changed: Rows) -> Rows | None:
         """All rows where a domain's verdict, or for scores a domain's sum, changed."""
-        if isinstance(state, _FilterState):
+        if isinstance(state, SpreadVerdicts):
             flipped = state.judge_moved(state.counts.update(snapshot.nodes, changed))
             return None if flipped is None else rows_in(flipped, snapshot.nodes, changed)
-        spread: _ScoreState = state
+        spread: SpreadSums = state
         moved = spread.counts.update(snapshot.nodes, changed)
         spread.look(snapshot.nodes)
         return None if moved is None else rows_in(moved, snapshot.nodes, changed)
+
+    def touched_by_pods(self, state: State, snapshot: Snapshot, rows: Sequence[int]) -> Sequence[int] | Rows | None:
+        """The rows of the domains where a verdict or a sum changed; host by host, `rows`."""
+        nodes = snapshot.nodes
+        spread: SpreadVerdicts | SpreadSums = state
+        moved = spread.counts.recount(pod_index(nodes), rows)
+        if isinstance(spread, SpreadVerdicts):
+            flipped = spread.judge_moved(moved)
+            return None if flipped is None else rows_moved(nodes, flipped)
+        if not any(constraint.key == HOSTNAME for constraint in spread.counts.constraints):
+            return rows_moved(nodes, moved)
+        return rows_moved(nodes, {key: moved[key] for key in moved if key != HOSTNAME}, rows)
 
     def standing(self, state: State) -> Status:
         """What is skipped keeps no state."""
@@ -307,22 +270,3 @@ class PodTopologySpread:
             return None
         constraints = self._own(pod).hard
         return None if isinstance(constraints, str) else constraints
-
-
-def _domains(constraint: Constraint, ids: NDArray[np.int64], ignored: NDArray[np.bool_], empty: int) -> int:
-    """How many domains the feasible nodes make up; each node is one of its own for the host name."""
-    if constraint.key == HOSTNAME:
-        return len(ids) - int(np.count_nonzero(ignored))
-    seen = ids[~ignored]
-    return int(np.count_nonzero(np.bincount(np.where(seen == empty, -1, seen) + 1)))
-
-
-def _evened(scores: NDArray[np.int64], ignored: NDArray[np.bool_]) -> Scores:
-    """100·(max + min - s)/max, 100 for all where max is 0; 0 for the ignored."""
-    counted = scores[~ignored]
-    if len(counted) == 0:
-        return np.zeros(len(scores), dtype=np.int64)
-    most, least = int(counted.max()), int(counted.min())
-    if most == 0:
-        return np.where(ignored, 0, MAX_NODE_SCORE)
-    return np.where(ignored, 0, MAX_NODE_SCORE * (most + least - scores) // most)

@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 from policyengine.cluster.objects import Node
 from policyengine.cluster.pod_info import PodShape
 from policyengine.cluster.requests import CPU, MEMORY, Reading, is_scalar
-from policyengine.framework.rows import at
-from policyengine.framework.status import Rows
 
 if TYPE_CHECKING:
     from policyengine.cluster.columns import NodeTable
 
 Amounts = NDArray[np.int64]
 PODS: Final = "pods"
+_INT64_MAX: Final = 2**63 - 1
 EXACT: Final = 2**53
 """Below it every integer is a float64, and the floor of a correctly rounded quotient of two such integers is the
 floor of the exact one: were x/y just below an integer k, the gap is at least 1/y > k/2**53, more than half a unit
@@ -76,11 +75,6 @@ def counts(resource: str, request: int) -> bool:
     return request != 0 or not is_scalar(resource)
 
 
-def allocated(nodes: NodeTable, resource: str, rows: Rows, with_defaults: bool) -> Amounts:
-    """What is taken on each of these nodes: `int64[rows]`."""
-    return at(taken(nodes, resource, with_defaults), rows)
-
-
 def taken(nodes: NodeTable, resource: str, with_defaults: bool) -> Amounts:
     """What is taken on every node: `int64[nodes]`."""
     if with_defaults and resource == CPU:
@@ -93,13 +87,18 @@ def taken(nodes: NodeTable, resource: str, with_defaults: bool) -> Amounts:
 def percent(part: Amounts, whole: Amounts) -> Amounts:
     """100·part/whole, rounded down, for 0 <= part <= whole and whole > 0: `int64[rows]`.
 
-    Beyond 2**53/100 the division is done in int64, which is exact too, and slower.
+    Beyond 2**53/100 the division is done in int64, and beyond what 100 of fit into that, in Python's integers: exact
+    too, and slower.
     """
-    if len(whole) == 0 or int(whole.max()) < EXACT // 100:
+    largest = int(whole.max()) if len(whole) else 0
+    if largest < EXACT // 100:
         scaled = part * np.float64(100.0)
         np.divide(scaled, whole, out=scaled)
         return scaled.astype(np.int64)
-    return part * 100 // whole
+    if largest <= _INT64_MAX // 100:
+        return part * 100 // whole
+    exact: Amounts = (part.astype(object) * 100 // whole).astype(np.int64)
+    return exact
 
 
 def node_allocatable(node: Node) -> dict[str, int]:

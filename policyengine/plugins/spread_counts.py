@@ -68,21 +68,21 @@ class SpreadCounts:
         """Count `rows` as they are now; the domains where a sum or the number of nodes changed, None: any may."""
         index = pod_index(nodes)
         if nodes.node_journal.position == self._node_position and len(rows) <= FEW:
-            return self._update_few(nodes, index, rows)
+            return self.recount(index, rows.tolist())
         self._node_position = nodes.node_journal.position
         return None if self._update_all(nodes, index, rows) else {}
 
-    def _update_few(self, nodes: NodeTable, index: PodIndex, rows: Rows) -> DomainsMoved:
-        """The same row by row, in Python's integers, where no Node changed: the same nodes count."""
+    def recount(self, index: PodIndex, rows: Sequence[int]) -> DomainsMoved:
+        """`update` row by row, in Python's integers, where no Node changed: the same nodes count."""
         moved: dict[str, Moved] = {}
         for constraint, counts, matches, on_row in zip(
             self.constraints, self.counts, self._matches, self.on_row, strict=True
         ):
             domains = moved.setdefault(constraint.key, set())
-            for row in rows.tolist():
+            for row in rows:
                 weight = sum([matches(kind) * count for kind, count in index.on_row(row)])
                 on_row[row] = weight
-                counts.update_row(nodes, row, weight, counts.is_counted(row), domains)
+                counts.recount_row(row, weight, counts.is_counted(row), domains)
         return {key: domains for key, domains in moved.items() if domains}
 
     def _update_all(self, nodes: NodeTable, index: PodIndex, rows: Rows) -> bool:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from policyengine.framework.cached_column import Column
+from policyengine.framework.column import Column
 from policyengine.framework.judgement import Judgement, Verdict
 from policyengine.framework.plugin import FilterPlugin, Reads, TopologyPlugin, extends
 from policyengine.framework.post_filter import EasedByEvictions, EvictionBlind, SumsReader

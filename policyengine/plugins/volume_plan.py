@@ -108,6 +108,8 @@ def _bound_yet(namespace: str, name: str, volume_name: str, node: str, snapshot:
         return far
     if volume.spec.claim_ref is None or volume.spec.claim_ref.uid != claim.metadata.uid:
         return f'ClaimRef got reset for pv "{volume_name}"'
+    if claim.spec.volume_name not in ("", volume_name):  # kube-scheduler does not look, and binds the pod all the same
+        return f'persistentvolumeclaim "{namespace}/{name}" was bound to pv "{claim.spec.volume_name}" meanwhile'
     return is_fully_bound(claim)
 
 

@@ -26,8 +26,9 @@ from policyengine.cluster.objects import (
 )
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.view import ClusterView
-from policyengine.framework.cached_column import Column, ColumnCache
+from policyengine.framework.cached_column import ColumnCache
 from policyengine.framework.changes import Changes
+from policyengine.framework.column import Column
 from policyengine.framework.evaluation import Evaluator
 from policyengine.framework.plugin import UNCONCERNED
 from policyengine.framework.status import Refusal

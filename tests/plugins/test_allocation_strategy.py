@@ -63,7 +63,8 @@ def test_few_rows_score_as_the_whole_column_does(
 def test_percent_is_the_exact_floor_at_every_size(pairs: list[tuple[int, int]]) -> None:
     small = [(part % (whole % 2**46 + 1), whole % 2**46 + 1) for part, whole in pairs]
     large = [(part % (2**56), 2**56 + whole % 1000) for part, whole in pairs]
-    for chosen in (small, large):
+    huge = [(part % (2**61 + whole), 2**61 + whole) for part, whole in pairs]
+    for chosen in (small, large, huge):
         part, whole = (np.array(column, dtype=np.int64) for column in zip(*chosen, strict=True))
         assert percent(part, whole).tolist() == [p * 100 // w for p, w in chosen]
 
