@@ -14,7 +14,7 @@ from policyengine.kube.transport import ConnectionFailed
 from policyengine.kube.workers import Workers
 from policyengine.scheduler.messages import Bind, BindFailed, BindFailure, BindSucceeded, BindUnknown
 
-TOGETHER = 8
+TOGETHER = 16
 """Bindings sent at once: those of the cycles between two turns of the event loop."""
 Outcome = BindSucceeded | BindFailed | BindUnknown
 
@@ -35,12 +35,13 @@ class Binder(Workers[Bind, Outcome]):
         client: Client,
         answer: Callable[[Outcome], None],
         *,
-        settle: Callable[[str], Awaitable[None]],
+        settle: Callable[[str], Awaitable[object] | None],
         may_bind: Callable[[str], bool],
         elsewhere: Callable[[Bind], Awaitable[Outcome | None]] | None = None,
-        workers: int = 64,
+        workers: int = 128,
     ) -> None:
-        """`elsewhere` makes the bindings that an extender is to make; None where it leaves one to the API server."""
+        """`settle`: what has to end before a pod is bound, None for nothing. `elsewhere` makes the bindings that an
+        extender is to make; None where it leaves one to the API server."""
         super().__init__(answer, workers, TOGETHER)
         self._elsewhere = elsewhere
         self._client = client
@@ -48,17 +49,17 @@ class Binder(Workers[Bind, Outcome]):
         self._may_bind = may_bind
 
     async def _do_all(self, binds: Sequence[Bind]) -> None:
-        if self._elsewhere is None:
+        elsewhere = [] if self._elsewhere is None else [bind for bind in binds if bind.extender is not None]
+        if not elsewhere:
             await self._post(binds)
             return
         here = [bind for bind in binds if bind.extender is None]
-        each = [super(Binder, self)._do_all([bind]) for bind in binds if bind.extender is not None]
-        await asyncio.gather(self._post(here), *each)
+        await asyncio.gather(self._post(here), *(super(Binder, self)._do_all([bind]) for bind in elsewhere))
 
     async def _do(self, bind: Bind) -> Outcome:
         """One binding that an extender is to make."""
         assert self._elsewhere is not None
-        await self._settle(bind.uid)
+        await self._settled([bind])
         if not self._may_bind(bind.uid):
             return _withdrawn(bind)
         outcome = await self._elsewhere(bind)
@@ -68,9 +69,14 @@ class Binder(Workers[Bind, Outcome]):
         await self._client.bind_all([bind], lambda at, refusal: found.append(_outcome(bind, refusal)))
         return found[0]
 
-    async def _post(self, binds: Sequence[Bind]) -> None:
+    async def _settled(self, binds: Sequence[Bind]) -> None:
         for bind in binds:
-            await self._settle(bind.uid)
+            under_way = self._settle(bind.uid)
+            if under_way is not None:
+                await under_way
+
+    async def _post(self, binds: Sequence[Bind]) -> None:
+        await self._settled(binds)
         # Asked at the last moment: the node may have gone, or been tainted, since the decision.
         due = [bind for bind in binds if self._may_bind(bind.uid)]
         for bind in binds if len(due) < len(binds) else ():

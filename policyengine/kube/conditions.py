@@ -6,7 +6,7 @@ would stay on a pod that runs. So a binding first settles what is on its way for
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -54,10 +54,11 @@ class ConditionWriter:
         self._since.setdefault(condition.uid, second_time(self._clock.now()))
         self.outbox.put(condition.uid, condition)
 
-    async def settle(self, uid: str) -> None:
-        """Return once no patch of the pod is on its way, and let none follow: it is about to be bound."""
-        self._said.pop(uid, None)
-        await self.outbox.settle(uid)
+    def settle(self, uid: str) -> Awaitable[object] | None:
+        """Let no patch of the pod follow, for it is about to be bound; what ends with the one on its way, if one is."""
+        if uid in self._said:
+            del self._said[uid]
+        return self.outbox.settle(uid)
 
     async def _write(self, condition: PatchPodCondition) -> None:
         status: dict[str, object] = {"conditions": [self._entry(condition)]} if condition.reason else {}

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from policyengine.kube.aiohttp_transport import AiohttpTransport
+from policyengine.kube.http_transport import HttpTransport
+from policyengine.kube.transport import Transport
 
 if TYPE_CHECKING:
     from kubernetes.client import Configuration
@@ -39,16 +40,19 @@ class Server:
     proxy: str | None
     authorize: Credentials
 
-    def connect(self, connections: int = 128) -> AiohttpTransport:
+    def connect(self, connections: int = 128) -> Transport:
         """A transport to it; call inside a running event loop."""
-        return AiohttpTransport(
-            self.url,
-            ssl_context=self.ssl_context,
-            server_hostname=self.server_hostname,
-            proxy=self.proxy,
-            authorize=self.authorize,
-            connections=connections,
-        )
+        how: dict[str, Any] = {
+            "ssl_context": self.ssl_context,
+            "server_hostname": self.server_hostname,
+            "authorize": self.authorize,
+            "connections": connections,
+        }
+        if self.proxy is None:
+            return HttpTransport(self.url, **how)
+        from policyengine.kube.aiohttp_transport import AiohttpTransport
+
+        return AiohttpTransport(self.url, proxy=self.proxy, **how)
 
 
 class Credentials:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
-from math import modf
 from random import Random
 from typing import Any
 
@@ -62,8 +62,8 @@ class EventRecorder:
         self._client = client
         self._clock = clock
         self._host = host or socket.gethostname()
-        self._series: dict[tuple[str, ...], _Series] = {}
-        """Those used last stand last; a plain dict, since one comes with every pod."""
+        self._series: OrderedDict[tuple[str, ...], _Series] = OrderedDict()
+        """Those used last stand last. (In a plain dict, whose first entries are gone, the first is searched for.)"""
         self._last_stamp = 0
         self.outbox: Outbox[_Series] = Outbox(
             "event", Together(self._write), clock, random, workers=2, busy=busy, on_problem=on_problem
@@ -71,21 +71,21 @@ class EventRecorder:
 
     def record(self, event: RecordEvent) -> None:
         """Write the event soon, or let the one it repeats grow."""
-        what = (event.reason, event.action, event.note, event.node)
-        key = (event.uid, event.resource_version, *what, event.scheduler_name)
-        series = self._series.pop(key, None)
+        about = event.uid, event.resource_version, event.node, event.scheduler_name
+        key = (*about, event.reason, event.action, event.note)
+        series = self._series.get(key)
         if series is None:
-            series = self._begin(event)
+            series = self._series[key] = self._begin(event)
         else:
+            self._series.move_to_end(key)
             series.count += 1
             series.last = micro_time(self._clock.now())
-        self._series[key] = series
         if not series.count & (series.count - 1):
             self.outbox.put(f"{series.namespace}/{series.name}", series)
 
     def _begin(self, event: RecordEvent) -> _Series:
         if len(self._series) >= SERIES:
-            del self._series[next(iter(self._series))]
+            self._series.popitem(last=False)
         now = self._clock.now()
         # Two events of one moment need two names.
         self._last_stamp = max(self._last_stamp + 1, int(now * 1e9))
@@ -157,9 +157,11 @@ def _growth(series: _Series) -> dict[str, object]:
 
 def micro_time(seconds: float) -> str:
     """metav1.MicroTime: RFC 3339 in UTC with six decimals."""
-    fraction, whole = modf(seconds)
-    carried, micros = divmod(round(fraction * 1e6), 1_000_000)
-    return f"{_to_the_second(int(whole) + carried)}.{micros:06d}Z"
+    whole = int(seconds)
+    micros = round((seconds - whole) * 1e6)
+    if micros == 1_000_000:
+        whole, micros = whole + 1, 0
+    return f"{_to_the_second(whole)}.{micros:06d}Z"
 
 
 @lru_cache(maxsize=4)

@@ -22,6 +22,8 @@ from policyengine.kube.transport import ConnectionFailed
 
 MAX_ANSWER = 16 * 1024 * 1024
 """Bytes of an answer; etcd keeps objects under 1.5 MiB, so a longer one is no answer of an API server."""
+MAX_LIST = 1024 * 1024 * 1024
+"""Bytes of an answer that may be a page of a list."""
 
 
 @dataclass(slots=True)
@@ -35,12 +37,17 @@ class Answer:
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """With names as in `Content-Type`; repeated ones are one, as RFC 9110 5.2 has it."""
-        found: dict[str, str] = {}
-        for name, value in self.sent_headers:
-            key, text = name.decode("latin-1").title(), value.decode("latin-1")
-            found[key] = f"{found[key]}, {text}" if key in found else text
-        return found
+        """With names as in `Content-Type`."""
+        return headers_of(self.sent_headers)
+
+
+def headers_of(sent: Sequence[tuple[bytes, bytes]]) -> Mapping[str, str]:
+    """Headers as they came, by names as in `Content-Type`; repeated ones are one, as RFC 9110 5.2 has it."""
+    found: dict[str, str] = {}
+    for name, value in sent:
+        key, text = name.decode("latin-1").title(), value.decode("latin-1")
+        found[key] = f"{found[key]}, {text}" if key in found else text
+    return found
 
 
 Tell = Callable[[int, Answer | ConnectionFailed], None]
@@ -59,15 +66,18 @@ class HttpConnection(asyncio.Protocol):
         self._done: asyncio.Future[None] | None = None
         self._headers: list[tuple[bytes, bytes]] = []
         self._body: list[bytes] = []
-        self._size = 0
+        self._size, self._most = 0, MAX_ANSWER
         self.is_open = False
         self.idle_since = 0.0
 
-    async def exchange(self, requests: Sequence[bytes], seconds: float | None, tell: Tell) -> None:
-        """Send requests, and have told what became of each, as soon as that is known. Is closed where one failed."""
+    async def exchange(
+        self, requests: Sequence[bytes], seconds: float | None, tell: Tell, most: int = MAX_ANSWER
+    ) -> None:
+        """Send requests, and have told what became of each, as soon as that is known. Is closed where one failed, and
+        where an answer is longer than `most` bytes."""
         assert self._transport is not None and self._done is None
         loop = asyncio.get_running_loop()
-        self._tell, self._count, self._answered = tell, len(requests), 0
+        self._tell, self._count, self._answered, self._most = tell, len(requests), 0, most
         self._done = loop.create_future()
         timer = None if seconds is None else loop.call_later(seconds, self._break, "no answer in time")
         try:
@@ -132,8 +142,8 @@ class HttpConnection(asyncio.Protocol):
     def on_body(self, part: bytes) -> None:
         """A piece of the answer's body."""
         self._size += len(part)
-        if self._size > MAX_ANSWER:
-            self._break(f"the answer is longer than {MAX_ANSWER} bytes")
+        if self._size > self._most:
+            self._break(f"the answer is longer than {self._most} bytes")
         else:
             self._body.append(part)
 

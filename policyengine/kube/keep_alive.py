@@ -1,4 +1,5 @@
-"""Short calls over HTTP/1.1 connections that are kept open: a request and its answer, both in memory.
+"""Calls over HTTP/1.1: short ones over connections that are kept open, a request and its answer both in memory; an
+answer that is read while it arrives (`http_stream`) on a connection of its own.
 
 A scheduler writes two small objects for every pod it places. For those aiohttp's client costs more CPU than the
 decision; here nothing is built that a short call does not need, and what is left is mostly the sending itself. So
@@ -11,8 +12,8 @@ Rules:
    connection are answered one after the other.
 3. `ConnectionFailed.sent` is False only while no byte of the request was given to the socket.
 4. Nothing is sent twice. A kept connection that the server closes just as it is used again makes an open outcome.
-5. At most `limit` connections; further calls wait for one, first come, first served. The last one used is used
-   again first, so that a quiet time lets the others go.
+5. At most `limit` connections for short calls, which else wait for one, first come, first served. The last one used
+   is used again first, so that a quiet time lets the others go.
 """
 
 from __future__ import annotations
@@ -21,16 +22,20 @@ import asyncio
 import ssl
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 from urllib.parse import urlsplit
 
-from policyengine.kube.http_connection import Answer, HttpConnection, Tell
+from policyengine.kube.http_connection import MAX_ANSWER, MAX_LIST, Answer, HttpConnection, Tell
+from policyengine.kube.http_stream import HttpStream
 from policyengine.kube.transport import ConnectionFailed
+
+P = TypeVar("P", HttpConnection, HttpStream)
 
 CONNECT_TIMEOUT = 10.0
 """Seconds for the connection and its TLS handshake."""
 IDLE = 60.0
 """Seconds for which an unused connection is kept; API servers keep theirs for longer."""
-TOGETHER = 8
+TOGETHER = 16
 """Calls that one write may carry."""
 QUICK = 0.05
 """Seconds for one answer, on average over the last few connections used, under which calls are sent together."""
@@ -59,6 +64,7 @@ class Connections:
         self._idle: list[HttpConnection] = []
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._in_use: set[HttpConnection] = set()
+        self._streams: set[HttpStream] = set()
         self._pace = QUICK
         self._closed = False
 
@@ -67,7 +73,7 @@ class Connections:
         method: str,
         target: str,
         headers: Mapping[str, str],
-        body: bytes,
+        body: bytes | None,
         seconds: float | None,
         before: Callable[[], None] | None = None,
     ) -> Answer:
@@ -76,11 +82,32 @@ class Connections:
         `seconds` bounds the exchange once there is a connection; `before` is called then, and may raise.
         """
         found: list[Answer | ConnectionFailed] = []
-        request = self._request(method, target, headers, body)
-        await self._exchange([request], seconds, before, lambda at, outcome: found.append(outcome))
+        if body is None:
+            requests = [self._request(method, target, headers)]
+        else:
+            requests = self._requests(method, [(target, body)], headers)
+        most = MAX_LIST if method == "GET" else MAX_ANSWER
+        await self._exchange(requests, seconds, before, lambda at, outcome: found.append(outcome), most)
         if isinstance(found[0], ConnectionFailed):
             raise found[0]
         return found[0]
+
+    async def stream(
+        self, method: str, target: str, headers: Mapping[str, str], before: Callable[[], None] | None = None
+    ) -> HttpStream:
+        """Send one request without a body; returns when the headers of its answer are in. Raises `ConnectionFailed`."""
+        if self._closed:
+            raise ConnectionFailed("the client is closed", sent=False)
+        stream = await self._connected(lambda: HttpStream(self._streams.discard))
+        self._streams.add(stream)
+        try:
+            if before is not None:
+                before()
+        except BaseException:
+            stream.abort()
+            raise
+        await stream.ask(self._request(method, target, headers))
+        return stream
 
     async def post_all(
         self,
@@ -91,7 +118,7 @@ class Connections:
         tell: Tell,
     ) -> None:
         """POST bodies to targets, in this order where they are sent together, and have told what became of each."""
-        requests = [self._request("POST", target, headers, body) for target, body in posts]
+        requests = self._requests("POST", posts, headers)
         size = TOGETHER if self._pace < QUICK else 1
         parts = [(at, requests[at : at + size]) for at in range(0, len(requests), size)]
         if len(parts) == 1:
@@ -116,7 +143,12 @@ class Connections:
                 tell(first + at, failure)
 
     async def _exchange(
-        self, requests: Sequence[bytes], seconds: float | None, before: Callable[[], None] | None, tell: Tell
+        self,
+        requests: Sequence[bytes],
+        seconds: float | None,
+        before: Callable[[], None] | None,
+        tell: Tell,
+        most: int = MAX_ANSWER,
     ) -> None:
         """Send requests together. Raises `ConnectionFailed` where nothing of them was sent."""
         connection = await self._acquire()
@@ -125,16 +157,20 @@ class Connections:
         try:
             if before is not None:
                 before()
-            await connection.exchange(requests, seconds, tell)
+            await connection.exchange(requests, seconds, tell, most)
         finally:
             self._in_use.discard(connection)
             self._release(connection)
             self._pace += ((connection.idle_since - started) / len(requests) - self._pace) * _WEIGHT
 
-    def _request(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> bytes:
-        lines = self._lines_of(headers)
-        head = f"{method} {self._path}{target} HTTP/1.1\r\n{lines}Content-Length: {len(body)}\r\n\r\n"
-        return head.encode("latin-1") + body
+    def _request(self, method: str, target: str, headers: Mapping[str, str]) -> bytes:
+        """The bytes of a request without a body."""
+        return f"{method} {self._path}{target} HTTP/1.1\r\n{self._lines_of(headers)}\r\n".encode("latin-1")
+
+    def _requests(self, method: str, sent: Sequence[tuple[str, bytes]], headers: Mapping[str, str]) -> list[bytes]:
+        """The bytes of requests, each a target and a body."""
+        before, after = f"{method} {self._path}", f" HTTP/1.1\r\n{self._lines_of(headers)}Content-Length: "
+        return [f"{before}{target}{after}{len(body)}\r\n\r\n".encode("latin-1") + body for target, body in sent]
 
     def _lines_of(self, headers: Mapping[str, str]) -> str:
         """The header lines that calls have in common, built once for as long as the same headers are asked for."""
@@ -147,7 +183,8 @@ class Connections:
     async def close(self) -> None:
         """Close every connection; calls under way fail."""
         self._closed = True
-        for connection in [*self._idle, *self._in_use]:
+        every: list[HttpConnection | HttpStream] = [*self._idle, *self._in_use, *self._streams]
+        for connection in every:
             connection.abort()
         self._idle.clear()
         await asyncio.sleep(0)
@@ -175,20 +212,25 @@ class Connections:
 
     async def _connect(self) -> HttpConnection:
         self._open += 1
+        try:
+            return await self._connected(HttpConnection)
+        except BaseException:
+            self._open -= 1
+            self._next()
+            raise
+
+    async def _connected(self, protocol: Callable[[], P]) -> P:
+        """A new connection. Raises `ConnectionFailed`."""
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT):
                 _, connection = await loop.create_connection(
-                    HttpConnection, self._host, self._port, ssl=self._ssl, server_hostname=self._server_hostname
+                    protocol, self._host, self._port, ssl=self._ssl, server_hostname=self._server_hostname
                 )
-        except BaseException as error:
-            self._open -= 1
-            self._next()
-            if isinstance(error, TimeoutError):
-                raise ConnectionFailed("no connection in time", sent=False) from error
-            if isinstance(error, OSError | ssl.SSLError):
-                raise ConnectionFailed(error.strerror or str(error) or type(error).__name__, sent=False) from error
-            raise
+        except TimeoutError as error:
+            raise ConnectionFailed("no connection in time", sent=False) from error
+        except (OSError, ssl.SSLError) as error:
+            raise ConnectionFailed(error.strerror or str(error) or type(error).__name__, sent=False) from error
         return connection
 
     def _release(self, connection: HttpConnection) -> None:

@@ -83,6 +83,11 @@ class KnownObjects(Generic[T]):
         """The object's UID; "" for one that does not exist."""
         return self._seen.get(key_of(namespace, name), ("", 0))[0]
 
+    @property
+    def keeps_texts(self) -> bool:
+        """Whether `observe` needs the text."""
+        return self._texts is not None
+
     def keep_texts(self) -> None:
         """Keep every object as the server sent it, too, for `text`; before the first."""
         self._texts = {}
@@ -91,8 +96,9 @@ class KnownObjects(Generic[T]):
         """An object as the server sent it last; None where it does not exist, or texts are not kept."""
         return None if self._texts is None else self._texts.get(key_of(namespace, name))
 
-    def observe(self, meta: Identity, decoded: T | None, raw: msgspec.Raw) -> Change[T] | None:
-        """The object, if it is newer than what is known of it. `decoded`: None for one that cannot be read."""
+    def observe(self, meta: Identity, decoded: T | None, raw: bytes | msgspec.Raw = b"") -> Change[T] | None:
+        """The object, if it is newer than what is known of it. `decoded`: None for one that cannot be read; `raw`: its
+        text, where texts are kept."""
         key, version = key_of(meta.namespace, meta.name), number(meta.resource_version)
         known = self._seen.get(key, ("", 0))
         seen = known[1] if known[0] == meta.uid else self._deleted.get(meta.uid, 0)

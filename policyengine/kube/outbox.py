@@ -28,13 +28,13 @@ V = TypeVar("V")
 Failure = ApiError | ConnectionFailed | None
 """What became of an item that was written; None for success."""
 
-PATIENCE = 3.0
+PATIENCE = 4.0
 """Seconds for which items give way to what is more urgent."""
-LATE = 4.0
+LATE = 4.5
 """Seconds of work that may lie here before whoever makes more of it is to wait, so that nothing comes 5 s behind."""
 BURST = 1024
 """Items that may always lie here: a server that is slow with these only must not hold up everything else."""
-TOGETHER = 8
+TOGETHER = 16
 """Items written at once, where several can be."""
 _GLANCE = 0.02
 _PROBE = 0.1
@@ -100,11 +100,11 @@ class Outbox(Generic[V]):
         waiting = self._waiting.get(key)
         return None if waiting is None else waiting[1]
 
-    async def settle(self, key: str) -> None:
-        """Drop what waits under the key, and return once nothing of it is under way."""
+    def settle(self, key: str) -> Awaitable[object] | None:
+        """Drop what waits under the key; what ends once nothing of it is under way, None where nothing is now."""
         self._waiting.pop(key, None)
-        if key in self._under_way:
-            await self._under_way[key].wait()
+        under_way = self._under_way.get(key)
+        return None if under_way is None else under_way.wait()
 
     async def run(self) -> None:
         """Write items until cancelled."""

@@ -58,6 +58,13 @@ class WatchEvent(msgspec.Struct):
     object: msgspec.Raw
 
 
+class _Told(msgspec.Struct, Generic[T]):
+    """Nearly every line of a watch, decoded at once: an object that can be read."""
+
+    type: str
+    object: T
+
+
 class _Meta(msgspec.Struct, rename="camel"):
     name: str = ""
     namespace: str = ""
@@ -118,7 +125,10 @@ class Reflector(Generic[T]):
         self._relists = Backoff(clock, random, first=0.1)
         """A list is the dearest request there is: a server that forgets fast is not listed in a hot loop."""
         self._known = KnownObjects[T]()
+        self._decode_told: Callable[[bytes], _Told[T]] = msgspec.json.Decoder(_Told[resource.type]).decode  # type: ignore[name-defined]
         self._version = ""
+        self._number = 0
+        """The version as a number."""
         self._fresh_at = clock.monotonic()
         self._goal = 0
         """The version that somebody waits for; 0 for nobody."""
@@ -141,7 +151,10 @@ class Reflector(Generic[T]):
     @property
     def version(self) -> int:
         """The newest resourceVersion seen."""
-        return number(self._version)
+        return self._number
+
+    def _set_version(self, version: str) -> None:
+        self._version, self._number = version, number(version)
 
     def knows(self, namespace: str, name: str, uid: str) -> bool:
         """Whether the object exists as far as the events seen tell."""
@@ -216,7 +229,7 @@ class Reflector(Generic[T]):
 
     def _all_gone(self) -> list[Change[T]]:
         """What was known of a kind that the server does not serve, or not any more."""
-        self._version = ""
+        self._set_version("")
         return list(self._known.forget_keys(self._known.keys(), 0))
 
     async def _session(self) -> AsyncGenerator[list[Change[T]], None]:
@@ -272,7 +285,7 @@ class Reflector(Generic[T]):
         gone: list[Change[T]] = list(self._known.forget_keys(missing, number(versions)))
         if gone:
             yield gone
-        self._version = versions
+        self._set_version(versions)
         self._fresh_at = self._clock.monotonic()
         self._backoff.reset()
         self._note_version()
@@ -295,7 +308,7 @@ class Reflector(Generic[T]):
         if self._clock.monotonic() - self._fresh_at < REWIND_AFTER:
             raise ApiError(504, "Timeout", f"resourceVersion {version} is older than {self._version}, seen before")
         self._known.believe_anything()
-        self._version = ""
+        self._set_version("")
 
     async def _request(self, hurries: bool) -> AsyncGenerator[list[Change[T]], None]:
         """One watch, resumed from the last version seen; one that hurries tells soon how far it is."""
@@ -314,6 +327,7 @@ class Reflector(Generic[T]):
     def _apply_all(self, lines: list[bytes]) -> tuple[list[Change[T]], ApiError | _Malformed | None]:
         """What the lines change, up to the first that cannot be applied, and why that cannot."""
         changes: list[Change[T]] = []
+        version = self._version
         try:
             for line in lines:
                 change = self._apply(line)
@@ -321,6 +335,10 @@ class Reflector(Generic[T]):
                     changes.append(change)
         except (ApiError, _Malformed) as error:
             return changes, error
+        finally:
+            if self._version != version:
+                self._fresh_at = self._clock.monotonic()
+                self._note_version()
         return changes, None
 
     async def _open(self, hurries: bool) -> Response:
@@ -362,6 +380,20 @@ class Reflector(Generic[T]):
 
     def _apply(self, line: bytes) -> Change[T] | None:
         """What one line changes; None for bookmarks and for what is not news."""
+        if not self._known.keeps_texts:
+            try:
+                told = self._decode_told(line)
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+                pass  # What it is, and what is wrong with it, is found out below.
+            else:
+                if told.type in ("ADDED", "MODIFIED"):
+                    meta = cast(_HasMetadata, told.object).metadata
+                    self._advance(meta.resource_version)
+                    return self._known.observe(meta, told.object)
+        return self._apply_in_parts(line)
+
+    def _apply_in_parts(self, line: bytes) -> Change[T] | None:
+        """As `_apply`, the object decoded for itself: any line, and objects whose text is kept."""
         if not line.strip():
             return None
         try:
@@ -392,11 +424,9 @@ class Reflector(Generic[T]):
 
     def _advance(self, version: str) -> None:
         """Note the version of an event; a watch resumes from the newest."""
-        if version.isdecimal() and int(version) <= self.version:
-            return
-        self._version = version
-        self._fresh_at = self._clock.monotonic()
-        self._note_version()
+        newer = number(version)
+        if newer > self._number or not version.isdecimal():
+            self._version, self._number = version, newer
 
     async def _pause(self, error: ApiError | ConnectionFailed | _Malformed, doing: str) -> None:
         wait = self._backoff.delay(error.retry_after if isinstance(error, ApiError) else 0.0)

@@ -25,8 +25,9 @@ from policyengine.kube.client import ApiError, Client
 from policyengine.kube.conditions import ConditionWriter
 from policyengine.kube.events import EventRecorder
 from policyengine.kube.evictor import Evictor
-from policyengine.kube.extenders import ExtenderAsker, HttpExtender, Observe
+from policyengine.kube.extenders import ExtenderAsker, Observe
 from policyengine.kube.following import Following
+from policyengine.kube.http_extender import HttpExtender
 from policyengine.kube.known_objects import Change, Observed
 from policyengine.kube.leader import Alone, Leadership, NotLeading
 from policyengine.kube.object_writer import ObjectWriter
@@ -98,11 +99,11 @@ class Core(Protocol):
 class Limits:
     """Sizes that bound memory and pace, and the patience of a shutdown in seconds."""
 
-    cycles: int = 8
+    cycles: int = 16
     """Cycles between two turns of the event loop."""
     bindings: int = 512
     """Bindings posted and not answered, above which no cycle runs."""
-    bind_workers: int = 64
+    bind_workers: int = 128
     questions: int = 256
     """Pods that extenders are asked about, above which no cycle runs."""
     inbox: int = 2048
@@ -161,17 +162,17 @@ class Runner:
             self._nodes.keep_texts()
         if any(extender.wants_pods for extender in extenders):
             self._pods.keep_texts()
+        busy = self._is_binding
+        self._events = EventRecorder(client, clock, random, host=host, busy=busy, on_problem=report)
+        self._conditions = ConditionWriter(client, clock, random, busy=busy, on_problem=report)
         self._binder = Binder(
             client,
-            self.put,
-            settle=self._settle,
+            self._enqueue,
+            settle=self._conditions.settle,
             may_bind=core.may_bind,
             elsewhere=self._bind_elsewhere,
             workers=limits.bind_workers,
         )
-        busy = self._is_binding
-        self._events = EventRecorder(client, clock, random, host=host, busy=busy, on_problem=report)
-        self._conditions = ConditionWriter(client, clock, random, busy=busy, on_problem=report)
         self.handled = 0
         """Messages handled so far, cycles included."""
 
@@ -287,15 +288,15 @@ class Runner:
     async def _cycle(self) -> None:
         """Run a few cycles and let what they decided be sent; then compare, where a candidate is tried."""
         began = self._clock.monotonic()
-        self._handle(CyclesRequested(self._limits.cycles))
+        self._handle(CyclesRequested(self._limits.cycles), self._steady.now())
         ended = self._clock.monotonic()
         await asyncio.sleep(0)
         if self._core.has_decided:
             for _ in range(_TURNS_TO_SEND):
                 await asyncio.sleep(0)
             compares = self._clock.monotonic()
-            self._handle(ComparisonRequested(ended - began))
-            self._handle(ComparisonTimed(self._clock.monotonic() - compares))
+            self._handle(ComparisonRequested(ended - began), self._steady.now())
+            self._handle(ComparisonTimed(self._clock.monotonic() - compares), self._steady.now())
 
     def _may_cycle(self) -> bool:
         return (
@@ -308,15 +309,19 @@ class Runner:
         )
 
     def _drain(self) -> None:
+        """Hand over what came, all of it at one time: a few milliseconds make no difference to anything it starts."""
+        if not self._inbox:
+            return
+        now = self._steady.now()
         for _ in range(min(len(self._inbox), self._limits.messages)):
-            self._handle(self._inbox.popleft())
+            self._handle(self._inbox.popleft(), now)
         if len(self._inbox) <= self._limits.inbox:
             self._room.set()
 
     def _tick(self) -> None:
         wakeup = self._core.next_wakeup()
         if wakeup is not None and wakeup <= self._steady.now():
-            self._handle(Tick())
+            self._handle(Tick(), self._steady.now())
 
     async def _sleep(self) -> None:
         """Until a message, the core's next wake-up, or the end; a full outbox is looked at again soon."""
@@ -331,9 +336,9 @@ class Runner:
         except TimeoutError:
             pass
 
-    def _handle(self, message: Message) -> None:
+    def _handle(self, message: Message, now: float) -> None:
         self.handled += 1
-        for action in self._core.handle(message, self._steady.now()):
+        for action in self._core.handle(message, now):
             self._do(action)
 
     def _do(self, action: Action) -> None:
@@ -342,17 +347,17 @@ class Runner:
                 self._binder.post(action)
                 if logger.isEnabledFor(logging.DEBUG):
                     _log_binding(action)
+            case RecordEvent():
+                self._events.record(action)
+                if logger.isEnabledFor(logging.DEBUG):
+                    pod = f"{action.namespace}/{action.name}"
+                    logger.debug("%s: %s", action.reason, action.note, extra={"pod": pod})
             case AskExtenders() | AskAboutVictims():
                 self._asker.post(action)
             case DeleteVictim():
                 self._evictor.post(action)
             case PatchObject():
                 self._writer.post(action)
-            case RecordEvent():
-                self._events.record(action)
-                if logger.isEnabledFor(logging.DEBUG):
-                    pod = f"{action.namespace}/{action.name}"
-                    logger.debug("%s: %s", action.reason, action.note, extra={"pod": pod})
             case PatchPodCondition():
                 self._conditions.write(action)
             case Log():
@@ -387,9 +392,6 @@ class Runner:
         if not self._leadership.holds():
             return BindFailed(bind.uid, BindFailure.OVERLOADED, str(NotLeading()))
         return await self._asker.bind(bind)
-
-    async def _settle(self, uid: str) -> None:
-        await self._conditions.settle(uid)
 
     def _is_binding(self) -> bool:
         return self._binder.outstanding > 0

@@ -11,7 +11,8 @@ from policyengine.clock import Clock
 from policyengine.framework.profile import Profile
 from policyengine.kube.client import Client
 from policyengine.kube.compiling import compile_at_once
-from policyengine.kube.extenders import HttpExtender, Observe
+from policyengine.kube.extenders import Observe
+from policyengine.kube.http_extender import HttpExtender
 from policyengine.kube.leader import LeaderElector
 from policyengine.kube.policy_config_map import DEFAULT_NAMESPACE, LABEL_SELECTOR
 from policyengine.kube.reload import Compile, PolicyReloader

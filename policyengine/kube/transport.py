@@ -1,6 +1,6 @@
 """How bytes reach an API server: one request at a time, as a status, headers and a stream of bytes.
 
-`kube` speaks only through `Transport`, so the same client runs over sockets (`kube.aiohttp_transport`) and in
+`kube` speaks only through `Transport`, so the same client runs over sockets (`kube.http_transport`) and in
 memory, straight into the embedded API server's handler, on virtual time.
 
 Rules of a transport:
@@ -18,10 +18,18 @@ Rules of a transport:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, cast
+from urllib.parse import quote
+
+Authorize = Callable[[bool], Awaitable[Mapping[str, str]]]
+"""Gives the headers that identify the caller; True asks for fresh ones, because the last were refused."""
+
+_is_plain = re.compile(r"[\w/.~-]*", re.ASCII).fullmatch
+"""Nearly every path: nothing in it is to be quoted."""
 
 
 class ConnectionFailed(Exception):
@@ -102,8 +110,13 @@ Tell = Callable[[int, WholeAnswer | ConnectionFailed], None]
 """Is given the place of a post among those made together, and what became of it, as soon as that is known."""
 
 
+POST_OPTIONS = {"fieldValidation": "Ignore"}
+"""What is created together is made here: the server need not look for fields that it does not know, which costs it CPU
+(https://kubernetes.io/docs/reference/using-api/api-concepts/#field-validation)."""
+
+
 class PostAll(Protocol):
-    """Creates objects that are asked for together; returns when everything was told."""
+    """Creates objects that are asked for together, with `POST_OPTIONS`; returns when everything was told."""
 
     async def __call__(
         self, posts: Sequence[Post], tell: Tell, *, seconds: float | None, before: Callable[[], None] | None = None
@@ -126,13 +139,12 @@ async def post_one_by_one(
     before: Callable[[], None] | None = None,
 ) -> None:
     """As `PostAll`, each as a request of its own, side by side."""
-    how: dict[str, Any] = {} if before is None else {"before": before}
+    headers = {"Content-Type": "application/json"}
+    how: dict[str, Any] = {"timeout": seconds} if before is None else {"timeout": seconds, "before": before}
 
     async def post(at: int, path: str, body: bytes) -> None:
         try:
-            response = await transport.request(
-                "POST", path, body=body, headers={"Content-Type": "application/json"}, timeout=seconds, **how
-            )
+            response = await transport.request("POST", path, query=POST_OPTIONS, body=body, headers=headers, **how)
             try:
                 answer = _Read(response.status, response.headers, await response.read())
             finally:
@@ -155,3 +167,11 @@ class _Read:
     status: int
     headers: Mapping[str, str]
     body: bytes
+
+
+def target_of(path: str, query: Mapping[str, str] | None) -> str:
+    """A request's target, percent-encoded."""
+    text = path if _is_plain(path) else quote(path)
+    if query:
+        text += "?" + "&".join(f"{quote(key)}={quote(value, safe='')}" for key, value in query.items())
+    return text

@@ -13,7 +13,7 @@ from aiohttp import web
 from policyengine.clock import SystemClock
 from policyengine.kube.client import Client
 from policyengine.kube.configuration import read
-from policyengine.kube.extenders import HttpExtender
+from policyengine.kube.http_extender import HttpExtender
 from policyengine.kube.scheduling import Scheduler
 from policyengine.plugins.registry import default_profile
 from policyengine.simulator.api_server.handler import ApiServer
@@ -140,3 +140,12 @@ def only(*names: str, unresolvable: bool = False) -> Answer:
         return {"NodeNames": [name for name in body["NodeNames"] if name in names], kind: against, "Error": ""}
 
     return answer
+
+
+def shape(value: Any, depth: int = 3) -> Any:
+    """The keys and types of a body, down to the objects' own fields."""
+    if isinstance(value, dict):
+        return {key: shape(item, depth - 1) if depth else None for key, item in sorted(value.items())}
+    if isinstance(value, list):
+        return [shape(value[0], depth - 1)] if value else []
+    return type(value).__name__

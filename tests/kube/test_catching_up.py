@@ -11,6 +11,7 @@ from policyengine.kube import reflector
 from policyengine.kube.reflector import CATCH_UP, CATCH_UP_WATCH, STALL_AFTER
 from policyengine.kube.resources import BY_KIND
 from policyengine.kube.transport import ConnectionFailed
+from tests.kube.follower import Follower
 from tests.kube.scripted_server import (
     Answer,
     Asked,
@@ -23,7 +24,6 @@ from tests.kube.scripted_server import (
     listed,
     watched,
 )
-from tests.kube.test_reflector import Follower
 from tests.kube.virtual_time import VirtualClock, run
 
 NEW = event("ADDED", config_map("b", 8))

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from tests.kube.extender_world import NODES, PODS, Answer, World, all_pass, world
-from tests.kube.test_extenders import shape
+from tests.kube.extender_world import NODES, PODS, Answer, World, all_pass, shape, world
 from tests.shared_facts import shared
 
 PREEMPT = {"preemptVerb": "preempt", "nodeCacheCapable": True}

@@ -1,59 +1,18 @@
-"""The extender client: what is sent is what kube-scheduler sends, and whatever an extender does, nothing is lost."""
+"""Pods are placed as extenders have it, and whatever an extender does, nothing is lost."""
 
 import asyncio
 import json
 import socket
 from typing import Any
 
-import aiohttp
 import pytest
 from aiohttp import web
 
-from policyengine.kube import extenders as under_test
-from policyengine.kube.extenders import ExtenderUnusable, HttpExtender
-from tests.kube.extender_world import NODES, PODS, Answer, World, all_pass, configured, only, world
-from tests.shared_facts import shared
+from policyengine.kube import extender_connection
+from tests.kube.extender_world import NODES, PODS, Answer, World, all_pass, only, world
 
 FILTER = {"filterVerb": "filter", "nodeCacheCapable": True}
 BOTH = {**FILTER, "prioritizeVerb": "prioritize", "weight": 1}
-
-
-def shape(value: Any, depth: int = 3) -> Any:
-    """The keys and types of a body, down to the objects' own fields."""
-    if isinstance(value, dict):
-        return {key: shape(item, depth - 1) if depth else None for key, item in sorted(value.items())}
-    if isinstance(value, list):
-        return [shape(value[0], depth - 1)] if value else []
-    return type(value).__name__
-
-
-@pytest.mark.parametrize(("file", "cacheable"), [("extender-cap.json", True), ("extender-full.json", False)])
-async def test_requests_have_the_shape_that_kube_scheduler_gives_them(file: str, cacheable: bool) -> None:
-    recorded = json.loads(shared(f"recorded/{file}").read_text())
-    theirs = {one["request"]["path"].rpartition("/")[2]: one["request"]["body"] for one in reversed(recorded)}
-
-    def answer(verb: str, body: Any) -> Any:
-        if verb == "prioritize":
-            return []
-        return {"Nodes": body["Nodes"], "NodeNames": body["NodeNames"], "FailedNodes": {}, "Error": ""}
-
-    given = {"filterVerb": "filter", "prioritizeVerb": "prioritize", "weight": 1, "nodeCacheCapable": cacheable}
-    async with world(answer, given) as at:
-        await at.pod("p")
-        await at.until_bound("p")
-        for verb, body in at.asked:
-            wanted = theirs[verb]
-            assert list(body) == list(wanted) == ["Pod", "Nodes", "NodeNames"]
-            assert shape(body["NodeNames"]) == shape(wanted["NodeNames"])
-            ours, expected = body["Pod"], wanted["Pod"]
-            assert ours.keys() == expected.keys()
-            assert ours["metadata"].keys() <= expected["metadata"].keys() | {"annotations", "labels"}
-            # Set by the admission of priorities, which the recorded server had not.
-            assert ours["spec"].keys() - {"preemptionPolicy"} <= expected["spec"].keys()
-            if not cacheable:
-                assert body["Nodes"].keys() == wanted["Nodes"].keys()
-                assert {"metadata", "spec", "status"} <= body["Nodes"]["items"][0].keys()
-                assert [one["metadata"]["name"] for one in body["Nodes"]["items"]] == list(NODES)
 
 
 async def test_a_pod_goes_where_the_extender_lets_it() -> None:
@@ -128,7 +87,7 @@ BROKEN: dict[str, tuple[Answer, str]] = {
 async def test_an_extender_that_fails_fails_the_attempt_unless_it_is_ignorable(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(under_test, "MAX_ANSWER", 1000)
+    monkeypatch.setattr(extender_connection, "MAX_ANSWER", 1000)
     answer, told = BROKEN[kind]
     async with world(answer, FILTER) as at:
         await at.pod("p")
@@ -240,10 +199,3 @@ async def test_an_extender_may_bind() -> None:
             "Node": node_name,
         }
         assert [one.user_agent for one in at.api.log.writes if one.subresource == "binding"] == ["test"]
-
-
-async def test_tls_files_that_cannot_be_used_are_said_to_be() -> None:
-    (given,) = configured({"urlPrefix": "https://a", "tlsConfig": {"caFile": "/nowhere/ca.crt"}})
-    async with aiohttp.ClientSession() as session:
-        with pytest.raises(ExtenderUnusable, match="extender `https://a`: its tlsConfig cannot be used: no such file"):
-            HttpExtender(given, session)

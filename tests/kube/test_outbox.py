@@ -1,0 +1,116 @@
+"""What waits to be written: in whose way it stands, for how long, and what failures cost."""
+
+import asyncio
+import random
+
+from policyengine.kube.outbox import LATE, PATIENCE, Outbox
+from policyengine.kube.transport import ConnectionFailed
+from tests.kube.recorded_writes import running
+from tests.kube.virtual_time import VirtualClock, run
+
+
+def test_an_outbox_gives_way_to_what_is_more_urgent_but_not_for_long() -> None:
+    sent: list[float] = []
+
+    async def work() -> None:
+        clock = VirtualClock()
+
+        async def send(item: str) -> None:
+            sent.append(clock.monotonic())
+
+        outbox: Outbox[str] = Outbox("thing", send, clock, random.Random(1), busy=lambda: True)
+        for number in range(200):
+            outbox.put(str(number), str(number))
+        await running(outbox.run(), lambda: outbox.flush(10))
+
+    run(work())
+    assert len(sent) == 200
+    assert sum(at < PATIENCE for at in sent) == 39  # the probe's, ten a second
+    assert max(sent) < PATIENCE + 0.2
+
+
+def test_who_makes_items_faster_than_they_are_written_waits_before_one_is_late() -> None:
+    behind: list[float] = []
+
+    async def work() -> None:
+        clock, made = VirtualClock(), dict[str, float]()
+
+        async def send(item: str) -> None:
+            await asyncio.sleep(0.01)
+            behind.append(clock.monotonic() - made[item])
+
+        outbox: Outbox[str] = Outbox("thing", send, clock, random.Random(1), workers=4, busy=lambda: len(made) < 4000)
+
+        async def make() -> None:
+            while len(made) < 4000:
+                for _ in range(20 if outbox.has_room else 0):
+                    made[name := str(len(made))] = clock.monotonic()
+                    outbox.put(name, name)
+                await asyncio.sleep(0.01)
+            assert await outbox.flush(60) == 0
+
+        await running(outbox.run(), make)
+
+    run(work())
+    assert len(behind) == 4000
+    assert LATE <= max(behind) < 5.0
+
+
+def test_a_server_that_takes_no_items_holds_nobody_up() -> None:
+    async def work() -> bool:
+        async def send(item: str) -> None:
+            await asyncio.sleep(1000)
+
+        outbox: Outbox[str] = Outbox("thing", send, VirtualClock(), random.Random(1), workers=1)
+        outbox.put("a", "a")
+        outbox.put("b", "b")
+        await running(outbox.run(), lambda: outbox.flush(30))
+        return outbox.has_room
+
+    assert run(work())
+
+
+def test_writes_that_fail_together_are_one_failure_to_wait_for() -> None:
+    async def work() -> None:
+        clock, written = VirtualClock(), []
+
+        async def send(item: str) -> None:
+            await asyncio.sleep(0.01)
+            if clock.monotonic() < 1.0:
+                raise ConnectionFailed("the server closed the connection", sent=True)
+            written.append(clock.monotonic())
+
+        outbox: Outbox[str] = Outbox("thing", send, clock, random.Random(1))
+        for number in range(20):
+            outbox.put(str(number), "x")
+        await running(outbox.run(), lambda: outbox.flush(300))
+        assert len(written) == 20
+        assert written[-1] < 1 + 2 * 1.6, "a second without a server, and the second pause"
+
+    run(work())
+
+
+def test_an_outbox_never_sends_two_of_one_key_together() -> None:
+    under_way: list[str] = []
+    most = 0
+
+    async def work() -> None:
+        async def send(item: str) -> None:
+            nonlocal most
+            under_way.append(item)
+            most = max(most, len(under_way))
+            await asyncio.sleep(1)
+            under_way.remove(item)
+
+        outbox: Outbox[str] = Outbox("thing", send, VirtualClock(), random.Random(1))
+
+        async def several() -> None:
+            for number in range(5):
+                outbox.put("key", str(number))
+                await asyncio.sleep(0.4)
+            await outbox.flush(60)
+
+        await running(outbox.run(), several)
+
+    run(work())
+    assert most == 1
