@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,10 +81,9 @@ def annotate(kubeconfig: Path | None, context: str | None, **options: Any) -> No
     3 Prometheus, metrics.k8s.io or the API server unreachable.
     """
     asked = _asked(**options)
-    from policyengine.kube import config, event_loop
+    from policyengine.kube import config, event_loop, logs
 
-    logging.basicConfig(format="%(asctime)s %(levelname)-7s %(message)s", datefmt="%H:%M:%S", level=logging.WARNING)
-    logging.getLogger("policyengine").setLevel(logging.INFO)
+    logs.start()
     if event_loop.run(_annotate(asked, config.load(kubeconfig, context))):
         sys.exit(FAILED)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from policyengine.commands.policies import param_option
+from policyengine.commands.unusable import UnusableInput, cannot_read
 
 if TYPE_CHECKING:
     from policyengine.compiler.conversion.wanted import WantedProfile
@@ -50,7 +51,7 @@ def _policies(path: Path) -> str:
     try:
         return "\n".join(policy_text(wanted, CATALOGUE) for wanted in _wanted(_read(path)))
     except ConversionError as error:
-        raise click.UsageError(f"`{path}`: {error}") from None
+        raise UnusableInput(f"`{path}`: {error}") from None
 
 
 def _run_configuration(path: Path) -> str:
@@ -63,7 +64,7 @@ def _run_configuration(path: Path) -> str:
     try:
         text: str = yaml.safe_dump(run_configuration(_read(path)), sort_keys=False, width=120)
     except ConversionError as error:
-        raise click.UsageError(f"`{path}`: {error}") from None
+        raise UnusableInput(f"`{path}`: {error}") from None
     read(text, str(path))
     return text
 
@@ -84,14 +85,20 @@ def _read(path: Path) -> Any:
     try:
         raw = path.read_bytes()
     except OSError as error:
-        raise click.UsageError(f"cannot read `{path}`: {(error.strerror or str(error)).lower()}") from None
+        raise cannot_read(path, error) from None
     if len(raw) > _LARGEST:
-        raise click.UsageError(f"`{path}` is longer than {_LARGEST} bytes; it is no scheduler configuration")
+        raise UnusableInput(f"`{path}` is longer than {_LARGEST} bytes; it is no scheduler configuration")
     try:
         return yaml.safe_load(raw.decode())
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        line = str(error).splitlines()[0]
-        raise click.UsageError(f"`{path}` is neither YAML nor JSON: {line}") from None
+    except UnicodeDecodeError as error:
+        raise UnusableInput(f"`{path}` is not UTF-8: byte {error.start} is `0x{raw[error.start]:02x}`") from None
+    except yaml.MarkedYAMLError as error:
+        where = f" on line {error.problem_mark.line + 1}" if error.problem_mark is not None else ""
+        raise UnusableInput(f"`{path}` is neither YAML nor JSON{where}: {error.problem}") from None
+    except yaml.YAMLError as error:
+        raise UnusableInput(f"`{path}` is neither YAML nor JSON: {str(error).splitlines()[0]}") from None
+    except RecursionError:
+        raise UnusableInput(f"`{path}` is nested too deeply to be a scheduler configuration") from None
 
 
 def _configuration(path: Path, params: dict[str, str], url: str) -> str:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from policyengine.commands.policies import UnusablePolicy, load_profiles, param_option
+from policyengine.commands.policies import load_profiles, param_option
+from policyengine.commands.unusable import UnusableInput, cannot_read
 
 if TYPE_CHECKING:
     from policyengine.framework.profile import Profile
@@ -112,7 +113,7 @@ def read_json(path: Path) -> Any:
     try:
         raw = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
     except OSError as error:
-        raise UnusableInput(f"cannot read `{path}`: {(error.strerror or str(error)).lower()}") from None
+        raise cannot_read(path, error) from None
     try:
         return json.loads(raw.decode("utf-8"))
     except UnicodeDecodeError as error:
@@ -123,12 +124,6 @@ def read_json(path: Path) -> Any:
         ) from None
     except RecursionError:
         raise UnusableInput(f"`{path}` is nested too deeply to be a cluster") from None
-
-
-class UnusableInput(click.ClickException):
-    """Input that cannot be used: one message, exit code 2."""
-
-    exit_code = 2
 
 
 def _profiles(path: Path | None, params: Mapping[str, str]) -> list[Profile]:
@@ -143,5 +138,5 @@ def _profiles(path: Path | None, params: Mapping[str, str]) -> list[Profile]:
     except SourceError as error:
         raise UnusableInput(str(error)) from None
     if not profiles:
-        raise UnusablePolicy(f"`{path}` holds no policy")
+        raise UnusableInput(f"`{path}` holds no policy")
     return profiles

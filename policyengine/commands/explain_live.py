@@ -17,10 +17,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from policyengine.commands.explain import UnusableInput
+from policyengine.commands.unusable import UnusableInput
 from policyengine.kube import config
 from policyengine.kube.access import AccessDenied, Unreachable
-from policyengine.kube.aiohttp_transport import AiohttpTransport
+from policyengine.kube.http_transport import HttpTransport
 from policyengine.kube.transport import ConnectionFailed
 
 TIMEOUT: Final = 10.0
@@ -61,17 +61,20 @@ def explain_live(pod: str, endpoints: Endpoints, output: str) -> None:
         show(story)
 
 
-def _connection(endpoints: Endpoints) -> Callable[[], AiohttpTransport]:
+def _connection(endpoints: Endpoints) -> Callable[[], HttpTransport]:
     """What makes the transport, inside an event loop. Credentials go nowhere in the clear."""
     address, kubeconfig = endpoints.address, endpoints.kubeconfig
     scheme = urlsplit(address).scheme
     if scheme not in ("http", "https") or not urlsplit(address).netloc:
         raise UnusableInput(f"`{address}` is no address such as http://127.0.0.1:10259")
     if kubeconfig is not None and scheme == "http":
-        raise UnusableInput("credentials of a kubeconfig are sent to an https address only")
+        raise UnusableInput(
+            f"credentials of a kubeconfig are sent to an https address only, and `{address}` is none; give --address "
+            "https://…, or leave out --kubeconfig"
+        )
     authorize = config.load(kubeconfig, None).authorize if kubeconfig is not None else None
     context = _context(endpoints.authority) if scheme == "https" else None
-    return lambda: AiohttpTransport(
+    return lambda: HttpTransport(
         address, ssl_context=context, server_hostname=endpoints.server_name, authorize=authorize
     )
 
@@ -83,7 +86,7 @@ def _context(authority: Path | None) -> ssl.SSLContext:
         raise UnusableInput(f"cannot use the certificates in `{authority}`: {error.strerror or error}") from None
 
 
-async def _fetch(connect: Callable[[], AiohttpTransport], address: str, path: str, pod: str) -> dict[str, Any]:
+async def _fetch(connect: Callable[[], HttpTransport], address: str, path: str, pod: str) -> dict[str, Any]:
     transport = connect()
     try:
         response = await transport.request("GET", path, timeout=TIMEOUT)

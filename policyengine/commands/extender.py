@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import logging
 import os
-import ssl
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from policyengine.commands.listen import LOOPBACK, host_and_port
 from policyengine.commands.policies import load_profiles, param_option
+from policyengine.commands.unusable import UnusableInput
 
 if TYPE_CHECKING:
+    import ssl
+
     from policyengine.framework.profile import Profile
     from policyengine.kube.config import Server
 
 DEFAULT_PORT = 80
-LOOPBACK = "127.0.0.1"
 LEVELS = {
     "TRACE": 5,
     "DEBUG": logging.DEBUG,
@@ -81,11 +83,11 @@ def extender(
     level = _level(os.environ)
     host, port = _address(listen, os.environ)
     profiles = _named(load_profiles(paths, params, one_a_scheduler=False, run_tests=True))
-    from policyengine.kube import config, event_loop
+    from policyengine.kube import config, event_loop, logs
 
     server = config.load(kubeconfig, context) if kubeconfig is not None or watch else None
     tls = _tls(tls_cert_file, tls_private_key_file)
-    logging.basicConfig(format="%(asctime)s %(levelname)-7s %(message)s", datefmt="%H:%M:%S", level=logging.WARNING)
+    logs.start()
     logging.addLevelName(LEVELS["TRACE"], "TRACE")
     logging.getLogger("policyengine").setLevel(level)
     event_loop.run(_serve(profiles, host, port, server, tls))
@@ -117,7 +119,7 @@ def _named(profiles: Sequence[Profile]) -> Sequence[Profile]:
     found: set[str] = set()
     for profile in profiles:
         if profile.name in found:
-            raise click.UsageError(f"two policies are called `{profile.name}`; each answers under its name")
+            raise UnusableInput(f"two policies are called `{profile.name}`; each answers under its name, so rename one")
         found.add(profile.name)
     return profiles
 
@@ -134,10 +136,7 @@ def _address(listen: str | None, environment: Mapping[str, str]) -> tuple[str, i
     what, text = ("--listen", listen) if listen is not None else ("$HTTP_PORT", environment.get("HTTP_PORT", ""))
     if not text:
         return LOOPBACK, DEFAULT_PORT
-    host, _, port = text.rpartition(":")
-    if not port.isdecimal() or int(port) > 65535:
-        raise click.UsageError(f"{what} is `{text}`, which names no port; write 127.0.0.1:8888 or :8888")
-    return host.strip("[]") or LOOPBACK, int(port)
+    return host_and_port(what, text, example=8888)
 
 
 def _tls(certificate: Path | None, key: Path | None) -> ssl.SSLContext | None:
@@ -145,9 +144,9 @@ def _tls(certificate: Path | None, key: Path | None) -> ssl.SSLContext | None:
         if key is not None:
             raise click.UsageError("--tls-private-key-file needs --tls-cert-file")
         return None
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    from policyengine.server.tls import CertificateUnusable, server_context
+
     try:
-        context.load_cert_chain(certificate, key)
-    except (OSError, ssl.SSLError) as error:
-        raise click.UsageError(f"certificate `{certificate}` cannot be used: {error}") from None
-    return context
+        return server_context(certificate, key)
+    except CertificateUnusable as error:
+        raise UnusableInput(str(error)) from None

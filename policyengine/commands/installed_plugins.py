@@ -11,19 +11,12 @@ from dataclasses import replace
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 
-import click
-
 from policyengine.catalogue import CATALOGUE
+from policyengine.commands.unusable import UnusableInput
 from policyengine.compiler.assemble import Catalogue
 from policyengine.framework.plugin_entry import PluginEntry
 
 GROUP = "policyengine.plugins"
-
-
-class UnusablePlugin(click.ClickException):
-    """An installed plugin that cannot be had: the package's fault, told with its name."""
-
-    exit_code = 2
 
 
 @cache
@@ -31,7 +24,7 @@ def installed_catalogue() -> Catalogue:
     """Every plugin a policy may name, in the order in which they are asked: in-tree ones first.
 
     Raises:
-        UnusablePlugin: a package's plugin cannot be loaded, is none, or has the name of another.
+        UnusableInput: a package's plugin cannot be loaded, is none, or has the name of another.
     """
     return {**CATALOGUE, **_installed(entry_points(group=GROUP))}
 
@@ -43,11 +36,11 @@ def _installed(points: Iterable[EntryPoint]) -> dict[str, PluginEntry]:
         package = point.dist.name if point.dist is not None else point.value
         name = point.name
         if name in CATALOGUE:
-            raise UnusablePlugin(
+            raise UnusableInput(
                 f"package `{package}` brings a plugin called `{name}`, which is the name of one in tree"
             )
         if name in found:
-            raise UnusablePlugin(f"packages `{origins[name]}` and `{package}` both bring a plugin called `{name}`")
+            raise UnusableInput(f"packages `{origins[name]}` and `{package}` both bring a plugin called `{name}`")
         found[name] = replace(_loaded(point, package), in_base=False)
         origins[name] = package
     return found
@@ -57,11 +50,11 @@ def _loaded(point: EntryPoint, package: str) -> PluginEntry:
     try:
         entry = point.load()
     except Exception as error:  # whatever a package does while it is imported
-        raise UnusablePlugin(f"plugin `{point.name}` of package `{package}` cannot be loaded: {error}") from error
+        raise UnusableInput(f"plugin `{point.name}` of package `{package}` cannot be loaded: {error}") from error
     if not isinstance(entry, PluginEntry):
-        raise UnusablePlugin(f"plugin `{point.name}` of package `{package}` is no `PluginEntry`: `{point.value}`")
+        raise UnusableInput(f"plugin `{point.name}` of package `{package}` is no `PluginEntry`: `{point.value}`")
     if entry.name != point.name:
-        raise UnusablePlugin(
+        raise UnusableInput(
             f"plugin `{point.name}` of package `{package}` calls itself `{entry.name}`; the two names must be one"
         )
     return entry

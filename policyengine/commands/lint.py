@@ -13,18 +13,13 @@ import click
 
 from policyengine.commands.lint_formats import FORMATS
 from policyengine.commands.policies import param_option
+from policyengine.commands.unusable import UnusableInput
 
 if TYPE_CHECKING:
     from policyengine.commands.lint_files import Linted
 
 LEVELS = ("error", "warning", "info")
 FINDINGS, UNUSABLE = 1, 2
-
-
-class UnknownCodeError(click.ClickException):
-    """`--explain` of a code that does not exist."""
-
-    exit_code = UNUSABLE
 
 
 @click.command()
@@ -126,5 +121,5 @@ def _explain(code: str) -> None:
 
     page = page_of(code.upper())
     if page is None:
-        raise UnknownCodeError(f"no finding has the code `{code}`; codes look like `PE1001`")
+        raise UnusableInput(f"no finding has the code `{code}`; codes look like `PE1001`")
     click.echo(page)

@@ -9,18 +9,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from policyengine.commands.unusable import UnusableInput
+
 if TYPE_CHECKING:
     from policyengine.commands.policy_files import PolicyText
     from policyengine.language.parse import SourceError
     from policyengine.server.language_server.toolchain import Toolchain
 
 NEEDED = ("pygls", "lsprotocol", "cattrs")
-
-
-class NotInstalledError(click.ClickException):
-    """The packages of the extra `lsp` are absent."""
-
-    exit_code = 2
 
 
 @click.command()
@@ -31,7 +27,7 @@ def lsp(stdio: bool) -> None:
     Exit codes: 0 the editor is done; 2 the packages it needs are not installed.
     """
     if any(find_spec(name) is None for name in NEEDED):
-        raise NotInstalledError("the language server needs the extra `lsp`: pip install 'policyengine[lsp]'")
+        raise UnusableInput("the language server needs the extra `lsp`: pip install 'policyengine[lsp]'")
     from policyengine.server.language_server.server import serve
 
     serve(toolchain())

@@ -10,6 +10,8 @@ from string import Template
 
 import click
 
+from policyengine.commands.unusable import UnusableInput, cannot_write
+
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _SUFFIX = ".start"
 MOST = 63
@@ -22,12 +24,6 @@ into = click.option(
     metavar="FOLDER",
     help="Where to make it; default: here.",
 )
-
-
-class CannotMake(click.ClickException):
-    """Nothing was made."""
-
-    exit_code = 2
 
 
 def _name(_context: click.Context, _parameter: click.Parameter, name: str) -> str:
@@ -61,10 +57,10 @@ def plugin(name: str, into: Path) -> None:
     from policyengine.catalogue import CATALOGUE
 
     if plugin_name(name) in CATALOGUE:
-        raise CannotMake(f"`{plugin_name(name)}` is the name of a plugin in tree; choose another")
+        raise UnusableInput(f"`{plugin_name(name)}` is the name of a plugin in tree; choose another")
     folder = into / name
     if folder.exists():
-        raise CannotMake(f"`{folder}` exists already")
+        raise UnusableInput(f"`{folder}` exists already")
     starts = _start("plugin").iterdir()
     _write({folder / _file(one.name, name): _filled(one, name) for one in starts if one.name.endswith(_SUFFIX)})
     click.echo(f"made {folder}; next: cd {folder} && pip install -e '.[dev]' && pytest")
@@ -99,10 +95,10 @@ def _write(texts: dict[Path, str]) -> None:
     """Write all files, or none where one cannot be."""
     for path in texts:
         if path.exists():
-            raise CannotMake(f"`{path}` exists already")
+            raise UnusableInput(f"`{path}` exists already")
     for path, text in texts.items():
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
         except OSError as error:
-            raise CannotMake(f"cannot write `{path}`: {(error.strerror or str(error)).lower()}") from None
+            raise cannot_write(path, error) from None

@@ -9,15 +9,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from policyengine.commands.unusable import UnusableInput
+
 if TYPE_CHECKING:
     from policyengine.compiler.compile import CompileResult
     from policyengine.framework.profile import Profile
-
-
-class UnusablePolicy(click.ClickException):
-    """A policy that cannot be loaded; its findings were shown."""
-
-    exit_code = 2
 
 
 def _given(_context: click.Context, _option: click.Parameter, written: tuple[str, ...]) -> dict[str, str]:
@@ -50,7 +46,7 @@ def load_profiles(
     one_a_scheduler: bool = True,
     run_tests: bool = False,
 ) -> list[Profile]:
-    """The profiles of `compiled`; `UnusablePolicy` also where two serve one scheduler name, unless that is allowed."""
+    """The profiles of `compiled`; `UnusableInput` also where two serve one scheduler name, unless that is allowed."""
     profiles = compiled(paths, params, run_tests=run_tests).profiles
     if one_a_scheduler:
         _refuse_rivals(profiles)
@@ -62,7 +58,7 @@ def compiled(
 ) -> CompileResult:
     """Compile every policy of files that are loaded together, with the plugins that are installed.
 
-    Shows the findings and raises `UnusablePolicy` where one has errors or (`run_tests`) fails a test in it. Raises
+    Shows the findings and raises `UnusableInput` where one has errors or (`run_tests`) fails a test in it. Raises
     `SourceError` for a file that is no text at all.
     """
     from policyengine.catalogue import compile_files
@@ -83,7 +79,7 @@ def compiled(
     for text, found in broken:
         click.echo(render(found, text.shown, sys.stderr.isatty()), err=True)
     if broken:
-        raise UnusablePolicy(f"{len(broken)} policy file{'s' * (len(broken) > 1)} cannot be loaded")
+        raise UnusableInput(f"{len(broken)} policy file{'s' * (len(broken) > 1)} cannot be loaded")
     return result
 
 
@@ -92,6 +88,7 @@ def _refuse_rivals(profiles: Sequence[Profile]) -> None:
     for profile in profiles:
         rival = first.setdefault(profile.scheduler_name, profile)
         if rival is not profile:
-            raise UnusablePolicy(
-                f"scheduler `{profile.scheduler_name}` is served by two policies: `{rival.name}` and `{profile.name}`"
+            raise UnusableInput(
+                f"scheduler `{profile.scheduler_name}` is served by two policies: `{rival.name}` and `{profile.name}`; "
+                "name the file of one of them, or give one another `scheduler`"
             )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
@@ -50,11 +49,10 @@ def rewards(
     """
     if configmap is not None and configmap.count("/") != 1:
         raise click.UsageError(f"--state-configmap is `{configmap}`; it is NAMESPACE/NAME")
-    from policyengine.kube import config, event_loop
+    from policyengine.kube import config, event_loop, logs
     from policyengine.server.rewards.monitor import Settings
 
-    logging.basicConfig(format="%(asctime)s %(levelname)-7s %(message)s", datefmt="%H:%M:%S", level=logging.WARNING)
-    logging.getLogger("policyengine").setLevel(logging.INFO)
+    logs.start()
     settings = Settings(half_life, patience, interval)
     event_loop.run(_learn(config.load(kubeconfig, context), state, configmap, settings))
 

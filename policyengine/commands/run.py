@@ -80,10 +80,3 @@ def stop_on_signals() -> asyncio.Event:
     for name in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(name, end)
     return stop
-
-
-def log_to_stderr(verbose: bool) -> None:
-    """One line a message; other packages speak only of what went wrong."""
-    from policyengine.kube import logs
-
-    logs.start("debug" if verbose else "info")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from policyengine.commands.policies import load_profiles, param_option
+from policyengine.commands.unusable import cannot_write
 
 if TYPE_CHECKING:
     from policyengine.framework.profile import Profile
@@ -54,11 +55,10 @@ def sandbox(
     Policies come from --policy and from ConfigMaps labelled policyengine.io/policy=true in kube-system. Pods without
     a schedulerName are placed as kube-scheduler would.
     """
-    from policyengine.commands.run import log_to_stderr
-    from policyengine.kube import event_loop
+    from policyengine.kube import event_loop, logs
 
     profiles = load_profiles(paths, params, run_tests=True)
-    log_to_stderr(verbose)
+    logs.start("debug" if verbose else "info")
     event_loop.run(_serve(nodes, port, profiles, kubeconfig_out, apiserver))
 
 
@@ -76,7 +76,7 @@ async def _serve(
         try:
             write_kubeconfig(out, world.kubeconfig)
         except OSError as error:
-            raise click.UsageError(f"cannot write `{out}`: {(error.strerror or str(error)).lower()}") from None
+            raise cannot_write(out, error) from None
         async with simulator.sandbox(world, nodes, profiles, compile_files=compiler_with(installed_catalogue())):
             click.echo(_welcome(world.url, out, nodes, profiles))
             await stop.wait()

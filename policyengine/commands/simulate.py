@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from policyengine.commands.policies import load_profiles, param_option
+from policyengine.commands.unusable import UnusableInput, cannot_write
 
 if TYPE_CHECKING:
     from policyengine.framework.profile import Profile
@@ -91,7 +92,7 @@ def _given(paths: Sequence[Path], params: dict[str, str]) -> list[Profile] | Non
         return None
     profiles = load_profiles(paths, params)
     if not profiles:
-        raise click.UsageError(f"`{paths[0]}` holds no policy")
+        raise UnusableInput(f"`{paths[0]}` holds no policy")
     return profiles
 
 
@@ -114,4 +115,4 @@ def _write(path: Path, text: str) -> None:
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise click.FileError(str(path), (error.strerror or str(error)).lower()) from None
+        raise cannot_write(path, error) from None

@@ -6,6 +6,7 @@ Lists are cut at `MOST` entries, and say so.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 from policyengine.cluster import objects
@@ -13,6 +14,7 @@ from policyengine.cluster.pod_info import PodInfo, PodState
 from policyengine.kube.client import Client
 from policyengine.kube.resources import NODES, PODS, Resource
 from policyengine.scheduler.state import SchedulerState
+from policyengine.server.listed import listed
 
 MOST = 5000
 
@@ -91,14 +93,7 @@ def _difference(known: Iterable[str], listed: Iterable[str]) -> dict[str, list[s
 
 async def _all(client: Client, resource: Resource[Any]) -> list[Any]:
     found: list[Any] = []
-    continue_ = ""
-    while True:
-        page = await client.list_page(resource, continue_=continue_)
-        for raw in page.items or ():
-            try:
-                found.append(objects.decode(resource.type, bytes(raw)))
-            except objects.ObjectError:
-                continue  # such an object is not in the cache either
-        continue_ = page.metadata.continue_
-        if not continue_:
-            return found
+    async for raw in listed(client, resource):
+        with suppress(objects.ObjectError):  # such an object is not in the cache either
+            found.append(objects.decode(resource.type, raw))
+    return found

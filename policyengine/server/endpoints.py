@@ -6,7 +6,6 @@ otherwise; what a policy or a pod holds that may be secret (annotations, environ
 
 from __future__ import annotations
 
-import asyncio
 import json
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -24,6 +23,7 @@ from policyengine.kube.scheduling import Scheduler
 from policyengine.kube.transport import ConnectionFailed
 from policyengine.server import debug, health
 from policyengine.server.access import AccessRefused, Reviewer
+from policyengine.server.listening import CannotListen, listening
 from policyengine.server.metrics.registry import Registry
 from policyengine.server.pod_story import pod_story
 from policyengine.server.tls import CertificateUnusable, server_context
@@ -36,10 +36,6 @@ OPEN = ("/healthz", "/livez", "/readyz")
 """Whoever reaches the port may ask these: the kubelet shows no token."""
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-
-
-class CannotListen(Exception):
-    """The endpoints cannot be served; one sentence that says what to do."""
 
 
 class Endpoints:
@@ -145,49 +141,9 @@ async def served(endpoints: Endpoints, configuration: Configuration) -> AsyncIte
     """The pages, for as long as the block runs; gives their URL. Raises `CannotListen`."""
     given = configuration.data["endpoints"]
     tls = _tls(given["tlsCertFile"], given["tlsPrivateKeyFile"])
-    host, _, port = given["address"].rpartition(":")
-    host = host.strip("[]")
-    runner = web.AppRunner(endpoints.application, access_log=None, shutdown_timeout=SHUTDOWN, keepalive_timeout=75.0)
-    await runner.setup()
-    assert runner.server is not None
-    server = _Bounded(runner.server)
-    loop = asyncio.get_running_loop()
-    try:
-        try:
-            site = await loop.create_server(
-                server.connection, host or None, int(port), ssl=tls, backlog=MAX_CONNECTIONS
-            )
-        except OSError as error:
-            raise CannotListen(
-                f"cannot listen on `{given['address']}`: {_reason(error)}; choose another --listen"
-            ) from None
-        bound = site.sockets[0].getsockname()[1]
-        try:
-            yield f"{'https' if tls else 'http'}://{host or '0.0.0.0'}:{bound}"
-        finally:
-            site.close()
-    finally:
-        await runner.cleanup()
-
-
-class _Bounded:
-    """A server that turns away connections over the limit."""
-
-    def __init__(self, server: web.Server) -> None:
-        self._server = server
-
-    def connection(self) -> asyncio.BaseProtocol:
-        if len(self._server.connections) >= MAX_CONNECTIONS:
-            return _Refused()
-        return self._server()
-
-
-class _Refused(asyncio.Protocol):
-    """A connection that is closed as it is made."""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Close it."""
-        transport.close()
+    host = given["address"].rpartition(":")[0].strip("[]") or "0.0.0.0"
+    async with listening(endpoints.application, given["address"], tls, MAX_CONNECTIONS, SHUTDOWN) as port:
+        yield f"{'https' if tls else 'http'}://{host}:{port}"
 
 
 def _tls(certificate: str, key: str) -> ssl.SSLContext | None:
@@ -197,11 +153,6 @@ def _tls(certificate: str, key: str) -> ssl.SSLContext | None:
         return server_context(Path(certificate), Path(key) if key else None)
     except CertificateUnusable as error:
         raise CannotListen(str(error)) from None
-
-
-def _reason(error: OSError) -> str:
-    """Why a port cannot be had; asyncio tells the address before it, which is said already."""
-    return (error.strerror or str(error)).rpartition("): ")[2].lower()
 
 
 def _json(value: object) -> web.Response:

@@ -18,14 +18,15 @@ from policyengine.kube import collector
 from policyengine.kube.client import Client
 from policyengine.kube.config import Server
 from policyengine.kube.configuration import Configuration
-from policyengine.kube.extenders import HttpExtender
+from policyengine.kube.http_extender import HttpExtender
 from policyengine.kube.leader import LeaderElector, LeadersTransport, new_identity
 from policyengine.kube.rate_limit import LimitedTransport
 from policyengine.kube.reload import Compile
 from policyengine.kube.scheduling import Scheduler
 from policyengine.kube.transport import Transport
 from policyengine.server.access import Reviewer
-from policyengine.server.endpoints import CannotListen, Endpoints, served
+from policyengine.server.endpoints import Endpoints, served
+from policyengine.server.listening import CannotListen
 from policyengine.server.metrics.observed import ObservedCore
 from policyengine.server.metrics.readings import read_before_scrape
 from policyengine.server.metrics.registry import Registry

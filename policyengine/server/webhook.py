@@ -20,6 +20,7 @@ from policyengine.compiler.assemble import Catalogue
 from policyengine.kube.compiling import compiled
 from policyengine.kube.policy_config_map import POLICY_SUFFIX, texts
 from policyengine.kube.rollout_annotations import BadAnnotation, rollout_settings
+from policyengine.server.listening import listening
 
 logger = logging.getLogger(__name__)
 
@@ -27,6 +28,9 @@ API_VERSION = "admission.k8s.io/v1"
 LABEL = "policyengine.io/policy"
 MAX_BODY = 8 * 1024 * 1024
 """Bytes: a review holds the ConfigMap before and after, each at most 1 MiB, as JSON."""
+MAX_CONNECTIONS = 64
+SHUTDOWN = 5.0
+"""Seconds that reviews under way are given at the end."""
 INVALID = 422
 
 
@@ -98,10 +102,6 @@ def application(catalogue: Catalogue) -> web.Application:
     return app
 
 
-class CannotListen(Exception):
-    """The port cannot be had; one sentence."""
-
-
 async def serve(
     catalogue: Catalogue,
     host: str,
@@ -111,17 +111,9 @@ async def serve(
     started: asyncio.Future[int] | None = None,
 ) -> None:
     """Answer until `stop` is set; `started` is told the port. Raises `CannotListen`."""
-    runner = web.AppRunner(application(catalogue), access_log=None, shutdown_timeout=5.0)
-    await runner.setup()
-    try:
-        try:
-            await web.TCPSite(runner, host, port, ssl_context=tls).start()
-        except OSError as error:
-            text = (error.strerror or str(error)).rpartition("): ")[2].lower()
-            raise CannotListen(f"cannot listen on {host}:{port}: {text}; choose another with --listen") from None
-        logger.info("reviewing policies on %s:%d", host, runner.addresses[0][1])
+    address = f"{host}:{port}"
+    async with listening(application(catalogue), address, tls, MAX_CONNECTIONS, SHUTDOWN) as bound:
+        logger.info("reviewing policies on %s:%d", host, bound)
         if started is not None:
-            started.set_result(runner.addresses[0][1])
+            started.set_result(bound)
         await stop.wait()
-    finally:
-        await runner.cleanup()

@@ -16,9 +16,9 @@ from typing import Any, Literal
 
 from policyengine.clock import Clock, SystemClock
 from policyengine.framework.profile import Profile
-from policyengine.kube.aiohttp_transport import AiohttpTransport
 from policyengine.kube.client import Client
 from policyengine.kube.compiling import compile_at_once
+from policyengine.kube.http_transport import HttpTransport
 from policyengine.kube.reload import Compile
 from policyengine.kube.scheduling import Scheduler
 from policyengine.kube.transport import Transport
@@ -68,7 +68,7 @@ async def world(kind: Kind, port: int = 0, clock: Clock | None = None) -> AsyncI
                 return {"Authorization": f"Bearer {token}"}
 
             def connect() -> Transport:
-                return AiohttpTransport(url, ssl_context=unverified(), authorize=authorize)
+                return HttpTransport(url, ssl_context=unverified(), authorize=authorize)
 
             yield World(url, kubeconfig(url, token), connect)
         return

@@ -46,7 +46,9 @@ def test_params_are_given_and_a_name_is_written_for_a_url(tmp_path: Path) -> Non
 def test_a_file_that_is_none_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
     assert "cannot read" in policyengine("convert", tmp_path / "nothing").err
     for text, message in (
-        ("{", "neither YAML nor JSON"),
+        ("{", "neither YAML nor JSON on line 1: expected the node content"),
+        ("a: 1\nb: [\n", "neither YAML nor JSON on line 3: "),
+        ("[" * 5000, "nested too deeply"),
         ("[1]", "is not a mapping"),
         ("kind: Pod", "`kind` is `Pod`"),
     ):
@@ -77,3 +79,9 @@ def test_extenders_of_either_form_become_the_configuration_of_run_with_all_they_
     (tmp_path / "c.yaml").write_text("extenders: [{urlPrefix: nowhere}]")
     ended = policyengine("convert", "--to", "run", tmp_path / "c.yaml")
     assert ended.code == 2 and "`extenders.0.urlPrefix`" in ended.err
+
+
+def test_a_file_that_is_no_text_is_told_by_its_first_bad_byte(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_bytes(b"a: \xff")
+    ended = policyengine("convert", tmp_path / "c.yaml")
+    assert ended.code == 2 and "is not UTF-8: byte 3 is `0xff`" in ended.err

@@ -103,7 +103,8 @@ def test_what_goes_wrong_has_its_code_and_one_message(tmp_path: Path) -> None:
         assert outcome(address, "p")[0] == 2
         assert outcome(address, "default/p", "--kubeconfig", tmp_path / "config") == (
             2,
-            "Error: credentials of a kubeconfig are sent to an https address only",
+            f"Error: credentials of a kubeconfig are sent to an https address only, and `{address}` is none; give "
+            "--address https://…, or leave out --kubeconfig",
         )
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))

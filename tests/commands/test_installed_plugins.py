@@ -11,7 +11,8 @@ import pytest
 
 from policyengine.catalogue import CATALOGUE, compile_files
 from policyengine.commands import installed_plugins
-from policyengine.commands.installed_plugins import GROUP, UnusablePlugin, installed_catalogue
+from policyengine.commands.installed_plugins import GROUP, installed_catalogue
+from policyengine.commands.unusable import UnusableInput
 from policyengine.language.diagnostics import Source
 from tests.commands.process import policyengine
 from tests.docs.even_nodes import EVEN_NODES
@@ -86,7 +87,7 @@ def test_a_plugin_that_cannot_be_had_names_its_package(
     monkeypatch: pytest.MonkeyPatch, name: str, entry: object, message: str
 ) -> None:
     install(monkeypatch, **{name: entry})
-    with pytest.raises(UnusablePlugin) as refused:
+    with pytest.raises(UnusableInput) as refused:
         installed_catalogue()
     assert "`example-plugins`" in str(refused.value) and message in str(refused.value)
 

@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from importlib import import_module
 
 import pytest
 
@@ -38,6 +39,14 @@ def test_wrong_usage_exits_with_2(arguments: list[str]) -> None:
     ended = policyengine(*arguments)
     assert ended.code == 2
     assert ended.err
+
+
+@pytest.mark.parametrize("name", sorted(main.EXIT_CODES))
+def test_an_error_with_an_exit_code_is_there_by_the_name_it_is_known_by(name: str) -> None:
+    module, _, kind = name.rpartition(".")
+    error = getattr(import_module(module), kind)
+    assert issubclass(error, Exception)
+    assert f"{error.__module__}.{error.__qualname__}" == name
 
 
 def test_an_error_nobody_expected_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ from policyengine.language.values import EvaluationError, parse_timestamp
 from policyengine.server.annotator.nodes import MeasuredNode
 from policyengine.server.annotator.source import Measured, QueryRefused, SourceUnreachable
 from policyengine.server.annotator.statistics import Sample
+from policyengine.server.listed import listed
 
 _NANOSECONDS = 1e9
 _NANOCORES = 1e9
@@ -78,15 +79,8 @@ class MetricsServer:
                 samples.append((at, free))
 
     async def _read(self) -> list[NodeMetrics]:
-        found: list[NodeMetrics] = []
-        token = ""
         try:
-            while True:
-                page = await self._client.list_page(RESOURCE, continue_=token)
-                found += [decode(NodeMetrics, bytes(raw)) for raw in page.items or ()]
-                token = page.metadata.continue_
-                if not token:
-                    return found
+            return [decode(NodeMetrics, raw) async for raw in listed(self._client, RESOURCE)]
         except ConnectionFailed as error:
             raise SourceUnreachable(f"cannot reach the API server: {error}") from None
         except ApiError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 import msgspec
@@ -12,6 +13,7 @@ from policyengine.cluster.metadata import ObjectMeta, Quantities, Wire
 from policyengine.cluster.objects import ObjectError, decode
 from policyengine.kube.client import Client
 from policyengine.kube.resources import Resource
+from policyengine.server.listed import listed
 
 
 class _Address(Wire, frozen=True):
@@ -36,18 +38,11 @@ RESOURCE = Resource("Node", "nodes", MeasuredNode)
 async def read_nodes(client: Client) -> dict[str, MeasuredNode]:
     """Every node by name; one that cannot be decoded is left out. Raises `ApiError`, `ConnectionFailed`."""
     found: dict[str, MeasuredNode] = {}
-    token = ""
-    while True:
-        page = await client.list_page(RESOURCE, continue_=token)
-        for raw in page.items or ():
-            try:
-                node = decode(MeasuredNode, bytes(raw))
-            except ObjectError:
-                continue
+    async for raw in listed(client, RESOURCE):
+        with suppress(ObjectError):
+            node = decode(MeasuredNode, raw)
             found[node.metadata.name] = node
-        token = page.metadata.continue_
-        if not token:
-            return found
+    return found
 
 
 class BadPattern(Exception):

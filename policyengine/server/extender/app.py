@@ -1,7 +1,7 @@
 """The extender over HTTP: `POST /PREFIX/VERB`, `/version`, `/healthz`, `/readyz` and `/metrics`.
 
 PREFIX names the policy, and may have several parts, of which the last counts; a lone policy answers to any prefix.
-Bodies over `MAX_BODY` and connections over `MAX_CONNECTIONS` are refused; headers are bounded by aiohttp.
+Bodies over `MAX_BODY` are refused, and connections over `serving.MAX_CONNECTIONS`; headers are bounded by aiohttp.
 """
 
 from __future__ import annotations

@@ -9,8 +9,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from random import Random
 
-from aiohttp import web
-
 from policyengine.clock import Clock
 from policyengine.framework.profile import Profile
 from policyengine.kube.client import Client
@@ -18,16 +16,18 @@ from policyengine.server.extender.app import ExtenderApp
 from policyengine.server.extender.cluster import ExtenderCluster, GivenCluster, WatchedCluster
 from policyengine.server.extender.rules import PolicyRules, own_rules, reads_pods
 from policyengine.server.extender.verbs import Verbs
+from policyengine.server.listening import listening
 
 logger = logging.getLogger(__name__)
 
-BACKLOG = 128
+MAX_CONNECTIONS = 128
+"""kube-scheduler keeps a few; a request that is under way holds one."""
 SHUTDOWN = 5.0
 """Seconds that requests under way are given at the end."""
 
 
 class CannotServe(Exception):
-    """The extender cannot start; one sentence that says what to do."""
+    """A policy has rules that this extender cannot answer; one sentence that says what to do."""
 
 
 def check_rules(profiles: Sequence[Profile], watched: bool) -> None:
@@ -60,7 +60,7 @@ async def serve(
     """Answer until `stop` is set. `client` is how the cluster is watched; `started` is told the port; `beside` runs
     meanwhile, and is given the event that the cluster has been read.
 
-    Raises `CannotServe` where a rule cannot be answered or the port is taken.
+    Raises `CannotServe` where a rule cannot be answered, `CannotListen` where the port is taken.
     """
     check_rules(profiles, client is not None)
     own = [own_rules(profile) for profile in profiles]
@@ -72,26 +72,18 @@ async def serve(
         watched = WatchedCluster(client, clock, Random(), own, on_problem=logger.warning)
         cluster, following = watched, asyncio.create_task(_follow(watched, beside))
     policies = {profile.name: Verbs(PolicyRules(profile), cluster, clock, client) for profile in own}
-    runner = web.AppRunner(ExtenderApp(policies, cluster).application, access_log=None, shutdown_timeout=SHUTDOWN)
-    await runner.setup()
+    application = ExtenderApp(policies, cluster).application
     try:
-        site = web.TCPSite(runner, host, port, ssl_context=tls, backlog=BACKLOG)
-        try:
-            await site.start()
-        except OSError as error:
-            text = (error.strerror or str(error)).lower()
-            raise CannotServe(f"cannot listen on {host}:{port}: {text}; choose another with --listen") from None
-        bound = runner.addresses[0][1]
-        logger.info("extender for %s on %s:%d", ", ".join(sorted(policies)), host, bound)
-        if started is not None:
-            started.set_result(bound)
-        await _until(stop, following)
+        async with listening(application, f"{host}:{port}", tls, MAX_CONNECTIONS, SHUTDOWN) as bound:
+            logger.info("extender for %s on %s:%d", ", ".join(sorted(policies)), host, bound)
+            if started is not None:
+                started.set_result(bound)
+            await _until(stop, following)
     finally:
         if following is not None:
             following.cancel()
             with suppress(asyncio.CancelledError):
                 await following
-        await runner.cleanup()
 
 
 async def _follow(cluster: WatchedCluster, beside: Callable[[asyncio.Event], Awaitable[None]] | None) -> None:

@@ -18,6 +18,7 @@ from policyengine.framework.evaluation import Evaluator
 from policyengine.framework.nominated import judge_with_nominated
 from policyengine.scheduler.messages import Action, Bind, CyclesRequested, Message
 from policyengine.scheduler.state import SchedulerState
+from policyengine.scheduler.story import StoryLine
 
 
 class WrongDecision(AssertionError):
@@ -40,16 +41,27 @@ class AuditedCore:
         """As `SchedulerState.handle`; a cycle that is due for a check runs by itself, so that nothing follows it."""
         if not isinstance(message, CyclesRequested) or message.limit < 1:
             return self.state.handle(message, now)
-        if self._bound + message.limit < self._due:
-            actions = self.state.handle(message, now)
+        until_due = self._due - self._bound - 1
+        if until_due > 0:
+            actions = self.state.handle(CyclesRequested(min(message.limit, until_due)), now)
             self._bound += sum(isinstance(action, Bind) for action in actions)
             return actions
+        decided: list[str] = []
+
+        def hear(uid: str, line: StoryLine) -> None:
+            if line.what == "reserved":
+                decided.append(uid)
+
+        self.state.listen(hear)
         actions = self.state.handle(CyclesRequested(1), now)
-        binds = [action for action in actions if isinstance(action, Bind)]
+        self.state.listen(None)
+        binds = {action.uid: action for action in actions if isinstance(action, Bind)}
         self._bound += len(binds)
-        if binds and self._bound >= self._due:
+        # A gang's members are bound in another order than they were decided in, and some in a later cycle.
+        if decided and self._bound >= self._due and binds.keys() >= set(decided):
             self._due = self._bound + self._every
-            self._check(binds[0], binds[1:])
+            first, *later = (binds[uid] for uid in decided)
+            self._check(first, later)
         return actions
 
     def _check(self, bind: Bind, later: Sequence[Bind]) -> None:
@@ -88,6 +100,7 @@ def check(state: SchedulerState, bind: Bind, later: Sequence[Bind] = ()) -> None
     pod.node_name, pod.state = "", PodState.PENDING
     profile = next(one for one in state.profiles if one.scheduler_name == pod.scheduler_name)
     with view.hypothetically(remove=[bind.uid, *(one.uid for one in later)]) as snapshot:
+        snapshot.nodes.forget_followers()
         fresh = Evaluator(profile)
         judgement = judge_with_nominated(fresh, view, pod)
         row_of = snapshot.nodes.row_of

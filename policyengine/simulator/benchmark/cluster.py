@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping
 from itertools import islice
 from random import Random
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -33,6 +33,9 @@ CLASSES_PATH = "/apis/scheduling.k8s.io/v1/priorityclasses"
 _HEADERS = {"Content-Type": "application/json"}
 _NOW = json.dumps({"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}).encode()
 _PART = {"limit": "2000"}
+
+
+_Item = TypeVar("_Item")
 
 
 class NotOurs(Exception):
@@ -63,14 +66,9 @@ class _Event(msgspec.Struct):
     reason: str = ""
 
 
-class _EventPage(msgspec.Struct):
+class _Page(msgspec.Struct, Generic[_Item]):
     metadata: dict[str, Any]
-    items: list[_Event] | None = None
-
-
-class _PlacedPage(msgspec.Struct):
-    metadata: dict[str, Any]
-    items: list[Placed] | None = None
+    items: list[_Item] | None = None
 
 
 async def call(
@@ -135,7 +133,7 @@ class Cluster:
 
         Raises `NotOurs` before anything is deleted.
         """
-        marks = [(node.metadata.annotations or {}).get(MARK) for node in await self._list("/api/v1/nodes")]
+        marks = [(node.metadata.annotations or {}).get(MARK) for node in await self._nodes()]
         if marks == [_mark_of(workload)] * workload.nodes:
             self._made = workload.nodes
             await self.empty_pods()
@@ -144,7 +142,7 @@ class Cluster:
 
     async def empty(self) -> None:
         """Delete what an earlier benchmark left, pods first. Raises `NotOurs` before anything is deleted."""
-        nodes = await self._list("/api/v1/nodes")
+        nodes = await self._nodes()
         self._made = 0
         foreign = [node.metadata.name for node in nodes if MARK not in (node.metadata.annotations or {})]
         if foreign:
@@ -172,16 +170,10 @@ class Cluster:
 
     async def scheduled_events(self) -> int:
         """How many measured pods have their Scheduled event."""
-        decode, token, found = msgspec.json.Decoder(_EventPage).decode, "", 0
-        while True:
-            raw = await call(self._transport, "GET", EVENTS_PATH, query=_page(token))
-            page = decode(raw)
-            found += sum(
-                event.reason == "Scheduled" and event.metadata.name.startswith(MEASURED) for event in page.items or ()
-            )
-            token = page.metadata.get("continue", "")
-            if not token:
-                return found
+        found = 0
+        async for events in self._pages(EVENTS_PATH, _Event):
+            found += sum(event.reason == "Scheduled" and event.metadata.name.startswith(MEASURED) for event in events)
+        return found
 
     async def event_count(self) -> int:
         """How many events there are, of whatever reason: one page of one, and what the server says remains."""
@@ -190,22 +182,26 @@ class Cluster:
 
     async def placed(self) -> dict[str, str]:
         """Measured pod -> its node, as the server has it."""
-        pods = await self._list(PODS_PATH)
         return {
             pod.metadata.name: pod.spec.node_name
+            async for pods in self._pages(PODS_PATH, Placed)
             for pod in pods
             if pod.spec.node_name and pod.metadata.name.startswith(MEASURED)
         }
 
-    async def _list(self, path: str) -> list[Placed]:
-        decode, token, found = msgspec.json.Decoder(_PlacedPage).decode, "", list[Placed]()
+    async def _nodes(self) -> list[Placed]:
+        return [node async for nodes in self._pages("/api/v1/nodes", Placed) for node in nodes]
+
+    async def _pages(self, path: str, kind: type[_Item]) -> AsyncIterator[list[_Item]]:
+        """A list, page by page."""
+        decode, token = msgspec.json.Decoder(_Page[kind]).decode, ""  # type: ignore[valid-type]
         while True:
-            raw = await call(self._transport, "GET", path, query=_page(token))
-            page = decode(raw)
-            found += page.items or ()
+            query = {"limit": str(PAGE_SIZE)} | ({"continue": token} if token else {})
+            page = decode(await call(self._transport, "GET", path, query=query))
+            yield page.items or []
             token = page.metadata.get("continue", "")
             if not token:
-                return found
+                return
 
     async def _create(self, items: Iterable[tuple[str, Json]]) -> None:
         shared = iter(items)
@@ -223,7 +219,7 @@ class Cluster:
         for path in paths:
             await self._ignore_missing(call(self._transport, "DELETE", path))
 
-    async def _ignore_missing(self, calling: Any) -> None:
+    async def _ignore_missing(self, calling: Awaitable[bytes]) -> None:
         try:
             await calling
         except ApiError as error:
@@ -274,11 +270,6 @@ def _mark_of(workload: Workload) -> str:
 def _marked(node: Json, mark: str = "true") -> Json:
     node["metadata"]["annotations"] = {MARK: mark}
     return node
-
-
-def _page(token: str) -> Mapping[str, str]:
-    query = {"limit": str(PAGE_SIZE)}
-    return {**query, "continue": token} if token else query
 
 
 def _path_of(item: Json) -> str:

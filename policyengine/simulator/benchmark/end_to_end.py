@@ -15,9 +15,9 @@ import shlex
 import statistics
 import tempfile
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from policyengine.kube import config
@@ -35,7 +35,7 @@ EVENTS_PATIENCE = 15.0
 """Seconds without a new event after which no more are expected."""
 CHECKS = 16
 """Decisions of a run that are made again by a fresh evaluator."""
-WORKERS = 64
+WORKERS = 128
 """Bindings the client that decides nothing has under way, as many as the scheduler."""
 
 
@@ -46,6 +46,7 @@ class Contestant:
     name: str
     scheduler_name: str = "default-scheduler"
     policy: str = ""
+    params: Mapping[str, str] = field(default_factory=dict)
     limit: bool = False
     watch: bool = False
     events: bool = True
@@ -197,7 +198,7 @@ class _Measuring:
                 yield child
         else:
             every = max(1, self._workload.pods // CHECKS)
-            ours = {"kubeconfig": str(path), "policy": one.policy, "check_every": every}
+            ours = {"kubeconfig": str(path), "policy": one.policy, "params": dict(one.params), "check_every": every}
             async with module("scheduler_process", ours, folder) as child:
                 await child.line(PATIENCE)
                 yield child

@@ -23,8 +23,8 @@ from policyengine.simulator.benchmark.figures import resident_mb
 
 TICKS = os.sysconf("SC_CLK_TCK")
 STOP_SECONDS = 30.0
-_ERROR = re.compile(r"[A-Za-z_.]*(Error|Exception|WrongDecision|ApiError|ConnectionFailed)\b")
-"""The line of a traceback that names it."""
+_ERROR = re.compile(r"[ |]*([A-Za-z_.]*(Error|Exception|WrongDecision|ConnectionFailed)\b.*)")
+"""The line of a traceback that names it; that of a group's member stands behind a bar."""
 
 
 class ChildFailed(RuntimeError):
@@ -88,7 +88,7 @@ class Child:
     def last_words(self) -> str:
         """What went wrong, as far as it wrote that to standard error: its last error, else its last line."""
         lines = self._log.read_text("utf-8", "replace").strip().splitlines()
-        errors = [line for line in lines if _ERROR.match(line)]
+        errors = [found[1] for line in lines if (found := _ERROR.match(line))]
         return (errors or lines or ["without a word"])[-1]
 
 

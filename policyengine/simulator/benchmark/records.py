@@ -25,7 +25,7 @@ class Record:
     """One measurement."""
 
     what: str
-    """`decisions`, `memory`, `language`, `limit`, `queue`, `server` or `end-to-end`."""
+    """What `policyengine bench` was asked for: `decisions`, `memory`, …; of a workload `end-to-end` or `sharing`."""
     key: str
     """What makes it the same measurement as another: workload, sizes, policy, server."""
     command: str

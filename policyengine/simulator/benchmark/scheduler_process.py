@@ -1,7 +1,7 @@
 """The scheduler under measurement: `policyengine run` without its ConfigMaps, with a sample of its decisions checked.
 
-Argument: {"kubeconfig": PATH, "policy": TEXT, "check_every": N, "lease": NAME}; an empty policy means the in-tree
-plugins; with a lease it begins once it leads.
+Argument: {"kubeconfig": PATH, "policy": TEXT, "params": {NAME: VALUE}, "check_every": N, "lease": NAME}; an empty
+policy means the in-tree plugins; with a lease it begins once it leads.
 Says {"started": true}; ends when its standard input does, and says how many decisions were checked.
 """
 
@@ -29,7 +29,7 @@ from policyengine.simulator.benchmark.processes import say, stdin_closed
 
 async def main(argument: dict[str, Any]) -> None:
     """Schedule."""
-    profile = _compiled(argument["policy"]) if argument["policy"] else default_profile()
+    profile = _compiled(argument["policy"], argument.get("params", {})) if argument["policy"] else default_profile()
     clock, random = SystemClock(), Random()
     bare = config.load(Path(argument["kubeconfig"])).connect()
     elector = None
@@ -56,10 +56,10 @@ async def main(argument: dict[str, Any]) -> None:
     say({"checks": core.checks, "check_cpu_seconds": core.cpu_ns / 1e9, "messages": runner.handled})
 
 
-def _compiled(policy: str) -> Profile:
+def _compiled(policy: str, params: dict[str, str]) -> Profile:
     from policyengine.catalogue import compile_policy  # a tenth of the start's CPU
 
-    return compile_policy(policy)
+    return compile_policy(policy, params)
 
 
 if __name__ == "__main__":

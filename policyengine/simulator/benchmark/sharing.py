@@ -81,7 +81,7 @@ class SharingFigures:
     alone: tuple[SharedRun, ...]
     together: tuple[SharedRun, ...]
     apart: tuple[SharedRun, ...]
-    """None where the workload has fewer zones than there are schedulers."""
+    """Empty where the workload has fewer zones than there are schedulers."""
 
     @property
     def ratios(self) -> dict[str, float]:

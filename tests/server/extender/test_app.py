@@ -11,6 +11,7 @@ from policyengine.catalogue import compile_policy
 from policyengine.clock import SystemClock
 from policyengine.framework.profile import Profile
 from policyengine.server.extender.serving import CannotServe, serve
+from policyengine.server.listening import CannotListen
 from tests.server.extender.recorded import POLICY
 from tests.server.extender.test_verbs import ROOM, node, pod
 
@@ -102,6 +103,6 @@ async def test_a_port_in_use_is_told_in_one_sentence() -> None:
 
     taken = await asyncio.start_server(nothing, "127.0.0.1", 0)
     port = taken.sockets[0].getsockname()[1]
-    with pytest.raises(CannotServe, match=rf"cannot listen on 127.0.0.1:{port}: .*in use; choose another"):
+    with pytest.raises(CannotListen, match=rf"cannot listen on `127.0.0.1:{port}`: .*in use; choose another"):
         await serve([compile_policy(POLICY)], "127.0.0.1", port, SystemClock(), asyncio.Event())
     taken.close()

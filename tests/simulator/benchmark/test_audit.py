@@ -5,18 +5,19 @@ from typing import Any
 
 import pytest
 
+from policyengine.catalogue import compile_policy
 from policyengine.cluster.objects import Pod, decode
 from policyengine.plugins.registry import default_profile
 from policyengine.scheduler.messages import Bind, CacheSynced, CyclesRequested, NodeObserved, PodObserved
 from policyengine.scheduler.state import SchedulerState
-from policyengine.simulator.benchmark.audit import WrongDecision, check
+from policyengine.simulator.benchmark.audit import AuditedCore, WrongDecision, check
 from policyengine.simulator.benchmark.decisions import EPOCH, nodes_of
 from policyengine.simulator.workloads import pod
 from policyengine.simulator.workloads_perf import WORKLOADS
 
 
-def a_pod(name: str, cpu: str, priority: int, nominated: str = "") -> PodObserved:
-    item: dict[str, Any] = pod(0, cpu=cpu, priority=priority, schedulerName="default-scheduler")
+def a_pod(name: str, cpu: str, priority: int, nominated: str = "", scheduler: str = "default-scheduler") -> PodObserved:
+    item: dict[str, Any] = pod(0, cpu=cpu, priority=priority, schedulerName=scheduler)
     item["metadata"] |= {"name": name, "uid": name, "resourceVersion": "7"}
     item["status"] = {"nominatedNodeName": nominated}
     return PodObserved(decode(Pod, json.dumps(item).encode()))
@@ -59,3 +60,17 @@ def test_a_pod_in_room_that_was_made_for_another_is_wrong() -> None:
     check(state, other)
     with pytest.raises(WrongDecision, match="a fresh evaluation refuses it"):
         check(state, wrong)
+
+
+def test_of_a_gang_the_member_decided_first_is_checked_in_whatever_order_they_are_bound() -> None:
+    """A gang is bound as its members came, and decided by UID where they came together: here these run apart."""
+    text = 'policy "gangs" { scheduler "gangs" gang "g" { key: pod.namespace  min: 8  timeout: 1min } }'
+    audited = AuditedCore(SchedulerState([compile_policy(text)]), every=1)
+    for node in nodes_of(WORKLOADS["peer-basic"].sized(20, 1)):
+        audited.handle(NodeObserved(node), EPOCH)
+    for number in range(8):
+        audited.handle(a_pod(f"p-{9 - number}", "1", 0, scheduler="gangs"), EPOCH)
+    audited.handle(CacheSynced(), EPOCH)
+    binds = [one.name for one in audited.handle(CyclesRequested(1), EPOCH) if isinstance(one, Bind)]
+    assert binds == [f"p-{9 - number}" for number in range(8)]
+    assert audited.checks == 1

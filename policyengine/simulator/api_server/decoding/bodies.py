@@ -262,8 +262,3 @@ def _report(unknown: list[str], twice: Sequence[str], kind: Kind, options: Write
     if options.validation == "Strict":
         raise bad_request(_not_handled(kind, "strict decoding error: " + ", ".join(said)))
     options.warnings += said
-
-
-def object_or_empty(value: Json) -> Object:
-    """A JSON object, or an empty one in its place."""
-    return value if isinstance(value, dict) else {}

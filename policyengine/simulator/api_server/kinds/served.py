@@ -139,10 +139,6 @@ class Kinds:
         """The kind at a path."""
         return self._by_path.get((group, version, plural))
 
-    def by_kind(self, group: str, kind: str) -> Kind | None:
-        """The first face of a kind by its name."""
-        return next((k for k in self if k.group == group and k.kind == kind), None)
-
     def has_group_version(self, group: str, version: str) -> bool:
         """Whether anything is served there."""
         return any(k[0] == group and k[1] == version for k in self._by_path)

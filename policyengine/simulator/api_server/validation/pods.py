@@ -317,8 +317,3 @@ def _only_removed_gates(fresh: Object, before: Object) -> list[Cause]:
     return [
         forbidden(f"spec.schedulingGates[{at}].name", why.format(gate.get("name"))) for at, gate in enumerate(added)
     ]
-
-
-def valid_node_name(name: str) -> bool:
-    """Whether a pod may name this node."""
-    return not subdomain(name)
