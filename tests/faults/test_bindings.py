@@ -6,6 +6,8 @@ import asyncio
 from dataclasses import replace
 from typing import Any
 
+from msgspec import structs
+
 from policyengine.kube import binder
 from policyengine.kube.backoff import Backoff
 from policyengine.kube.client import Client
@@ -40,9 +42,7 @@ def taking_silence_for_a_no(patch: Any) -> None:
     without=taking_silence_for_a_no,
 )
 async def test_08_a_binding_whose_answer_is_lost(world: World) -> None:
-    await world.node("n1", "1")
-    world.start()
-    await asyncio.sleep(1)
+    await world.starts_with(n1="1")
     deaf(world, "MODIFIED", 20)
     world.faults.add(effects.Drop(after=True), **BINDINGS)
     await world.pod("first")
@@ -85,7 +85,7 @@ def binding_whoever_has_the_name(patch: Any) -> None:
     original = Client.bind_all
 
     async def bind_all(self: Any, binds: Any, tell: Any) -> None:
-        await original(self, [replace(bind, uid="") for bind in binds], tell)
+        await original(self, [structs.replace(bind, uid="") for bind in binds], tell)
 
     patch.setattr(Client, "bind_all", bind_all)
 
@@ -99,9 +99,7 @@ def binding_whoever_has_the_name(patch: Any) -> None:
     without=binding_whoever_has_the_name,
 )
 async def test_10_a_namesake_takes_the_place_of_a_pod_that_is_being_bound(world: World) -> None:
-    await world.node("n1", "1")
-    world.start()
-    await asyncio.sleep(1)
+    await world.starts_with(n1="1")
     gone = ("DELETE", f"{PODS}/p", {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0})
     world.faults.add(meanwhile(gone, ("POST", PODS, pod("p", "3"))), **BINDINGS)
     world.faults.add(effects.Coalesce(), verb="watch", resource="pods", client="scheduler", event="DELETED")
@@ -128,9 +126,7 @@ def not_minding_not_found(patch: Any) -> None:
     without=not_minding_not_found,
 )
 async def test_11_a_binding_of_a_pod_that_is_gone(world: World) -> None:
-    await world.node("n1", "1")
-    world.start()
-    await asyncio.sleep(1)
+    await world.starts_with(n1="1")
     gone = ("DELETE", f"{PODS}/p", {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0})
     world.faults.add(meanwhile(gone), **BINDINGS)
     await world.pod("p")
@@ -149,9 +145,7 @@ async def test_11_a_binding_of_a_pod_that_is_gone(world: World) -> None:
     without=lambda patch: patch.setattr(BackoffQueue, "expiry", lambda self, pod: float("-inf")),
 )
 async def test_12_bindings_that_are_forbidden_or_invalid(world: World) -> None:
-    await world.node("n1", "2")
-    world.start()
-    await asyncio.sleep(1)
+    await world.starts_with(n1="2")
     forbidden = statuses.ApiError(403, "Forbidden", 'pods "p" is forbidden')
     world.faults.add(effects.Fail(forbidden), **BINDINGS, times=None)
     await world.pod("p")
@@ -182,9 +176,7 @@ def overhearing_retry_after(patch: Any) -> None:
     without=overhearing_retry_after,
 )
 async def test_13_an_overloaded_server_that_says_when_to_come_back(world: World) -> None:
-    await world.node("n1", "4")
-    world.start()
-    await asyncio.sleep(1)
+    await world.starts_with(n1="4")
     world.faults.add(effects.Overload(20), **BINDINGS, times=6)
     for number in range(4):
         await world.pod(f"p{number}")
@@ -200,9 +192,7 @@ async def test_13_an_overloaded_server_that_says_when_to_come_back(world: World)
     without=lambda patch: patch.setattr(Backoff, "delay", lambda self, at_least=0.0: 0.05),
 )
 async def test_14_a_burst_of_errors_and_a_restart(world: World) -> None:
-    await world.node("n1", "2")
-    world.start()
-    await asyncio.sleep(1)
+    await world.starts_with(n1="2")
     await world.pod("before")
     world.faults.add(effects.Fail(statuses.internal("etcd is slow")), client="scheduler", times=None, seconds=10)
     await world.pod("meanwhile")

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from policyengine.kube import configuration, extenders
+from policyengine.kube import configuration, extender_connection
+from policyengine.kube.http_extender import HttpExtender
 from policyengine.kube.rivals import Rivals
 from policyengine.scheduler import gang_cycle, policies, state
 from policyengine.scheduler.lanes import Serving
@@ -48,10 +49,7 @@ def leaving_the_refused_where_they_are(patch: Any) -> None:
     without=leaving_the_refused_where_they_are,
 )
 async def test_23_one_binding_of_a_gang_fails_and_a_member_is_deleted(world: World) -> None:
-    await world.node("n1", "2")
-    await world.node("n2", "2")
-    world.start()
-    await asyncio.sleep(1)
+    await world.starts_with(n1="2", n2="2")
     world.faults.add(effects.Fail(statuses.ApiError(422, "Invalid", "no")), **BINDINGS, skip=2)
     for number in range(3):
         await world.pod(f"a{number}", gang="a", least=3)
@@ -198,14 +196,14 @@ class Extender:
 
 
 def waiting_without_end(patch: Any) -> None:
-    patch.setattr(extenders, "seconds_of", lambda text: 1e9)
+    patch.setattr(extender_connection, "seconds_of", lambda text: 1e9)
 
 
 @fault(
     28,
     "I3",
     defence="a request ends after `httpTimeout`, an answer at its size limit; a node that was not asked about makes it "
-    "a failure, and a failure counts as configured (`kube/extenders.py`)",
+    "a failure, and a failure counts as configured (`kube/extender_connection.py`, `http_extender.py`)",
     taken_out="an answer is waited for without end",
     without=waiting_without_end,
 )
@@ -214,10 +212,8 @@ async def test_28_an_extender_that_is_slow_or_oversized_or_names_unknown_nodes(w
     head = "apiVersion: policyengine.io/v1\nkind: SchedulerConfiguration\n"
     given = {"urlPrefix": "http://extender", "filterVerb": "filter", "nodeCacheCapable": True, "httpTimeout": "2s"}
     (completed,) = configuration.read(f"{head}extenders: {json.dumps([given])}\n", "x").data["extenders"]
-    world.extenders = [extenders.HttpExtender(completed, session)]  # type: ignore[arg-type]
-    await world.node("n1", "9")
-    world.start()
-    await asyncio.sleep(1)
+    world.extenders = [HttpExtender(completed, session)]  # type: ignore[arg-type]
+    await world.starts_with(n1="9")
     session.seconds = 1e8
     await world.pod("slow")
     await asyncio.sleep(10)
@@ -229,7 +225,7 @@ async def test_28_an_extender_that_is_slow_or_oversized_or_names_unknown_nodes(w
     world.put("found", ("scene", "which it was not asked about" in told, "the pod is told what the extender said"))
     session.names, session.padding = ("n1",), 200_000
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(extenders, "MAX_ANSWER", 100_000)
+        patch.setattr(extender_connection, "MAX_ANSWER", 100_000)
         await world.pod("large")
         await asyncio.sleep(10)
     bound = (await world.where())["large"]

@@ -165,10 +165,10 @@ async def test_policies_replaced_while_bindings_run(kind: str, tmp_path: Path) -
     async with cluster(kind, tmp_path) as at:
         await at.config_map("main", ELSEWHERE)
         await one(at, tmp_path)
-        await within_a_burst(at, bound=4, of=16)
+        await within_a_burst(at, bound=4, of=20)
         await at.config_map("main", ELSEWHERE + "\n}", method="PATCH")
         assert (await at.status("main", "rejected"))["line"] == 4
-        await at.pods(8, "under-the-last-good-one-")
+        await at.pods(4, "under-the-last-good-one-")
         await at.bound(24)
         assert not {"n0", "n1"} & set(at.bystander.bound.values())
         await at.pods(PODS - 24, "under-both-")

@@ -65,9 +65,7 @@ async def test_01_history_forgotten_while_a_watch_is_broken_or_in_the_middle_of_
     without=lambda patch: patch.setattr(Reflector, "__init__", partialmethod(Reflector.__init__, stall_after=1e9)),
 )
 async def test_02_cut_and_half_open_and_silent_connections(world: World) -> None:
-    await world.node("n1", "3")
-    world.start()
-    await asyncio.sleep(2)
+    await world.starts_with(2, n1="3")
     for number, effect in enumerate((effects.Cut(), effects.Drop(), effects.Stall(1e8))):
         world.faults.add(effect, **HEARD)
         await world.pod(f"p{number}")
@@ -91,9 +89,7 @@ def counting_every_event(patch: Any) -> None:
 )
 async def test_03_events_that_come_twice(world: World) -> None:
     world.faults.add(effects.Duplicate(), **HEARD, times=None)
-    await world.node("n1", "3")
-    world.start()
-    await asyncio.sleep(1)
+    await world.starts_with(n1="3")
     for number in range(3):
         await world.pod(f"p{number}")
         await asyncio.sleep(2)
@@ -185,9 +181,7 @@ def trusting_event_types(patch: Any) -> None:
 )
 async def test_06_no_bookmarks_and_updates_merged_into_one(world: World) -> None:
     world.faults.add(effects.NoBookmarks(), client="scheduler", times=None)
-    await world.node("n1", "2")
-    world.start()
-    await asyncio.sleep(2)
+    await world.starts_with(2, n1="2")
     world.faults.add(effects.Withhold(), **HEARD, event="ADDED")
     await world.pod("p")
     await asyncio.sleep(1)
@@ -217,9 +211,7 @@ def failing_on_garbage(patch: Any) -> None:
     dies="RuntimeError: not JSON",
 )
 async def test_07_truncated_lines_and_garbage(world: World) -> None:
-    await world.node("n1", "4")
-    world.start()
-    await asyncio.sleep(2)
+    await world.starts_with(2, n1="4")
     broken = (effects.Garble(), effects.Garble(b"}{\n"), effects.Garble(b"\xff\xfe\n"), effects.Truncate())
     for number, effect in enumerate(broken):
         world.faults.add(effect, verb="watch", client="scheduler")

@@ -19,7 +19,7 @@ from typing import Any
 from policyengine.framework.profile import Profile
 from policyengine.kube.client import Client
 from policyengine.kube.compiling import compiled
-from policyengine.kube.extenders import HttpExtender
+from policyengine.kube.http_extender import HttpExtender
 from policyengine.kube.leader import LeaderElector, LeadershipLost, LeadersTransport
 from policyengine.kube.reload import Compiled
 from policyengine.kube.scheduling import Scheduler
@@ -205,6 +205,13 @@ class World:
         replica = Replica(self, name, self.elects)
         self.replicas.append(replica)
         return replica
+
+    async def starts_with(self, seconds: float = 1.0, **cpu: str) -> None:
+        """The opening of most scenes: nodes of so much cpu, a scheduler, and time for it to take them in."""
+        for name, amount in cpu.items():
+            await self.node(name, amount)
+        self.start()
+        await asyncio.sleep(seconds)
 
     def beside(self, work: Any) -> None:
         """Let something go on beside, to the end of the world."""
