@@ -184,3 +184,15 @@ async def test_a_dry_run_answers_and_stores_nothing() -> None:
     made = await bench.ask("POST", PODS, pod("p"), dryRun="All")
     assert made.status == 201
     assert (await bench.ask("GET", f"{PODS}/p")).status == 404
+
+
+async def test_a_collection_is_deleted_part_by_part_where_a_limit_says_so() -> None:
+    bench = Bench()
+    for name in ("a", "b", "c"):
+        await bench.create(PODS, pod(name))
+    first = (await bench.ask("DELETE", PODS, limit="2")).body
+    assert [one["metadata"]["name"] for one in first["items"]] == ["a", "b"]
+    assert first["metadata"]["remainingItemCount"] == 1
+    rest = (await bench.ask("DELETE", PODS, limit="2")).body
+    assert [one["metadata"]["name"] for one in rest["items"]] == ["c"]
+    assert "continue" not in rest["metadata"]

@@ -65,6 +65,15 @@ class Lister:
         """The list's body, in pieces where it is long; `as_of`: from that revision, where it would be the newest."""
         if not options.token:
             await self.fresh(options.revision, options.timeout)
+        chosen, meta = self.page(collection, namespace, options, as_of)
+        if len(chosen) <= PIECE:
+            return view.whole_list(chosen, meta)
+        return _pieces(view.list_pieces(chosen, meta, PIECE))
+
+    def page(
+        self, collection: Collection, namespace: str, options: ListOptions, as_of: int | None = None
+    ) -> tuple[list[bytes], dict[str, Json]]:
+        """The objects that a list answers with, and its metadata."""
         revision, start = self._where(collection, namespace, options)
         if as_of is not None and revision == self._store.revision:
             revision = max(min(as_of, revision), collection.oldest)
@@ -76,9 +85,7 @@ class Lister:
             meta["continue"] = make_token(revision, scoped)
             if options.predicate() is None:
                 meta["remainingItemCount"] = remaining
-        if len(chosen) <= PIECE:
-            return view.whole_list(chosen, meta)
-        return _pieces(view.list_pieces(chosen, meta, PIECE))
+        return chosen, meta
 
     def _where(self, collection: Collection, namespace: str, options: ListOptions) -> tuple[int, str]:
         """The revision to show, and the key to start from; raises 400 and 410."""
