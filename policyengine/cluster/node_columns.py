@@ -134,22 +134,6 @@ class NodeColumns:
         """The label's values by id."""
         return self.derived.values("label", key)
 
-    def annotation_ids(self, key: str) -> NDArray[np.int32]:
-        """As `label_ids`, for annotations."""
-        return self.derived.ids("annotation", key)
-
-    def annotation_values(self, key: str) -> list[str]:
-        """The annotation's values by id."""
-        return self.derived.values("annotation", key)
-
-    def condition_ids(self, kind: str) -> NDArray[np.int32]:
-        """The status (`True`, `False`, `Unknown`) of a condition, as `label_ids`."""
-        return self.derived.ids("condition", kind)
-
-    def condition_values(self, kind: str) -> list[str]:
-        """The statuses by id."""
-        return self.derived.values("condition", kind)
-
     def condition(self, kind: str) -> Bool:
         """Whether the condition is True: `bool[n]`."""
         return self.derived.equals("condition", kind, "True")

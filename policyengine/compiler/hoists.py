@@ -78,11 +78,6 @@ class Hoists:
         """The values of all parts for a decision, in order, as a frame wants them."""
         return tuple(part.column(decision) for part in self.parts)
 
-    @property
-    def reads_cluster(self) -> bool:
-        """Whether a part changes with the cluster or the time."""
-        return any(part.reach is Reach.CLUSTER for part in self.parts)
-
 
 def key_of(value: Any) -> Hashable:
     """A hashable stand-in for a value: equal only for values no expression can tell apart."""
