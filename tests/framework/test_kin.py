@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from policyengine.catalogue import compile_policy
 from policyengine.cluster.objects import Namespace, Node, Pod, decode
 from policyengine.cluster.pod_info import PodState
-from policyengine.cluster.view import ClusterView
-from policyengine.framework.evaluation import Evaluator
 from policyengine.framework.profile import Profile
 from policyengine.plugins.registry import default_profile
+from tests.framework.placing import Placing
 
 ZONE, HOSTNAME, GPU = "topology.kubernetes.io/zone", "kubernetes.io/hostname", "vendor.example/gpu"
 MINE = {"matchLabels": {"app": "mine"}}
@@ -62,23 +61,14 @@ AMOUNTS = {
 """The last is more than any node offers."""
 
 
-class Cluster:
+class Cluster(Placing):
     """Few small nodes, which fill up; pods that come in runs of one template; an evaluator that lives as long."""
 
     def __init__(self, rng: Random, profile: Profile) -> None:
-        self.rng = rng
-        self.view = ClusterView()
-        self.profile = profile
-        self.evaluator = Evaluator(profile)
-        self.version = 0
-        self.carried_on = 0
+        super().__init__(rng, profile)
         self.is_plain = rng.random() < 0.7
         for number in range(rng.randint(9, 30)):
             self.set_node(number)
-
-    def meta(self, name: str, **more: object) -> dict[str, object]:
-        self.version += 1
-        return {"name": name, "uid": name, "resourceVersion": str(self.version), **more}
 
     def set_node(self, number: int) -> None:
         rng, name = self.rng, f"node-{number}"
@@ -125,22 +115,6 @@ class Cluster:
         else:
             self.set_pod(f"other-{self.version}", rng.choice(TEMPLATES), rng.choice(self.view.nodes.names))
 
-    def decide(self, name: str) -> None:
-        """Place a pod, and hold the place against a fresh decision."""
-        pod, snapshot = self.view.pods[name], self.view.snapshot()
-        fresh = Evaluator(self.profile)
-        anew = fresh.judge(pod, snapshot)
-        expected = fresh.rank(pod, snapshot, anew).best(pod.uid) if len(anew.feasible) else None
-        found = self.evaluator.choose_again(pod, snapshot)
-        self.carried_on += found is not None
-        if found is None:
-            judgement = self.evaluator.judge(pod, snapshot)
-            if len(judgement.feasible):
-                found = self.evaluator.choose(pod, snapshot, judgement)
-        assert found == expected
-        if found is not None:
-            self.view.assume(pod.uid, snapshot.nodes.names[found])
-
 
 def run(seed: int, profile: Profile | None = None) -> int:
     """How many pods were chosen for as kin, or as one of a streak."""
@@ -152,7 +126,7 @@ def run(seed: int, profile: Profile | None = None) -> int:
             cluster.decide(name)
             while cluster.rng.random() < 0.2:
                 cluster.disturb()
-    return cluster.carried_on
+    return cluster.decided["in a run"]
 
 
 @settings(max_examples=50, deadline=None)

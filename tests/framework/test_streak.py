@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from policyengine.catalogue import compile_policy
 from policyengine.cluster.objects import Namespace, Node, Pod, decode
 from policyengine.cluster.pod_info import PodState
-from policyengine.cluster.view import ClusterView
-from policyengine.framework.evaluation import Evaluator
 from policyengine.framework.profile import Profile
 from policyengine.plugins.registry import default_profile
+from tests.framework.placing import Placing
 
 HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 MINE = {"matchLabels": {"app": "mine"}}
@@ -43,22 +42,13 @@ TEMPLATES: tuple[dict[str, Any], ...] = (
 )
 
 
-class Cluster:
+class Cluster(Placing):
     """Few small nodes, which fill up; pods that come in runs; an evaluator that lives as long."""
 
     def __init__(self, rng: Random, profile: Profile) -> None:
-        self.rng = rng
-        self.view = ClusterView()
-        self.profile = profile
-        self.evaluator = Evaluator(profile)
-        self.version = 0
-        self.in_streak = 0
+        super().__init__(rng, profile)
         for number in range(rng.randint(3, 24)):
             self.set_node(number)
-
-    def meta(self, name: str, **more: object) -> dict[str, object]:
-        self.version += 1
-        return {"name": name, "uid": name, "resourceVersion": str(self.version), **more}
 
     def set_node(self, number: int) -> None:
         rng, name = self.rng, f"node-{number}"
@@ -99,22 +89,6 @@ class Cluster:
         else:
             self.set_pod(f"other-{self.version}", rng.choice(TEMPLATES), rng.choice(self.view.nodes.names))
 
-    def decide(self, name: str) -> None:
-        """Place a pod, and hold the place against a fresh decision."""
-        pod, snapshot = self.view.pods[name], self.view.snapshot()
-        fresh = Evaluator(self.profile)
-        anew = fresh.judge(pod, snapshot)
-        expected = fresh.rank(pod, snapshot, anew).best(pod.uid) if len(anew.feasible) else None
-        found = self.evaluator.choose_again(pod, snapshot)
-        self.in_streak += found is not None
-        if found is None:
-            judgement = self.evaluator.judge(pod, snapshot)
-            if len(judgement.feasible):
-                found = self.evaluator.choose(pod, snapshot, judgement)
-        assert found == expected
-        if found is not None:
-            self.view.assume(pod.uid, snapshot.nodes.names[found])
-
 
 def run(seed: int, profile: Profile | None = None) -> int:
     cluster = Cluster(Random(seed), profile or default_profile())
@@ -125,7 +99,7 @@ def run(seed: int, profile: Profile | None = None) -> int:
             cluster.decide(name)
             while cluster.rng.random() < 0.25:
                 cluster.disturb()
-    return cluster.in_streak
+    return cluster.decided["in a run"]
 
 
 @settings(max_examples=40, deadline=None)

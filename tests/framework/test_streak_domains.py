@@ -7,7 +7,6 @@ from collections import Counter
 from random import Random
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,10 +14,9 @@ from hypothesis import strategies as st
 from policyengine.catalogue import compile_policy
 from policyengine.cluster.objects import Namespace, Node, Pod, Service, decode
 from policyengine.cluster.pod_info import PodState
-from policyengine.cluster.view import ClusterView
-from policyengine.framework.evaluation import Evaluator
 from policyengine.framework.profile import Profile
 from policyengine.plugins.registry import default_profile
+from tests.framework.placing import Placing
 
 Json = dict[str, Any]
 HOSTNAME, ZONE, RACK = "kubernetes.io/hostname", "topology.kubernetes.io/zone", "rack"
@@ -71,26 +69,20 @@ policy "rules" {
 PROFILE = compile_policy(RULES)
 
 
-class Cluster:
+class Cluster(Placing):
     """Nodes in zones and racks of many rows, some without; pods of one template after another; others beside them."""
 
     def __init__(self, rng: Random, profile: Profile, template: Json, room: int | None) -> None:
         """`room`: pods that every node takes; each has every label then. None: some lack one, and take what they do."""
-        self.rng = rng
+        super().__init__(rng, profile)
         self.template = template
-        self.view = ClusterView()
-        self.profile = profile
-        self.evaluator = Evaluator(profile)
-        self.version = 0
-        self.decided: Counter[str] = Counter()
         self.room = room
         self.set_service()
         for number in range(rng.choice((5, 36, 60))):
             self.set_node(number)
 
     def meta(self, name: str, **more: object) -> Json:
-        self.version += 1
-        return {"name": name, "uid": name, "namespace": "default", "resourceVersion": str(self.version), **more}
+        return super().meta(name, namespace="default", **more)
 
     def set_service(self) -> None:
         service = {"metadata": self.meta("mine"), "spec": {"selector": {"app": "mine"}}}
@@ -159,28 +151,6 @@ class Cluster:
             snapshot = self.view.snapshot()
             self.evaluator.rank(pod, snapshot, self.evaluator.judge(pod, snapshot))
 
-    def decide(self, name: str) -> None:
-        """Place a pod, and hold the place against a fresh decision."""
-        pod, snapshot = self.view.pods[name], self.view.snapshot()
-        fresh = Evaluator(self.profile)
-        anew = fresh.judge(pod, snapshot)
-        expected = fresh.rank(pod, snapshot, anew).best(pod.uid) if len(anew.feasible) else None
-        found = self.evaluator.choose_again(pod, snapshot)
-        where = "beside" if found is None else "in a streak"
-        if found is None:
-            judgement = self.evaluator.judge(pod, snapshot)
-            assert judgement.feasible.tolist() == anew.feasible.tolist()
-            if len(judgement.feasible):
-                found = self.evaluator.choose(pod, snapshot, judgement)
-        elif (streak := self.evaluator._runs._streak) is not None:
-            feasible = np.flatnonzero(streak._feasible)
-            assert feasible.tolist() == anew.feasible.tolist()
-            assert streak._total[feasible].tolist() == fresh.rank(pod, snapshot, anew).total.tolist()
-        assert found == expected
-        if found is not None:
-            self.decided[where] += 1
-            self.view.assume(pod.uid, snapshot.nodes.names[found])
-
 
 def run(
     seed: int,
@@ -220,19 +190,19 @@ def test_the_streak_is_carried_on_whatever_counts_the_pods(name: str) -> None:
     for seed in range(3):
         decided += run(seed, TEMPLATES[name], calm=1.0, room=8)
     most = 2 if name == "zone anti-affinity" else 21
-    assert decided["in a streak"] > most, decided
+    assert decided["in a run"] > most, decided
 
 
 def test_so_it_is_by_rules() -> None:
     decided = run(1, TEMPLATES["zone spread"], PROFILE, calm=1.0, room=8)
-    assert decided["in a streak"] > 2 * decided["beside"], decided
+    assert decided["in a run"] > 2 * decided["beside"], decided
 
 
 def test_it_is_carried_on_while_others_come_and_go() -> None:
     decided = Counter[str]()
     for name, template in TEMPLATES.items():
         decided += run(len(name), template, calm=0.8)
-    assert decided["in a streak"] > 40, decided
+    assert decided["in a run"] > 40, decided
 
 
 @pytest.mark.parametrize("name", [name for name in sorted(TEMPLATES) if "zone" in name])
@@ -250,7 +220,7 @@ def test_a_series_begins_again_when_all_of_it_is_gone() -> None:
         cluster.view.remove_pod(f"pod-{number}")
     cluster.set_pod("first", cluster.template)
     cluster.decide("first")
-    assert cluster.decided == {"in a streak": 2, "beside": 3}
+    assert cluster.decided == {"in a run": 2, "beside": 3}
 
 
 def test_what_a_service_says_is_heard_in_a_streak() -> None:
@@ -260,4 +230,4 @@ def test_what_a_service_says_is_heard_in_a_streak() -> None:
             cluster.view.remove_object("Service", "default/mine")
         cluster.set_pod(name := f"pod-{number}", cluster.template)
         cluster.decide(name)
-    assert cluster.decided == {"in a streak": 5, "beside": 3}
+    assert cluster.decided == {"in a run": 5, "beside": 3}
