@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from policyengine.catalogue import PolicyError, compile_policy
+    from policyengine.explaining import explain
     from policyengine.language.evaluate import EvaluationError, evaluate
-    from policyengine.scheduler.explaining import explain
     from policyengine.simulator.simulation.scenario import ScenarioError
     from policyengine.simulator.simulation.simulation import Simulation
     from policyengine.version import __version__
@@ -21,7 +21,7 @@ _HOMES = {
     "Simulation": "policyengine.simulator.simulation.simulation",
     "compile_policy": "policyengine.catalogue",
     "evaluate": "policyengine.language.evaluate",
-    "explain": "policyengine.scheduler.explaining",
+    "explain": "policyengine.explaining",
     "__version__": "policyengine.version",
 }
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from policyengine.commands.moment import Moment
 from policyengine.commands.policies import load_profiles, param_option
 from policyengine.commands.unusable import UnusableInput, cannot_read
 
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
 )
 @param_option
 @click.option("--pod", metavar="NS/NAME", help="Only this pending pod.")
+@click.option(
+    "--now", type=Moment(), metavar="TIME", help="What `now` is, such as 2026-01-05T18:30:00+01:00; default: the clock."
+)
 @click.option("--live", metavar="NS/NAME", help="Instead: the story of this pod, from the scheduler that runs.")
 @click.option(
     "--address",
@@ -63,6 +67,7 @@ def explain(
     policy_path: Path | None,
     params: dict[str, str],
     pod: str | None,
+    now: float | None,
     live: str | None,
     address: str,
     kubeconfig: Path | None,
@@ -83,19 +88,23 @@ def explain(
     if live is not None:
         from policyengine.commands.explain_live import Endpoints, explain_live
 
-        if policy_path is not None or params or pod is not None:
-            raise click.UsageError("--live tells what has happened; --policy, --param and --pod are for --cluster")
+        if policy_path is not None or params or pod is not None or now is not None:
+            raise click.UsageError(
+                "--live tells what has happened; --policy, --param, --pod and --now are for --cluster"
+            )
         explain_live(live, Endpoints(address, kubeconfig, authority, server_name), output)
         return
     assert cluster_path is not None
+    from policyengine.clock import SystemClock
     from policyengine.cluster.objects import ObjectError
     from policyengine.scheduler.cluster_file import ClusterShapeError
     from policyengine.scheduler.explain import explain as explain_cluster
 
     cluster = read_json(cluster_path)
     profiles = _profiles(policy_path, params)
+    moment = SystemClock().now() if now is None else now
     try:
-        entries = explain_cluster(cluster, profiles, pod, suggestions=True)
+        entries = explain_cluster(cluster, profiles, pod, suggestions=True, now=moment)
     except KeyError:
         raise UnusableInput(f"no pod `{pod}` waits in `{cluster_path}`") from None
     except (ClusterShapeError, ObjectError) as error:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from policyengine.commands.colour import is_coloured
 from policyengine.language.diagnostics import Source, render
 from policyengine.language.format import format_source
 from policyengine.language.parse import SourceError, read_source
@@ -51,7 +52,7 @@ def _format(path: Path, check: bool, diff: bool) -> tuple[int, bool]:
         return 2, False
     text, findings = format_source(source)
     if findings:
-        click.echo(render(findings, source, color=sys.stderr.isatty()), err=True)
+        click.echo(render(findings, source, color=is_coloured(sys.stderr)), err=True)
         return 1, False
     if _unchanged(path, text):
         return 0, False

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from policyengine.commands.lint_config import settings_for
 from policyengine.commands.policy_files import PolicyText
 from policyengine.compiler.front import Checked, checked
-from policyengine.language import ir
 from policyengine.language.checking.plugins import Plugins
 from policyengine.language.diagnostics import Diagnostic, Source, in_order
 from policyengine.language.lint.run import lint
@@ -50,8 +49,15 @@ def linted(texts: Sequence[PolicyText], params: Mapping[str, object] | None = No
         beside = list(_beside([texts[at] for at in group])) if not texts[group[0]].starts else []
         sources = [named[at] for at in group]
         result = checked([*sources, *beside], plugins)
+        of_params: list[Diagnostic] = []
+        if (beside_them := texts[group[0]].params) is not None:
+            from policyengine.commands.lint_params import laid_over
+
+            result, of_params = laid_over(result, beside_them)
         if params:
-            result = result._replace(policies=[_with_params(policy, params) for policy in result.policies])
+            from policyengine.commands.lint_params import with_params
+
+            result = result._replace(policies=[with_params(policy, params) for policy in result.policies])
             loaded.append(result)
         for at, source, tree in zip(group, sources, result.trees, strict=False):
             wrong = [finding for finding in result.findings if finding.file == source.file]
@@ -60,25 +66,20 @@ def linted(texts: Sequence[PolicyText], params: Mapping[str, object] | None = No
             settings = settings_in.get(folder) or settings_in.setdefault(folder, settings_for(folder))
             opinions = lint(source, tree, policies, plugins, settings)
             found[at] = tuple(_placed(one, texts[at]) for one in in_order([*wrong, *opinions]))
+        found[group[0]] += tuple(of_params)
     if params:
         _each_has_a_policy(params, loaded)
     return [Linted(text, found[at]) for at, text in enumerate(texts)]
 
 
-def _with_params(policy: ir.Policy, params: Mapping[str, object]) -> ir.Policy:
-    from policyengine.compiler.params import param_values
-
-    values = param_values(policy.params, params)
-    return replace(policy, params=tuple(replace(param, default=values[param.name]) for param in policy.params))
-
-
 def _each_has_a_policy(params: Mapping[str, object], loaded: Iterable[Checked]) -> None:
     """Raises ParamError for a name that no policy has. One with errors might have it: then nothing is said."""
+    from policyengine.commands.lint_params import is_whole
     from policyengine.compiler.params import ParamError, no_such_param
 
     known: set[str] = set()
     for result in loaded:
-        if len(result.policies) < sum(len(tree.policies) for tree in result.trees):
+        if not is_whole(result):
             return
         known.update(param.name for policy in result.policies for param in policy.params)
     for name in params:

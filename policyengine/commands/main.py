@@ -15,6 +15,9 @@ import click
 
 from policyengine.version import __version__
 
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# numpy's OpenBLAS starts a thread for every core, which spins for 20 ms before it sleeps. No matrix is multiplied here.
+
 COMMANDS = {
     "annotate": "What nodes really use, from Prometheus or metrics.k8s.io, as annotations.",
     "bench": "Measure decisions, events and memory on this machine.",
@@ -40,7 +43,7 @@ SUCCESS, NEGATIVE, UNUSABLE, UNREACHABLE = 0, 1, 2, 3
 
 EXIT_CODES = {
     "policyengine.compiler.params.ParamError": UNUSABLE,
-    "policyengine.kube.config.ConfigError": UNUSABLE,
+    "policyengine.kube.kubeconfig.ConfigError": UNUSABLE,
     "policyengine.kube.access.AccessDenied": UNUSABLE,
     "policyengine.kube.configuration.ConfigurationError": UNUSABLE,
     "policyengine.kube.leader.LeadershipLost": NEGATIVE,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import yaml
 
 from policyengine.commands.policy_files import PolicyText
+from policyengine.kube.params_file import PARAMS_FILE
 from policyengine.kube.plain_yaml import PlainYamlError, documents
 from policyengine.language.diagnostics import Source
 from policyengine.language.parse import SourceError, decode_source
@@ -77,10 +79,23 @@ def _policies(document: yaml.Node, shown: Source) -> Iterator[PolicyText | Sourc
         for item in items.value if isinstance(items, yaml.SequenceNode) else ():
             yield from _policies(item, shown)
     elif name == "ConfigMap":
-        data = _get(document, "data")
-        for key, value in data.value if isinstance(data, yaml.MappingNode) else ():
-            if isinstance(value, yaml.ScalarNode) and str(key.value).endswith(".policy"):
-                yield _text(f"{_name(document)}{key.value}", value, shown, document.start_mark.index)
+        yield from _of_config_map(document, shown)
+
+
+def _of_config_map(config_map: yaml.Node, shown: Source) -> Iterator[PolicyText | SourceError]:
+    data, holder, prefix = _get(config_map, "data"), config_map.start_mark.index, _name(config_map)
+    written = _get(data, PARAMS_FILE) if data is not None else None
+    params: PolicyText | None = None
+    if isinstance(written, yaml.ScalarNode) and written.value.strip():
+        read = _text(f"{prefix}{PARAMS_FILE}", written, shown, holder)
+        if isinstance(read, SourceError):
+            yield read
+        else:
+            params = read
+    for key, value in data.value if isinstance(data, yaml.MappingNode) else ():
+        if isinstance(value, yaml.ScalarNode) and str(key.value).endswith(".policy"):
+            text = _text(f"{prefix}{key.value}", value, shown, holder)
+            yield text if isinstance(text, SourceError) else replace(text, params=params)
 
 
 def _name(config_map: yaml.Node) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from policyengine.commands.colour import is_coloured
 from policyengine.commands.unusable import UnusableInput
 
 if TYPE_CHECKING:
@@ -56,20 +57,23 @@ def load_profiles(
 def compiled(
     paths: Sequence[Path], params: Mapping[str, object] | None = None, *, run_tests: bool = False
 ) -> CompileResult:
-    """Compile every policy of files that are loaded together, with the plugins that are installed.
+    """Compile every policy of files that are loaded together, with the plugins that are installed. `params` go before
+    what stands beside the policies in a manifest.
 
     Shows the findings and raises `UnusableInput` where one has errors or (`run_tests`) fails a test in it. Raises
     `SourceError` for a file that is no text at all.
     """
     from policyengine.catalogue import compile_files
     from policyengine.commands.installed_plugins import installed_catalogue
+    from policyengine.commands.params_beside import params_beside
     from policyengine.commands.policy_files import by_text, texts_and_errors
     from policyengine.language.diagnostics import Severity, render
 
     texts, unusable = texts_and_errors(map(str, paths))
     if unusable:
         raise unusable[0]
-    result = compile_files([text.source for text in texts], params, installed_catalogue())
+    values = {**params_beside(texts), **(params or {})}
+    result = compile_files([text.source for text in texts], values, installed_catalogue())
     if run_tests:
         from policyengine.scheduler.policy_gate import held_to_tests
 
@@ -77,7 +81,7 @@ def compiled(
     errors = [one for one in result.diagnostics if one.severity is Severity.ERROR]
     broken = [(text, found) for text, found in by_text(texts, errors) if found]
     for text, found in broken:
-        click.echo(render(found, text.shown, sys.stderr.isatty()), err=True)
+        click.echo(render(found, text.shown, is_coloured(sys.stderr)), err=True)
     if broken:
         raise UnusableInput(f"{len(broken)} policy file{'s' * (len(broken) > 1)} cannot be loaded")
     return result

@@ -37,6 +37,8 @@ class PolicyText:
     """The lines do not stand in the manifest one by one: everything points at the text's beginning."""
     holder: int = 0
     """Where in `shown` the ConfigMap begins that holds the text: those of one are loaded together."""
+    params: PolicyText | None = None
+    """The `params.yaml` of that ConfigMap."""
 
     def placed(self, diagnostic: Diagnostic) -> Diagnostic:
         """The finding at its place in the file."""

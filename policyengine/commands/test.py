@@ -6,6 +6,7 @@ import sys
 
 import click
 
+from policyengine.commands.colour import is_coloured
 from policyengine.commands.policies import param_option
 
 FAILED, UNUSABLE = 1, 2
@@ -65,7 +66,7 @@ def test(
         params=params,
     )
     report = run(paths, settings)
-    click.echo(written(report, output, sys.stdout.isatty()), nl=False)
+    click.echo(written(report, output, is_coloured(sys.stdout)), nl=False)
     for problem in report.problems:
         click.echo(f"error: {problem}" if not problem.startswith("error") else problem, err=True)
     if report.problems:

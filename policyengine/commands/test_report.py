@@ -22,7 +22,7 @@ def written(report: Report, output: str, color: bool) -> str:
         return json.dumps(as_json(report), indent=2, ensure_ascii=False) + "\n"
     if output == "junit":
         return as_junit(report)
-    return "\n".join(_lines(report, color)) + "\n"
+    return "".join(f"{line}\n" for line in _lines(report, color))
 
 
 # --- text ------------------------------------------------------------------------------------------------
@@ -43,7 +43,8 @@ def _lines(report: Report, color: bool) -> Iterator[str]:
         yield f'policy "{printable(one.policy)}": {_percent(noticed, mutation.tried)}{of} changes noticed'
         for place, mutant in one.survivors:
             yield f"  {_where(place)}: no test notices that {printable(mutant.change)}"
-    yield _summary(report, color)
+    if report.tests or not report.problems:
+        yield _summary(report, color)
 
 
 def _of_test(test: TestReport, color: bool) -> Iterator[str]:

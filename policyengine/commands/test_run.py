@@ -10,6 +10,7 @@ from msgspec import structs
 
 from policyengine.catalogue import checked_files
 from policyengine.commands.installed_plugins import installed_catalogue
+from policyengine.commands.params_beside import params_beside
 from policyengine.commands.policy_files import PolicyText, by_text, texts_and_errors
 from policyengine.commands.test_suite import SUFFIX, Suite, read_suite
 from policyengine.commands.test_suite_values import SuiteError
@@ -185,10 +186,11 @@ def _subjects(texts: list[PolicyText], settings: Settings, report: Report, used:
     by_name = {text.source.file: text for text in texts}
     found: list[_Subject] = []
     for policy in policies:
+        text = by_name[policy.source.file]
         try:
-            given = _with_params(policy, settings.params, used)
-        except ParamError as error:
-            report.problems.append(f"`{by_name[policy.source.file].shown.file}`: {error}")
+            given = _with_params(policy, {**params_beside([text]), **settings.params}, used)
+        except (ParamError, SourceError) as error:
+            report.problems.append(f"`{text.shown.file}`: {error}")
             continue
         found.append(_Subject(by_name, [TestedPolicy(given, in_file_tests(policy), catalogue=catalogue)]))
     return found

@@ -15,7 +15,7 @@ from policyengine.language import ir
 from policyengine.language.functions import FUNCTIONS
 from policyengine.language.functions.comparison import is_key
 from policyengine.language.functions.table import dispatch, select
-from policyengine.language.types import DYN, Kind, Type
+from policyengine.language.types import DYN, Kind
 from policyengine.language.values import (
     NONE,
     EvaluationError,
@@ -127,7 +127,7 @@ class TreeEvaluator:
             # As in cel-go, a default that is not needed is not evaluated, so it cannot err.
             return first[0] if expr.function == "or" else first[0].content
         values = first + [self.value(arg, variables) for arg in expr.args[1:]]
-        return apply(expr.function, values, [arg.type for arg in expr.args], expr.type)
+        return apply(expr, values)
 
     # --- bools ----------------------------------------------------------------------------------------
 
@@ -216,26 +216,41 @@ def decided(tests: Iterable[Callable[[], bool]], wanted: bool) -> bool:
     return not wanted
 
 
-def apply(name: str, values: Sequence[object], types: Sequence[Type], result: Type) -> object:
+def apply(call: ir.Call, values: Sequence[object]) -> object:
     """A function of the table on values: by static types, or by the values' own where the result is dyn.
 
     Raises:
         EvaluationError: there is no such function, or none for these values, or it has no result.
     """
-    row = FUNCTIONS.get(name)
+    row = FUNCTIONS.get(call.function)
     if row is None:
-        raise EvaluationError(f"no function is called `{shortened(name)}`")
-    if result != DYN:
-        chosen = select(row.overloads, types)
-        overload, type_ = chosen if chosen else (None, result)
+        raise EvaluationError(f"no function is called `{shortened(call.function)}`")
+    taken, type_ = values, call.type
+    if call.type != DYN:
+        chosen = select(row.overloads, [arg.type for arg in call.args])
+        overload, type_ = chosen if chosen else (None, type_)
     else:
         overload = dispatch(row.overloads, values)
-        type_ = overload.result if overload else result
+        if overload is None:
+            taken = _literals_bent(call.args, values, alone=len(row.overloads) == 1)
+            overload = dispatch(row.overloads, taken)
+        type_ = overload.result if overload else type_
     if overload is None:
         kinds = ", ".join(kind_of(value).value for value in values) or "nothing"
-        raise EvaluationError(f"`{name.strip('_@')}` does not take {kinds}")
-    answer = overload.implementation(*values)
-    return box(type_, answer) if result == DYN or type_.kind is Kind.OPTIONAL else answer
+        raise EvaluationError(f"`{call.function.strip('_@')}` does not take {kinds}")
+    answer = overload.implementation(*taken)
+    return box(type_, answer) if call.type == DYN or type_.kind is Kind.OPTIONAL else answer
+
+
+def _literals_bent(args: Sequence[ir.Expr], values: Sequence[object], *, alone: bool) -> list[object]:
+    """Int literals as doubles beside a double that is none (`100 * ratio(a, b)`), as a policy has them; where a
+    function has one signature, `alone` too (`sqrt(2)`)."""
+    written = [isinstance(arg, ir.Const) for arg in args]
+    bent = alone or any(type(value) is float and not literal for value, literal in zip(values, written, strict=True))
+    return [
+        float(value) if bent and literal and type(value) is int else value
+        for value, literal in zip(values, written, strict=True)
+    ]
 
 
 def _looked_up(expr: ir.Expr, operand: object, key: object, optional: bool) -> object:

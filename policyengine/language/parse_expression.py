@@ -41,7 +41,8 @@ def parse_cut(cut: Tokens, file: str) -> tuple[Expr | None, list[Diagnostic]]:
 def parse_tokens(
     start: str, tokens: Sequence[Token], actions: ExpressionActions, bound: Mapping[str, Action], broken: frozenset[int]
 ) -> Any:
-    """The value of a start rule over tokens, or None; what is wrong is added to the actions' findings.
+    """The value of a start rule over tokens, or None, as where it is too deep; what is wrong is added to the actions'
+    findings.
 
     Arguments:
         bound: `bound_actions` of the actions.
@@ -53,7 +54,8 @@ def parse_tokens(
         actions.findings.append(syntax_error("PE0401", message, actions.file, deep.span))
         return None
     try:
-        return run(start, tokens, bound)
+        made = run(start, tokens, bound)
+        return None if actions.is_too_deep else made
     except Unexpected as stop:
         if not any(token.start in broken for token in tokens[: stop.index + 1]):
             actions.findings.append(explain(start, tokens, stop.index, stop.expected, actions.file))

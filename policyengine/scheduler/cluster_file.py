@@ -16,12 +16,14 @@ from policyengine.cluster.objects import (
     CSIStorageCapacity,
     DeviceClass,
     Namespace,
+    NativePodGroup,
     Node,
     ObjectError,
     PersistentVolume,
     PersistentVolumeClaim,
     Pod,
     PodDisruptionBudget,
+    PodGroup,
     ReplicaSet,
     ReplicationController,
     ResourceClaim,
@@ -52,6 +54,8 @@ _KINDS: Final[Mapping[str, type[Any]]] = {
     "ReplicationController": ReplicationController,
     "ReplicaSet": ReplicaSet,
     "StatefulSet": StatefulSet,
+    "PodGroup": PodGroup,
+    "NativePodGroup": NativePodGroup,
 }
 
 _FIELDS: Final[Mapping[str, str]] = {
@@ -74,6 +78,7 @@ _FIELDS: Final[Mapping[str, str]] = {
     "replicationControllers": "ReplicationController",
     "replicaSets": "ReplicaSet",
     "statefulSets": "StatefulSet",
+    "podGroups": "PodGroup",
 }
 
 
@@ -117,13 +122,19 @@ def _objects(cluster: Mapping[str, Any]) -> Iterable[tuple[str, Mapping[str, Any
             kind = item.get("kind")
             if not isinstance(kind, str):
                 raise ClusterShapeError("an item of the list has no `kind`")
-            yield kind, item
+            yield _own_name(kind, item), item
         return
     if not any(name in cluster for name in _FIELDS):
         raise ClusterShapeError(f"none of {', '.join(f'`{name}`' for name in ('nodes', 'pods', 'pending'))} is there")
     for name, kind in _FIELDS.items():
         for item in _listed(cluster, name):
-            yield kind, item
+            yield _own_name(kind, item), item
+
+
+def _own_name(kind: str, item: Mapping[str, Any]) -> str:
+    """The kind, by its name here: scheduler-plugins and Kubernetes both have a PodGroup."""
+    is_native = kind == "PodGroup" and str(item.get("apiVersion")).startswith("scheduling.k8s.io/")
+    return "NativePodGroup" if is_native else kind
 
 
 def _listed(cluster: Mapping[str, Any], name: str) -> Iterable[Mapping[str, Any]]:

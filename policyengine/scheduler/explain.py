@@ -22,16 +22,19 @@ def explain(
     profile: Profile | Sequence[Profile],
     pod: str | None = None,
     suggestions: bool = False,
+    now: float = 0.0,
 ) -> list[dict[str, Any]]:
     """Judge each pending pod, alone, against the cluster as it stands; none is placed.
 
     `cluster`: see `cluster_file`. Of several profiles the one that serves the pod's scheduler name judges it, the
-    first where none does. `pod` (`namespace/name`) picks one pod; KeyError where it does not wait.
+    first where none does. `pod` (`namespace/name`) picks one pod; KeyError where it does not wait. `now`: the policy's,
+    in seconds since the epoch; a file tells none.
     Answer: per pod `{pod, preFilter?, rejected: {node: {plugin, code, reasons}}, scores: {node: {plugin: weighted
     score}}, total: {node: score}, chosen, preemption?}`; `chosen` is None where no node fits. `preemption`, only then:
     see `explain_preemption`. With `suggestions`, an entry without a node that fits has those that help: see `suggest`.
     """
     loaded = load_cluster(cluster)
+    loaded.view.now = now
     picked = [info for info in loaded.pending if pod is None or info.key == pod]
     if pod is not None and not picked:
         raise KeyError(pod)

@@ -18,7 +18,7 @@ from aiohttp import web
 
 from policyengine.compiler.assemble import Catalogue
 from policyengine.kube.compiling import compiled
-from policyengine.kube.policy_config_map import POLICY_SUFFIX, texts
+from policyengine.kube.policy_config_map import texts, unusable
 from policyengine.kube.rollout_annotations import BadAnnotation, rollout_settings
 from policyengine.server.listening import listening
 
@@ -63,8 +63,8 @@ def _problem(item: object, catalogue: Catalogue) -> str:
     if _mapping(metadata.get("labels")).get(LABEL) != "true":
         return ""
     data = texts({str(key): str(text) for key, text in _mapping(item.get("data")).items()})
-    if not any(key.endswith(POLICY_SUFFIX) for key in data):
-        return f"the ConfigMap is labelled {LABEL}=true and has no key that ends in `{POLICY_SUFFIX}`"
+    if wrong := unusable(data, [str(key) for key in _mapping(item.get("binaryData"))]):
+        return f"{wrong} (it is labelled {LABEL}=true)"
     try:
         rollout_settings({str(name): str(text) for name, text in _mapping(metadata.get("annotations")).items()})
     except BadAnnotation as error:

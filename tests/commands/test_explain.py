@@ -182,3 +182,36 @@ def test_a_broken_policy_exits_2_and_shows_the_line(tmp_path: Path) -> None:
     result = run(tmp_path, "--policy", str(policy))
     assert result.exit_code == 2
     assert "node.fre" in result.output
+
+
+NIGHT_SHIFT = """
+policy "night" {
+  filter "at-night" { require now.getHours("Europe/Berlin") >= 20 else "it is {now}" }
+}
+"""
+
+
+def at_night(tmp_path: Path, *arguments: str) -> Result:
+    policy = tmp_path / "night.policy"
+    policy.write_text(NIGHT_SHIFT, encoding="utf-8")
+    return run(tmp_path, "-o", "json", "--policy", str(policy), "--pod", "default/fits", *arguments)
+
+
+def test_a_policy_is_asked_about_the_moment_that_is_given(tmp_path: Path) -> None:
+    (evening,) = entries(at_night(tmp_path, "--now", "2026-01-05T20:30:00+01:00"))
+    (noon,) = entries(at_night(tmp_path, "--now", "2026-01-05T11:00:00Z"))
+    assert evening["chosen"] == "big"
+    assert noon["preFilter"]["reasons"] == ["it is 2026-01-05T11:00:00Z"]
+
+
+def test_without_a_moment_a_policy_is_asked_about_today(tmp_path: Path) -> None:
+    policy = tmp_path / "old.policy"
+    policy.write_text('policy "old" { filter "old" { require now.getFullYear() < 2024 else "no" } }', encoding="utf-8")
+    (one,) = entries(run(tmp_path, "-o", "json", "--policy", str(policy), "--pod", "default/fits"))
+    assert one["preFilter"]["reasons"] == ["no"]
+
+
+def test_a_moment_that_is_none_exits_2(tmp_path: Path) -> None:
+    result = at_night(tmp_path, "--now", "tonight")
+    assert result.exit_code == 2
+    assert "`tonight` is not a time; write it as `2026-01-05T18:30:00+01:00`" in result.output

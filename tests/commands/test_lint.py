@@ -118,6 +118,51 @@ def test_lists_and_several_documents_are_looked_into(tmp_path: Path) -> None:
     assert len(findings(path)) == 2
 
 
+BOUNDED = """policy "t" {
+  /// The most pods of a node.
+  param most: int = 5 range [1, 9]
+  filter "f" { require node.podCount < most else "runs {node.podCount} pods" }
+}
+"""
+
+
+def with_params(text: str, params: str) -> str:
+    return f"{manifest(text)}  params.yaml: |\n    # set here\n    {params}\n"
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ("most: 99", "`99` is outside the range [1, 9] of `most`"),
+        ("most: many", "parameter `most`: `many` is not a value of type `int`"),
+        ("mots: 5", "`mots` is no parameter of the policy; did you mean `most`?"),
+        ("- most", "`params.yaml` is no mapping of params to values"),
+    ],
+)
+def test_a_value_that_the_config_map_would_be_rejected_for_is_found_at_its_line(
+    tmp_path: Path, params: str, message: str
+) -> None:
+    text = with_params(BOUNDED, params)
+    path = write(tmp_path / "cm.yaml", text)
+    assert run(path).exit_code == 1
+    (found,) = [one for one in findings(path) if one["severity"] == "error"]
+    assert (found["code"], found["file"]) == ("PE2901", str(path))
+    assert message in found["message"]
+    assert text.split("\n")[found["line"] - 1].strip() == params
+
+
+def test_values_that_the_params_may_have_are_no_findings(tmp_path: Path) -> None:
+    path = write(tmp_path / "cm.yaml", with_params(BOUNDED, "most: 9"))
+    assert run(path).exit_code == 0
+    assert "PE2901" not in {one["code"] for one in findings(path)}
+
+
+def test_a_value_is_not_unknown_while_the_policy_that_may_have_it_is_broken(tmp_path: Path) -> None:
+    broken = BOUNDED.replace("podCount <", "podCnt <")
+    told = findings(write(tmp_path / "cm.yaml", with_params(broken, "other: 5")))
+    assert [one["code"] for one in told if one["severity"] == "error"] == ["PE1002"]
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [

@@ -1,6 +1,8 @@
+import os
 import subprocess
 import sys
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
@@ -21,6 +23,14 @@ def test_help_lists_every_command_without_importing_what_costs_time() -> None:
     assert done.returncode == 0, done.stderr
     for command in main.COMMANDS:
         assert f"  {command} " in done.stdout
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="threads are counted in /proc")
+def test_numpy_starts_no_threads_of_its_own() -> None:
+    code = "import policyengine.commands.main, numpy, os; print(len(os.listdir('/proc/self/task')))"
+    free = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, env=free, check=True)
+    assert done.stdout.strip() == "1"
 
 
 @pytest.mark.parametrize("command", sorted(main.COMMANDS))

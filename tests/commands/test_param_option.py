@@ -61,6 +61,65 @@ def test_a_param_that_cannot_be_so_is_one_message_and_exit_code_2(files: Path, g
     assert message in ended.err
 
 
+def config_map(name: str, policy: str, params: str) -> str:
+    """A manifest with a policy, the library and a `params.yaml`."""
+    data = {"p.policy": policy, "lib.policy": LIBRARY, "params.yaml": params}
+    return json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data})
+
+
+@pytest.fixture
+def manifest(files: Path) -> Path:
+    """A manifest instead of the policy files."""
+    for file in (files / "policies").iterdir():
+        file.unlink()
+    path = files / "policies" / "configmap.yaml"
+    path.write_text(config_map("p", POLICY, "safe.least: 4"))
+    return path
+
+
+def test_what_stands_beside_the_policies_in_a_manifest_counts_as_in_a_cluster(files: Path, manifest: Path) -> None:
+    assert list(explained(files)) == ["small"]
+    assert explained(files, "--param", "safe.least=2") == {}
+
+
+def test_in_file_tests_run_with_what_stands_beside_the_policies(files: Path, manifest: Path) -> None:
+    test = """  test "a node of two cores is too small" {
+    given node "a" { allocatable: {cpu: 2, memory: 8Gi, pods: 10} }
+    given pod "p" {}
+    expect "p" rejected by "room"
+  }
+}
+"""
+    manifest.write_text(config_map("p", POLICY.rstrip("}\n") + "}\n" + test, "safe.least: 4"))
+    assert policyengine("test", manifest).code == 0
+    assert policyengine("test", manifest, "--param", "safe.least=2").code == 1
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ("safe.least: 65", "`65` is outside the range [0, 64] of `safe.least`"),
+        ("least: 4", "`least` is no parameter of the policy; did you mean `safe.least`?"),
+        ("- 4", "is no mapping of params to values"),
+    ],
+)
+def test_a_params_file_that_cannot_be_so_is_one_message_and_exit_code_2(
+    files: Path, manifest: Path, params: str, message: str
+) -> None:
+    manifest.write_text(config_map("p", POLICY, params))
+    ended = policyengine("explain", "--cluster", files / "cluster.json", "--policy", manifest)
+    assert ended.code == 2
+    assert message in ended.err
+
+
+def test_two_params_files_that_disagree_are_not_loaded_together(files: Path, manifest: Path) -> None:
+    other = files / "policies" / "other.yaml"
+    other.write_text(config_map("q", POLICY.replace('policy "p"', 'policy "q"'), "safe.least: 5"))
+    ended = policyengine("explain", "--cluster", files / "cluster.json", "--policy", files / "policies")
+    assert ended.code == 2
+    assert "`safe.least` has one value in" in ended.err and "name one of the two" in ended.err
+
+
 @pytest.mark.parametrize(
     ("given", "code", "message"),
     [

@@ -80,6 +80,7 @@ def test_a_policy_with_errors_or_a_file_that_is_none_is_unusable(folder: Path) -
     result = run(path)
     assert result.exit_code == 2
     assert "PE1002" in result.stderr
+    assert result.stdout == "", "nothing ran, so nothing is counted"
     assert run(folder / "none.policy").exit_code == 2
     assert run().exit_code == 2
 

@@ -25,7 +25,8 @@ from policyengine.scheduler.explain import explain_pod
 from tests.builders import make_node, make_pod
 from tests.compiler import naive
 from tests.compiler.list_texts import LISTS
-from tests.compiler.naive import NOTHING, NoValue, Place, Some
+from tests.compiler.naive import Place
+from tests.compiler.naive_functions import NOTHING, NoValue, Some
 from tests.compiler.test_lower import FAILED, alike, explain
 from tests.compiler.worlds import PlainNode, PlainPod, World, full_worlds, plain_pods
 from tests.framework import test_incremental as incremental

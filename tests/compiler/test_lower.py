@@ -17,7 +17,8 @@ from policyengine.compiler.lower import lower
 from policyengine.language import ir
 from policyengine.language.types import BOOL, DOUBLE, INT, MEMORY, STRING, Type
 from tests.compiler import naive
-from tests.compiler.naive import NOTHING, NoValue, Place, Some
+from tests.compiler.naive import Place
+from tests.compiler.naive_functions import NOTHING, NoValue, Some
 from tests.compiler.typed import ANY, call, conditional, const, field, index, label, logic, text
 from tests.compiler.worlds import PlainNode, PlainPod, World, plain_pods, worlds
 

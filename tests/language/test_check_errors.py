@@ -26,6 +26,11 @@ WRONG = [
     ("node.free.cpu > pod.priority", "PE1004", "an int has no dimension"),
     ("node.free.cpu * node.free.cpu", "PE1004", "a quantity is scaled by a number"),
     ("node.free.cpu > 2 + 2", "PE1004", "an int has no dimension"),
+    ('optional.of(1).orValue("a")', "PE1004", "it takes optional(int) and int"),
+    ('["a"].min()', "PE1004", "it takes list(int); list(double); list(cpu); list(memory); …"),
+    ('min(1, "a")', "PE1004", "it takes int and int"),
+    ('{1: "a"}[1]', "PE1007", "guard it with `1 in …`"),
+    ('{true: "a"}[true]', "PE1007", "guard it with `true in …`"),
     ('pod.labels[?"x"] == "a"', "PE1004", "an optional may be empty: add `.orValue(…)`"),
     ("pod.requests == pod.requests", "PE1004", "compare its fields"),
     ("pod.priority > 0 ? 1 : 'a'", "PE1004", "the branches of `?:` differ: int and string"),
@@ -285,3 +290,12 @@ def test_every_code_has_a_page() -> None:
 
     codes = {value for name, value in vars(check_codes).items() if name.isupper() and isinstance(value, str)}
     assert codes <= CODES.keys()
+
+
+def test_a_remainder_of_a_quantity_gets_no_hint_about_scaling() -> None:
+    assert [one.message for one in wrong("node.free.cpu % 2 == 0")] == ["`%` does not take cpu and int"]
+
+
+def test_what_is_not_among_the_arguments_is_not_shown_as_a_way_out() -> None:
+    [one] = wrong('min("a", 1)')
+    assert one.message.endswith("it takes int and int; double and double; cpu and cpu; memory and memory; …")

@@ -61,3 +61,12 @@ def test_a_let_is_paid_for_once() -> None:
 def test_a_policy_as_long_as_it_may_be_is_within_the_budget() -> None:
     requires = "\n".join(f"require node.free.cpu - pod.requests.cpu >= {at}" for at in range(2000))
     assert not found(f'filter "f" {{ {requires} }}')
+
+
+def test_a_condition_that_is_too_deep_costs_its_member_and_no_more() -> None:
+    deep = " && ".join(["node.ready"] * (MAX_DEPTH + 6))
+    findings = found(f'filter "f" {{ require {deep} }}\nlet x = nothing')
+    assert [(one.code, one.message.split(";")[0]) for one in findings] == [
+        ("PE0401", f"the expression is more than {MAX_DEPTH} levels deep"),
+        ("PE1001", "nothing is called `nothing`"),
+    ]

@@ -97,3 +97,18 @@ def test_a_condition_is_a_typed_tree() -> None:
     step = test.steps[-1]
     assert isinstance(step, ir_test.ExpectThat)
     assert (step.condition.type, type(step.condition)) == (BOOL, ir.Call)
+
+
+@pytest.mark.parametrize(
+    ("step", "message"),
+    [
+        ('given pod "q" { labels: {rank: 1} } expect "q" on "a"', 'a map of strings, and `rank` is none: write `"1"`'),
+        ('given pod "q" { labels: {x: true} } expect "q" on "a"', 'a map of strings, and `x` is none: write `"true"`'),
+        ('given pod "q" { foo: 1 } expect "q" on "a"', "a given pod has no field `foo`"),
+        ('given pod "q" on "b" {} expect "q" on "a"', "no node was given as `b`"),
+        ('given node "b" { foo: 1 } expect "p" on "b"', "a given node has no field `foo`"),
+    ],
+)
+def test_what_was_given_wrongly_was_given_and_is_told_once(step: str, message: str) -> None:
+    [(code, told)] = findings(step)
+    assert code == "PE2013" and message in told

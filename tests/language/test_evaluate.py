@@ -44,6 +44,14 @@ PLAIN: list[tuple[str, dict[str, Any], Any]] = [
     ("!!type(0) == int", {}, True),  # two signs in a row are dropped unread, as by cel-cpp; in brackets they count
     ('- -"a"', {}, "a"),
     ("--(-9223372036854775808)", {}, -(2**63)),
+    ("100 * ratio(a, b)", {"a": 1, "b": 4}, 25.0),  # an int literal beside a double expression is a double
+    ("1 - x", {"x": 0.25}, 0.75),
+    ("clamp(x, 0, 1)", {"x": 1.5}, 1.0),
+    ("max(x, -1)", {"x": -2.5}, -1.0),
+    ("[0.5, 1.5].map(x, 2 * x)", {}, [1.0, 3.0]),
+    ("sqrt(4)", {}, 2.0),
+    ("pow(2, 10)", {}, 1024.0),
+    ("betaCdf(0, 2, 2)", {}, 0.0),
 ]
 
 
@@ -61,6 +69,10 @@ ERRORS = [
     ("(1).x", {}, "an int has no fields"),
     ("{true: 1, 1: 2}", {}, "hold both"),
     ("x + 1", {"x": "a"}, "`+` does not take string, int"),
+    ("1 + 1.0", {}, "`+` does not take int, double"),
+    ("n * x", {"n": 2, "x": 1.5}, "`*` does not take int, double"),
+    ("n + 1.0", {"n": 2}, "`+` does not take int, double"),
+    ("sqrt(n)", {"n": 4}, "`sqrt` does not take int"),
     ("b'x'", {}, "no plain values"),
     ("7u", {}, "no plain values"),
     ("[1].all(x, x)", {}, "a bool is wanted"),

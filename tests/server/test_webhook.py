@@ -57,6 +57,13 @@ def test_a_broken_one_is_refused_with_its_place(data: dict[str, str], message: s
     assert message in response["status"]["message"]
 
 
+def test_a_file_that_is_not_utf8_is_refused_whatever_stands_beside_it() -> None:
+    response = asked({**config_map({"p.policy": GOOD}), "binaryData": {"q.policy": "cG9saWN56Q=="}})
+    assert not response["allowed"]
+    assert "`q.policy` stands under `binaryData`" in response["status"]["message"]
+    assert asked({**config_map({"p.policy": GOOD}), "binaryData": {"logo.png": "iVBORw=="}})["allowed"]
+
+
 def test_what_carries_no_policy_or_goes_away_passes() -> None:
     assert asked(config_map({"p.policy": BROKEN}, label="false"))["allowed"]
     assert asked({"kind": "Secret"})["allowed"]

@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from policyengine.commands.colour import is_coloured
 from policyengine.commands.lint_files import Linted
 from policyengine.language.diagnostics import render
 
 
 def written(found: Sequence[Linted]) -> str:
     """The findings file by file; in colour on a terminal."""
-    colour = sys.stdout.isatty()
+    colour = is_coloured(sys.stdout)
     shown = [render(one.findings, one.text.shown, color=colour) for one in found if one.findings]
     return "\n".join(shown)

@@ -320,4 +320,6 @@ def _text(expr: syntax.Expr) -> str:
 
 
 def _key_text(key: ir.Expr) -> str:
-    return f'"{key.value}"' if isinstance(key, ir.Const) else "the key"
+    if not isinstance(key, ir.Const):
+        return "the key"
+    return f'"{key.value}"' if key.type == STRING else str(key.value).lower()

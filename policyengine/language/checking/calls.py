@@ -195,28 +195,34 @@ def _no_overload(
 
 def _hint(function: Function, types: Sequence[Type]) -> str:
     if function.style is not Style.OPERATOR:
-        fitting = [o for o in function.overloads if not o.dynamic and _same_start(o.parameters, types)]
-        shown = [_and(o.parameters) for o in fitting or function.overloads if not o.dynamic]
-        more = ", …" if len(shown) > _SHOWN_SIGNATURES else ""
-        return f"; it takes {'; '.join(shown[:_SHOWN_SIGNATURES])}{more}"
+        return f"; it takes {_signatures(function, types)}"
     if len(types) == 2 and all(type_.is_quantity for type_ in types):
         if types[0] == types[1]:
             return "; a quantity is scaled by a number"
         return "; both sides need one dimension"
-    if any(type_.is_quantity for type_ in types) and INT in types:
+    if any(type_.is_quantity for type_ in types) and INT in types and function.name != "_%_":
         return "; an int has no dimension: scale a quantity, as in `n * 1Gi`"
     if any(type_.kind is Kind.OBJECT for type_ in types):
         return "; compare its fields"
     return ""
 
 
-def _same_start(parameters: Sequence[Type], types: Sequence[Type]) -> bool:
-    return bool(types) and bool(parameters) and parameters[0] == types[0]
+def _signatures(function: Function, types: Sequence[Type]) -> str:
+    """What the function takes, the signatures that begin as the call does, else those of as many arguments, first."""
+    all_ = [overload.parameters for overload in function.overloads if not overload.dynamic]
+    begun = [parameters for parameters in all_ if types and parameters and unify(parameters[0], types[0], {})]
+    as_many = [parameters for parameters in begun or all_ if len(parameters) == len(types)]
+    shown = list(dict.fromkeys(_and(parameters, types) for parameters in as_many or begun or all_))
+    return "; ".join(shown[:_SHOWN_SIGNATURES]) + ("; …" if len(shown) > _SHOWN_SIGNATURES else "")
 
 
-def _and(types: Sequence[Type]) -> str:
-    """`int`, `int and double`, `int, int and int`, in words."""
-    words = [("anything" if is_open(type_) and not type_.args else str(type_)) for type_ in types]
+def _and(types: Sequence[Type], actual: Sequence[Type] = ()) -> str:
+    """`int`, `int and double`, `int, int and int`, in words. The actual types tell what variables stand for."""
+    variables: dict[str, Type] = {}
+    for parameter, type_ in zip(types, actual, strict=False):
+        unify(parameter, type_, variables)
+    known = [substitute(type_, variables) for type_ in types]
+    words = [("anything" if is_open(type_) and not type_.args else str(type_)) for type_ in known]
     if len(words) < 2:
         return words[0] if words else "nothing"
     return f"{', '.join(words[:-1])} and {words[-1]}"

@@ -93,7 +93,15 @@ def _wrong_list(value: object, type_: Type) -> str | None:
 def _wrong_map(value: object, type_: Type) -> str | None:
     if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
         return _form(type_)
-    return None if all(wrong_value(inner, type_.args[1]) is None for inner in value.values()) else _form(type_)
+    wrong = next((key for key, inner in value.items() if wrong_value(inner, type_.args[1]) is not None), None)
+    return None if wrong is None else f"{_form(type_)}, and `{wrong}` is none: {_unquoted(value[wrong])}"
+
+
+def _unquoted(value: object) -> str:
+    """What to do about a value that is no string."""
+    if isinstance(value, bool | int | float):
+        return f'write `"{str(value).lower()}"`'
+    return "write its value in quotes"
 
 
 def _wrong_object(value: object, type_: Type) -> str | None:

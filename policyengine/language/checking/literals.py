@@ -190,7 +190,7 @@ def _literal(report: Report, expr: syntax.Literal, type_: Type, negative: bool) 
     if isinstance(value, bool) or value is None:
         return ir.Const(type=BOOL, span=span, value=value)
     if type_ == DURATION:
-        text = f"a duration needs a unit: `{value}s` is {value} seconds"
+        text = f"a duration needs a unit: `{value}s` is {value} second{'s' * (value != 1)}"
         return report.failed(WRONG_LITERAL, text, span, replacing(span, f"{value}s"))
     if type_ == DOUBLE:
         return ir.Const(type=DOUBLE, span=span, value=-float(value) if negative else float(value))

@@ -42,7 +42,7 @@ class _Test:
         match step:
             case syntax.GivenNode():
                 fields = self._fields(step.fields, NODE_FIELDS, "node")
-                if fields is None or not self._new(step.name, self._nodes, "node"):
+                if not self._new(step.name, self._nodes, "node") or fields is None:
                     return None
                 return ir_test.GivenNode(name=step.name.text, fields=fields, span=step.span)
             case syntax.GivenPod():
@@ -64,11 +64,13 @@ class _Test:
     def _given_pod(self, step: syntax.GivenPod) -> ir_test.Step | None:
         fields = self._fields(step.fields, POD_FIELDS, "pod")
         placed = step.on is None or self._known(step.on, self._nodes, "node")
-        if fields is None or not placed or not self._new(step.name, self._pods, "pod"):
+        if not self._new(step.name, self._pods, "pod"):
             return None
         on = step.on.text if step.on else None
         if on is not None:
             self._standing.add(step.name.text)
+        if fields is None or not placed:
+            return None
         return ir_test.GivenPod(name=step.name.text, on=on, fields=fields, span=step.span)
 
     def _given_now(self, step: syntax.GivenNow) -> ir_test.Step | None:

@@ -18,7 +18,6 @@ DEFAULT_BUDGET = 5.0
 _KEYS = ("budget", "ignore", "severity")
 _BUDGET = re.compile(r"(\d+(?:\.\d+)?)\s*(us|ms|s)")
 _MILLISECONDS = {"us": 1e-3, "ms": 1.0, "s": 1e3}
-_OPINION = re.compile(r"PE3\d{3}")
 
 
 class SettingsError(ValueError):

@@ -40,12 +40,12 @@ class ExpressionActions:
         self._depths: dict[int, int] = {}
         self._kept: list[Expr] = []
         self._too_large: dict[int, Diagnostic] = {}
-        self._too_deep = False
+        self.is_too_deep = False
 
     def finish(self) -> None:
         """Reports what could not be judged before the end: a 2**63 with no `-` before it. What follows is new."""
         self.findings += self._too_large.values()
-        self._too_large, self._depths, self._kept, self._too_deep = {}, {}, [], False
+        self._too_large, self._depths, self._kept, self.is_too_deep = {}, {}, [], False
 
     # --- depth: known from below, as a tree is built from its leaves -----------------------------------
 
@@ -58,8 +58,8 @@ class ExpressionActions:
         if depth > MAX_DEPTH:
             depth = 1
             node = syntax.Name(span=node.span, name="_")
-            if not self._too_deep:
-                self._too_deep = True
+            if not self.is_too_deep:
+                self.is_too_deep = True
                 message = f"the expression is more than {MAX_DEPTH} levels deep; give parts of it names with `let`"
                 self.findings.append(syntax_error("PE0401", message, self.file, node.span))
         self._depths[id(node)] = depth

@@ -1,0 +1,57 @@
+"""`params.yaml` in a ConfigMap manifest: its values held against the params of the policies beside it, as when the
+ConfigMap is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec.structs import replace
+
+from policyengine.commands.policy_files import PolicyText
+from policyengine.compiler.codes import WRONG_PARAM
+from policyengine.compiler.front import Checked
+from policyengine.compiler.params import param_values, wrong_values
+from policyengine.kube.params_file import PARAMS_FILE, Given, read_params
+from policyengine.kube.plain_yaml import PlainYamlError
+from policyengine.language import ir
+from policyengine.language.diagnostics import Diagnostic, Severity
+from policyengine.language.syntax import Span
+
+
+def laid_over(checked: Checked, params: PolicyText) -> tuple[Checked, list[Diagnostic]]:
+    """The policies with these values for their params, and what is wrong with the values, at their places in the
+    manifest."""
+    try:
+        given = read_params(params.source.text)
+    except PlainYamlError as error:
+        start = params.source.line_start(error.line) if error.line else 0
+        return checked, [_finding(params, f"`{PARAMS_FILE}` {error}", Span(start, start))]
+    values = {name: one.value for name, one in given.items()}
+    known = [param for policy in checked.policies for param in policy.params]
+    wrong = wrong_values(known, values)
+    if not is_whole(checked):  # a policy with errors may have the others
+        wrong = {name: message for name, message in wrong.items() if any(param.name == name for param in known)}
+    good = {name: value for name, value in values.items() if name not in wrong}
+    findings = [_finding(params, message, _place(params, name, given[name])) for name, message in wrong.items()]
+    return checked._replace(policies=[with_params(policy, good) for policy in checked.policies]), findings
+
+
+def with_params(policy: ir.Policy, params: Mapping[str, object]) -> ir.Policy:
+    """The policy with other defaults. Raises ParamError for a value that a param may not have."""
+    values = param_values(policy.params, params)
+    return replace(policy, params=tuple(replace(param, default=values[param.name]) for param in policy.params))
+
+
+def is_whole(checked: Checked) -> bool:
+    """Whether no policy of the files is left out for its errors."""
+    return len(checked.policies) == sum(len(tree.policies) for tree in checked.trees)
+
+
+def _place(params: PolicyText, name: str, given: Given) -> Span:
+    start = params.source.line_start(given.line) + given.column - 1
+    return Span(start, start + len(name))
+
+
+def _finding(params: PolicyText, message: str, span: Span) -> Diagnostic:
+    found = Diagnostic(WRONG_PARAM, Severity.ERROR, message, params.shown.file, span)
+    return params.placed(found)

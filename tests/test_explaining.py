@@ -1,0 +1,75 @@
+"""`policyengine.explain`, as a script uses it."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+import policyengine
+from tests.builders import make_node, make_pod
+
+CLUSTER = {
+    "nodes": [make_node(name).capacity(cpu="4", memory="8Gi", pods="10").json() for name in ("a", "b")],
+    "pending": [make_pod("p").req(cpu="1").json()],
+}
+
+
+def test_without_a_policy_the_in_tree_plugins_answer() -> None:
+    [entry] = policyengine.explain(CLUSTER)
+    assert entry["pod"] == "default/p" and set(entry["total"]) == {"a", "b"}
+
+
+def test_a_policy_answers_for_itself() -> None:
+    [entry] = policyengine.explain(CLUSTER, 'policy "x" { filter "not-a" { require node.name != "a" } }')
+    assert entry["rejected"]["a"]["plugin"] == "not-a" and entry["chosen"] == "b"
+
+
+def test_a_broken_policy_is_told_with_its_place() -> None:
+    with pytest.raises(policyengine.PolicyError, match="PE1002"):
+        policyengine.explain(CLUSTER, 'policy "x" { filter "f" { require node.nane == "a" } }')
+
+
+def test_a_compiled_policy_answers_as_its_text_does() -> None:
+    text = 'policy "x" { filter "not-a" { require node.name != "a" } }'
+    assert policyengine.explain(CLUSTER, policyengine.compile_policy(text)) == policyengine.explain(CLUSTER, text)
+
+
+AT_NIGHT = 'policy "x" { filter "at-night" { require now.getHours() < 6 else "by day" } }'
+
+
+def test_now_is_the_moment_that_is_given() -> None:
+    [night] = policyengine.explain(CLUSTER, AT_NIGHT, now=datetime(2026, 1, 5, 3, tzinfo=UTC))
+    [day] = policyengine.explain(CLUSTER, AT_NIGHT, now=datetime(2026, 1, 5, 13, tzinfo=UTC))
+    assert night["chosen"] is not None and day["chosen"] is None
+
+
+def test_without_one_now_is_the_clock() -> None:
+    [entry] = policyengine.explain(
+        CLUSTER, 'policy "x" { filter "old" { require now.getFullYear() < 2024 else "{now}" } }'
+    )
+    told = datetime.fromisoformat(entry["preFilter"]["reasons"][0])
+    assert abs((datetime.now(UTC) - told).total_seconds()) < 600
+
+
+@pytest.mark.parametrize(
+    ("api", "spec", "names"),
+    [
+        ("scheduling.x-k8s.io/v1alpha1", {"minMember": 3}, {"labels": {"scheduling.x-k8s.io/pod-group": "crew"}}),
+        ("scheduling.k8s.io/v1alpha2", {"schedulingPolicy": {"gang": {"minCount": 3}}}, {}),
+    ],
+)
+def test_a_pod_knows_the_group_that_the_dump_holds(api: str, spec: dict[str, Any], names: dict[str, Any]) -> None:
+    group = {"apiVersion": api, "kind": "PodGroup", "metadata": {"name": "crew", "namespace": "default"}, "spec": spec}
+    member = make_pod("p").req(cpu="1").json()
+    member["metadata"].update(names)
+    member["spec"]["schedulingGroup"] = {} if names else {"podGroupName": "crew"}
+    policy = 'policy "x" { filter "three" { require podGroup.?minMember.orValue(0) == 3 else "no group" } }'
+    listed = [{"kind": "Node", **node} for node in CLUSTER["nodes"]] + [{"kind": "Pod", **member}, group]
+    for cluster in ({**CLUSTER, "pending": [member], "podGroups": [group]}, {"kind": "List", "items": listed}):
+        [entry] = policyengine.explain(cluster, policy)
+        assert entry["rejected"] == {}
+
+
+def test_a_moment_without_a_zone_is_refused() -> None:
+    with pytest.raises(ValueError, match="no time zone"):
+        policyengine.explain(CLUSTER, now=datetime(2026, 1, 5))
