@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from policyengine import quantity
 from policyengine.cluster.node_objects import Node
@@ -34,9 +35,15 @@ def offer_of(node: Node) -> Offer:
     if not written:
         return Offer(_NOTHING, 0, f"node `{node.metadata.name}` has no allocatable; its kubelet has yet to report it")
     try:
-        amounts = {name: _amount(name, text) for name, text in written.items()}
+        return _offered(tuple(written.items()))
     except QuantityError as error:
         return Offer(_NOTHING, 0, f"node `{node.metadata.name}`: allocatable {error}")
+
+
+@lru_cache(maxsize=1024)
+def _offered(written: tuple[tuple[str, str | int | float], ...]) -> Offer:
+    """Kept, for nodes of one kind offer the same. Raises `QuantityError`."""
+    amounts = {name: _amount(name, text) for name, text in written}
     pods = amounts.pop(PODS, 0)
     return Offer({name: amount for name, amount in amounts.items() if counted(name)}, pods)
 

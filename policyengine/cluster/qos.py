@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Literal
 
 from policyengine.cluster.pod_objects import PodSpec, Resources
 from policyengine.cluster.requests import CPU, MEMORY, Amounts, Reading
 
 QOSClass = Literal["BestEffort", "Burstable", "Guaranteed"]
-
-QOS_ORDER: Mapping[str, int] = {"BestEffort": 0, "Burstable": 1, "Guaranteed": 2}
 
 
 def qos_class(spec: PodSpec) -> QOSClass:

@@ -23,7 +23,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from copy import copy
 from typing import NamedTuple
@@ -33,16 +33,14 @@ from policyengine.cluster.events import ASSIGNED_POD_DELETE, NODE_ADD, NODE_DELE
 from policyengine.cluster.finished import KEPT_FOR
 from policyengine.cluster.known_pods import KnownPods
 from policyengine.cluster.node_objects import Node
-from policyengine.cluster.object_store import ClusterObject, ObjectStore, Reverted, is_newer, version_is_newer
-from policyengine.cluster.pending_claims import PendingClaims
+from policyengine.cluster.object_store import is_newer, version_is_newer
+from policyengine.cluster.other_objects import OtherObjects
 from policyengine.cluster.pod_info import PodInfo, PodState
 from policyengine.cluster.pod_objects import Pod
 from policyengine.cluster.queue_facts import NoQueue, QueueFacts
 from policyengine.cluster.recount import dump_view, validate_view
-from policyengine.cluster.resource_objects import ResourceClaim
 from policyengine.cluster.snapshot import Snapshot
 from policyengine.cluster.teams import NoTeams, Teams
-from policyengine.cluster.workload_objects import Namespace, PodDisruptionBudget, Service
 
 
 class PodChange(NamedTuple):
@@ -53,18 +51,15 @@ class PodChange(NamedTuple):
     events: list[ClusterEvent]
 
 
-class ClusterView(KnownPods):
+class ClusterView(OtherObjects, KnownPods):
     """Nodes, pods and other objects as last seen, plus what the scheduler has assumed."""
 
     def __init__(self) -> None:
-        self._store = ObjectStore()
-        super().__init__(self._store)
-        self.generation = 0
+        OtherObjects.__init__(self)
+        KnownPods.__init__(self, self._store)
         self._now = 0.0
         self.teams: Teams = NoTeams()
         """Which pods are of no use without each other; set by whoever knows."""
-        self.pending_claims = PendingClaims(self._claims_moved)
-        """Claims allocated by a reservation and not seen allocated yet."""
         self.queue_facts: QueueFacts = NoQueue()
         """What the queues know of pods; set by the scheduler."""
         self._snapshot = Snapshot(self)
@@ -226,22 +221,6 @@ class ClusterView(KnownPods):
                 self._put_in_order(node_name, pods)
             self.generation += 1
 
-    def set_object(self, kind: str, item: ClusterObject) -> list[ClusterEvent]:
-        """Take an object of another kind as observed."""
-        events = self._store.put(kind, item)
-        self.generation += 1
-        if isinstance(item, ResourceClaim):
-            self.pending_claims.observe(item)
-        return events
-
-    def remove_object(self, kind: str, key: str) -> list[ClusterEvent]:
-        """An object of another kind is gone; `key` is `namespace/name`, or the name of a cluster-scoped one."""
-        self.generation += 1
-        gone = self._store.of(kind).get(key)
-        if isinstance(gone, ResourceClaim):
-            self.pending_claims.drop(gone.metadata.uid)
-        return self._store.drop(kind, key)
-
     def regroup(self, kind: str, key: str) -> list[PodChange]:
         """A PodGroup object came, changed or went: its pods are made anew with what it is now."""
         changes: list[PodChange] = []
@@ -253,52 +232,6 @@ class ClusterView(KnownPods):
                 changes.append(PodChange(old, new, []))
         self.generation += bool(changes)
         return changes
-
-    def assume_object(self, owner: str, kind: str, item: ClusterObject) -> None:
-        """Show `item`, made from an observed object, in its place until the pod `owner` gives that up, or another
-        version is observed. Raises ValueError where the object is gone, has changed, or is assumed already.
-        """
-        self._store.assume(owner, kind, item)
-        self.generation += 1
-
-    def revert_objects(self, owner: str) -> list[Reverted]:
-        """Show what was assumed for the pod as it was observed again."""
-        reverted = self._store.revert(owner)
-        self.generation += bool(reverted)
-        return reverted
-
-    @property
-    def assumption_owners(self) -> set[str]:
-        """UIDs of the pods for which objects are assumed."""
-        return self._store.owners
-
-    def objects(self, kind: str) -> Mapping[str, ClusterObject]:
-        """Key -> object of another kind, as observed or as assumed."""
-        return self._store.of(kind)
-
-    def version(self, kind: str) -> int:
-        """Grows whenever an object of the kind changes."""
-        return self._store.version(kind)
-
-    @property
-    def object_changes(self) -> int:
-        """Grows whenever an object of any kind changes."""
-        return self._store.changes
-
-    @property
-    def namespaces(self) -> Mapping[str, Namespace]:
-        """Name -> namespace."""
-        return self._store.namespaces
-
-    @property
-    def services(self) -> Mapping[str, Service]:
-        """`namespace/name` -> service."""
-        return self._store.services
-
-    @property
-    def pdbs(self) -> Mapping[str, PodDisruptionBudget]:
-        """`namespace/name` -> disruption budget."""
-        return self._store.pdbs
 
     def snapshot(self) -> Snapshot:
         """The view to read from, at this generation; the same one until something changes."""
@@ -315,14 +248,6 @@ class ClusterView(KnownPods):
     def dump(self) -> dict[str, object]:
         """What the view holds, as plain data without rows, order or ids: equal for equal clusters."""
         return dump_view(self)
-
-    def dump_objects(self) -> dict[str, dict[str, ClusterObject]]:
-        """kind -> key -> object."""
-        return self._store.dump()
-
-    def _claims_moved(self) -> None:
-        self.generation += 1
-        self._store.touch("ResourceClaim")
 
 
 def _is_late_word(pod: PodInfo, namesake: PodInfo) -> bool:

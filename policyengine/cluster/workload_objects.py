@@ -81,10 +81,11 @@ class PodDisruptionBudget(Wire, frozen=True):
 
 
 class ConfigMap(Wire, frozen=True):
-    """A ConfigMap, the carrier of policies."""
+    """A ConfigMap, the carrier of policies. What kubectl reads from files that are not UTF-8 is binary data."""
 
     metadata: ObjectMeta
     data: dict[str, str] = msgspec.field(default_factory=dict)
+    binary_data: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 class PodGroupSpec(Wire, frozen=True):

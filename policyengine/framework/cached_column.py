@@ -153,6 +153,15 @@ class ColumnCache:
             touched = topology.touched(state, changes.snapshot, np.array(rows, dtype=np.int64))
         return np.arange(changes.n) if touched is None else touched
 
+    def idles(self, column: Column, changes: Changes) -> bool:
+        """Whether, as long as neither a node nor another object changes, the column is what it was, whatever pods came
+        or went; it is up to date then. Its state must not be a refusal or skip that is settled."""
+        if self._idle is None or not self._idle.is_idle(column.state, changes.snapshot):
+            return False
+        self.asked += 1
+        column.pod_position = changes.pod_position
+        return True
+
     def stays_by_itself(self, column: Column) -> bool:
         """Whether the column stays what it is for as long as no node and no other object changes."""
         return self._situation is None and (column.settled or not self._follows_pods)
@@ -169,12 +178,11 @@ class ColumnCache:
 
     def passes_at(self, column: Column, changes: Changes, rows: Sequence[int]) -> Sequence[bool]:
         """Whether a few rows pass a filter, as `at` would say."""
-        row_filter = self._row_filter
-        if row_filter is None or len(rows) > FEW:
-            return (self.at(column, changes, np.array(rows)) == 0).tolist()  # type: ignore[no-any-return]
-        self.note_work()
-        snapshot, state = changes.snapshot, column.state
-        return [row_filter.passes(state, snapshot, row) for row in rows]
+        return (self.at(column, changes, np.array(rows)) == 0).tolist()  # type: ignore[no-any-return]
+
+    def row_filter(self, column: Column, changes: Changes) -> Callable[[int], bool] | None:
+        """Says of a row whether it passes, until a Node changes; None where the plugin cannot."""
+        return None if self._row_filter is None else self._row_filter.row_filter(column.state, changes.snapshot)
 
     def note_work(self) -> None:
         """Count an answer that was worked out beside the columns."""

@@ -21,9 +21,10 @@ class Changes:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
-        self.n = snapshot.nodes.n
-        self.node_position = snapshot.node_journal.position
-        self.pod_position = snapshot.pod_journal.position
+        nodes = snapshot.nodes
+        self.n = nodes.n
+        self.node_position = nodes.node_journal.position
+        self.pod_position = nodes.pod_journal.position
         self.object_changes = snapshot.object_changes
         self._nodes: dict[int, Rows | None] = {}
         self._pods: dict[int, Rows | None] = {}

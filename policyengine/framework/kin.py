@@ -28,14 +28,16 @@ from policyengine.framework.asked import (
     FilterByColumn,
     Mask,
     ScoreAnew,
+    ScoreBelow,
     ScoreByColumn,
 )
 from policyengine.framework.cached_column import ColumnCache
+from policyengine.framework.ceilings import Ceilings, best_below
 from policyengine.framework.changes import Changes
 from policyengine.framework.column import Column
 from policyengine.framework.leaders import Ring
 from policyengine.framework.normal_score import Scorer
-from policyengine.framework.plugin import UNCONCERNED, Scores
+from policyengine.framework.plugin import UNCONCERNED, BoundedScore, Scores, extends
 from policyengine.framework.ranking import next_of
 from policyengine.framework.rows import at
 from policyengine.framework.status import Code, Rows
@@ -60,13 +62,19 @@ class Kin:
         self._ring = ring
         self._varying = varying
         """Names of plugins whose signature or column was seen to differ from pod to pod, shared by all runs."""
-        self._kept: dict[SignatureOf, tuple[Hashable, str]] = {}
-        """(signature, concerned or not, for which what was said is kept; the plugin's name)"""
+        self._kept: dict[SignatureOf, str] = {}
+        """The names of the plugins of which it is kept what was said."""
+        self._signatures: list[Hashable] = []
+        """For which pods that was, concerned or not, in the same order."""
         self._watched: list[tuple[ColumnCache, Hashable, Column]] = []
         """Columns that must stay what they are, though pods or other objects are read for them."""
         self._filters: list[AskedFilter] = []
         self._scores: list[AskedScore] = []
         """What is asked about every pod."""
+        self._below: list[ScoreBelow] = []
+        """Those of `_scores` that say what they are not above."""
+        self._unbounded: list[AskedScore] = []
+        """The others."""
         self._rows: Rows = np.arange(changes.n)
         self._passing: Mask | None = None
         """The rows that all other filters let pass; None: all of them."""
@@ -99,9 +107,7 @@ class Kin:
         base: Scores = np.zeros(changes.n, dtype=np.int64)
         for scorer in scorers:
             share = shares.get(scorer.plugin.name)
-            asked = kin._asked_score(scorer, share is None or scorer.keeps_scores)
-            if asked is not None:
-                kin._scores.append(asked)
+            if kin._join_scorer(scorer, share is None or scorer.keeps_scores):
                 continue
             signature = kin._keep(scorer.columns, pod)
             if signature is UNCONCERNED:
@@ -129,11 +135,9 @@ class Kin:
         feasible = self._rows if passing is None else passing.nonzero()[0]
         if not len(feasible) or not self._is_at_scale(feasible):
             return None
-        total = self._total_of(pod, changes, feasible)
-        if passing is not None:
-            total = np.where(passing, total, _OUT)
         self.length += 1
-        return next_of(total == total.max(), self._ring, pod.uid)
+        row = self._best_below(pod, changes, passing, feasible) if self._below else None
+        return self._best(pod, changes, passing, feasible) if row is None else row
 
     def _asked_filter(self, cache: ColumnCache) -> AskedFilter | None:
         """The filter where it is asked about every pod; None where what it said is kept."""
@@ -142,18 +146,30 @@ class Kin:
             return FilterAnew(cache)
         return FilterByColumn(cache) if varies else None
 
-    def _asked_score(self, scorer: Scorer, can_be_kept: bool) -> AskedScore | None:
-        """Likewise."""
-        cache = scorer.columns
-        varies = cache.plugin.name in self._varying
+    def _join_scorer(self, scorer: Scorer, can_be_kept: bool) -> bool:
+        """Ask the score about every pod; False where what it said is kept."""
+        cache, plugin = scorer.columns, scorer.plugin
+        varies = plugin.name in self._varying
         is_local = cache.looks_at_rows_alone and scorer.is_pointwise and scorer.keeps_scores
+        asked: AskedScore
         if is_local and (cache.follows_pods or varies):
-            return ScoreAnew(scorer, self._rows)
-        return ScoreByColumn(scorer) if varies or scorer.sees_feasible or not can_be_kept else None
+            asked = ScoreAnew(scorer, self._rows)
+        elif varies or scorer.sees_feasible or not can_be_kept:
+            asked, is_local = ScoreByColumn(scorer), False
+        else:
+            return False
+        self._scores.append(asked)
+        if is_local and extends(plugin, BoundedScore):
+            self._below.append(ScoreBelow(scorer, plugin))
+        else:
+            self._unbounded.append(asked)
+        return True
 
     def _keep(self, cache: ColumnCache, pod: PodInfo) -> Hashable:
         signature = cache.signature(pod)
-        self._kept[cache.signature] = signature, cache.plugin.name
+        if cache.signature not in self._kept:
+            self._kept[cache.signature] = cache.plugin.name
+            self._signatures.append(signature)
         return signature
 
     def _watch(self, cache: ColumnCache, signature: Hashable, column: Column) -> None:
@@ -185,11 +201,12 @@ class Kin:
 
     def _is_like(self, pod: PodInfo) -> bool:
         """Whether the pod has the signatures that what is kept was said for."""
-        for signature_of, (value, plugin) in self._kept.items():
-            if signature_of(pod) != value:
-                self._varying.add(plugin)
-                return False
-        return True
+        signatures = [signature_of(pod) for signature_of in self._kept]
+        if signatures == self._signatures:
+            return True
+        parts = zip(self._kept.values(), self._signatures, signatures, strict=True)
+        self._varying.add(next(plugin for plugin, known, mine in parts if mine != known))
+        return False
 
     def _is_at_scale(self, feasible: Rows) -> bool:
         """Whether the scores in `_base` are those of a pod for which just these rows are feasible."""
@@ -206,14 +223,50 @@ class Kin:
                 passing = _both(passing, mine)
         return passing
 
-    def _total_of(self, pod: PodInfo, changes: Changes, feasible: Rows) -> Scores:
-        """The total of every row, but for what all rows have in common: `int64[nodes]`, not to be written to."""
+    def _best(self, pod: PodInfo, changes: Changes, passing: Mask | None, feasible: Rows) -> int:
+        """The best row, by the total of every one."""
+        total = self._total_of(self._scores, pod, changes, feasible)
+        if total is None:
+            total = np.zeros(len(self._rows), dtype=np.int64)
+        if passing is not None:
+            total = np.where(passing, total, _OUT)
+        return next_of(total == total.max(), self._ring, pod.uid)
+
+    def _best_below(self, pod: PodInfo, changes: Changes, passing: Mask | None, feasible: Rows) -> int | None:
+        """The best row, by what the total of none is above; None where that does not tell."""
+        ceilings: Ceilings | None = None
+        concerned: list[Callable[[int], int]] = []
+        for score in self._below:
+            is_concerned, state = score.state(pod, changes)
+            if is_concerned:
+                mine = score.ceilings(state, changes)
+                if mine is None:
+                    return None
+                ceilings = mine if ceilings is None else ceilings + mine
+                concerned.append(score.row_score(state, changes))
+        if ceilings is None:
+            return None
+        rest = self._total_of(self._unbounded, pod, changes, feasible)
+        if rest is not None:
+            ceilings = ceilings + rest
+        if passing is not None:
+            ceilings = np.where(passing, ceilings, np.iinfo(ceilings.dtype).min)
+
+        def total_at(row: int) -> int:
+            points = sum([points_of(row) for points_of in concerned])
+            return points if rest is None else points + rest.item(row)
+
+        return best_below(ceilings, total_at, self._ring, pod.uid)
+
+    def _total_of(self, scores: Sequence[AskedScore], pod: PodInfo, changes: Changes, feasible: Rows) -> Scores | None:
+        """What these scores and `_base` add up to, but for what all rows have in common: `int64[nodes]`, not to be
+        written to; None where that is all."""
         total = self._base
-        for one in self._scores:
-            scores = one.weighted(pod, changes, feasible)
-            if scores is not None:
-                total = scores if total is None else total + scores
-        return np.zeros(len(self._rows), dtype=np.int64) if total is None else total
+        for one in scores:
+            mine = one.weighted(pod, changes, feasible)
+            if mine is not None:
+                total = mine if total is None else total + mine
+        return total
 
 
 def _both(a: Mask | None, b: Mask) -> Mask:

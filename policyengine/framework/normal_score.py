@@ -5,7 +5,7 @@ Rule: the scores handed out equal `normalize(raw scores of the feasible rows)`, 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING
@@ -27,7 +27,6 @@ from policyengine.framework.plugin import (
     extends,
 )
 from policyengine.framework.ranking import Share
-from policyengine.framework.rows import FEW
 from policyengine.framework.status import Code, Rows, State
 
 if TYPE_CHECKING:
@@ -79,16 +78,13 @@ class Scorer:
         raw = column.values
         return self.is_pointwise or not len(raw) or bool(raw.min() == raw.max())
 
-    def scaled_at(self, column: Column, changes: Changes, rows: Sequence[int]) -> Sequence[int]:
+    def scaled_at(self, column: Column, changes: Changes, rows: Rows) -> Scores:
         """The scores of a few rows, of a plugin that scales each by itself."""
-        assert self._scaled is not None and self._scaled.pointwise
-        if self._by_row is not None and len(rows) <= FEW:
-            self.columns.note_work()
-            snapshot, state = changes.snapshot, column.state
-            return [self._by_row.points(state, snapshot, row) for row in rows]
-        raw = self.columns.at(column, changes, np.array(rows))
-        scores: Sequence[int] = self._scaled.rescale(column.state, None, raw).tolist()
-        return scores
+        return self.scaled(column.state, self.columns.at(column, changes, rows))
+
+    def row_score(self, column: Column, changes: Changes) -> Callable[[int], int] | None:
+        """Says of a row what the plugin scores it, until a Node changes; None where it cannot."""
+        return None if self._by_row is None else self._by_row.row_score(column.state, changes.snapshot)
 
     def scale_of(self, column: Column, raw: Array) -> Hashable:
         """What scaling takes from the raw scores of all feasible rows; None where each is scaled by itself."""

@@ -27,6 +27,7 @@ from policyengine.framework.status import Rows, State, Status, Verdicts
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
+    from policyengine.cluster.pod_shape import PodShape
     from policyengine.cluster.snapshot import Snapshot
 
 MAX_NODE_SCORE = 100
@@ -184,11 +185,20 @@ class TemplateReader(Plugin, Protocol):
 
 
 @runtime_checkable
+class SelectivePlugin(Plugin, Protocol):
+    """A plugin for pods of some shapes alone, such as those with volumes."""
+
+    def concerns(self, shape: PodShape) -> bool:
+        """Whether it may have to do with pods of this shape. For all others its signature is `UNCONCERNED`, and there
+        is nothing to do at Reserve and PreBind, whatever the cluster is."""
+
+
+@runtime_checkable
 class RowFilter(FilterPlugin, Protocol):
     """A filter that can judge one row by itself without making an array for it."""
 
-    def passes(self, state: State, snapshot: Snapshot, row: int) -> bool:
-        """Whether `filter` lets the row pass."""
+    def row_filter(self, state: State, snapshot: Snapshot) -> Callable[[int], bool]:
+        """Says of a row whether `filter` lets it pass. Of use until a Node changes: pods may come and go meanwhile."""
 
 
 @runtime_checkable
@@ -203,8 +213,17 @@ class MaskFilter(FilterPlugin, Protocol):
 class RowScore(ScaledScorePlugin, Protocol):
     """A pointwise score that can do the same."""
 
-    def points(self, state: State, snapshot: Snapshot, row: int) -> int:
-        """What `normalize` makes of the row's raw `score`: 0..100."""
+    def row_score(self, state: State, snapshot: Snapshot) -> Callable[[int], int]:
+        """Says of a row what `normalize` makes of its raw `score`: 0..100. Of use for as long."""
+
+
+@runtime_checkable
+class BoundedScore(RowScore, Protocol):
+    """One that can say faster what no row's points are above than what they are."""
+
+    def ceilings(self, state: State, snapshot: Snapshot) -> NDArray[np.int16] | None:
+        """Of every row a number that its score is not above, and seldom below: `int16[nodes]`, 0..200, the caller's
+        own; None where there is no such saying."""
 
 
 @runtime_checkable

@@ -101,8 +101,11 @@ class Ranking:
 
 def next_of(tied: NDArray[np.bool_], ring: Ring, pod_uid: str) -> int:
     """Of tied rows, at least one of the whole table (`bool[nodes]`), the one `Ranking.best` would take."""
-    if 4 * np.count_nonzero(tied) > len(tied):
-        return ring.after(pod_uid, tied[ring.order])
+    near = ring.stretch(pod_uid)
+    found = tied[near]
+    step = int(found.argmax()) if len(found) else 0
+    if len(found) and found[step]:
+        return near.item(step)
     rows = tied.nonzero()[0]
     return rows.item(0) if len(rows) == 1 else _nearest(rows, ring.hashes, pod_uid)
 

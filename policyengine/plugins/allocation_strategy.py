@@ -18,13 +18,16 @@ from numpy.typing import NDArray
 from policyengine.framework.plugin import MAX_NODE_SCORE, Scores
 from policyengine.framework.rows import FEW, at
 from policyengine.framework.status import Rows
+from policyengine.plugins.allocation_ceilings import UNIT, WHOLE, AllocationCeilings
 from policyengine.plugins.allocation_columns import AllocationColumns, Doubles
+from policyengine.plugins.offer_shares import Shorts
 from policyengine.plugins.resource_amounts import (
     DEFAULT_RESOURCES,
     RESOURCES_SCHEMA,
     Amounts,
+    Asked,
+    ScoredResources,
     WeightedResource,
-    counts,
     percent,
     read_resources,
     taken,
@@ -35,6 +38,9 @@ if TYPE_CHECKING:
 
 MAX_SHAPE_SCORE: Final = 10
 """Scores of a shape run from 0 to 10."""
+_MOST_SHARES: Final = 300
+"""A sum of points with such weights stays within 16 bits."""
+_UNIT_BITS: Final = UNIT.bit_length() - 1
 
 SHAPE_SCHEMA: Final[Mapping[str, object]] = {
     "type": "array",
@@ -65,63 +71,78 @@ STRATEGY_SCHEMA: Final[Mapping[str, object]] = {
 }
 
 
-Asked = tuple[tuple[str, int, int], ...]
-"""(resource, request, weight) of the resources that count for a pod."""
-
-
 class AllocationStrategy(ABC):
     """A weighted mean over resources."""
 
     def __init__(self, resources: Sequence[WeightedResource]) -> None:
-        self.resources = tuple(resources)
-
-    def asked(self, requests: Sequence[int]) -> Asked:
-        """What counts for a pod with these requests, aligned with `resources`."""
-        return tuple(
-            (resource.name, request, resource.weight)
-            for resource, request in zip(self.resources, requests, strict=True)
-            if counts(resource.name, request)
-        )
+        self.resources = ScoredResources(resources, with_defaults=True)
 
     def score(self, nodes: NodeTable, asked: Asked, rows: Rows) -> Scores:
         """`int64[rows]`, 0..100."""
-        if not asked:
+        if not asked.resources:
             return np.zeros(len(rows), dtype=np.int64)
         if len(rows) <= FEW:
-            return np.array([self.node_score(nodes, asked, row) for row in rows.tolist()], dtype=np.int64)
+            score_of = self.node_score(nodes, asked)
+            return np.array([score_of(row) for row in rows.tolist()], dtype=np.int64)
         if len(rows) == nodes.n:
             kept = self._kept_score(nodes, asked)
             if kept is not None:
                 return kept
         requested = [
-            at(taken(nodes, resource, with_defaults=True), rows) + np.int64(request) for resource, request, _ in asked
+            at(taken(nodes, resource, with_defaults=True), rows) + np.int64(request)
+            for resource, request in zip(asked.resources, asked.requests, strict=True)
         ]
-        capacities = [at(nodes.allocatable(resource), rows) for resource, _, _ in asked]
-        return self._column_score(requested, capacities, [weight for _, _, weight in asked])
+        capacities = [at(nodes.allocatable(resource), rows) for resource in asked.resources]
+        return self._column_score(requested, capacities, asked.weights)
 
     def _kept_score(self, nodes: NodeTable, asked: Asked) -> Scores | None:
         """The score of all nodes by columns kept for it; None where the strategy has no use for them, or a node is
         unusual."""
         if self._whole_points is None:
             return None
-        names = tuple(resource for resource, _, _ in asked)
+        names = asked.resources
         columns = nodes.follower((AllocationColumns, names), lambda: AllocationColumns(names))
         if columns is None or not columns.are_usual:
             return None
         total: Doubles | None = None
-        for place, (_, request, weight) in enumerate(asked):
+        for place, (request, weight) in enumerate(zip(asked.requests, asked.weights, strict=True)):
             points = self._whole_points(columns.percent_left(place, request))
             if weight != 1:
                 points *= weight
             total = points if total is None else np.add(total, points, out=total)
         assert total is not None
-        shares = sum(weight for _, _, weight in asked)
+        shares = sum(asked.weights)
         if shares != 1:
             total /= shares
         return total.astype(np.int64)
 
     _whole_points: Callable[[Doubles], Doubles] | None = None
     """Makes 0..100 of what is left in percent, unrounded; None where the mean is not that of the points."""
+
+    def ceilings(self, nodes: NodeTable, asked: Asked) -> Shorts | None:
+        """What no node's score is above, and few are below: `int16[nodes]`, the caller's own; None where the strategy
+        has no use for what is kept for it, or a node is unusual."""
+        names, shares = asked.resources, sum(asked.weights)
+        if self._point_ceilings is None or not 0 < shares <= _MOST_SHARES:
+            return None
+        columns = nodes.follower((AllocationCeilings, names), lambda: AllocationCeilings(names))
+        if columns is None or not columns.are_usual:
+            return None
+        total: Shorts | None = None
+        for place, (request, weight) in enumerate(zip(asked.requests, asked.weights, strict=True)):
+            points = self._point_ceilings(columns.left(place, request))
+            if weight != 1:
+                points *= weight
+            total = points if total is None else np.add(total, points, out=total)
+        assert total is not None
+        if shares == 2:
+            total >>= 1
+        elif shares != 1:
+            total //= shares
+        return total
+
+    _point_ceilings: Callable[[Shorts], Shorts] | None = None
+    """Makes of what is left, as `AllocationCeilings` has it, what the points are not above: 0..100."""
 
     def _column_score(
         self, requested: Sequence[Amounts], capacities: Sequence[Amounts], weights: Sequence[int]
@@ -144,17 +165,27 @@ class AllocationStrategy(ABC):
         assert total is not None
         return self._mean(total, shares)
 
-    def node_score(self, nodes: NodeTable, asked: Asked, row: int) -> int:
-        """The same for one node, in Python's integers: for a patch of few rows the faster way."""
-        total = shares = 0
-        for resource, request, weight in asked:
-            capacity, used = nodes.room_with_defaults(resource, row)
-            if capacity > 0:
-                points = self._node_points(used + request, capacity)
-                if points > 0 or not self.zero_counts_not:
-                    total += points * weight
-                    shares += weight
-        return self._node_mean(total, shares) if shares else 0
+    def node_score(self, nodes: NodeTable, asked: Asked) -> Callable[[int], int]:
+        """The same for one node, by its row, in Python's integers: for a patch of few rows the faster way. Of use
+        until a Node changes."""
+        columns = [
+            (nodes.allocatable(resource).data, taken(nodes, resource, with_defaults=True).data, request, weight)
+            for resource, request, weight in zip(*asked, strict=True)
+        ]
+        points_of, zero_counts_not, mean = self._node_points, self.zero_counts_not, self._node_mean
+
+        def score(row: int) -> int:
+            total = shares = 0
+            for capacities, used, request, weight in columns:
+                capacity = capacities[row]
+                if capacity > 0:
+                    points = points_of(used[row] + request, capacity)
+                    if points > 0 or not zero_counts_not:
+                        total += points * weight
+                        shares += weight
+            return mean(total, shares) if shares else 0
+
+        return score
 
     zero_counts_not = False
     """Whether a resource that scores 0 is left out of the mean."""
@@ -186,6 +217,11 @@ class LeastAllocated(AllocationStrategy):
     def _whole_points(left: Doubles) -> Doubles:
         return np.floor(left, out=left)
 
+    @staticmethod
+    def _point_ceilings(left: Shorts) -> Shorts:
+        left >>= _UNIT_BITS
+        return left
+
     def _node_points(self, requested: int, capacity: int) -> int:
         return max(capacity - requested, 0) * MAX_NODE_SCORE // capacity
 
@@ -200,6 +236,12 @@ class MostAllocated(AllocationStrategy):
     def _whole_points(left: Doubles) -> Doubles:
         np.ceil(left, out=left)
         return np.subtract(float(MAX_NODE_SCORE), left, out=left)
+
+    @staticmethod
+    def _point_ceilings(left: Shorts) -> Shorts:
+        np.subtract(WHOLE + 1, left, out=left)
+        left >>= _UNIT_BITS
+        return left
 
     def _node_points(self, requested: int, capacity: int) -> int:
         return min(requested, capacity) * MAX_NODE_SCORE // capacity

@@ -18,8 +18,10 @@ from numpy.typing import NDArray
 
 from policyengine.cluster.pending_claims import PendingClaim, PendingClaims
 from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.pod_shape import PodShape
 from policyengine.framework.events import ClusterEventWithHint
 from policyengine.framework.plugin import UNCONCERNED, Reads, Scores
+from policyengine.framework.post_filter import PostFilterResult
 from policyengine.framework.reservation import NOTHING_TO_DO, Plan
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
 from policyengine.language.values import EvaluationError, parse_duration
@@ -43,6 +45,9 @@ from policyengine.plugins.dynamic_resources_taken import Taken
 if TYPE_CHECKING:
     from policyengine.cluster.columns import NodeTable
     from policyengine.cluster.snapshot import Snapshot
+    from policyengine.cluster.view import ClusterView
+    from policyengine.framework.evaluation import Evaluator
+    from policyengine.framework.judgement import Judgement
 
 NAME: Final = "DynamicResources"
 ARGUMENTS: Final[Mapping[str, object]] = {
@@ -57,6 +62,10 @@ _UNRESOLVABLE: Final = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
 _NOT_AVAILABLE: Final = "resourceclaim not available on the node"
 _PROBLEMS: Final = (CANNOT_ALLOCATE, INVALID_POOLS, _NOT_AVAILABLE)
 _ERROR: Final = len(_PROBLEMS) + 1
+NO_CLAIMS: Final = Status(Code.UNSCHEDULABLE, ("no new claims to deallocate",))
+NO_HELP: Final = Status(Code.UNSCHEDULABLE, ("still not schedulable",))
+NOT_ASKED: Final = Status(Code.ERROR, ("not found",))
+"""What kube-scheduler says of the state that PreFilter was to write."""
 
 
 def _check_time(arguments: Mapping[str, Any], name: str, least: int, what: str) -> None:
@@ -93,6 +102,10 @@ class DynamicResources:
             return SUCCESS
         names = claim_names(pod)
         return Status(_UNRESOLVABLE, (names,), NAME) if isinstance(names, str) else SUCCESS
+
+    def concerns(self, shape: PodShape) -> bool:
+        """Only pods with claims."""
+        return bool(shape.spec.resource_claims)
 
     def signature(self, pod: PodInfo) -> Hashable:
         """The pod itself, where it has claims: they may be its own."""
@@ -180,6 +193,19 @@ class DynamicResources:
     def prepared(self, pod: PodInfo, node_name: str, plan: Plan, snapshot: Snapshot) -> Status:
         """Whether the claims are allocated and reserved for the pod."""
         return judge_claims_plan(pod, plan, snapshot)
+
+    def post_filter(
+        self, pod: PodInfo, judgement: Judgement, evaluator: Evaluator, view: ClusterView
+    ) -> PostFilterResult:
+        """No help, in kube-scheduler's words, which every FailedScheduling message has. Where a plugin before this one
+        refused the pod in PreFilter for good, its own PreFilter has not run: that is an error, and ends PostFilter
+        (`PostFilter`, dynamicresources.go, and `RunPreFilterPlugins`, framework.go, v1.36)."""
+        refused = judgement.pre_filter
+        if refused is None:
+            return PostFilterResult(NO_HELP if pod.shape.spec.resource_claims else NO_CLAIMS)
+        before = [plugin.name for plugin in evaluator.profile.filters]
+        was_asked = refused.code is not _UNRESOLVABLE or refused.plugin not in before[: before.index(NAME)]
+        return PostFilterResult(NO_CLAIMS if was_asked else NOT_ASKED)
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Claims, slices, classes and nodes that come or change; the pod's own claims that are made."""

@@ -6,20 +6,21 @@ Score: see `balance`. Resources the node does not offer are left out.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from policyengine.cluster.pod_info import PodInfo, PodShape
+from policyengine.cluster.pod_info import PodInfo
 from policyengine.framework.events import ClusterEventWithHint
 from policyengine.framework.plugin import UNCONCERNED, Reads, Scores
 from policyengine.framework.rows import FEW, at
 from policyengine.framework.status import SKIP, SUCCESS, Rows, State, Status
 from policyengine.plugins.balance import BalanceColumns, balance, balance_of, score_of, scores_of
+from policyengine.plugins.balance_ceilings import BalanceCeilings
 from policyengine.plugins.per_shape import PerShape
-from policyengine.plugins.resource_amounts import counts, read_resources, scored_requests
+from policyengine.plugins.resource_amounts import Asked, ScoredResources, read_resources
 
 if TYPE_CHECKING:
     from policyengine.cluster.columns import NodeTable
@@ -43,9 +44,6 @@ ARGUMENTS: Final[Mapping[str, object]] = {
     "additionalProperties": False,
 }
 
-_Asked = tuple[tuple[str, int], ...]
-"""(resource, request) of the resources that count for a pod."""
-
 
 class NodeResourcesBalancedAllocation:
     """Reads what the pod asks for, and allocatable and requested of the nodes, without defaults."""
@@ -57,11 +55,12 @@ class NodeResourcesBalancedAllocation:
 
     def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
         """NodeResourcesBalancedAllocationArgs: `resources`. ValueError where one is named twice."""
-        self._resources = read_resources((arguments or {}).get("resources") or None)
-        for name, count in Counter(resource.name for resource in self._resources).items():
+        resources = read_resources((arguments or {}).get("resources") or None)
+        for name, count in Counter(resource.name for resource in resources).items():
             if count > 1:
                 raise ValueError(f"NodeResourcesBalancedAllocation: `resources`: `{name}` stands there twice")
-        self._requests = PerShape(self._requests_of)
+        self._resources = ScoredResources(resources, with_defaults=False)
+        self._requests = PerShape(self._resources.requests)
 
     def signature(self, pod: PodInfo) -> Hashable:
         """What is asked for of the resources that count."""
@@ -73,35 +72,42 @@ class NodeResourcesBalancedAllocation:
         requests = self._requests(pod)
         if not any(requests):
             return SKIP, None
-        asked: _Asked = tuple(
-            (resource.name, request)
-            for resource, request in zip(self._resources, requests, strict=True)
-            if counts(resource.name, request)
-        )
-        return SUCCESS, asked
+        return SUCCESS, self._resources.asked(requests)
 
     def score(self, state: State, snapshot: Snapshot, rows: Rows) -> NDArray[np.generic]:
         """50..100: above 75 where the pod evens the node out."""
-        asked: _Asked = state
+        asked: Asked = state
         nodes = snapshot.nodes
         if len(rows) <= FEW:
-            return np.array([_node_score(nodes, asked, row) for row in rows.tolist()], dtype=np.int64)
-        names, is_whole = tuple(name for name, _ in asked), len(rows) == nodes.n
+            score_of = _node_score(nodes, asked)
+            return np.array([score_of(row) for row in rows.tolist()], dtype=np.int64)
+        names, is_whole = asked.resources, len(rows) == nodes.n
         columns = nodes.follower((BalanceColumns, names), lambda: BalanceColumns(names)) if is_whole else None
         if columns is not None and columns.are_usual:
-            return columns.score([request for _, request in asked])
+            return columns.score(asked.requests)
         held = [at(nodes.requested(name), rows) for name in names]
         offers = [at(nodes.allocatable(name), rows).astype(np.float64) for name in names]
         before = [amounts.astype(np.float64) for amounts in held]
         after = [
             (amounts + np.int64(request)).astype(np.float64) if request else floats
-            for amounts, floats, (_, request) in zip(held, before, asked, strict=True)
+            for amounts, floats, request in zip(held, before, asked.requests, strict=True)
         ]
         return scores_of(balance(before, offers), balance(after, offers))
 
-    def points(self, state: State, snapshot: Snapshot, row: int) -> int:
+    def row_score(self, state: State, snapshot: Snapshot) -> Callable[[int], int]:
         """The score of one node."""
-        return _node_score(snapshot.nodes, state, row)
+        return _node_score(snapshot.nodes, state)
+
+    def ceilings(self, state: State, snapshot: Snapshot) -> NDArray[np.int16] | None:
+        """What the score of no node is above; for two resources that all nodes offer."""
+        asked: Asked = state
+        nodes, names = snapshot.nodes, asked.resources
+        if len(names) != 2:
+            return None
+        columns = nodes.follower((BalanceCeilings, names), lambda: BalanceCeilings(names))
+        if columns is None or not columns.are_usual:
+            return None
+        return columns.ceilings(nodes, asked.requests)
 
     def scale(self, state: State, scores: NDArray[np.generic]) -> Hashable:
         """Nothing: the score stands by itself."""
@@ -119,17 +125,23 @@ class NodeResourcesBalancedAllocation:
         """It never rejects."""
         return ()
 
-    def _requests_of(self, shape: PodShape) -> tuple[int, ...]:
-        return scored_requests(shape, self._resources, with_defaults=False)
 
+def _node_score(nodes: NodeTable, asked: Asked) -> Callable[[int], int]:
+    """The score of one node, by its row, in Python's numbers: for a patch of few rows the faster way. Of use until a
+    Node changes."""
+    columns = [
+        (nodes.allocatable(name).data, nodes.requested(name).data, request)
+        for name, request in zip(asked.resources, asked.requests, strict=True)
+    ]
 
-def _node_score(nodes: NodeTable, asked: _Asked, row: int) -> int:
-    """The score of one node, in Python's numbers: for a patch of few rows the faster way."""
-    before, after = [], []
-    for resource, request in asked:
-        offer, used = nodes.room(resource, row)
-        if offer:
-            capacity = float(offer)
-            before.append(min(float(used) / capacity, 1.0))
-            after.append(min(float(used + request) / capacity, 1.0))
-    return score_of(balance_of(before), balance_of(after))
+    def score(row: int) -> int:
+        before, after = [], []
+        for offers, taken, request in columns:
+            offer = offers[row]
+            if offer:
+                used, capacity = taken[row], float(offer)
+                before.append(used / capacity if used < offer else 1.0)
+                after.append((used + request) / capacity if used + request < offer else 1.0)
+        return score_of(balance_of(before), balance_of(after))
+
+    return score

@@ -7,7 +7,7 @@ Score: see `allocation_strategy`.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -27,10 +27,10 @@ from policyengine.framework.events import (
 from policyengine.framework.plugin import Reads, Scores
 from policyengine.framework.rows import FEW, at
 from policyengine.framework.status import SUCCESS, Code, Refusal, Rows, State, Status, Verdicts, passed
-from policyengine.plugins.allocation_strategy import STRATEGY_SCHEMA, Asked, read_strategy
+from policyengine.plugins.allocation_strategy import STRATEGY_SCHEMA, read_strategy
 from policyengine.plugins.label_requirement import KEY_SCHEMA
 from policyengine.plugins.per_shape import PerShape
-from policyengine.plugins.resource_amounts import PODS, node_allocatable, scored_requests
+from policyengine.plugins.resource_amounts import PODS, Asked, node_allocatable
 
 if TYPE_CHECKING:
     from policyengine.cluster.columns import NodeTable
@@ -142,10 +142,19 @@ class NodeResourcesFit:
             return passed(len(rows))
         return Verdicts(_numbered(bits, fit), fit.refusals)
 
-    def passes(self, state: State, snapshot: Snapshot, row: int) -> bool:
+    def row_filter(self, state: State, snapshot: Snapshot) -> Callable[[int], bool]:
         """Whether nothing is short on one node."""
         fit: _Fit = state
-        return not _bits(fit, snapshot.nodes, row)
+        nodes = snapshot.nodes
+        allowed, count = nodes.allowed_pods.data, nodes.pod_count.data
+        left = [(nodes.allocatable(name).data, nodes.requested(name).data, amount) for name, amount in fit.demand]
+
+        def passes(row: int) -> bool:
+            if count[row] >= allowed[row]:
+                return False
+            return True not in [amount > offers[row] - taken[row] for offers, taken, amount in left]
+
+        return passes
 
     def passing(self, state: State, snapshot: Snapshot) -> NDArray[np.bool_] | None:
         """The nodes on which nothing is short; None where that is all of them."""
@@ -158,17 +167,22 @@ class NodeResourcesFit:
 
     def pre_score(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, State]:
         """Never skipped."""
-        return SUCCESS, self._strategy.asked(self._wanted(pod).scored)
+        return SUCCESS, self._strategy.resources.asked(self._wanted(pod).scored)
 
     def score(self, state: State, snapshot: Snapshot, rows: Rows) -> NDArray[np.generic]:
         """The strategy's score, 0..100."""
         asked: Asked = state
         return self._strategy.score(snapshot.nodes, asked, rows)
 
-    def points(self, state: State, snapshot: Snapshot, row: int) -> int:
+    def row_score(self, state: State, snapshot: Snapshot) -> Callable[[int], int]:
         """The strategy's score of one node."""
         asked: Asked = state
-        return self._strategy.node_score(snapshot.nodes, asked, row)
+        return self._strategy.node_score(snapshot.nodes, asked)
+
+    def ceilings(self, state: State, snapshot: Snapshot) -> NDArray[np.int16] | None:
+        """What the strategy's score of no node is above."""
+        asked: Asked = state
+        return self._strategy.ceilings(snapshot.nodes, asked)
 
     def scale(self, state: State, scores: NDArray[np.generic]) -> Hashable:
         """Nothing: the score stands by itself."""
@@ -189,7 +203,7 @@ class NodeResourcesFit:
         return (ClusterEventWithHint(pods, self._freed), ClusterEventWithHint(nodes, self._grown))
 
     def _wanted_of(self, shape: PodShape) -> _Wanted:
-        scored = scored_requests(shape, self._strategy.resources, with_defaults=True)
+        scored = self._strategy.resources.requests(shape)
         return _Wanted(self._demand_of(shape) if shape.requests.scalars else shape.amounts, scored)
 
     def _demand_of(self, shape: PodShape) -> Demand:

@@ -14,6 +14,7 @@ import numpy as np
 
 from policyengine.cluster.objects import CSINode, PersistentVolumeClaim, VolumeAttachment
 from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.pod_shape import PodShape
 from policyengine.framework.events import (
     ActionType,
     ClusterEvent,
@@ -75,6 +76,10 @@ class NodeVolumeLimits:
     reads = Reads.NODE | Reads.PODS
     eased_by_evictions = True
     kinds = (_CSI_NODE, CLAIM, VOLUME, CLASS, _ATTACHMENT)
+
+    def concerns(self, shape: PodShape) -> bool:
+        """Only pods with volumes."""
+        return bool(shape.spec.volumes)
 
     def signature(self, pod: PodInfo) -> Hashable:
         """Namespace and volumes; the pod itself where claims are made for it."""

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from policyengine.cluster.objects import Node
 from policyengine.cluster.pod_info import PodShape
+from policyengine.cluster.pod_shape import shape_of
 from policyengine.cluster.requests import CPU, MEMORY, Reading, is_scalar
 
 if TYPE_CHECKING:
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
 
 Amounts = NDArray[np.int64]
 PODS: Final = "pods"
+_DEFAULTED: Final = (CPU, MEMORY)
 _INT64_MAX: Final = 2**63 - 1
 EXACT: Final = 2**53
 """Below it every integer is a float64, and the floor of a correctly rounded quotient of two such integers is the
@@ -57,22 +61,46 @@ def read_resources(entries: Iterable[Mapping[str, Any]] | None) -> tuple[Weighte
     return tuple(WeightedResource(str(entry["name"]), int(entry.get("weight") or 1)) for entry in entries)
 
 
-def scored_requests(shape: PodShape, resources: Sequence[WeightedResource], with_defaults: bool) -> tuple[int, ...]:
-    """What the pod asks of each resource; with defaults, a container that asks for no cpu or memory counts."""
-    return tuple(_scored_request(shape, resource.name, with_defaults) for resource in resources)
+class Asked(NamedTuple):
+    """What counts of one pod's requests; the three are aligned."""
+
+    resources: tuple[str, ...]
+    requests: tuple[int, ...]
+    weights: tuple[int, ...]
 
 
-def _scored_request(shape: PodShape, resource: str, with_defaults: bool) -> int:
-    if with_defaults and resource == CPU:
-        return shape.nonzero_cpu
-    if with_defaults and resource == MEMORY:
-        return shape.nonzero_memory
-    return shape.requests.get(resource)
+class ScoredResources:
+    """The resources of a score."""
+
+    def __init__(self, resources: Sequence[WeightedResource], with_defaults: bool) -> None:
+        """With defaults, a container that asks for no cpu or memory counts, and what the pod asks for as a whole does
+        not: so kube-scheduler 1.36 scores the pod that comes, though not those that stand (`getScorer`,
+        noderesources/fit.go, hands the scorer no `enablePodLevelResources`)."""
+        self._names = tuple([resource.name for resource in resources])
+        self._weights = tuple([resource.weight for resource in resources])
+        self._with_defaults = with_defaults
+        self._readers = [_reader(name, with_defaults) for name in self._names]
+        self._some_scalar = any(is_scalar(name) for name in self._names)
+
+    def requests(self, shape: PodShape) -> tuple[int, ...]:
+        """What the pod asks of each."""
+        if self._with_defaults and shape.spec.resources is not None:
+            shape = shape_of(msgspec.structs.replace(shape.spec, resources=None))
+        return tuple([read(shape) for read in self._readers])
+
+    def asked(self, requests: tuple[int, ...]) -> Asked:
+        """What counts of such requests: scalar resources count for pods alone that ask for them."""
+        if not self._some_scalar:
+            return Asked(self._names, requests, self._weights)
+        all_of_them = zip(self._names, requests, self._weights, strict=True)
+        counted = [one for one in all_of_them if one[1] != 0 or not is_scalar(one[0])]
+        return Asked(*zip(*counted, strict=True)) if counted else Asked((), (), ())
 
 
-def counts(resource: str, request: int) -> bool:
-    """Whether the resource is scored at all: scalar ones only for pods that ask for them."""
-    return request != 0 or not is_scalar(resource)
+def _reader(resource: str, with_defaults: bool) -> Callable[[PodShape], int]:
+    if resource in _DEFAULTED:
+        return attrgetter(f"nonzero_{resource}" if with_defaults else f"requests.{resource}")
+    return lambda shape: shape.requests.get(resource)
 
 
 def taken(nodes: NodeTable, resource: str, with_defaults: bool) -> Amounts:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from policyengine.cluster.objects import PersistentVolumeClaim
 from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.pod_shape import PodShape
 from policyengine.framework.events import ClusterEventWithHint
 from policyengine.framework.plugin import UNCONCERNED, Reads
 from policyengine.framework.reservation import NOTHING_TO_DO, Plan
@@ -128,6 +129,10 @@ class VolumeBinding:
     def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
         """VolumeBindingArgs; `shape` is for `volume_capacity`."""
         self._timeout = float((arguments or {}).get("bindTimeoutSeconds", DEFAULT_TIMEOUT))
+
+    def concerns(self, shape: PodShape) -> bool:
+        """Only pods with volumes."""
+        return bool(shape.spec.volumes)
 
     def signature(self, pod: PodInfo) -> Hashable:
         """Namespace and claims; the pod itself where claims are made for it."""

@@ -12,7 +12,7 @@ from policyengine.framework.plugin_entry import ArgumentError
 from policyengine.plugins.allocation_strategy import FEW, AllocationStrategy, read_strategy
 from policyengine.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from policyengine.plugins.registry import build
-from policyengine.plugins.resource_amounts import percent
+from policyengine.plugins.resource_amounts import Asked, percent
 from tests.builders import make_node, make_pod
 
 SHAPE = [{"utilization": 0, "score": 10}, {"utilization": 35, "score": 3}, {"utilization": 100, "score": 7}]
@@ -48,11 +48,14 @@ def test_few_rows_score_as_the_whole_column_does(
     view = table(rows)
     balanced = NodeResourcesBalancedAllocation({"resources": RESOURCES})
     for strategy in STRATEGIES:
-        whole = strategy.score(view.nodes, strategy.asked(requests), np.arange(len(rows)))
-        each = [strategy.score(view.nodes, strategy.asked(requests), np.array([row]))[0] for row in range(len(rows))]
+        whole = strategy.score(view.nodes, strategy.resources.asked(requests), np.arange(len(rows)))
+        each = [
+            strategy.score(view.nodes, strategy.resources.asked(requests), np.array([row]))[0]
+            for row in range(len(rows))
+        ]
         assert whole.tolist() == each
         assert 0 <= whole.min() <= whole.max() <= 100
-    asked = tuple((one["name"], amount) for one, amount in zip(RESOURCES, requests, strict=True))
+    asked = Asked(tuple(one["name"] for one in RESOURCES), requests, (1,) * len(RESOURCES))
     whole = balanced.score(asked, view.snapshot(), np.arange(len(rows)))
     each = [balanced.score(asked, view.snapshot(), np.array([row]))[0] for row in range(len(rows))]
     assert whole.tolist() == each
@@ -72,7 +75,7 @@ def test_percent_is_the_exact_floor_at_every_size(pairs: list[tuple[int, int]]) 
 def score(strategy: AllocationStrategy, cpu: str, wanted: int) -> int:
     view = ClusterView()
     view.add_or_update_node(make_node("n").allocatable(cpu=cpu, memory="0", pods=1).build())
-    return int(strategy.score(view.nodes, strategy.asked((wanted, 0)), np.array([0]))[0])
+    return int(strategy.score(view.nodes, strategy.resources.asked((wanted, 0)), np.array([0]))[0])
 
 
 def test_the_strategies_score_as_documented() -> None:

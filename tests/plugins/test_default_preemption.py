@@ -238,7 +238,7 @@ def test_the_rules_of_a_policy_are_asked_again_without_the_victims() -> None:
         view.add_or_update_pod(make_pod(name).req(cpu="1").priority(priority).node("n").build())
     view.add_or_update_pod(make_pod("new").req(cpu="1").priority(9).build())
     evaluator = Evaluator(compile_policy(COMPANY))
-    (plugin,) = evaluator.profile.post_filters
+    plugin = evaluator.profile.post_filters[-1]
     judgement = evaluator.judge(view.pods["new"], view.snapshot())
     assert judgement.message() == "0/1 nodes are available: 1 two is company."
     assert isinstance(plugin, DefaultPreemption)

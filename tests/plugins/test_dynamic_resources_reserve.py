@@ -11,7 +11,8 @@ from policyengine.cluster import objects
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.framework.events import ActionType, QueueingHint, Resource
 from policyengine.plugins.dynamic_resources import DynamicResources
-from policyengine.scheduler.messages import Action, BindFailure, ObjectPatched, ObjectPatchFailed
+from policyengine.scheduler.actions import Action
+from policyengine.scheduler.messages import BindFailure, ObjectPatched, ObjectPatchFailed
 from tests.builders import make_pod
 from tests.plugins.devices import (
     World,

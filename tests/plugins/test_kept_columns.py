@@ -102,18 +102,18 @@ def compare(cluster: Cluster) -> None:
     for plugin in plugins:
         status, state = plugin.pre_score(info, snapshot)
         if status.is_success:
-            each = [plugin.points(state, snapshot, row) for row in range(count)]
+            each = [plugin.row_score(state, snapshot)(row) for row in range(count)]
             assert plugin.score(state, snapshot, rows).tolist() == each, plugin.name
     fit = FITS[0]
     _, state = fit.pre_filter(info, snapshot)
-    each = [fit.passes(state, snapshot, row) for row in range(count)]
+    each = [fit.row_filter(state, snapshot)(row) for row in range(count)]
     passing = fit.passing(state, snapshot)
     assert (passing is None) == all(each)
     assert passing is None or passing.tolist() == each
     assert (fit.filter(state, snapshot, rows).refused == 0).tolist() == each
     own = snapshot.with_table(snapshot.nodes.with_own_sums())
     own.nodes.shift_sums(rows, {"cpu": np.full(count, 200)}, np.ones(count, dtype=np.int64))
-    each = [fit.passes(state, own, row) for row in range(count)]
+    each = [fit.row_filter(state, own)(row) for row in range(count)]
     passing = fit.passing(state, own)
     assert passing is not None
     assert passing.tolist() == each
