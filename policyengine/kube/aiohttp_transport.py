@@ -11,7 +11,7 @@ from yarl import URL
 
 from policyengine.kube.http_stream import MAX_LINE
 from policyengine.kube.keep_alive import CONNECT_TIMEOUT, IDLE
-from policyengine.kube.transport import Authorize, ConnectionFailed, Response, target_of
+from policyengine.kube.transport import Authorize, ConnectionFailed, Response, authorized, target_of
 
 
 class AiohttpResponse:
@@ -97,41 +97,31 @@ class AiohttpTransport:
         timeout: float | None = None,  # noqa: ASYNC109  (bounds the exchange, the body included)
         before: Callable[[], None] | None = None,
     ) -> Response:
-        """Send one request, a second time with fresh credentials where the first were refused (401)."""
-        response = await self._send(method, path, query, body, headers, timeout, before, fresh=False)
-        if response.status != 401 or self._authorize is None:
-            return response
-        await response.close()
-        return await self._send(method, path, query, body, headers, timeout, before, fresh=True)
+        """Send one request."""
+        # Encoded here once: yarl's own quoting costs more than the rest of a request.
+        url = URL(self._server + target_of(path, query), encoded=True)
+        patience = aiohttp.ClientTimeout(total=timeout, sock_connect=CONNECT_TIMEOUT)
+
+        async def send(sent: Mapping[str, str]) -> AiohttpResponse:
+            if before is not None:
+                before()
+            return await self._send(method, url, sent, body, patience)
+
+        return await authorized(self._authorize, headers, send)
 
     async def _send(
-        self,
-        method: str,
-        path: str,
-        query: Mapping[str, str] | None,
-        body: bytes | None,
-        headers: Mapping[str, str] | None,
-        seconds: float | None,
-        before: Callable[[], None] | None,
-        *,
-        fresh: bool,
-    ) -> Response:
-        sent_headers = dict(headers or {})
-        if self._authorize is not None:
-            sent_headers.update(await self._authorize(fresh))
-        if before is not None:
-            before()
+        self, method: str, url: URL, headers: Mapping[str, str], body: bytes | None, patience: aiohttp.ClientTimeout
+    ) -> AiohttpResponse:
         try:
             response = await self._session.request(
                 method,
-                # Encoded here once: yarl's own quoting costs more than the rest of a request.
-                URL(self._server + target_of(path, query), encoded=True),
+                url,
                 data=body,
-                headers=sent_headers,
+                headers=headers,
                 proxy=self._proxy,
                 server_hostname=self._server_hostname,
                 allow_redirects=False,
-                timeout=aiohttp.ClientTimeout(total=seconds, sock_connect=CONNECT_TIMEOUT),
+                timeout=patience,
             )
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
             _fail(error, sent=False)

@@ -12,7 +12,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from policyengine.kube.client import ApiError, Client
 from policyengine.kube.transport import ConnectionFailed
 from policyengine.kube.workers import Workers
-from policyengine.scheduler.messages import Bind, BindFailed, BindFailure, BindSucceeded, BindUnknown
+from policyengine.scheduler.actions import Bind
+from policyengine.scheduler.messages import BindFailed, BindFailure, BindSucceeded, BindUnknown
 
 TOGETHER = 16
 """Bindings sent at once: those of the cycles between two turns of the event loop."""
@@ -38,7 +39,7 @@ class Binder(Workers[Bind, Outcome]):
         settle: Callable[[str], Awaitable[object] | None],
         may_bind: Callable[[str], bool],
         elsewhere: Callable[[Bind], Awaitable[Outcome | None]] | None = None,
-        workers: int = 128,
+        workers: int = 96,
     ) -> None:
         """`settle`: what has to end before a pod is bound, None for nothing. `elsewhere` makes the bindings that an
         extender is to make; None where it leaves one to the API server."""

@@ -17,7 +17,7 @@ from policyengine.clock import Clock
 from policyengine.kube.client import ApiError, Client
 from policyengine.kube.events import second_time
 from policyengine.kube.outbox import Outbox
-from policyengine.scheduler.messages import PatchPodCondition
+from policyengine.scheduler.actions import PatchPodCondition
 
 _REMEMBERED = 65_536
 

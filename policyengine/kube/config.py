@@ -1,8 +1,4 @@
-"""Which API server, and as whom: kubeconfig or in-cluster, resolved by the `kubernetes` package.
-
-The package is imported only here and only when a server is asked for: it costs a third of a second and 34 MB.
-Its own complaints name its internals, so what an operator gets wrong most is looked for first.
-"""
+"""Which API server, and as whom: by a kubeconfig, or by the pod this runs in."""
 
 from __future__ import annotations
 
@@ -10,22 +6,19 @@ import asyncio
 import logging
 import os
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from policyengine.kube import server_settings
 from policyengine.kube.http_transport import HttpTransport
+from policyengine.kube.kubeconfig import ConfigError, choose, first_line
+from policyengine.kube.server_settings import Pem, Settings
 from policyengine.kube.transport import Transport
 
-if TYPE_CHECKING:
-    from kubernetes.client import Configuration
-
 DEFAULT_KUBECONFIG = "~/.kube/config"
-
-
-class ConfigError(Exception):
-    """A kubeconfig or certificate cannot be used; one sentence that says what to do."""
 
 
 @dataclass(frozen=True)
@@ -56,17 +49,17 @@ class Server:
 
 
 class Credentials:
-    """The Authorization header; the package's hook renews tokens from their file or plugin.
+    """The Authorization header, renewed from a token's file or plugin.
 
-    The hook may read a file or run a program, so it runs in a thread and at most every `every` seconds. After a
-    401 everything is loaded again, which finds a token file that was replaced.
+    That may read a file or run a program, so it is done in a thread and at most every `every` seconds. After a 401
+    everything is loaded again.
     """
 
-    def __init__(self, load: Callable[[], Configuration], configuration: Configuration, every: float = 30.0) -> None:
+    def __init__(self, load: Callable[[], Settings], settings: Settings, every: float = 30.0) -> None:
         self._load = load
-        self._configuration = configuration
+        self._settings = settings
         self._every = every
-        self._headers = _authorization(configuration)
+        self._headers = _headers(settings)
         self._read_at: float | None = None
         self._lock = asyncio.Lock()
 
@@ -86,8 +79,8 @@ class Credentials:
         self._read_at = asyncio.get_running_loop().time()
         try:
             if fresh:
-                self._configuration = await asyncio.to_thread(self._load)
-            self._headers = await asyncio.to_thread(_authorization, self._configuration)
+                self._settings = await asyncio.to_thread(self._load)
+            self._headers = await asyncio.to_thread(_headers, self._settings)
         except (ConfigError, OSError) as error:
             logging.getLogger(__name__).warning("credentials cannot be renewed, the old ones stay: %s", error)
 
@@ -98,20 +91,21 @@ def load(kubeconfig: Path | None = None, context: str | None = None) -> Server:
     Raises `ConfigError`.
     """
     paths = _kubeconfig_paths(kubeconfig)
+    read: Callable[[], Settings]
     if paths:
-        read, source = _kubeconfig(paths, context), ":".join(paths)
+        read, source = partial(_of_kubeconfig, paths, context), ":".join(paths)
     elif "KUBERNETES_SERVICE_HOST" in os.environ:
-        read, source = _in_cluster, "the cluster this runs in"
+        read, source = _of_service_account, "the cluster this runs in"
     else:
         raise ConfigError(f"no kubeconfig: `{DEFAULT_KUBECONFIG}` does not exist; pass --kubeconfig or set $KUBECONFIG")
-    configuration = read()
+    settings = read()
     return Server(
-        url=configuration.host,
+        url=settings.url,
         source=source,
-        ssl_context=_ssl_context(configuration),
-        server_hostname=configuration.tls_server_name,
-        proxy=configuration.proxy,
-        authorize=Credentials(read, configuration),
+        ssl_context=_ssl_context(settings),
+        server_hostname=settings.server_hostname,
+        proxy=settings.proxy,
+        authorize=Credentials(read, settings),
     )
 
 
@@ -128,128 +122,79 @@ def _kubeconfig_paths(kubeconfig: Path | None) -> list[str]:
     return found or ([str(default)] if default.is_file() else [])
 
 
-def _kubeconfig(paths: list[str], context: str | None) -> Callable[[], Configuration]:
-    """A function that reads the files (again), with complaints that name them."""
+def _of_kubeconfig(paths: Sequence[str], context: str | None) -> Settings:
+    chosen = choose(paths, context)
+    if server_settings.is_written_down(chosen):
+        return server_settings.written(chosen)
+    from policyengine.kube import package_settings
 
-    def read() -> Configuration:
-        from kubernetes.client import Configuration
-        from kubernetes.config import ConfigException
-        from kubernetes.config.kube_config import KubeConfigLoader, KubeConfigMerger
-        from yaml import YAMLError
-
-        where = f"kubeconfig `{':'.join(paths)}`"
-        try:
-            merged = KubeConfigMerger(os.pathsep.join(paths)).config
-        except (YAMLError, UnicodeDecodeError, TypeError, AttributeError, KeyError) as error:
-            raise ConfigError(f"{where} is not a kubeconfig: {_first_line(error)}") from None
-        except (ConfigException, OSError) as error:
-            raise ConfigError(f"{where} cannot be read: {_first_line(error)}") from None
-        _check(merged, context, where)
-        configuration = Configuration()
-        complaints = _Complaints()
-        try:
-            with complaints:
-                KubeConfigLoader(merged, active_context=context, config_base_path=None).load_and_set(configuration)
-        except (ConfigException, OSError, ValueError, TypeError, KeyError) as error:
-            raise ConfigError(f"{where}: {_first_line(error)}") from None
-        if complaints.messages and not configuration.api_key and not configuration.cert_file:
-            raise ConfigError(f"{where}: no credentials: {complaints.messages[0]}")
-        return configuration
-
-    return read
+    return package_settings.of_kubeconfig(paths, chosen)
 
 
-def _in_cluster() -> Configuration:
-    from kubernetes.client import Configuration
-    from kubernetes.config import ConfigException, load_incluster_config
+def _of_service_account() -> Settings:
+    if not server_settings.has_environment_proxy():
+        return server_settings.of_service_account()
+    from policyengine.kube import package_settings
 
-    configuration = Configuration()
-    try:
-        load_incluster_config(client_configuration=configuration)
-    except (ConfigException, OSError) as error:
-        raise ConfigError(f"the service account of this pod cannot be used: {_first_line(error)}") from None
-    return configuration
+    return package_settings.of_service_account()
 
 
-def _check(merged: Any, context: str | None, where: str) -> None:
-    """The mistakes the package passes over, or words in its own terms."""
-    value = merged.value if merged is not None else None
-    if not isinstance(value, Mapping):
-        raise ConfigError(f"{where} is not a kubeconfig")
-    contexts = _named(value.get("contexts"), "context")
-    name = context or value.get("current-context")
-    if not name:
-        hint = (
-            f"choose one with `kubectl config use-context`: {', '.join(contexts)}"
-            if contexts
-            else "it defines no context"
-        )
-        raise ConfigError(f"{where} has no current context; {hint}")
-    if name not in contexts:
-        raise ConfigError(f"{where} has no context `{name}`; it has {', '.join(contexts) or 'none'}")
-    cluster, user = contexts[name].get("cluster"), contexts[name].get("user")
-    clusters = _named(value.get("clusters"), "cluster")
-    if cluster not in clusters:
-        raise ConfigError(f"{where}: context `{name}` names cluster `{cluster}`, which it does not describe")
-    if not clusters[cluster].get("server"):
-        raise ConfigError(f"{where}: cluster `{cluster}` has no `server`")
-    if user and user not in _named(value.get("users"), "user"):
-        raise ConfigError(f"{where}: context `{name}` names user `{user}`, which it does not describe")
-
-
-def _named(entries: Any, field: str) -> dict[str, Mapping[str, Any]]:
-    """`[{name, FIELD: {…}}]` as a mapping; what has another form is left out."""
-    found: dict[str, Mapping[str, Any]] = {}
-    for entry in entries or ():
-        plain = getattr(entry, "value", entry)
-        if isinstance(plain, Mapping) and "name" in plain:
-            found[str(plain["name"])] = plain.get(field) or {}
-    return found
-
-
-def _ssl_context(configuration: Configuration) -> ssl.SSLContext | None:
+def _ssl_context(settings: Settings) -> ssl.SSLContext | None:
     """None for plain HTTP."""
-    if not configuration.host.startswith("https://"):
+    if not settings.url.startswith("https://"):
         return None
-    ca = configuration.ssl_ca_cert
-    try:
-        context = ssl.create_default_context(cafile=ca)
-    except (OSError, ssl.SSLError) as error:
-        raise ConfigError(f"certificate authority `{ca}` cannot be used: {_first_line(error)}") from None
-    if not configuration.verify_ssl:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    if configuration.cert_file:
-        try:
-            context.load_cert_chain(configuration.cert_file, configuration.key_file or None)
-        except (OSError, ssl.SSLError) as error:
-            raise ConfigError(f"client certificate `{configuration.cert_file}`: {_first_line(error)}") from None
+    context = _verifying(settings.authority) if settings.verify else _trusting()
+    if settings.certificate is not None:
+        _load_client_certificate(context, settings.certificate, settings.key)
     return context
 
 
-def _authorization(configuration: Configuration) -> dict[str, str]:
-    token = configuration.get_api_key_with_prefix("BearerToken", alias="authorization")
-    return {"Authorization": token.strip()} if token else {}
+def _verifying(authority: Pem | None) -> ssl.SSLContext:
+    """Trusts servers with a certificate of the authority; without one, of those that the system trusts."""
+    if authority is None:
+        return ssl.create_default_context()
+    try:
+        if authority.path:
+            return ssl.create_default_context(cafile=authority.path)
+        text = authority.content.decode("ascii", "ignore")
+        if not text.strip():  # for which `ssl` would take the system's
+            raise ValueError("it holds no certificate in PEM")
+        return ssl.create_default_context(cadata=text)
+    except (OSError, ValueError) as error:  # also ssl.SSLError
+        name = authority.path or "certificate-authority-data"
+        raise ConfigError(f"certificate authority `{name}` cannot be used: {first_line(error)}") from None
 
 
-def _first_line(error: BaseException) -> str:
-    text = str(error).strip() or type(error).__name__
-    return text.splitlines()[0]
+def _trusting() -> ssl.SSLContext:
+    """Takes any server at its word, and no time to read the system's authorities."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
 
 
-class _Complaints(logging.Handler):
-    """Collects what the package logs instead of raising, while it loads."""
+def _load_client_certificate(context: ssl.SSLContext, certificate: Pem, key: Pem | None) -> None:
+    """OpenSSL reads them from files only: those that are not in one are written to one for a moment."""
+    from tempfile import TemporaryDirectory
 
-    def __init__(self) -> None:
-        super().__init__(logging.ERROR)
-        self.messages: list[str] = []
+    with TemporaryDirectory(prefix="policyengine-") as folder:  # readable by its owner alone
+        certificate_path = _path_in(folder, "certificate", certificate)
+        key_path = _path_in(folder, "key", key) if key is not None else None
+        try:
+            context.load_cert_chain(certificate_path, key_path)
+        except (OSError, ssl.SSLError) as error:
+            name = certificate.path or "client-certificate-data"
+            raise ConfigError(f"client certificate `{name}`: {first_line(error)}") from None
 
-    def emit(self, record: logging.LogRecord) -> None:
-        """Keep the first line."""
-        self.messages.append((record.getMessage().splitlines() or [""])[0])
 
-    def __enter__(self) -> None:
-        logging.getLogger().addHandler(self)
+def _path_in(folder: str, name: str, pem: Pem) -> str:
+    if pem.path:
+        return pem.path
+    path = Path(folder, name)
+    path.write_bytes(pem.content)
+    return str(path)
 
-    def __exit__(self, *_: object) -> None:
-        logging.getLogger().removeHandler(self)
+
+def _headers(settings: Settings) -> dict[str, str]:
+    authorization = settings.authorization()
+    return {"Authorization": authorization} if authorization else {}

@@ -19,7 +19,7 @@ from policyengine.clock import Clock
 from policyengine.kube.client import ApiError, Client
 from policyengine.kube.outbox import Failure, Outbox, Together
 from policyengine.kube.transport import ConnectionFailed
-from policyengine.scheduler.messages import RecordEvent
+from policyengine.scheduler.actions import RecordEvent
 
 SERIES = 8192
 NOTE_LIMIT = 1024

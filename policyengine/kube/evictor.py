@@ -16,7 +16,8 @@ from policyengine.kube.client import ApiError, Client
 from policyengine.kube.events import second_time
 from policyengine.kube.transport import ConnectionFailed
 from policyengine.kube.workers import Workers
-from policyengine.scheduler.messages import DeleteVictim, VictimDeleted, VictimNotDeleted
+from policyengine.scheduler.actions import DeleteVictim
+from policyengine.scheduler.messages import VictimDeleted, VictimNotDeleted
 
 Outcome = VictimDeleted | VictimNotDeleted
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from policyengine.kube.extender_connection import ExtenderFailed
-from policyengine.scheduler.messages import Bind, NodeVictims
+from policyengine.scheduler.actions import Bind, NodeVictims
 
 _Result = TypeVar("_Result")
 _encode = msgspec.json.Encoder().encode

@@ -30,10 +30,8 @@ from policyengine.kube.extender_protocol import as_sent
 from policyengine.kube.http_extender import Filtered, HttpExtender, NodeText, PodText
 from policyengine.kube.transport import ConnectionFailed
 from policyengine.kube.workers import Workers
+from policyengine.scheduler.actions import AskAboutVictims, AskExtenders, Bind
 from policyengine.scheduler.messages import (
-    AskAboutVictims,
-    AskExtenders,
-    Bind,
     BindFailed,
     BindFailure,
     BindSucceeded,

@@ -16,13 +16,7 @@ from policyengine.framework.profile import Profile
 from policyengine.framework.reservation import PreBindPlugin
 from policyengine.kube.reflector import Reflector
 from policyengine.kube.resources import BY_KIND, NAMESPACES, SERVICES, Resource
-from policyengine.scheduler.messages import (
-    CandidateLoaded,
-    CandidateRemoved,
-    Message,
-    ProfileRemoved,
-    ProfileReplaced,
-)
+from policyengine.scheduler.messages import CandidateLoaded, CandidateRemoved, Message, ProfileRemoved, ProfileReplaced
 
 ALWAYS: tuple[Resource[Any], ...] = (NAMESPACES, SERVICES)
 """Rules may read these without a plugin's help."""

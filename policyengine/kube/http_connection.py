@@ -7,13 +7,18 @@ Rules:
 2. Whoever gives up waiting (a time-out, a cancelled task) closes the connection: a late answer can reach nobody else.
 3. A connection that is lost, or that the server ends early, leaves open what became of the requests not answered yet
    (`ConnectionFailed.sent`).
+4. What of a request still lies in the socket when it is given up is never sent: the connection is reset. Closed in
+   order, it would be delivered by the kernel minutes later, when the network is back.
 """
 
 from __future__ import annotations
 
 import asyncio
+import struct
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from socket import SO_LINGER, SOL_SOCKET
 from typing import cast
 
 import httptools
@@ -24,6 +29,9 @@ MAX_ANSWER = 16 * 1024 * 1024
 """Bytes of an answer; etcd keeps objects under 1.5 MiB, so a longer one is no answer of an API server."""
 MAX_LIST = 1024 * 1024 * 1024
 """Bytes of an answer that may be a page of a list."""
+
+_AT_ONCE = struct.pack("ii", 1, 0)
+"""`struct linger`: on, and no time (socket(7))."""
 
 
 @dataclass(slots=True)
@@ -67,8 +75,11 @@ class HttpConnection(asyncio.Protocol):
         self._headers: list[tuple[bytes, bytes]] = []
         self._body: list[bytes] = []
         self._size, self._most = 0, MAX_ANSWER
-        self.is_open = False
+        self.is_open = self.is_kept = False
         self.idle_since = 0.0
+        self._is_heard = False
+        self.has_ended_unheard = False
+        """Whether the other side closed, or the network did, before the first byte of an answer."""
 
     async def exchange(
         self, requests: Sequence[bytes], seconds: float | None, tell: Tell, most: int = MAX_ANSWER
@@ -78,12 +89,14 @@ class HttpConnection(asyncio.Protocol):
         assert self._transport is not None and self._done is None
         loop = asyncio.get_running_loop()
         self._tell, self._count, self._answered, self._most = tell, len(requests), 0, most
+        self._is_heard = False
         self._done = loop.create_future()
         timer = None if seconds is None else loop.call_later(seconds, self._break, "no answer in time")
         try:
             self._transport.write(requests[0] if len(requests) == 1 else b"".join(requests))
             await self._done
         except asyncio.CancelledError:
+            self._reset()
             self._answered = self._count
             self.abort()
             raise
@@ -100,9 +113,19 @@ class HttpConnection(asyncio.Protocol):
 
     def _break(self, why: str) -> None:
         """No further answer comes."""
+        self._reset()
         while self._answered < self._count:
             self._became(ConnectionFailed(why, sent=True))
         self.abort()
+
+    def _reset(self) -> None:
+        """Have the connection reset when it is closed, where requests are not answered."""
+        if self._answered == self._count or self._transport is None:
+            return
+        socket = self._transport.get_extra_info("socket")
+        if socket is not None:  # it is, once the connection is lost
+            with suppress(OSError):
+                socket.setsockopt(SOL_SOCKET, SO_LINGER, _AT_ONCE)
 
     def _became(self, outcome: Answer | ConnectionFailed) -> None:
         at, self._answered = self._answered, self._answered + 1
@@ -122,14 +145,20 @@ class HttpConnection(asyncio.Protocol):
         if self._answered == self._count:
             self.abort()
             return
+        self._is_heard = True
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError as error:
             self._break(f"the answer is not HTTP: {error}")
 
+    def eof_received(self) -> None:
+        """The other side closes: nothing more is sent on it."""
+        self.is_open = False
+
     def connection_lost(self, exc: Exception | None) -> None:
         """The other side closed, or the network did."""
         self.is_open = False
+        self.has_ended_unheard = not self._is_heard
         text = getattr(exc, "strerror", None) or str(exc or "") or "the server closed the connection"
         self._break(text)
 

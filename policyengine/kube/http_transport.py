@@ -19,11 +19,13 @@ from policyengine.kube.transport import (
     Response,
     Tell,
     WholeAnswer,
+    authorized,
     post_one_by_one,
     target_of,
 )
 
 _JSON = {"Content-Type": "application/json"}
+_OPTIONS = target_of("", POST_OPTIONS)
 
 
 class Answered:
@@ -85,12 +87,15 @@ class HttpTransport:
         timeout: float | None = None,  # noqa: ASYNC109  (bounds the exchange, the body included)
         before: Callable[[], None] | None = None,
     ) -> Response:
-        """Send one request, a second time with fresh credentials where the first were refused (401)."""
-        response = await self._send(method, path, query, body, headers, timeout, before, fresh=False)
-        if response.status != 401 or self._authorize is None:
-            return response
-        await response.close()
-        return await self._send(method, path, query, body, headers, timeout, before, fresh=True)
+        """Send one request. An answer that may take any time is read while it arrives; any other at once."""
+        target = target_of(path, query)
+
+        async def send(sent: Mapping[str, str]) -> Response:
+            if body is None and timeout is None:
+                return await self._kept.stream(method, target, sent, before)
+            return Answered(await self._kept.call(method, target, sent, body, timeout, before))
+
+        return await authorized(self._authorize, headers, send)
 
     async def post_all(
         self,
@@ -99,6 +104,7 @@ class HttpTransport:
         *,
         seconds: float | None,
         before: Callable[[], None] | None = None,
+        urgent: bool = False,
     ) -> None:
         """As `PostAll`, over few connections; what was refused (401) is asked once more with fresh credentials."""
         headers = _JSON if self._authorize is None else {**_JSON, **await self._authorize(False)}
@@ -110,33 +116,13 @@ class HttpTransport:
             else:
                 tell(at, outcome)
 
-        targets = [(target_of(path, POST_OPTIONS), body) for path, body in posts]
-        await self._kept.post_all(targets, headers, seconds, before, told)
+        targets = [(target_of(path, None) + _OPTIONS, body) for path, body in posts]
+        await self._kept.post_all(targets, headers, seconds, before, told, urgent=urgent)
         if refused:
             again = [posts[at] for at in refused]
             await post_one_by_one(
                 self, again, lambda at, outcome: tell(refused[at], outcome), seconds=seconds, before=before
             )
-
-    async def _send(
-        self,
-        method: str,
-        path: str,
-        query: Mapping[str, str] | None,
-        body: bytes | None,
-        headers: Mapping[str, str] | None,
-        seconds: float | None,
-        before: Callable[[], None] | None,
-        *,
-        fresh: bool,
-    ) -> Response:
-        """An answer that may take any time is read while it arrives; any other at once."""
-        sent_headers = dict(headers or {})
-        if self._authorize is not None:
-            sent_headers.update(await self._authorize(fresh))
-        if body is None and seconds is None:
-            return await self._kept.stream(method, target_of(path, query), sent_headers, before)
-        return Answered(await self._kept.call(method, target_of(path, query), sent_headers, body, seconds, before))
 
     async def close(self) -> None:
         """Close every connection."""

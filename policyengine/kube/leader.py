@@ -14,7 +14,7 @@ Rules:
 Waits of a follower are spread over a quarter to half a `retry_period`, and end when the lease does (client-go waits for
 one to 2.2 periods, as we do where the server fails): a successor leads at the latest `lease_duration` and half a
 `retry_period` after its predecessor died. The rest of a period is for finding out what that one decided last
-(`Runner._catch_up`).
+(`Informers.catch_up`).
 """
 
 from __future__ import annotations
@@ -22,15 +22,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
 
 from policyengine.clock import Clock
 from policyengine.kube.client import ApiError, Client
 from policyengine.kube.events import micro_time
-from policyengine.kube.transport import ConnectionFailed, Post, Response, Tell, Transport, post_all_of
+from policyengine.kube.transport import ConnectionFailed
 
 logger = logging.getLogger(__name__)
 
@@ -42,66 +41,6 @@ most."""
 
 class LeadershipLost(Exception):
     """The lease could not be renewed in time, or another replica holds it."""
-
-
-class NotLeading(ConnectionFailed):
-    """A request that only a leader may make; it was not sent."""
-
-    def __init__(self) -> None:
-        super().__init__("this replica does not lead", sent=False)
-
-
-class Leadership(Protocol):
-    """Whether this replica may change anything."""
-
-    @property
-    def elected(self) -> asyncio.Event:
-        """Set once it leads."""
-
-    def holds(self) -> bool:
-        """Whether it may act now."""
-
-
-class Alone:
-    """No election: the only replica."""
-
-    def __init__(self) -> None:
-        self.elected = asyncio.Event()
-        self.elected.set()
-
-    def holds(self) -> bool:
-        """Always."""
-        return True
-
-
-class LeadersTransport:
-    """A transport that lets requests which change something out only while this replica leads.
-
-    To whoever asks that looks like a server that cannot be reached: bindings fail, what may wait is tried again.
-    """
-
-    def __init__(self, transport: Transport, leadership: Leadership) -> None:
-        self._transport = transport
-        self._post_all = post_all_of(transport)
-        self._leadership = leadership
-
-    async def post_all(self, posts: Sequence[Post], tell: Tell, **how: Any) -> None:
-        """As `PostAll`; where this replica does not lead, nothing is sent and every outcome is `NotLeading`."""
-        await self._post_all(posts, tell, **how, before=self._check)
-
-    async def request(self, method: str, path: str, **how: Any) -> Response:
-        """As `Transport.request`; raises `NotLeading`."""
-        if method != "GET":
-            how["before"] = self._check
-        return await self._transport.request(method, path, **how)
-
-    async def close(self) -> None:
-        """Close every connection."""
-        await self._transport.close()
-
-    def _check(self) -> None:
-        if not self._leadership.holds():
-            raise NotLeading
 
 
 @dataclass(frozen=True)
@@ -250,6 +189,7 @@ class LeaderElector:
         """Renew, again and again until the deadline. Raises `LeadershipLost`."""
         problem = "no answer in time"
         while (left := self._may_act_until - self._clock.monotonic()) > 0:
+            asked_at = self._clock.monotonic()
             try:
                 async with asyncio.timeout(left):
                     await self._try_to_renew()
@@ -259,8 +199,9 @@ class LeaderElector:
                 logger.warning("cannot renew %s: %s", self._name, problem)
             except TimeoutError:
                 break
-            left = self._may_act_until - self._clock.monotonic()
-            await self._clock.sleep(max(0.0, min(self.settings.retry_period, left)))
+            # Time spent waiting for an answer has been waited: as many tries as there can be, a period apart.
+            due = min(asked_at + self.settings.retry_period, self._may_act_until)
+            await self._clock.sleep(max(0.0, due - self._clock.monotonic()))
         self._lose(f"{self._name} was not renewed within {self.settings.renew_deadline:g} s: {problem}")
 
     async def _try_to_renew(self) -> None:

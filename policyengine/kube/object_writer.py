@@ -12,7 +12,8 @@ from policyengine.kube.client import ApiError, Client
 from policyengine.kube.resources import BY_KIND
 from policyengine.kube.transport import ConnectionFailed
 from policyengine.kube.workers import Workers
-from policyengine.scheduler.messages import BindFailure, ObjectPatched, ObjectPatchFailed, PatchObject
+from policyengine.scheduler.actions import PatchObject
+from policyengine.scheduler.messages import BindFailure, ObjectPatched, ObjectPatchFailed
 
 Outcome = ObjectPatched | ObjectPatchFailed
 

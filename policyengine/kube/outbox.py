@@ -5,7 +5,8 @@ What holds here:
 2. While `run` runs nothing is lost: a write is tried until the server takes it or refuses it for good (4xx).
 3. It is bounded, in size and in time, by whoever fills it, who asks `has_room` first. How long an item will have to
    wait is known from the pace of those before it; one worker, which never gives way for long, keeps that known.
-4. Every writer pauses together when the server is down or overloaded.
+4. Every writer pauses together when the server is down or overloaded. After the pause one item is tried, each time
+   another, before all are.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ LATE = 4.5
 """Seconds of work that may lie here before whoever makes more of it is to wait, so that nothing comes 5 s behind."""
 BURST = 1024
 """Items that may always lie here: a server that is slow with these only must not hold up everything else."""
-TOGETHER = 16
+TOGETHER = 32
 """Items written at once, where several can be."""
 _GLANCE = 0.02
 _PROBE = 0.1
@@ -73,6 +74,9 @@ class Outbox(Generic[V]):
         self._under_way: dict[str, asyncio.Event] = {}
         self._filled = asyncio.Event()
         self._backoff = Backoff(clock, random)
+        self._is_well = asyncio.Event()
+        """Whether something of what was written last was answered, be it refused for good."""
+        self._is_well.set()
         self._resume_at = 0.0
         self._failed_at = -inf
         self._pace = 0.0
@@ -142,15 +146,15 @@ class Outbox(Generic[V]):
     def _next(self) -> list[str]:
         """The oldest keys that are not under way, as many as are written at once."""
         free = (key for key in self._waiting if key not in self._under_way)
-        return list(islice(free, TOGETHER if isinstance(self._send, Together) else 1))
+        return list(islice(free, TOGETHER if isinstance(self._send, Together) and self._is_well.is_set() else 1))
 
     async def _give_way(self, is_probe: bool) -> None:
         """Pause while the server is down, and let what is more urgent go first, but not for long.
 
         Nothing is under way meanwhile, so that `settle` need not wait for a pause to end.
         """
-        while (wait := self._resume_at - self._clock.monotonic()) > 0:
-            await self._clock.sleep(wait)
+        while (wait := self._resume_at - self._clock.monotonic()) > 0 or not (is_probe or self._is_well.is_set()):
+            await (self._clock.sleep(wait) if wait > 0 else self._is_well.wait())
         while self._busy() and self._waiting and not self._is_pressing():
             await self._clock.sleep(_PROBE if is_probe else _GLANCE)
             if is_probe:
@@ -171,17 +175,22 @@ class Outbox(Generic[V]):
                 self._on_problem(f"{self._what} of `{key}` was refused: {failure}")
             elif failure is not None:
                 again.append((key, since, item, failure))
+        if len(again) < len(taken):
+            self._is_well.set()
         if again:
             self._try_again(started, again)
+        if len(again) == len(taken):
+            self._is_well.clear()
 
     def _try_again(self, started: float, failed: Sequence[tuple[str, float, V, ApiError | ConnectionFailed]]) -> None:
-        """After a pause, and before what came later, unless something newer waits under the key."""
+        """After a pause, and before what came later, unless something newer waits under the key; behind it where others
+        are to be tried, too."""
         asked = max(error.retry_after if isinstance(error, ApiError) else 0.0 for *_, error in failed)
         self._pause(started, asked)
         for key, since, item, _ in reversed(failed):
             if key not in self._waiting:
                 self._waiting[key] = (since, item)
-                self._waiting.move_to_end(key, last=False)
+                self._waiting.move_to_end(key, last=not self._is_well.is_set())
 
     def _pause(self, started: float, retry_after: float) -> None:
         """Wait, longer each time; what was under way together fails together, and that is one time."""

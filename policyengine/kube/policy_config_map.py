@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from policyengine.cluster.objects import ConfigMap
@@ -31,15 +31,25 @@ def texts(data: Mapping[str, str]) -> dict[str, str]:
     return {key: text for key, text in sorted(data.items()) if key.endswith(POLICY_SUFFIX) or key == PARAMS_FILE}
 
 
-def settings(config_map: ConfigMap) -> dict[str, str]:
-    """The annotations that say how a candidate is tried, as they are written."""
-    annotations = config_map.metadata.annotations
+def unusable(data: Collection[str], binary_data: Collection[str]) -> str:
+    """What is wrong with the keys of a ConfigMap, as text and as binary data; empty where nothing is."""
+    for key in sorted(binary_data):
+        if key.endswith(POLICY_SUFFIX) or key == PARAMS_FILE:
+            return f"`{key}` stands under `binaryData`, as what is not UTF-8 does: save the file as UTF-8"
+    if not any(key.endswith(POLICY_SUFFIX) for key in data):
+        return f"the ConfigMap has no key that ends in `{POLICY_SUFFIX}`"
+    return ""
+
+
+def settings(annotations: Mapping[str, str]) -> dict[str, str]:
+    """Those that say how a candidate is tried, as they are written."""
     return {name: annotations[name] for name in ROLLOUT if name in annotations}
 
 
 def content(config_map: ConfigMap) -> tuple[object, ...]:
     """What a new version must differ in to be looked at again."""
-    return config_map.metadata.uid, settings(config_map), texts(config_map.data)
+    metadata = config_map.metadata
+    return metadata.uid, settings(metadata.annotations), texts(config_map.data), texts(config_map.binary_data)
 
 
 def status_of(config_map: ConfigMap, standing: Standing) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from policyengine.kube.outbox import Outbox
 from policyengine.kube.policy_config_map import STATUS, SUSPENDED, annotated, status_of
 from policyengine.kube.rivals import Standing
 from policyengine.kube.rollout_status import Suspension, described, found
-from policyengine.scheduler.messages import RecordEvent
+from policyengine.scheduler.actions import RecordEvent
 from policyengine.scheduler.rollout import Rollout
 from policyengine.scheduler.rollout_settings import RolloutSettings
 

@@ -6,29 +6,28 @@ reason, the next one resumes from the last version seen.
 
 What holds here:
 1. What is not newer than what was seen is dropped, and what a list no longer has was deleted (`KnownObjects`).
-2. A line is applied whole or not at all: one that cannot be read ends the request.
+2. A line that cannot be read ends the request; nothing of it is applied (`WatchReader`).
 3. A kind that is optional and not served (404) has no objects; the server is asked again after a while.
 4. A silent connection ends after `stall_after` seconds; a server sends a bookmark about every minute.
-5. Whoever has to know that nothing is missing asks `catch_up`, which waits for what the server has by then.
+5. Whoever has to know that nothing is missing asks `catch_up`, which waits for what the server has by then (`Goal`).
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from random import Random
-from typing import Generic, Protocol, cast
-
-import msgspec
+from typing import Generic
 
 from policyengine.clock import Clock
-from policyengine.cluster import objects
 from policyengine.kube.backoff import Backoff
-from policyengine.kube.client import PAGE_SIZE, ApiError, Client, Page, error_of
-from policyengine.kube.known_objects import Change, KnownObjects, key_of, number
+from policyengine.kube.catching_up import CATCH_UP, CATCH_UP_WATCH, FEW, Goal
+from policyengine.kube.client import PAGE_SIZE, ApiError, Client, Page
+from policyengine.kube.known_objects import Change, KnownObjects, number
 from policyengine.kube.resources import Resource, T
 from policyengine.kube.transport import ConnectionFailed, Response
+from policyengine.kube.watch_reader import Malformed, WatchReader
 
 STALL_AFTER = 150.0
 WATCH_SECONDS = (300, 600)
@@ -37,64 +36,12 @@ QUICK_WATCH = 1.0
 """A watch that ends sooner without an event counts as a failure: resuming at once would be a hot loop."""
 REWIND_AFTER = 60.0
 """Seconds for which only older lists must come before one is believed: the server was restored from a backup."""
-
-CATCH_UP_WATCH = 3
-"""Seconds of a watch that is to tell soon how far it is: the server sends a bookmark two seconds before the end
-(`nextBookmarkTime`, apiserver's cache_watcher.go, v1.36)."""
-CATCH_UP = 5.0
-"""Seconds of silence after which such a watch is given up, and the kind is listed."""
-
-FEW = 2_000
-"""As many objects are listed sooner than a bookmark comes."""
-
 ABSENT_FOR = 30.0
 """Seconds after which a server that did not serve an optional kind is asked again."""
 
 
-class WatchEvent(msgspec.Struct):
-    """One line of a watch; the object is decoded once its type is known."""
-
-    type: str
-    object: msgspec.Raw
-
-
-class _Told(msgspec.Struct, Generic[T]):
-    """Nearly every line of a watch, decoded at once: an object that can be read."""
-
-    type: str
-    object: T
-
-
-class _Meta(msgspec.Struct, rename="camel"):
-    name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
-
-
-class _Identity(msgspec.Struct):
-    """What every object has."""
-
-    metadata: _Meta
-
-
-class _HasMetadata(Protocol):
-    """Every kind that is followed."""
-
-    @property
-    def metadata(self) -> objects.ObjectMeta: ...
-
-
-_decode_event = msgspec.json.Decoder(WatchEvent).decode
-_decode_identity = msgspec.json.Decoder(_Identity).decode
-
-
 class _Expired(Exception):
     """The server no longer has the version we hold: list again."""
-
-
-class _Malformed(Exception):
-    """A line is not a watch event."""
 
 
 class Reflector(Generic[T]):
@@ -125,16 +72,9 @@ class Reflector(Generic[T]):
         self._relists = Backoff(clock, random, first=0.1)
         """A list is the dearest request there is: a server that forgets fast is not listed in a hot loop."""
         self._known = KnownObjects[T]()
-        self._decode_told: Callable[[bytes], _Told[T]] = msgspec.json.Decoder(_Told[resource.type]).decode  # type: ignore[name-defined]
-        self._version = ""
-        self._number = 0
-        """The version as a number."""
+        self._reader = WatchReader(resource, self._known, on_problem)
+        self._goal = Goal(self._reader)
         self._fresh_at = clock.monotonic()
-        self._goal = 0
-        """The version that somebody waits for; 0 for nobody."""
-        self._hurry, self._caught_up = asyncio.Event(), asyncio.Event()
-        self._silence: asyncio.Timeout | None = None
-        """Runs out when the watch that is read counts as silent; None where that hurries, or none is read."""
         self.few = FEW
         """So many known objects at most are listed by `catch_up` at once."""
         self.failing_since: float | None = None
@@ -151,10 +91,7 @@ class Reflector(Generic[T]):
     @property
     def version(self) -> int:
         """The newest resourceVersion seen."""
-        return self._number
-
-    def _set_version(self, version: str) -> None:
-        self._version, self._number = version, number(version)
+        return self._reader.number
 
     def knows(self, namespace: str, name: str, uid: str) -> bool:
         """Whether the object exists as far as the events seen tell."""
@@ -167,13 +104,7 @@ class Reflector(Generic[T]):
         the watch, which tells by its events and bookmarks only how far it is, is opened anew, to have a bookmark soon;
         where none comes the kind is listed.
         """
-        self._goal = max(self._goal, await self._newest())
-        if self._is_behind:
-            self._caught_up.clear()
-            self._hurry.set()
-            if self._silence is not None:
-                self._silence.reschedule(asyncio.get_running_loop().time())
-            await self._caught_up.wait()
+        await self._goal.reach(await self._newest())
 
     async def _newest(self) -> int:
         """The version that the server has now; 0 for a kind that it does not serve."""
@@ -187,15 +118,6 @@ class Reflector(Generic[T]):
                 wait = backoff.delay(error.retry_after if isinstance(error, ApiError) else 0.0)
                 self._on_problem(f"cannot ask how far {self.resource.plural} are: {error}; again in {wait:.1f} s")
                 await self._clock.sleep(wait)
-
-    @property
-    def _is_behind(self) -> bool:
-        return self.version < self._goal
-
-    def _note_version(self) -> None:
-        if self._goal and not self._is_behind:
-            self._goal = 0
-            self._caught_up.set()
 
     async def changes(self) -> AsyncGenerator[Change[T], None]:
         """Forever: one change after the other."""
@@ -213,8 +135,8 @@ class Reflector(Generic[T]):
                         yield batch
             except _Expired as error:
                 self._on_problem(f"the watch of {self.resource.plural} starts over: {error}")
-                await self._rest(self._relists.delay())
-            except (ApiError, ConnectionFailed, _Malformed) as error:
+                await self._goal.rest(self._relists.delay())
+            except (ApiError, ConnectionFailed, Malformed) as error:
                 if isinstance(error, ApiError) and self._is_absent(error):
                     if self._known:
                         yield self._all_gone()
@@ -229,7 +151,7 @@ class Reflector(Generic[T]):
 
     def _all_gone(self) -> list[Change[T]]:
         """What was known of a kind that the server does not serve, or not any more."""
-        self._set_version("")
+        self._reader.reach("")
         return list(self._known.forget_keys(self._known.keys(), 0))
 
     async def _session(self) -> AsyncGenerator[list[Change[T]], None]:
@@ -239,26 +161,26 @@ class Reflector(Generic[T]):
                 yield batch
         self.synced.set()
         while True:
-            started, version, hurries = self._clock.monotonic(), self._version, self._is_behind
+            started, version, hurries = self._clock.monotonic(), self._reader.version, self._goal.is_ahead
             if hurries and len(self._known) <= self.few:
                 return
             try:
                 async with aclosing(self._request(hurries)) as request:
                     async for batch in request:
                         yield batch
-                if hurries and self._is_behind:
-                    raise _Expired(f"no bookmark of resourceVersion {self._goal} comes")
-                quick = self._clock.monotonic() - started < QUICK_WATCH and self._version == version
-                if quick and not self._is_behind:
-                    await self._rest(self._backoff.delay())
-            except (ApiError, ConnectionFailed, _Malformed) as error:
+                if hurries and self._goal.is_ahead:
+                    raise _Expired(f"no bookmark of resourceVersion {self._goal.version} comes")
+                quick = self._clock.monotonic() - started < QUICK_WATCH and self._reader.version == version
+                if quick and not self._goal.is_ahead:
+                    await self._goal.rest(self._backoff.delay())
+            except (ApiError, ConnectionFailed, Malformed) as error:
                 if isinstance(error, ApiError) and error.status == 410:
                     raise _Expired(error.message) from error
                 if isinstance(error, ApiError) and self._is_absent(error):
                     raise
                 if hurries:
                     raise _Expired(str(error)) from error
-                if self._version != version:
+                if self._reader.version != version:
                     self._backoff.reset()  # it worked: whoever cuts connections now and then does not slow us down
                 await self._pause(error, "watch")
 
@@ -270,13 +192,7 @@ class Reflector(Generic[T]):
             if not versions:
                 versions = page.metadata.resource_version
                 self._refuse_older(versions)
-            listed: list[Change[T]] = []
-            for raw in page.items or ():
-                meta, decoded = self._decode(raw)
-                missing.discard(key_of(meta.namespace, meta.name))
-                change = self._known.observe(meta, decoded, raw)
-                if change is not None:
-                    listed.append(change)
+            listed = self._reader.apply_page(page.items or (), missing)
             if listed:
                 yield listed
             continue_ = page.metadata.continue_
@@ -285,10 +201,10 @@ class Reflector(Generic[T]):
         gone: list[Change[T]] = list(self._known.forget_keys(missing, number(versions)))
         if gone:
             yield gone
-        self._set_version(versions)
+        self._reader.reach(versions)
         self._fresh_at = self._clock.monotonic()
         self._backoff.reset()
-        self._note_version()
+        self._goal.note()
 
     async def _page(self, continue_: str = "", limit: int = PAGE_SIZE) -> Page:
         """One page; a list whose continuation expired starts over."""
@@ -303,12 +219,13 @@ class Reflector(Generic[T]):
 
     def _refuse_older(self, version: str) -> None:
         """A list older than what was seen comes from a lagging server, unless nothing newer comes for long."""
+        seen = self._reader.version
         if number(version) >= self.version:
             return
         if self._clock.monotonic() - self._fresh_at < REWIND_AFTER:
-            raise ApiError(504, "Timeout", f"resourceVersion {version} is older than {self._version}, seen before")
+            raise ApiError(504, "Timeout", f"resourceVersion {version} is older than {seen}, seen before")
         self._known.believe_anything()
-        self._set_version("")
+        self._reader.reach("")
 
     async def _request(self, hurries: bool) -> AsyncGenerator[list[Change[T]], None]:
         """One watch, resumed from the last version seen; one that hurries tells soon how far it is."""
@@ -316,30 +233,17 @@ class Reflector(Generic[T]):
         try:
             async with aclosing(self._arrivals(response, hurries)) as arrivals:
                 async for lines in arrivals:
-                    changes, failure = self._apply_all(lines)
+                    version = self._reader.version
+                    changes, failure = self._reader.apply_lines(lines)
+                    if self._reader.version != version:
+                        self._fresh_at = self._clock.monotonic()
+                        self._goal.note()
                     if changes:
                         yield changes
                     if failure is not None:
                         raise failure
         finally:
             await response.close()
-
-    def _apply_all(self, lines: list[bytes]) -> tuple[list[Change[T]], ApiError | _Malformed | None]:
-        """What the lines change, up to the first that cannot be applied, and why that cannot."""
-        changes: list[Change[T]] = []
-        version = self._version
-        try:
-            for line in lines:
-                change = self._apply(line)
-                if change is not None:
-                    changes.append(change)
-        except (ApiError, _Malformed) as error:
-            return changes, error
-        finally:
-            if self._version != version:
-                self._fresh_at = self._clock.monotonic()
-                self._note_version()
-        return changes, None
 
     async def _open(self, hurries: bool) -> Response:
         """Start a watch; headers come at once, so their absence is a stall as well."""
@@ -348,7 +252,9 @@ class Reflector(Generic[T]):
         patience = self._patience(hurries)
         try:
             async with asyncio.timeout(patience):
-                response = await self._client.watch(self.resource, self._version, seconds, namespace, label_selector)
+                response = await self._client.watch(
+                    self.resource, self._reader.version, seconds, namespace, label_selector
+                )
         except TimeoutError:
             raise ConnectionFailed(f"no answer for {patience:g} s", sent=True) from None
         self.failing_since = None
@@ -358,18 +264,18 @@ class Reflector(Generic[T]):
         """The lines of a response as they arrive, until it ends or falls silent, or is to be replaced by one that
         hurries."""
         arrivals, patience = aiter(response.arrivals()), self._patience(hurries)
-        while hurries or not self._is_behind:
+        while hurries or not self._goal.is_ahead:
             try:
                 # The time-out covers this one await and never a yield: it would cancel the reader's own work.
                 async with asyncio.timeout(patience) as silence:
-                    self._silence = None if hurries else silence
+                    self._goal.silence = None if hurries else silence
                     lines = await anext(arrivals, None)
             except TimeoutError:
-                if self._is_behind and not hurries:
+                if self._goal.is_ahead and not hurries:
                     return
                 raise ConnectionFailed(f"silent for {patience:g} s", sent=True) from None
             finally:
-                self._silence = None
+                self._goal.silence = None
             if lines is None:
                 return
             yield lines
@@ -378,73 +284,9 @@ class Reflector(Generic[T]):
         """Seconds of silence that are borne."""
         return min(CATCH_UP, self._stall_after) if hurries else self._stall_after
 
-    def _apply(self, line: bytes) -> Change[T] | None:
-        """What one line changes; None for bookmarks and for what is not news."""
-        if not self._known.keeps_texts:
-            try:
-                told = self._decode_told(line)
-            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-                pass  # What it is, and what is wrong with it, is found out below.
-            else:
-                if told.type in ("ADDED", "MODIFIED"):
-                    meta = cast(_HasMetadata, told.object).metadata
-                    self._advance(meta.resource_version)
-                    return self._known.observe(meta, told.object)
-        return self._apply_in_parts(line)
-
-    def _apply_in_parts(self, line: bytes) -> Change[T] | None:
-        """As `_apply`, the object decoded for itself: any line, and objects whose text is kept."""
-        if not line.strip():
-            return None
-        try:
-            event = _decode_event(line)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise _Malformed(f"a line is no watch event ({error})") from error
-        if event.type == "ERROR":
-            raise error_of(500, bytes(event.object))
-        if event.type in ("ADDED", "MODIFIED"):
-            meta, decoded = self._decode(event.object)
-            self._advance(meta.resource_version)
-            return self._known.observe(meta, decoded, event.object)
-        if event.type not in ("DELETED", "BOOKMARK"):
-            raise _Malformed(f"a watch event of type `{event.type}`")
-        identity = _identity(event.object)
-        self._advance(identity.resource_version)
-        return self._known.forget(identity) if event.type == "DELETED" else None
-
-    def _decode(self, raw: msgspec.Raw) -> tuple[_Meta | objects.ObjectMeta, T | None]:
-        """An object; one that cannot be read is reported and left as it was known."""
-        try:
-            decoded = objects.decode(self.resource.type, bytes(raw))
-        except objects.ObjectError as error:
-            identity = _identity(raw)
-            self._on_problem(f"ignored: {error}")
-            return identity, None
-        return cast(_HasMetadata, decoded).metadata, decoded
-
-    def _advance(self, version: str) -> None:
-        """Note the version of an event; a watch resumes from the newest."""
-        newer = number(version)
-        if newer > self._number or not version.isdecimal():
-            self._version, self._number = version, newer
-
-    async def _pause(self, error: ApiError | ConnectionFailed | _Malformed, doing: str) -> None:
+    async def _pause(self, error: ApiError | ConnectionFailed | Malformed, doing: str) -> None:
         wait = self._backoff.delay(error.retry_after if isinstance(error, ApiError) else 0.0)
         if self.failing_since is None:
             self.failing_since = self._clock.monotonic()
         self._on_problem(f"cannot {doing} {self.resource.plural}: {error}; trying again in {wait:.1f} s")
-        await self._rest(wait)
-
-    async def _rest(self, seconds: float) -> None:
-        """Wait, but not on where somebody wants to catch up from then on: the server has answered them."""
-        self._hurry.clear()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._hurry.wait()
-
-
-def _identity(raw: msgspec.Raw) -> _Meta:
-    try:
-        return _decode_identity(raw).metadata
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise _Malformed(f"an object without metadata ({error})") from error
+        await self._goal.rest(wait)

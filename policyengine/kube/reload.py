@@ -24,14 +24,15 @@ from policyengine.clock import Clock
 from policyengine.cluster.objects import ConfigMap
 from policyengine.framework.profile import Profile
 from policyengine.kube.client import Client
+from policyengine.kube.following import PolicyMessage
 from policyengine.kube.known_objects import Observed
 from policyengine.kube.pace import Pace
 from policyengine.kube.policy_config_map import (
     DEFAULT_NAMESPACE,
     LABEL_SELECTOR,
-    POLICY_SUFFIX,
     content,
     texts,
+    unusable,
 )
 from policyengine.kube.policy_reports import PolicyReports
 from policyengine.kube.reflector import Reflector
@@ -39,14 +40,8 @@ from policyengine.kube.resources import CONFIG_MAPS
 from policyengine.kube.rivals import Candidate, Problem, Rivals, changes
 from policyengine.kube.rollout_annotations import BadAnnotation, rollout_settings
 from policyengine.kube.rollout_status import Suspension, suspension_of
-from policyengine.scheduler.messages import (
-    CandidateLoaded,
-    CandidateRemoved,
-    Message,
-    ProfileRemoved,
-    ProfileReplaced,
-    RecordEvent,
-)
+from policyengine.scheduler.actions import RecordEvent
+from policyengine.scheduler.messages import CandidateLoaded, CandidateRemoved, ProfileRemoved, ProfileReplaced
 from policyengine.scheduler.rollout import Rollout
 from policyengine.scheduler.rollout_settings import RolloutSettings
 
@@ -77,7 +72,7 @@ class PolicyReloader:
         clock: Clock,
         random: Random,
         compile_files: Compile,
-        put: Callable[[Message], None],
+        put: Callable[[PolicyMessage], None],
         *,
         files: Iterable[Profile] = (),
         namespace: str = DEFAULT_NAMESPACE,
@@ -206,14 +201,14 @@ class PolicyReloader:
             rollout = rollout_settings(meta.annotations)
         except BadAnnotation as error:
             return Candidate(*about, problem=Problem(str(error)))
-        found = await self._compile_all(texts(config_map.data))
+        found = await self._compile_all(config_map)
         problem = found.problem or _unfit(found.profiles, rollout)
         return Candidate(*about, () if problem else found.profiles, problem, rollout)
 
-    async def _compile_all(self, data: Mapping[str, str]) -> Compiled:
-        if not any(key.endswith(POLICY_SUFFIX) for key in data):
-            return Compiled(problem=Problem(f"the ConfigMap has no key that ends in `{POLICY_SUFFIX}`"))
-        return await self._compile(data)
+    async def _compile_all(self, config_map: ConfigMap) -> Compiled:
+        if wrong := unusable(config_map.data, config_map.binary_data):
+            return Compiled(problem=Problem(wrong))
+        return await self._compile(texts(config_map.data))
 
     def _apply(self) -> None:
         """Hand over what changed, and report on every ConfigMap whose standing its annotation does not tell."""
@@ -232,7 +227,7 @@ class PolicyReloader:
         self._serving = serving
         for profile in replaced:
             about = {"policy": profile.name, "hash": profile.policy_hash[:12]}
-            logger.info("`%s` is served by another policy", profile.scheduler_name, extra=about)
+            logger.info("`%s` is served by policy `%s` from now on", profile.scheduler_name, profile.name, extra=about)
             self._put(ProfileReplaced(profile))
         for name in removed:
             logger.warning("no policy serves `%s` any more; its pods wait", name)

@@ -21,8 +21,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from policyengine.kube import policy_config_map
 from policyengine.kube.plain_yaml import PlainYamlError, documents
-from policyengine.kube.policy_config_map import BUDGET, CANARY_NAMESPACES, CANARY_PERCENT, MODE, ROLLOUT, SHADOW_SAMPLE
+from policyengine.kube.policy_config_map import BUDGET, CANARY_NAMESPACES, CANARY_PERCENT, MODE, SHADOW_SAMPLE
 from policyengine.language.suggestion import closest
 from policyengine.language.values import EvaluationError, parse_duration
 from policyengine.scheduler.rollout_settings import Budget, LabelTerm, Mode, RolloutSettings
@@ -47,7 +48,7 @@ class BadAnnotation(ValueError):
 def rollout_settings(annotations: Mapping[str, str]) -> RolloutSettings | None:
     """How the policies of a ConfigMap with these annotations are tried; None where they serve: without a mode the
     others say nothing, so that taking it away is enough to promote a candidate. Raises `BadAnnotation`."""
-    written = {name: annotations[name] for name in ROLLOUT if name in annotations}
+    written = policy_config_map.settings(annotations)
     if MODE not in written:
         return None
     mode = _mode(written.pop(MODE))

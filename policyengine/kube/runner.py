@@ -1,8 +1,7 @@
 """Drives the core against an API server: watches in, bindings, events and conditions out.
 
 The one loop below owns the core. It hands over what the watches brought, asks for a few cycles, sends what they
-decided, and gives the event loop a turn. Bindings never wait for each other nor for anything else; events and
-conditions go out behind them, and when those fall too far behind, cycles wait.
+decided, and gives the event loop a turn; where too much of that is under way, cycles wait.
 
 At the end nothing new is decided; the outcome of every binding is awaited, then what is left to say is said.
 """
@@ -11,59 +10,30 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Coroutine, Iterable, Sequence
 from random import Random
 from typing import Any, Protocol
 
 from policyengine.clock import Clock
-from policyengine.cluster import objects
 from policyengine.framework.profile import Profile
-from policyengine.kube.binder import Binder, Outcome
-from policyengine.kube.client import ApiError, Client
-from policyengine.kube.conditions import ConditionWriter
-from policyengine.kube.events import EventRecorder
-from policyengine.kube.evictor import Evictor
-from policyengine.kube.extenders import ExtenderAsker, Observe
-from policyengine.kube.following import Following
+from policyengine.kube.client import Client
+from policyengine.kube.dispatcher import Dispatcher
+from policyengine.kube.extenders import Observe
+from policyengine.kube.following import PolicyMessage
 from policyengine.kube.http_extender import HttpExtender
-from policyengine.kube.known_objects import Change, Observed
-from policyengine.kube.leader import Alone, Leadership, NotLeading
-from policyengine.kube.object_writer import ObjectWriter
+from policyengine.kube.inbox import Inbox
+from policyengine.kube.informers import Informers
+from policyengine.kube.leadership import Alone, Leadership
+from policyengine.kube.limits import Limits
 from policyengine.kube.reflector import Reflector
-from policyengine.kube.resources import NODES, PODS, WRITTEN, Resource
 from policyengine.kube.steady_clock import SteadyClock
-from policyengine.kube.transport import ConnectionFailed
+from policyengine.scheduler.actions import Action, RecordEvent
 from policyengine.scheduler.messages import (
-    Action,
-    AskAboutVictims,
-    AskExtenders,
-    Bind,
-    BindFailed,
-    BindFailure,
     CacheSynced,
-    CandidateLoaded,
-    CandidateRemoved,
     ComparisonRequested,
     ComparisonTimed,
     CyclesRequested,
-    DeleteVictim,
-    Log,
     Message,
-    NodeDeleted,
-    NodeObserved,
-    ObjectDeleted,
-    ObjectObserved,
-    PatchObject,
-    PatchPodCondition,
-    PodDeleted,
-    PodObserved,
-    ProfileRemoved,
-    ProfileReplaced,
-    ReadPod,
-    ReadPodFailed,
-    RecordEvent,
     Tick,
 )
 
@@ -95,25 +65,6 @@ class Core(Protocol):
         """Whether a `Bind` still stands, asked right before it is posted."""
 
 
-@dataclass(frozen=True)
-class Limits:
-    """Sizes that bound memory and pace, and the patience of a shutdown in seconds."""
-
-    cycles: int = 16
-    """Cycles between two turns of the event loop."""
-    bindings: int = 512
-    """Bindings posted and not answered, above which no cycle runs."""
-    bind_workers: int = 128
-    questions: int = 256
-    """Pods that extenders are asked about, above which no cycle runs."""
-    inbox: int = 2048
-    """Messages not handled yet, above which watches wait."""
-    messages: int = 256
-    """Messages handled between two turns of the event loop."""
-    bindings_deadline: float = 10.0
-    flush_deadline: float = 10.0
-
-
 class Runner:
     """One scheduler on one API server."""
 
@@ -126,7 +77,7 @@ class Runner:
         *,
         profiles: Iterable[Profile] = (),
         host: str = "",
-        limits: Limits = Limits(),
+        limits: Limits = Limits(),  # noqa: B008  (frozen)
         leadership: Leadership | None = None,
         extenders: Sequence[HttpExtender] = (),
         observe_extender: Observe = lambda extender, verb, result, seconds: None,
@@ -136,42 +87,25 @@ class Runner:
         self.synced = asyncio.Event()
         """Set once every list of the start is in: a replica that does not lead stands by from then on."""
         self._core = core
-        self._client = client
         self._clock = clock
         self._steady = SteadyClock(clock)
         self._limits = limits
         self._leadership = leadership or Alone()
-        self._inbox: deque[Message] = deque()
-        self._wake = asyncio.Event()
-        self._room = asyncio.Event()
         self._stopping = False
-        self._reads: set[asyncio.Task[None]] = set()
-        report: Callable[[str], None] = logger.warning
-        self._pods = Reflector(client, PODS, clock, random, on_problem=report)
-        self._nodes = Reflector(client, NODES, clock, random, on_problem=report)
-
-        def reflector(resource: Resource[Any]) -> Reflector[Any]:
-            return Reflector(client, resource, clock, random, on_problem=report)
-
-        self._others = Following(reflector, self._follow_other, self._enqueue, profiles)
-        self._writer = ObjectWriter(client, self.put)
-        self._evictor = Evictor(client, clock, self.put)
-        texts = self._nodes.text, self._pods.text
-        self._asker = ExtenderAsker(extenders, client, *texts, self.put, observe_extender)
-        if any(extender.wants_nodes for extender in extenders):
-            self._nodes.keep_texts()
-        if any(extender.wants_pods for extender in extenders):
-            self._pods.keep_texts()
-        busy = self._is_binding
-        self._events = EventRecorder(client, clock, random, host=host, busy=busy, on_problem=report)
-        self._conditions = ConditionWriter(client, clock, random, busy=busy, on_problem=report)
-        self._binder = Binder(
+        self._inbox = Inbox(limits.inbox)
+        self._informers = Informers(client, clock, random, self._inbox, profiles)
+        self._dispatcher = Dispatcher(
             client,
-            self._enqueue,
-            settle=self._conditions.settle,
+            clock,
+            random,
+            self._inbox.put,
+            informers=self._informers,
             may_bind=core.may_bind,
-            elsewhere=self._bind_elsewhere,
-            workers=limits.bind_workers,
+            leadership=self._leadership,
+            limits=limits,
+            host=host,
+            extenders=extenders,
+            observe_extender=observe_extender,
         )
         self.handled = 0
         """Messages handled so far, cycles included."""
@@ -179,32 +113,25 @@ class Runner:
     @property
     def reflectors(self) -> list[Reflector[Any]]:
         """What is listed and watched."""
-        return [self._nodes, self._pods, *self._others.reflectors]
+        return self._informers.reflectors
 
     @property
     def backlog(self) -> int:
         """Messages that the core has not taken in yet."""
-        return len(self._inbox)
+        return len(self._inbox.waiting)
 
     @property
     def bindings_outstanding(self) -> int:
         """Bindings posted, or to be posted, and not answered."""
-        return self._binder.outstanding
+        return self._dispatcher.bindings
 
-    def put(self, message: Message) -> None:
-        """Hand a message to the core, behind those that wait already; a policy, once all it reads is known."""
-        if isinstance(message, ProfileReplaced | ProfileRemoved | CandidateLoaded | CandidateRemoved):
-            self._others.admit(message)
-        else:
-            self._enqueue(message)
+    def admit(self, message: PolicyMessage) -> None:
+        """Hand a policy to the core, once all it reads is known."""
+        self._informers.admit(message)
 
     def record(self, event: RecordEvent) -> None:
         """Write an Event soon, behind the bindings."""
-        self._events.record(event)
-
-    def _enqueue(self, message: Message) -> None:
-        self._inbox.append(message)
-        self._wake.set()
+        self._dispatcher.record(event)
 
     async def run(self, stop: asyncio.Event, ready: Sequence[asyncio.Event] = ()) -> None:
         """Schedule until `stop` is set, then end cleanly.
@@ -213,66 +140,30 @@ class Runner:
         replica leads.
         """
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(work) for work in self._background(ready)]
-            tasks.append(group.create_task(self._when_stopped(stop)))
+            tasks = [group.create_task(work) for work in self._background(stop, ready)]
             await self._loop()
             await self._finish()
-            for task in [*tasks, *self._reads]:
+            for task in tasks:
                 task.cancel()
 
-    def _background(self, ready: Sequence[asyncio.Event]) -> list[Any]:
-        return [
-            self._follow(self._nodes, _of_node),
-            self._follow(self._pods, _of_pod),
-            self._others.run(),
-            self._asker.run(),
-            self._binder.run(),
-            self._writer.run(),
-            self._evictor.run(),
-            self._events.outbox.run(),
-            self._conditions.outbox.run(),
-            self._announce(ready),
-        ]
-
-    async def _follow(self, reflector: Reflector[Any], message_of: Callable[[Change[Any]], Message]) -> None:
-        """Put one kind's changes into the inbox, no faster than the core takes them."""
-        async for batch in reflector.batches():
-            self._inbox.extend(map(message_of, batch))
-            self._wake.set()
-            while len(self._inbox) > self._limits.inbox:
-                self._room.clear()
-                await self._room.wait()
-
-    async def _follow_other(self, reflector: Reflector[Any]) -> None:
-        await self._follow(reflector, _of_kind(reflector.resource.kind))
+    def _background(self, stop: asyncio.Event, ready: Sequence[asyncio.Event]) -> list[Coroutine[Any, Any, None]]:
+        return [*self._informers.work(), *self._dispatcher.work(), self._announce(ready), self._when_stopped(stop)]
 
     async def _announce(self, ready: Sequence[asyncio.Event]) -> None:
-        for event in (self._nodes.synced, self._pods.synced, *ready):
+        """Tell the core once cycles may begin."""
+        for event in ready:
             await event.wait()
-        await self._others.synced()
+        await self._informers.wait_for_sync()
         self.synced.set()
         await self._leadership.elected.wait()
         if not isinstance(self._leadership, Alone):
-            await self._catch_up()
-        self.put(CacheSynced())
-
-    async def _catch_up(self) -> None:
-        """What a predecessor decided last may not have been seen here yet: nothing is decided before it is.
-
-        kube-scheduler does not wait: where an informer of the new leader is behind it decides by what it has, and the
-        kubelet refuses what does not fit.
-        """
-        began = self._clock.monotonic()
-        async with asyncio.TaskGroup() as group:
-            for reflector in self.reflectors:
-                if reflector.resource.kind in WRITTEN:
-                    group.create_task(reflector.catch_up())
-        logger.info("what was decided before is known, after %.1f s", self._clock.monotonic() - began)
+            await self._informers.catch_up()
+        self._inbox.put(CacheSynced())
 
     async def _when_stopped(self, stop: asyncio.Event) -> None:
         await stop.wait()
         self._stopping = True
-        self._wake.set()
+        self._inbox.wake()
 
     async def _loop(self) -> None:
         while not self._stopping:
@@ -280,7 +171,7 @@ class Runner:
             self._tick()
             if self._may_cycle():
                 await self._cycle()
-            elif self._inbox:
+            elif self._inbox.waiting:
                 await asyncio.sleep(0)
             else:
                 await self._sleep()
@@ -299,24 +190,17 @@ class Runner:
             self._handle(ComparisonTimed(self._clock.monotonic() - compares), self._steady.now())
 
     def _may_cycle(self) -> bool:
-        return (
-            self._core.ready
-            and self._leadership.holds()
-            and self._binder.outstanding < self._limits.bindings
-            and self._asker.outstanding < self._limits.questions
-            and self._events.outbox.has_room
-            and self._conditions.outbox.has_room
-        )
+        return self._core.ready and self._leadership.holds() and self._dispatcher.has_room
 
     def _drain(self) -> None:
         """Hand over what came, all of it at one time: a few milliseconds make no difference to anything it starts."""
-        if not self._inbox:
+        waiting = self._inbox.waiting
+        if not waiting:
             return
         now = self._steady.now()
-        for _ in range(min(len(self._inbox), self._limits.messages)):
-            self._handle(self._inbox.popleft(), now)
-        if len(self._inbox) <= self._limits.inbox:
-            self._room.set()
+        for _ in range(min(len(waiting), self._limits.messages)):
+            self._handle(waiting.popleft(), now)
+        self._inbox.taken()
 
     def _tick(self) -> None:
         wakeup = self._core.next_wakeup()
@@ -324,80 +208,18 @@ class Runner:
             self._handle(Tick(), self._steady.now())
 
     async def _sleep(self) -> None:
-        """Until a message, the core's next wake-up, or the end; a full outbox is looked at again soon."""
+        """Until a message, the core's next wake-up, or the end; whether there is room for cycles is looked at again
+        soon."""
         wakeup = self._core.next_wakeup()
         seconds = None if wakeup is None else max(0.0, wakeup - self._steady.now())
         if self._core.ready:
             seconds = 0.05 if seconds is None else min(seconds, 0.05)
-        self._wake.clear()
-        try:
-            async with asyncio.timeout(seconds):
-                await self._wake.wait()
-        except TimeoutError:
-            pass
+        await self._inbox.sleep(seconds)
 
     def _handle(self, message: Message, now: float) -> None:
         self.handled += 1
         for action in self._core.handle(message, now):
-            self._do(action)
-
-    def _do(self, action: Action) -> None:
-        match action:
-            case Bind():
-                self._binder.post(action)
-                if logger.isEnabledFor(logging.DEBUG):
-                    _log_binding(action)
-            case RecordEvent():
-                self._events.record(action)
-                if logger.isEnabledFor(logging.DEBUG):
-                    pod = f"{action.namespace}/{action.name}"
-                    logger.debug("%s: %s", action.reason, action.note, extra={"pod": pod})
-            case AskExtenders() | AskAboutVictims():
-                self._asker.post(action)
-            case DeleteVictim():
-                self._evictor.post(action)
-            case PatchObject():
-                self._writer.post(action)
-            case PatchPodCondition():
-                self._conditions.write(action)
-            case Log():
-                _log(action)
-            case ReadPod():
-                task = asyncio.ensure_future(self._read(action))
-                self._reads.add(task)
-                task.add_done_callback(self._reads.discard)
-
-    async def _read(self, read: ReadPod) -> None:
-        """Read a pod whose binding's outcome is open, and tell the core what is true of it."""
-        try:
-            pod = objects.decode(objects.Pod, await self._client.read_pod(read.namespace, read.name))
-        except ApiError as error:
-            gone = error.status == 404
-            self.put(PodDeleted(read.namespace, read.name, read.uid) if gone else ReadPodFailed(read.uid))
-        except (ConnectionFailed, objects.ObjectError):
-            self.put(ReadPodFailed(read.uid))
-        else:
-            self.put(self._truth(read, pod))
-
-    def _truth(self, read: ReadPod, pod: objects.Pod) -> Message:
-        """The pod as read, unless the watch told meanwhile that it is gone: an answer may be older than that."""
-        meta = pod.metadata
-        seen = self._pods.knows(meta.namespace, meta.name, meta.uid)
-        version = int(meta.resource_version) if meta.resource_version.isdecimal() else 0
-        if meta.uid != read.uid or (not seen and version <= self._pods.version):
-            return PodDeleted(read.namespace, read.name, read.uid)
-        return PodObserved(pod)
-
-    async def _bind_elsewhere(self, bind: Bind) -> Outcome | None:
-        if not self._leadership.holds():
-            return BindFailed(bind.uid, BindFailure.OVERLOADED, str(NotLeading()))
-        return await self._asker.bind(bind)
-
-    def _is_binding(self) -> bool:
-        return self._binder.outstanding > 0
-
-    def _outstanding(self) -> int:
-        return self._binder.outstanding + self._writer.outstanding + self._evictor.outstanding
+            self._dispatcher.dispatch(action)
 
     async def _finish(self) -> None:
         """No new cycles; the outcome of every binding, then every event and condition, each within its time.
@@ -407,42 +229,10 @@ class Runner:
         if not self._leadership.holds():
             return
         deadline = self._clock.monotonic() + self._limits.bindings_deadline
-        while self._outstanding() and self._clock.monotonic() < deadline:
+        while self._dispatcher.outstanding and self._clock.monotonic() < deadline:
             self._drain()
             await self._clock.sleep(0.01)
         self._drain()
-        if self._binder.outstanding:
-            logger.warning("%d bindings were not answered before the end", self._binder.outstanding)
-        left = await self._events.outbox.flush(self._limits.flush_deadline)
-        left += await self._conditions.outbox.flush(1.0)
-        if left:
-            logger.warning("%d events and conditions were not written before the end", left)
-
-
-def _log_binding(bind: Bind) -> None:
-    about = {"pod": f"{bind.namespace}/{bind.name}", "node": bind.node, "hash": bind.policy_hash[:12]}
-    logger.debug("binding", extra=about)
-
-
-def _log(line: Log) -> None:
-    about = {"pod": f"{line.namespace}/{line.name}", "node": line.node, "hash": line.policy_hash[:12]}
-    logger.info("%s: %s", line.point, line.message, extra=about)
-
-
-def _of_node(change: Change[objects.Node]) -> Message:
-    return NodeObserved(change.object) if isinstance(change, Observed) else NodeDeleted(change.name)
-
-
-def _of_pod(change: Change[objects.Pod]) -> Message:
-    if isinstance(change, Observed):
-        return PodObserved(change.object)
-    return PodDeleted(change.namespace, change.name, change.uid)
-
-
-def _of_kind(kind: str) -> Callable[[Change[Any]], Message]:
-    def message_of(change: Change[Any]) -> Message:
-        if isinstance(change, Observed):
-            return ObjectObserved(kind, change.object)
-        return ObjectDeleted(kind, change.namespace, change.name)
-
-    return message_of
+        if self._dispatcher.bindings:
+            logger.warning("%d bindings were not answered before the end", self._dispatcher.bindings)
+        await self._dispatcher.flush()

@@ -14,9 +14,10 @@ from policyengine.kube.compiling import compile_at_once
 from policyengine.kube.extenders import Observe
 from policyengine.kube.http_extender import HttpExtender
 from policyengine.kube.leader import LeaderElector
+from policyengine.kube.limits import Limits
 from policyengine.kube.policy_config_map import DEFAULT_NAMESPACE, LABEL_SELECTOR
 from policyengine.kube.reload import Compile, PolicyReloader
-from policyengine.kube.runner import Core, Limits, Runner
+from policyengine.kube.runner import Core, Runner
 from policyengine.scheduler.state import SchedulerState
 
 STATUS_DEADLINE = 1.0
@@ -65,7 +66,7 @@ class Scheduler:
             clock,
             random,
             compile_files,
-            self.runner.put,
+            self.runner.admit,
             files=profiles,
             namespace=namespace,
             label_selector=label_selector,

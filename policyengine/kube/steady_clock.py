@@ -7,8 +7,7 @@ clock, and approaches a wall clock that was set by one second in ten.
 from __future__ import annotations
 
 from policyengine.clock import Clock
-
-_SLEW = 0.1
+from policyengine.scheduler.server_time import SLEW
 
 
 class SteadyClock:
@@ -25,6 +24,6 @@ class SteadyClock:
         passed = max(0.0, monotonic - self._read_at)
         self._read_at = monotonic
         error = self._clock.now() - (self._now + passed)
-        correction = max(-_SLEW * passed, min(_SLEW * passed, error))
+        correction = max(-SLEW * passed, min(SLEW * passed, error))
         self._now += passed + correction
         return self._now

@@ -13,6 +13,8 @@ Rules of a transport:
    raised, and nothing was sent.
 5. A response is closed by whoever asked for it; closing one whose body was read returns its connection.
 6. Creations that are asked for together may share a connection (`PostAll`); each has an outcome of its own.
+7. What was refused for its credentials (401) is asked once more with fresh ones. A GET may be sent again where a
+   connection that was kept ends before the first byte of an answer (RFC 9110 9.2.2).
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, TypeVar, cast
 from urllib.parse import quote
 
 Authorize = Callable[[bool], Awaitable[Mapping[str, str]]]
@@ -66,6 +68,9 @@ class Response(Protocol):
 
     async def close(self) -> None:
         """Give the connection up, or back where the body was read to its end."""
+
+
+R = TypeVar("R", bound=Response)
 
 
 class Transport(Protocol):
@@ -119,9 +124,16 @@ class PostAll(Protocol):
     """Creates objects that are asked for together, with `POST_OPTIONS`; returns when everything was told."""
 
     async def __call__(
-        self, posts: Sequence[Post], tell: Tell, *, seconds: float | None, before: Callable[[], None] | None = None
+        self,
+        posts: Sequence[Post],
+        tell: Tell,
+        *,
+        seconds: float | None,
+        before: Callable[[], None] | None = None,
+        urgent: bool = False,
     ) -> None:
-        """`seconds` bounds each answer; `before` is as in `Transport.request`, asked once for what is sent together."""
+        """`seconds` bounds each answer; `before` is as in `Transport.request`, asked once for what is sent together.
+        What is urgent shares connections only where it is answered no later for it."""
 
 
 def post_all_of(transport: Transport) -> PostAll:
@@ -137,8 +149,9 @@ async def post_one_by_one(
     *,
     seconds: float | None,
     before: Callable[[], None] | None = None,
+    urgent: bool = True,
 ) -> None:
-    """As `PostAll`, each as a request of its own, side by side."""
+    """As `PostAll`, each as a request of its own, side by side: what is urgent needs no more."""
     headers = {"Content-Type": "application/json"}
     how: dict[str, Any] = {"timeout": seconds} if before is None else {"timeout": seconds, "before": before}
 
@@ -167,6 +180,20 @@ class _Read:
     status: int
     headers: Mapping[str, str]
     body: bytes
+
+
+async def authorized(
+    authorize: Authorize | None, headers: Mapping[str, str] | None, send: Callable[[Mapping[str, str]], Awaitable[R]]
+) -> R:
+    """Send with the headers that identify the caller, a second time with fresh ones where the first were refused."""
+    given = headers or {}
+    if authorize is None:
+        return await send(given)
+    response = await send({**given, **await authorize(False)})
+    if response.status != 401:
+        return response
+    await response.close()
+    return await send({**given, **await authorize(True)})
 
 
 def target_of(path: str, query: Mapping[str, str] | None) -> str:

@@ -24,12 +24,14 @@ _NEVER_WAITS = -inf
 class BackoffQueue:
     """The two backoff heaps: after refusals, and after errors."""
 
-    __slots__ = ("_errors", "_refusals", "settings")
+    __slots__ = ("_errors", "_refusals", "earliest", "settings")
 
     def __init__(self, settings: QueueSettings) -> None:
         self.settings = settings
         self._refusals = PodHeap()
         self._errors = PodHeap()
+        self.earliest = inf
+        """No pod's backoff ends before this second; inf where nobody is known to wait."""
 
     def __len__(self) -> int:
         return len(self._refusals) + len(self._errors)
@@ -70,7 +72,9 @@ class BackoffQueue:
         if pod.unschedulable_plugins:
             heap, other = other, heap
         other.discard(pod.uid)
-        heap.push(pod, (self.expiry(pod), order))
+        expiry = self.expiry(pod)
+        heap.push(pod, (expiry, order))
+        self.earliest = min(self.earliest, expiry)
         pod.place = Place.BACKOFF
 
     def pop_expired(self, now: float) -> QueuedPod | None:
@@ -79,6 +83,7 @@ class BackoffQueue:
             key = heap.peek_key()
             if key is not None and key[0] < floor(now):
                 return heap.pop()
+        self.earliest = min(self._expiries(), default=inf)
         return None
 
     def pop_early(self) -> QueuedPod | None:
@@ -91,5 +96,9 @@ class BackoffQueue:
 
     def next_expiry(self) -> float | None:
         """When the next pod stops waiting, in seconds; None when nobody waits."""
-        keys = [key for heap in (self._refusals, self._errors) if (key := heap.peek_key()) is not None]
-        return min(key[0] for key in keys) + 1.0 if keys else None
+        earliest = min(self._expiries(), default=None)
+        return None if earliest is None else earliest + 1.0
+
+    def _expiries(self) -> list[float]:
+        """Of the first of each heap."""
+        return [key[0] for heap in (self._refusals, self._errors) if (key := heap.peek_key()) is not None]

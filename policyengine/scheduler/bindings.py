@@ -26,7 +26,7 @@ from enum import Enum
 from math import inf
 
 from policyengine.enum_members import direct_members
-from policyengine.scheduler.messages import Bind
+from policyengine.scheduler.actions import Bind
 from policyengine.scheduler.preparation import Preparation
 from policyengine.scheduler.reservation import Reservation
 
@@ -112,6 +112,11 @@ class Bindings:
 
     def __iter__(self) -> Iterator[Decision]:
         return iter(self._by_uid.values())
+
+    @property
+    def are_looked_after(self) -> bool:
+        """Whether the pod of one is to be read, or its preparation to be looked at, some time."""
+        return bool(self._reading or self._preparing)
 
     def get(self, uid: str) -> Decision | None:
         """The decision about the pod, if its outcome is awaited."""

@@ -19,12 +19,7 @@ from policyengine.scheduler.core import Core
 from policyengine.scheduler.cycle import run_cycle
 from policyengine.scheduler.ignored_resources import leave_to
 from policyengine.scheduler.lanes import Lane
-from policyengine.scheduler.messages import (
-    CandidateLoaded,
-    CandidateRemoved,
-    ComparisonRequested,
-    ComparisonTimed,
-)
+from policyengine.scheduler.messages import CandidateLoaded, CandidateRemoved, ComparisonRequested, ComparisonTimed
 from policyengine.scheduler.queued_pod import QueuedPod
 from policyengine.scheduler.rollout import Rollout
 

@@ -17,11 +17,11 @@ from policyengine.cluster.pod_info import PodState
 from policyengine.cluster.view import ClusterView
 from policyengine.framework.events import ASSIGNED_POD_DELETE, ClusterEvent
 from policyengine.scheduler import notices
+from policyengine.scheduler.actions import Action
 from policyengine.scheduler.aftermath import Aftermath
 from policyengine.scheduler.bindings import Bindings
 from policyengine.scheduler.evictions import Evictions
 from policyengine.scheduler.lanes import Lane, Lanes
-from policyengine.scheduler.messages import Action
 from policyengine.scheduler.nominations import Nominations
 from policyengine.scheduler.permits import Permits
 from policyengine.scheduler.pod_group_status import PodGroupStatuses

@@ -21,10 +21,11 @@ from policyengine.framework.status import Code, Status
 from policyengine.plugins.default_preemption import NAME, DefaultPreemption
 from policyengine.plugins.preemption_candidate import Candidate
 from policyengine.scheduler import extenders
+from policyengine.scheduler.actions import AskAboutVictims, NodeVictims
 from policyengine.scheduler.core import Core
 from policyengine.scheduler.extenders import Question
 from policyengine.scheduler.lanes import Lane
-from policyengine.scheduler.messages import AskAboutVictims, ExtendersAnswered, NodeVictims, VictimsAnswered
+from policyengine.scheduler.messages import ExtendersAnswered, VictimsAnswered
 from policyengine.scheduler.queued_pod import QueuedPod
 
 

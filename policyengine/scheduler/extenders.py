@@ -29,9 +29,10 @@ import numpy as np
 
 from policyengine.framework.judgement import Judgement
 from policyengine.framework.status import Code, Status
+from policyengine.scheduler.actions import AskExtenders
 from policyengine.scheduler.core import Core
 from policyengine.scheduler.lanes import Lane, Serving
-from policyengine.scheduler.messages import AskExtenders, ExtendersAnswered, VictimsAnswered
+from policyengine.scheduler.messages import ExtendersAnswered, VictimsAnswered
 from policyengine.scheduler.placement import judge, pick
 from policyengine.scheduler.queued_pod import Place, QueuedPod
 

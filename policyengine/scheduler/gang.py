@@ -132,10 +132,12 @@ class Gang:
 class GangTable:
     """The gangs of one profile. Methods that change it answer with the gangs whose completeness changed."""
 
-    __slots__ = ("_aftermath", "_gang_of", "_gangs", "_problems", "_rules", "recounted", "touched")
+    __slots__ = ("_aftermath", "_gang_of", "_gangs", "_problems", "_rules", "is_empty", "recounted", "touched")
 
     def __init__(self, rules: tuple[GangRule, ...], aftermath: Aftermath | None = None) -> None:
         self._rules = rules
+        self.is_empty = not rules
+        """Whether the profile has no gang rule, so that nobody is ever held."""
         self._aftermath = Aftermath() if aftermath is None else aftermath
         self._gangs: dict[tuple[str, str], Gang] = {}
         self._gang_of: dict[str, Gang] = {}
@@ -144,11 +146,6 @@ class GangTable:
         """Incomplete gangs whose message changed; whoever tells the members empties it."""
         self.touched: dict[tuple[str, str], Gang] = {}
         """Gangs whose placed members may be too few now, or enough to be let go; `gang_release` empties it."""
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether the profile has no gang rule, so that nobody is ever held."""
-        return not self._rules
 
     def gang_of(self, uid: str) -> Gang | None:
         """The gang the pod is a member of."""

@@ -9,7 +9,7 @@ Rules: attempts are kept in the order in which they began; an event is dropped o
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any, NamedTuple
@@ -29,24 +29,23 @@ class Happening(NamedTuple):
 class InFlight:
     """The pods whose attempt runs, and the events since the oldest of these attempts began."""
 
-    __slots__ = ("_base", "_events", "_order", "_pods", "_started")
+    __slots__ = ("_base", "_events", "_running")
 
     def __init__(self) -> None:
-        self._pods: dict[str, QueuedPod] = {}
-        self._started: dict[str, int] = {}
-        self._order: deque[tuple[str, int]] = deque()
-        """(UID, start) in order of start; what is not in `_started` any more is passed over."""
+        self._running: OrderedDict[str, tuple[QueuedPod, int]] = OrderedDict()
+        """UID -> (pod, the number of the first event that is held against it), in the order in which they began."""
         self._events: deque[Happening] = deque()
         self._base = 0
+        """The number of the first event that is kept."""
 
     def __len__(self) -> int:
-        return len(self._pods)
+        return len(self._running)
 
     def __contains__(self, uid: str) -> bool:
-        return uid in self._pods
+        return uid in self._running
 
     def __iter__(self) -> Iterator[QueuedPod]:
-        return iter(self._pods.values())
+        return (pod for pod, _ in self._running.values())
 
     @property
     def event_count(self) -> int:
@@ -55,36 +54,29 @@ class InFlight:
 
     def get(self, uid: str) -> QueuedPod | None:
         """The pod, if its attempt runs."""
-        return self._pods.get(uid)
+        running = self._running.get(uid)
+        return None if running is None else running[0]
 
     def start(self, pod: QueuedPod) -> None:
         """An attempt begins. A pod has one attempt at a time."""
-        assert pod.uid not in self._pods, f"{pod!r} is in flight already"
-        self._pods[pod.uid] = pod
-        start = self._started[pod.uid] = self._base + len(self._events)
-        self._order.append((pod.uid, start))
+        assert pod.uid not in self._running, f"{pod!r} is in flight already"
+        self._running[pod.uid] = pod, self._base + len(self._events)
 
     def record(self, event: ClusterEvent, old: Any, new: Any) -> None:
         """Keep an event, if an attempt runs that may want it."""
-        if self._pods:
+        if self._running:
             self._events.append(Happening(event, old, new))
 
     def events_since_start(self, uid: str) -> Iterator[Happening]:
         """The events since the pod's attempt began, in order."""
-        return islice(self._events, self._started[uid] - self._base, None)
+        return islice(self._events, self._running[uid][1] - self._base, None)
 
     def done(self, uid: str) -> None:
         """The attempt is over; does nothing when none runs."""
-        if self._pods.pop(uid, None) is None:
+        if self._running.pop(uid, None) is None or not self._events:
             return
-        del self._started[uid]
-        order = self._order
-        while order and self._started.get(order[0][0]) != order[0][1]:
-            order.popleft()
-        if not order:
-            self._base += len(self._events)
-            self._events.clear()
-            return
-        while self._base < order[0][1]:
+        oldest = next(iter(self._running.values()), None)
+        first = self._base + len(self._events) if oldest is None else oldest[1]
+        while self._base < first:
             self._events.popleft()
             self._base += 1

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from policyengine.cluster.view import ClusterView
 from policyengine.framework.evaluation import Evaluator
-from policyengine.framework.plugin import extends
+from policyengine.framework.plugin import SelectivePlugin, extends
 from policyengine.framework.post_filter import PostFilterPlugin
 from policyengine.framework.profile import Profile
 from policyengine.framework.reservation import PermitPlugin, PreBindPlugin, ReservePlugin
@@ -23,13 +23,25 @@ from policyengine.scheduler.queue import SchedulingQueue
 from policyengine.scheduler.story import Story
 
 if TYPE_CHECKING:
+    from policyengine.cluster.pod_shape import PodShape
     from policyengine.scheduler.rollout import Rollout
 
 
 class Serving:
     """One profile at work. A decision keeps the one it was made by, whatever is loaded meanwhile."""
 
-    __slots__ = ("evaluator", "permit", "policy_hash", "post_filters", "pre_bind", "profile", "reserve")
+    __slots__ = (
+        "_needed",
+        "_needed_by",
+        "evaluator",
+        "has_logs",
+        "permit",
+        "policy_hash",
+        "post_filters",
+        "pre_bind",
+        "profile",
+        "reserve",
+    )
 
     def __init__(self, profile: Profile) -> None:
         """TypeError for a plugin without its extension point's methods."""
@@ -40,6 +52,19 @@ class Serving:
         self.reserve = [_as_reserve(plugin) for plugin in profile.reserve]
         self.permit = [_as_permit(plugin) for plugin in profile.permit]
         self.pre_bind = [_as_pre_bind(plugin) for plugin in profile.pre_bind]
+        self.has_logs = bool(profile.logs)
+        """Whether the policy has something logged, at whatever extension point."""
+        self._needed: tuple[list[ReservePlugin], list[PreBindPlugin]] = [], []
+        self._needed_by: PodShape | None = None
+
+    def needed_by(self, shape: PodShape) -> tuple[list[ReservePlugin], list[PreBindPlugin]]:
+        """The Reserve and the PreBind plugins that may have something to do for pods of this shape; kept for the next
+        pod of a run."""
+        if shape is not self._needed_by:
+            reserve = [plugin for plugin in self.reserve if _concerns(plugin, shape)]
+            self._needed = reserve, [plugin for plugin in self.pre_bind if _concerns(plugin, shape)]
+            self._needed_by = shape
+        return self._needed
 
 
 class Lane:
@@ -106,10 +131,11 @@ class Lanes:
         return any(lane.has_work for lane in self.all)
 
     def next_turn(self) -> Lane | None:
-        """The lane that may try a pod now; None when no lane has one."""
+        """The lane that may try a pod now; None when no lane has one. The only lane there is may have none all the
+        same: that is seen when the pod is taken."""
         if len(self.all) == 1:
             lane = self.all[0]
-            return lane if lane.has_work else None
+            return lane if lane.is_served else None
         lanes = [lane for lane in self.all if lane.is_served and lane.queue.has_active]
         if not lanes:
             lanes = [lane for lane in self.all if lane.is_served and lane.queue.has_early]
@@ -126,6 +152,10 @@ def _by_share(lanes: list[Lane]) -> Lane:
     chosen = max(lanes, key=lambda lane: lane.credit)
     chosen.credit -= total
     return chosen
+
+
+def _concerns(plugin: object, shape: PodShape) -> bool:
+    return not extends(plugin, SelectivePlugin) or plugin.concerns(shape)
 
 
 def _as_post_filter(plugin: object) -> PostFilterPlugin:

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from policyengine.framework.placed import NO_NODE
+from policyengine.scheduler.actions import Log
 from policyengine.scheduler.core import Core
 from policyengine.scheduler.lanes import Serving
-from policyengine.scheduler.messages import Log
 from policyengine.scheduler.reservation import Reservation
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
-"""The core's whole vocabulary: messages in (past tense), actions out (imperatives).
+"""What the core is told: messages, in the past tense. They carry decoded objects.
 
-A log of (now, message) pairs reproduces every decision: nothing else reaches the core. Messages carry decoded
-objects; actions carry names and texts, so that the runner needs no knowledge of the core's tables.
+A log of (now, message) pairs reproduces every decision: nothing else reaches the core. What it wants done in turn is
+in `actions`.
 """
 
 from __future__ import annotations
@@ -10,12 +10,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-import msgspec
-
 from policyengine.cluster.objects import Node, Pod
 from policyengine.enum_members import direct_members
 from policyengine.framework.profile import Profile
-from policyengine.framework.reservation import ObjectPatch
+from policyengine.scheduler.actions import (
+    AskAboutVictims,
+    AskExtenders,
+    DeleteVictim,
+    NodeVictims,
+    PatchObject,
+    ReadPod,
+)
 from policyengine.scheduler.rollout_settings import RolloutSettings
 
 
@@ -35,7 +40,7 @@ class NodeDeleted:
 
 @dataclass(frozen=True, slots=True)
 class PodObserved:
-    """A pod was added or changed, by a list, a watch, or a `ReadPod`."""
+    """A pod was added or changed, as a list or a watch shows it."""
 
     pod: Pod
 
@@ -206,10 +211,19 @@ class VictimsAnswered:
 
 
 @dataclass(frozen=True, slots=True)
+class PodRead:
+    """The pod as it was after it was asked for: a watch may show what is older."""
+
+    asked: ReadPod
+    pod: Pod
+
+
+@dataclass(frozen=True, slots=True)
 class ReadPodFailed:
     """The answer to a `ReadPod` never came; the core asks again after a while."""
 
     uid: str
+    retry_after: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,159 +275,10 @@ Message = (
     | VictimNotDeleted
     | ExtendersAnswered
     | VictimsAnswered
+    | PodRead
     | ReadPodFailed
     | Tick
     | CyclesRequested
     | ComparisonRequested
     | ComparisonTimed
-)
-
-
-class Bind(msgspec.Struct, frozen=True):
-    """Create the binding of a pod to a node. One comes for every pod: a struct is made in a quarter of the time."""
-
-    uid: str
-    namespace: str
-    name: str
-    node: str
-    policy_hash: str
-    annotations: Mapping[str, str] = msgspec.field(default_factory=dict)
-    extender: int | None = None
-    """The number of the extender that is to bind it; None for the API server."""
-
-
-@dataclass(frozen=True, slots=True)
-class PatchObject:
-    """Change an object before a pod is bound; answer with `ObjectPatched` or `ObjectPatchFailed`."""
-
-    uid: str
-    """The pod's."""
-    decision: int
-    """Tells a pod's attempts apart."""
-    plugin: str
-    """The PreBind plugin that asks for it."""
-    patch: ObjectPatch
-
-
-@dataclass(frozen=True, slots=True)
-class PatchPodCondition:
-    """Set the pod's PodScheduled condition to False, and its nominated node where one is named. Without a reason only
-    the latter."""
-
-    uid: str
-    namespace: str
-    name: str
-    reason: str
-    """`Unschedulable`, `SchedulerError` or `SchedulingGated`; "" leaves the condition alone."""
-    message: str
-    observed_generation: int = 0
-    nominated_node_name: str | None = None
-    """None leaves the field alone, an empty string clears it."""
-
-
-class RecordEvent(msgspec.Struct, frozen=True):
-    """Write an Event about a pod, worded as kube-scheduler words it, or about another object of the core API group. A
-    struct for the same reason."""
-
-    uid: str
-    namespace: str
-    name: str
-    resource_version: str
-    type: str
-    """`Normal` or `Warning`."""
-    reason: str
-    """`Scheduled`, `FailedScheduling`, `Preempted`."""
-    action: str
-    """`Binding`, `Scheduling`, `Preempting`."""
-    note: str
-    scheduler_name: str
-    kind: str = "Pod"
-    node: str = ""
-    """The node that it is about as well."""
-
-
-@dataclass(frozen=True, slots=True)
-class DeleteVictim:
-    """Mark a pod as a target of preemption (condition DisruptionTarget), then delete it, if it still is the one with
-    this UID; answer with `VictimDeleted` or `VictimNotDeleted`."""
-
-    uid: str
-    namespace: str
-    name: str
-    preemptor: str
-    """UID of the pod that needs the room."""
-    message: str
-    """The condition's."""
-    observed_generation: int
-    event: RecordEvent
-    """What is to be said once it is deleted; the core says it."""
-
-
-@dataclass(frozen=True, slots=True)
-class AskExtenders:
-    """Ask extenders about the nodes that fit a pod; answer with `ExtendersAnswered`."""
-
-    uid: str
-    namespace: str
-    name: str
-    number: int
-    """Tells questions apart."""
-    extenders: tuple[int, ...]
-    """Whom: their numbers in the configuration, in the order in which each filters what the one before let through."""
-    nodes: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class NodeVictims:
-    """Who would have to leave a node."""
-
-    pods: tuple[str, ...]
-    """UIDs, the most important first."""
-    violations: int
-    """How many of them break a disruption budget."""
-
-
-@dataclass(frozen=True, slots=True)
-class AskAboutVictims:
-    """Ask extenders on which nodes room may be made for a pod that fits nowhere; answer with `VictimsAnswered`."""
-
-    uid: str
-    namespace: str
-    name: str
-    number: int
-    """Tells questions apart."""
-    extenders: tuple[int, ...]
-    """Whom: each is asked about what the one before left."""
-    victims: Mapping[str, NodeVictims]
-    """By node."""
-    pods: Mapping[str, Mapping[str, tuple[str, str]]]
-    """Node -> UID -> (namespace, name): who stands there, or would have to leave elsewhere with those who do."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReadPod:
-    """Read one pod from the server; answer with `PodObserved`, `PodDeleted` or `ReadPodFailed`."""
-
-    uid: str
-    namespace: str
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Log:
-    """Say a line of a policy's (`on POINT log "…"`) where the program's log goes."""
-
-    uid: str
-    namespace: str
-    name: str
-    point: str
-    """The extension point, as the policy names it."""
-    node: str
-    """The chosen node; "" before the choice."""
-    message: str
-    policy_hash: str
-
-
-Action = (
-    Bind | PatchObject | PatchPodCondition | RecordEvent | DeleteVictim | AskExtenders | AskAboutVictims | ReadPod | Log
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from policyengine.scheduler.messages import Action, PatchPodCondition, RecordEvent
+from policyengine.scheduler.actions import Action, PatchPodCondition, RecordEvent
 from policyengine.scheduler.queued_pod import QueuedPod
 
 if TYPE_CHECKING:

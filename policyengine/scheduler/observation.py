@@ -20,11 +20,13 @@ from policyengine.scheduler.messages import (
     ObjectObserved,
     PodDeleted,
     PodObserved,
+    PodRead,
 )
-from policyengine.scheduler.outcome import settle
+from policyengine.scheduler.outcome import seen_unassigned, settle
 from policyengine.scheduler.recheck import recheck
 
 if TYPE_CHECKING:
+    from policyengine.cluster.objects import Pod
     from policyengine.cluster.pod_info import PodInfo
     from policyengine.cluster.view import PodChange
     from policyengine.scheduler.lanes import Lane
@@ -79,15 +81,26 @@ def _regroup(core: Core, kind: str, key: str) -> None:
 
 
 def pod_observed(core: Core, message: PodObserved) -> None:
-    """A pod was added or changed, or read because a binding's outcome is unknown."""
-    change = core.view.add_or_update_pod(message.pod)
+    """A pod was added or changed."""
+    _observe(core, message.pod)
+
+
+def pod_read(core: Core, message: PodRead) -> None:
+    """A pod was read, because of a binding's outcome."""
+    _observe(core, message.pod)
+    decision = core.bindings.get(message.asked.uid)
+    if decision is not None:
+        seen_unassigned(core, decision, message.asked.asked_at)
+
+
+def _observe(core: Core, observed: Pod) -> None:
+    change = core.view.add_or_update_pod(observed)
     if change.new is not None and change.new is not change.old:
         _mind_nomination(core, change.old, change.new)
     _apply(core, change)
-    uid = message.pod.metadata.uid
-    decision = core.bindings.get(uid)
+    decision = core.bindings.get(observed.metadata.uid)
     if decision is not None:
-        settle(core, decision, core.view.pods.get(uid))
+        settle(core, decision)
 
 
 def pod_deleted(core: Core, message: PodDeleted) -> None:

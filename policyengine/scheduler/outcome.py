@@ -8,39 +8,27 @@
 | refused (403, 422, …) | given up | error backoff; event and condition SchedulerError |
 | overloaded (429, 5xx) | given up | error backoff, at least Retry-After; nobody is told, the server is busy |
 | withdrawn by `may_bind` | given up | its old turn again |
-| any of these after an unknown outcome | stays until no request can land any more | read, with backoff |
-| unknown | stays | read, with backoff, until it is seen somewhere or the binding posted again succeeds |
-| unknown, and withdrawn since | stays until no request can land any more | read; its old turn again after that |
+| any of these after an unknown outcome | stays | as after an unknown one |
+| unknown | stays | read, with backoff: where it is unassigned the same binding is posted again |
+| unknown, and withdrawn since | stays | read, with backoff; its old turn again once the outcome is known |
+
+An unknown outcome becomes known by evidence only, never by time alone: the pod is seen on a node, or leaving; the
+binding posted again succeeds; or a read shows the pod unassigned that was asked for when no earlier request could land
+any more (`LANDS_WITHIN`). Such a read is a quorum read of etcd's: resourceVersion unset, "Most Recent"
+(https://kubernetes.io/docs/reference/using-api/api-concepts/#semantics-for-get-and-list). A watch may be behind.
 """
 
 from __future__ import annotations
 
-from hashlib import blake2b
-from typing import TYPE_CHECKING
-
 from policyengine.cluster.pod_info import PodState
 from policyengine.scheduler import notices
+from policyengine.scheduler.actions import ReadPod
 from policyengine.scheduler.bindings import Decision, Phase
 from policyengine.scheduler.core import Core
 from policyengine.scheduler.logs import log
-from policyengine.scheduler.messages import (
-    BindFailed,
-    BindFailure,
-    BindSucceeded,
-    BindUnknown,
-    ReadPod,
-    ReadPodFailed,
-)
+from policyengine.scheduler.messages import BindFailed, BindFailure, BindSucceeded, BindUnknown, ReadPodFailed
 from policyengine.scheduler.recheck import give_up
-
-if TYPE_CHECKING:
-    from policyengine.cluster.pod_info import PodInfo
-
-LANDS_WITHIN = 66.0
-"""Seconds after which a request whose answer was lost can land no more: kube-apiserver's --request-timeout, 60 s, on a
-clock that runs up to a tenth fast while it makes good a step of the machine's (`kube.steady_clock`)."""
-RETRY_AFTER_SPREAD = 0.5
-"""Retry-After is stretched by up to this share of itself, by pod, so that not all come back at once."""
+from policyengine.scheduler.server_time import LANDS_WITHIN, retry_after
 
 
 def bind_succeeded(core: Core, message: BindSucceeded) -> None:
@@ -69,8 +57,8 @@ def bind_failed(core: Core, message: BindFailed) -> None:
         else:
             core.unreserve(decision.held)  # the watch was faster, and somebody else too
         return
-    if decision.unsure and core.now - decision.unknown_at < LANDS_WITHIN:  # a conflict may be with ourselves
-        core.bindings.read_later(decision, core.now, _until(message.uid, message.retry_after))
+    if decision.unsure:  # a conflict may be with ourselves
+        core.bindings.read_later(decision, core.now, retry_after(message.uid, message.retry_after))
         core.story.tell(message.uid, core.now, "unknown", decision.bind.node, message.message)
         return
     core.bindings.pop(message.uid)
@@ -94,7 +82,7 @@ def read_pod_failed(core: Core, message: ReadPodFailed) -> None:
     """A read was not answered either."""
     decision = core.bindings.get(message.uid)
     if decision is not None and decision.phase is Phase.READING:
-        core.bindings.read_later(decision, core.now)
+        core.bindings.read_later(decision, core.now, retry_after(message.uid, message.retry_after))
 
 
 def read_due(core: Core) -> None:
@@ -103,33 +91,36 @@ def read_due(core: Core) -> None:
         _read(core, decision)
 
 
-def settle(core: Core, decision: Decision, pod: PodInfo | None) -> None:
-    """A pod with a binding under way was seen; `pod` is what it is now, None when it is gone."""
-    if pod is None:
-        return
+def settle(core: Core, decision: Decision) -> None:
+    """A pod with a binding under way was seen, which tells the outcome where it stands on a node."""
     bind = decision.bind
-    if pod.state is PodState.BOUND:
-        if pod.node_name != bind.node:
-            core.bindings.pop(bind.uid)
-            core.unreserve(decision.held)
-            core.story.tell(bind.uid, core.now, "observed", pod.node_name)
-        elif decision.phase is Phase.READING:
-            core.bindings.pop(bind.uid)
-            _bound(core, decision)
-        elif decision.phase is Phase.PREPARING:
-            # Somebody else bound it, to the same node.
-            core.bindings.pop(bind.uid)
-            core.unreserve(decision.held)
-            core.story.tell(bind.uid, core.now, "observed", pod.node_name)
-    elif decision.phase is Phase.READING and decision.read_at is None:
-        if not decision.withdrawn:
-            core.bindings.post_again(decision)
-            core.actions.append(bind)
-        elif core.now - decision.unknown_at < LANDS_WITHIN:
-            core.bindings.read_later(decision, core.now)
-        else:
-            core.bindings.pop(bind.uid)
-            give_up(core, decision.held, decision.withdrawn)
+    pod = core.view.pods.get(bind.uid)
+    if pod is None or pod.state is not PodState.BOUND:
+        return
+    if pod.node_name == bind.node and decision.phase is Phase.READING:
+        core.bindings.pop(bind.uid)
+        _bound(core, decision)
+    elif pod.node_name != bind.node or decision.phase is Phase.PREPARING:
+        # By somebody else, be it on the same node.
+        core.bindings.pop(bind.uid)
+        core.unreserve(decision.held)
+        core.story.tell(bind.uid, core.now, "observed", pod.node_name)
+
+
+def seen_unassigned(core: Core, decision: Decision, asked_at: float) -> None:
+    """A pod whose binding's outcome is unknown was read, and stands on no node; asked for at `asked_at`, in seconds."""
+    if decision.phase is not Phase.READING or decision.read_at is not None:
+        return
+    if asked_at - decision.unknown_at >= LANDS_WITHIN:
+        decision.unsure = False
+    if not decision.withdrawn:
+        core.bindings.post_again(decision)
+        core.actions.append(decision.bind)
+    elif decision.unsure:
+        core.bindings.read_later(decision, core.now)
+    else:
+        core.bindings.pop(decision.bind.uid)
+        give_up(core, decision.held, decision.withdrawn)
 
 
 def _bound(core: Core, decision: Decision) -> None:
@@ -142,7 +133,7 @@ def _bound(core: Core, decision: Decision) -> None:
 def _read(core: Core, decision: Decision) -> None:
     bind = decision.bind
     core.bindings.read_now(decision)
-    core.actions.append(ReadPod(bind.uid, bind.namespace, bind.name))
+    core.actions.append(ReadPod(bind.uid, bind.namespace, bind.name, core.now))
 
 
 def _give_back(core: Core, decision: Decision, message: BindFailed) -> None:
@@ -159,22 +150,12 @@ def _give_back(core: Core, decision: Decision, message: BindFailed) -> None:
     else:
         fail_quietly(core, decision, message.message, message.retry_after)
         if message.failure is not BindFailure.OVERLOADED:
-            core.actions.append(ReadPod(bind.uid, bind.namespace, bind.name))
+            core.actions.append(ReadPod(bind.uid, bind.namespace, bind.name, core.now))
 
 
-def fail_quietly(core: Core, decision: Decision, message: str, retry_after: float) -> None:
-    """The pod takes another turn after its backoff, and nobody is told. `retry_after`: seconds the server asks for."""
+def fail_quietly(core: Core, decision: Decision, message: str, seconds: float) -> None:
+    """The pod takes another turn after its backoff, and nobody is told. `seconds`: how long the server asks to wait."""
     held, uid = decision.held, decision.bind.uid
-    not_before = core.now + _until(uid, retry_after) if retry_after > 0 else 0.0
+    not_before = core.now + retry_after(uid, seconds) if seconds > 0 else 0.0
     core.story.tell(uid, core.now, "failed", decision.bind.policy_hash, message)
     held.lane.queue.failed(held.queued, core.now, not_before=not_before)
-
-
-def _until(uid: str, retry_after: float) -> float:
-    """Seconds to wait where the server asks for `retry_after`."""
-    return retry_after * (1 + RETRY_AFTER_SPREAD * _fraction(uid))
-
-
-def _fraction(uid: str) -> float:
-    """A number in [0, 1) that differs from pod to pod and is the same in every run."""
-    return int.from_bytes(blake2b(uid.encode(), digest_size=4).digest()) / 2**32

@@ -11,12 +11,12 @@ from policyengine.framework.events import MINUTE_PASSED
 from policyengine.framework.reservation import MAX_PERMIT_WAIT, Permission
 from policyengine.framework.status import Code, Status
 from policyengine.scheduler import prebind
+from policyengine.scheduler.actions import Bind
 from policyengine.scheduler.bindings import Decision
 from policyengine.scheduler.core import Core
 from policyengine.scheduler.extenders import binder
 from policyengine.scheduler.gang import Gang
 from policyengine.scheduler.logs import binding_annotations, log
-from policyengine.scheduler.messages import Bind
 from policyengine.scheduler.permits import Waiting, next_minute
 from policyengine.scheduler.reservation import Reservation
 from policyengine.scheduler.undo import failed_with, undo
@@ -26,7 +26,7 @@ def ask_permit(core: Core, held: Reservation, again: bool = False) -> None:
     """Bind a reserved pod if every Permit plugin lets it go; have it wait, or refuse it, if one does not. `again`: it
     was asked for before."""
     pod = held.queued.pod
-    if not again:
+    if not again and held.serving.has_logs:
         log(core, held.serving, "permit", pod, held.node)
     waits: list[tuple[float, str]] = []
     ask_at = inf

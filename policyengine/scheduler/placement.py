@@ -52,7 +52,7 @@ def pick_again(core: Core, lane: Lane, pod: PodInfo) -> int | None:
     if core.view.nominated or core.kept_room is not None:
         return None
     row = lane.serving.evaluator.choose_again(pod, core.view.snapshot())
-    if row is not None:
+    if row is not None and lane.serving.has_logs:
         log(core, lane.serving, "preFilter", pod)
     return row
 
@@ -73,15 +73,17 @@ def error_in(judgement: Judgement) -> str | None:
 def reserve(core: Core, held: Reservation) -> Status:
     """Have the plugins take what the pod, assumed on its node, needs. The first refusal, signed, or SUCCESS."""
     pod = held.queued.pod
-    log(core, held.serving, "reserve", pod, held.node)
-    for plugin in held.serving.reserve:
+    if held.serving.has_logs:
+        log(core, held.serving, "reserve", pod, held.node)
+    reserving, preparing = held.serving.needed_by(pod.shape)
+    for plugin in reserving:
         try:
             status = plugin.reserve(pod, held.node, core.view.snapshot())
         except Exception as failure:
             status = failed_with(failure)
         if status is not SUCCESS and not status.is_success and not status.is_skip:
             return status.by(plugin.name)
-    for preparer in held.serving.pre_bind:
+    for preparer in preparing:
         status = _plan(core, held, preparer)
         if status is not SUCCESS and not status.is_success:
             return status.by(preparer.name)

@@ -19,8 +19,8 @@ from policyengine.cluster.pod_info import PodInfo, PodState
 from policyengine.cluster.view import ClusterView
 from policyengine.cluster.workload_objects import PodGroup, PodGroupStatus
 from policyengine.framework.reservation import ObjectPatch
+from policyengine.scheduler.actions import PatchObject
 from policyengine.scheduler.lanes import Lanes
-from policyengine.scheduler.messages import PatchObject
 
 WRITER = "PodGroupStatus"
 """Who asks for the patch; no plugin, and no decision waits for the answer."""

@@ -17,10 +17,11 @@ from __future__ import annotations
 
 from policyengine.framework.status import Code, Status
 from policyengine.scheduler import notices
+from policyengine.scheduler.actions import PatchObject
 from policyengine.scheduler.bindings import Decision, Phase
 from policyengine.scheduler.core import Core
 from policyengine.scheduler.logs import log
-from policyengine.scheduler.messages import BindFailure, ObjectPatched, ObjectPatchFailed, PatchObject
+from policyengine.scheduler.messages import BindFailure, ObjectPatched, ObjectPatchFailed
 from policyengine.scheduler.outcome import fail_quietly
 from policyengine.scheduler.preparation import Step
 from policyengine.scheduler.undo import failed_with, undo
@@ -29,7 +30,8 @@ from policyengine.scheduler.undo import failed_with, undo
 def begin(core: Core, decision: Decision) -> None:
     """The pod is reserved and permitted: do what its plans ask for, then bind it."""
     core.bindings.add(decision)
-    log(core, decision.held.serving, "preBind", decision.held.queued.pod, decision.bind.node)
+    if decision.held.serving.has_logs:
+        log(core, decision.held.serving, "preBind", decision.held.queued.pod, decision.bind.node)
     preparation = decision.preparation
     if preparation is None:
         core.actions.append(decision.bind)

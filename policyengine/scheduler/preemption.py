@@ -26,11 +26,13 @@ from policyengine.framework.nominated import yields
 from policyengine.framework.post_filter import PostFilterResult, run_post_filters
 from policyengine.framework.status import SUCCESS, Code, Status
 from policyengine.scheduler import notices
+from policyengine.scheduler.actions import DeleteVictim
 from policyengine.scheduler.core import Core
 from policyengine.scheduler.lanes import Lane
 from policyengine.scheduler.logs import log
-from policyengine.scheduler.messages import DeleteVictim, VictimDeleted, VictimNotDeleted
+from policyengine.scheduler.messages import VictimDeleted, VictimNotDeleted
 from policyengine.scheduler.queued_pod import QueuedPod
+from policyengine.scheduler.server_time import retry_after
 from policyengine.scheduler.undo import undo
 
 if TYPE_CHECKING:
@@ -87,7 +89,8 @@ def victim_not_deleted(core: Core, message: VictimNotDeleted) -> None:
     """A victim was not deleted, or nobody knows: the UID keeps a late request from doing harm."""
     asked = message.asked
     core.story.tell(asked.preemptor, core.now, "not preempted", f"{asked.namespace}/{asked.name}", message.message)
-    core.evictions.failed(asked.preemptor, asked.uid, core.now + message.retry_after if message.retry_after else 0.0)
+    not_before = core.now + retry_after(asked.preemptor, message.retry_after) if message.retry_after else 0.0
+    core.evictions.failed(asked.preemptor, asked.uid, not_before)
     _try_again_if_failed(core, asked.preemptor)
 
 

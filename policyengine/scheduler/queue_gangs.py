@@ -44,7 +44,8 @@ class QueueGangs:
 
     def of(self, uid: str) -> Gang | None:
         """The gang the pod is a member of."""
-        return self._places.admission.gangs.gang_of(uid)
+        table = self._places.admission.gangs
+        return None if table.is_empty else table.gang_of(uid)
 
     def get(self, rule: str, key: str) -> Gang | None:
         """The gang, if it has members."""
@@ -66,7 +67,7 @@ class QueueGangs:
 
     def note_place(self, pod: PodInfo) -> None:
         """The pod was given a place by a decision, or lost it."""
-        table = self._table
+        table = self._places.admission.gangs
         if not table.is_empty:
             table.note_place(pod)
 

@@ -32,7 +32,7 @@ class QueueTimes:
     def advance(self, now: float) -> None:
         """Time passed: end backoffs, flush what waited too long, tell gangs how far they are."""
         places, gangs = self._places, self._gangs
-        while (queued := places.backoff.pop_expired(now)) is not None:
+        while places.backoff.earliest < now and (queued := places.backoff.pop_expired(now)) is not None:
             places.activate(queued, "BackoffComplete", now)
         if now >= self._next_look:
             self._next_look = _next_look_after(now)

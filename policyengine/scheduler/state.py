@@ -30,12 +30,13 @@ from policyengine.scheduler import (
     prebind,
     preemption,
 )
+from policyengine.scheduler.actions import Action
 from policyengine.scheduler.bindings import Phase
 from policyengine.scheduler.core import Core
 from policyengine.scheduler.cycle import extenders_answered, run_cycle, victims_answered
 from policyengine.scheduler.extenders import Extender
 from policyengine.scheduler.logs import log_asked
-from policyengine.scheduler.messages import Action, Message
+from policyengine.scheduler.messages import Message
 from policyengine.scheduler.permission import ask_permit, time_out
 from policyengine.scheduler.rollout import Rollout
 from policyengine.scheduler.story import Observer, StoryLine
@@ -264,7 +265,7 @@ def _pass_time(core: Core) -> None:
                 ask_permit(core, waiting.held, again=True)
             else:
                 time_out(core, waiting)
-    if len(core.bindings):
+    if core.bindings.are_looked_after:
         outcome.read_due(core)
         prebind.ask_due(core)
 
@@ -279,13 +280,15 @@ def _cycles_requested(core: Core, message: messages.CyclesRequested) -> None:
         if lane is None:
             return
         queued = lane.queue.pop(core.now)
-        if queued is not None:
-            if lane.rollout is None:
-                run_cycle(core, lane, queued)
-            else:
-                candidates.run(core, lane, lane.rollout, queued)
-            if core.aftermath.is_due:
-                gang_release.settle(core)
+        if queued is None:
+            return
+        if lane.rollout is None:
+            run_cycle(core, lane, queued)
+        else:
+            candidates.run(core, lane, lane.rollout, queued)
+        if core.aftermath.is_due:
+            gang_release.settle(core)
+        if core.kept_room is not None:
             kept_room.review(core)
 
 
@@ -310,6 +313,7 @@ _HANDLERS: dict[type, Callable[[Core, Any], None]] = {
     messages.VictimNotDeleted: preemption.victim_not_deleted,
     messages.ExtendersAnswered: extenders_answered,
     messages.VictimsAnswered: victims_answered,
+    messages.PodRead: observation.pod_read,
     messages.ReadPodFailed: outcome.read_pod_failed,
     messages.Tick: _tick,
     messages.CyclesRequested: _cycles_requested,

@@ -23,22 +23,17 @@ from heapq import heappop, heappush
 from itertools import count
 
 from policyengine.framework.profile import Profile
-from policyengine.scheduler.messages import (
+from policyengine.scheduler.actions import (
     Action,
     Bind,
-    BindFailed,
-    BindFailure,
-    CacheSynced,
-    CyclesRequested,
     DeleteVictim,
     Log,
-    Message,
     PatchObject,
     PatchPodCondition,
     ReadPod,
     RecordEvent,
-    Tick,
 )
+from policyengine.scheduler.messages import BindFailed, BindFailure, CacheSynced, CyclesRequested, Message, Tick
 from policyengine.scheduler.state import SchedulerState
 from policyengine.scheduler.story import StoryLine
 from policyengine.scheduler.trial_cluster import TrialCluster

@@ -16,12 +16,11 @@ from msgspec.structs import replace
 
 from policyengine.cluster.object_store import ClusterObject
 from policyengine.cluster.objects import KINDS, Node, Pod, PodCondition, decode
+from policyengine.scheduler.actions import Bind, DeleteVictim, PatchObject, PatchPodCondition, ReadPod
 from policyengine.scheduler.messages import (
-    Bind,
     BindFailed,
     BindFailure,
     BindSucceeded,
-    DeleteVictim,
     Message,
     NodeDeleted,
     NodeObserved,
@@ -29,11 +28,9 @@ from policyengine.scheduler.messages import (
     ObjectObserved,
     ObjectPatched,
     ObjectPatchFailed,
-    PatchObject,
-    PatchPodCondition,
     PodDeleted,
     PodObserved,
-    ReadPod,
+    PodRead,
     VictimDeleted,
 )
 
@@ -146,7 +143,7 @@ class TrialCluster:
     def read(self, asked: ReadPod) -> Sequence[Message]:
         """The pod as it is."""
         pod = self.pods.get(asked.uid)
-        return [PodDeleted(asked.namespace, asked.name, asked.uid) if pod is None else PodObserved(pod)]
+        return [PodDeleted(asked.namespace, asked.name, asked.uid) if pod is None else PodRead(asked, pod)]
 
     def patch(self, asked: PatchObject) -> Sequence[Message]:
         """The object after a JSON merge patch (RFC 7386), if it still is the one that was decided about."""

@@ -19,7 +19,8 @@ from policyengine.kube.client import Client
 from policyengine.kube.config import Server
 from policyengine.kube.configuration import Configuration
 from policyengine.kube.http_extender import HttpExtender
-from policyengine.kube.leader import LeaderElector, LeadersTransport, new_identity
+from policyengine.kube.leader import LeaderElector, new_identity
+from policyengine.kube.leadership import LeadersTransport
 from policyengine.kube.rate_limit import LimitedTransport
 from policyengine.kube.reload import Compile
 from policyengine.kube.scheduling import Scheduler
@@ -33,6 +34,9 @@ from policyengine.server.metrics.registry import Registry
 
 logger = logging.getLogger(__name__)
 
+LEASE_CONNECTIONS = 2
+"""One is given up with the request that was not answered in time, the next is asked on another."""
+
 
 @dataclass(frozen=True)
 class Connection:
@@ -41,6 +45,7 @@ class Connection:
     client: Client
     """For everything but the lease and reviews: limited, and silent while this replica does not lead."""
     direct: Client
+    """For reviews."""
     elector: LeaderElector | None
 
 
@@ -48,21 +53,23 @@ class Connection:
 async def connected(
     server: Server, configuration: Configuration, clock: Clock, random: Random
 ) -> AsyncIterator[Connection]:
-    """Connections to the server, for as long as the block runs."""
+    """Connections to the server, for as long as the block runs. The lease has some of its own: where all others wait
+    for a slow server, it waits behind nobody."""
     given = configuration.data["clientConnection"]
     timeout = configuration.seconds("clientConnection", "requestTimeout")
     bare: Transport = server.connect(given["connections"])
-    direct = Client(bare, timeout)
+    direct, lease = Client(bare, timeout), Client(server.connect(LEASE_CONNECTIONS), timeout)
     try:
         transport = LimitedTransport(bare, clock, given["qps"], given["burst"]) if given["qps"] else bare
         elector = None
         if configuration.lease is not None:
             identity = new_identity(socket.gethostname(), random)
-            elector = LeaderElector(direct, clock, random, identity, configuration.lease)
+            elector = LeaderElector(lease, clock, random, identity, configuration.lease)
             transport = LeadersTransport(transport, elector)
         yield Connection(Client(transport, timeout), direct, elector)
     finally:
         await direct.close()
+        await lease.close()
 
 
 @asynccontextmanager

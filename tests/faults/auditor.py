@@ -76,6 +76,10 @@ class Knowledge:
     """UID -> node of bindings it sent that may hold."""
     unknown: dict[str, tuple[str, float]] = field(default_factory=dict)
     """UID -> (node, since when) of bindings it sent and got no answer for."""
+    on_the_way: set[str] = field(default_factory=set)
+    """UIDs of bindings it sent that are not answered yet."""
+    reads: dict[tuple[str, str], float] = field(default_factory=dict)
+    """(namespace, name) of pods it read -> when the read that was answered last was asked for."""
     grounds: dict[tuple[str, str], tuple[tuple[Json, ...], frozenset[str]]] = field(default_factory=dict)
     """(UID, node's name) of a binding it sent -> the node as it knew it and as it was then, and the UIDs that it knew
     to be there."""
@@ -103,6 +107,16 @@ class Knowledge:
             same = (other["namespace"], other["name"]) == (meta["namespace"], meta["name"])
             if same and uid != meta["uid"] and int(other["resourceVersion"]) < int(meta["resourceVersion"]):
                 del self.pods[uid]
+
+    def settle(self, pod: Json) -> None:
+        """It was shown a pod by a read. Where that was asked for when nothing that was sent before could land any more,
+        and the pod stands nowhere, its binding does not hold, and never will."""
+        meta = pod["metadata"]
+        uid, asked = meta["uid"], self.reads.get((meta["namespace"], meta["name"]), 0.0)
+        node, since = self.unknown.get(uid, ("", asked))
+        if uid not in self.on_the_way and not _node(pod) and asked >= since + LANDS_WITHIN:
+            del self.unknown[uid], self.bound_to[uid]
+            self.grounds.pop((uid, node), None)
 
     def on(self, node: str) -> frozenset[str]:
         """UIDs of the pods that it has been shown on the node."""
@@ -152,6 +166,8 @@ class Auditor:
                 self._take_in(*self._held.popleft()[1:])
             if what in ("shown", "listed"):
                 self._held.append((at, what, details))
+                if details[2] == "READ":  # whoever read it asked for it, and acts on it at once
+                    self._known[details[0]].settle(details[3])
             else:
                 getattr(self, f"_{what}")(details)
 
@@ -173,6 +189,9 @@ class Auditor:
             self._leads(call)
         if call.is_binding:
             self._judge(call)
+            self._known[call.who].on_the_way.add(call.uid)
+        elif call.method == "GET":
+            self._asked[id(call)] = self.now
 
     def _answered(self, call: Call) -> None:
         key = (call.who, call.method, call.path)
@@ -183,7 +202,12 @@ class Auditor:
         if call.is_lease and call.method != "GET" and call.status in (200, 201):
             self._renewed[call.who] = self._asked[id(call)]
         if call.is_binding:
+            self._known[call.who].on_the_way.discard(call.uid)
             self._note_outcome(call)
+        elif call.method == "GET" and call.status == 200 and "/pods/" in call.path:
+            _, _, place = call.path.partition("/namespaces/")
+            namespace, _, name = place.split("/")
+            self._known[call.who].reads[namespace, name] = self._asked[id(call)]
 
     def _note_outcome(self, call: Call) -> None:
         uid, node, known = call.uid, call.body["target"]["name"], self._known[call.who]

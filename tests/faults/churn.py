@@ -28,11 +28,11 @@ def kept(replica: Replica) -> dict[str, int]:
         "nominated": sum(map(len, view.nominated.values())),
         "bindings": state.bindings_under_way,
         "queued": sum(sum(state.pending_counts(profile.scheduler_name).values()) for profile in state.profiles),
-        "events": runner._events.outbox.backlog,
-        "conditions": runner._conditions.outbox.backlog,
-        "known": len(runner._pods._known),
-        "reads": len(runner._reads),
-        "inbox": len(runner._inbox),
+        "events": runner._dispatcher._events.outbox.backlog,
+        "conditions": runner._dispatcher._conditions.outbox.backlog,
+        "known": len(runner._informers.pods._known),
+        "reads": runner._dispatcher._reader.outstanding,
+        "inbox": runner.backlog,
         "tasks": len(asyncio.all_tasks()),
     }
 

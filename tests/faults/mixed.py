@@ -62,6 +62,10 @@ FAULTS: tuple[tuple[dict[str, Any], Effects], ...] = (
 )
 
 
+NEWER = 30_000
+"""From this seed on worlds have what was thought of later; those before stay what they were."""
+
+
 class Mixed:
     """What happens in the world of a seed."""
 
@@ -91,7 +95,8 @@ class Mixed:
     def steps(self) -> list[Callable[[], Awaitable[None]]]:
         often = [self.a_pod, self.a_fault, self.a_fault, self.somebody_meanwhile]
         seldom = [self.a_gang, self.less, self.a_node, self.a_policy, self.by_hand, self.history]
-        return [*often, *often, *seldom, self.a_crash]
+        newer = [self.a_late_binding] if self.world.seed >= NEWER else []
+        return [*often, *often, *seldom, self.a_crash, *newer]
 
     # ---- users and controllers
 
@@ -157,6 +162,10 @@ class Mixed:
             skip=self.random.choice((0, 0, 1, 2)),
         )  # fmt: skip
 
+    async def a_late_binding(self) -> None:
+        """A binding whose sender hears that the connection was lost, and that is carried out all the same."""
+        self.random.choice(self.world.replicas).wire.late.append(self.random.choice((0.5, 5.0, 30.0, 58.0)))
+
     async def somebody_meanwhile(self) -> None:
         """Right before or after a binding or a condition is written."""
         if not self.names:
@@ -213,6 +222,7 @@ class Mixed:
         world.faults.clear()
         for replica in list(world.replicas):
             replica.wire.stopped_before.clear()
+            replica.wire.late.clear()
             if replica.task.done() and not replica.why_ended():
                 await self.replace(replica)
         await self.a_good_policy()

@@ -170,6 +170,8 @@ class Replica:
                 await self._spoke.wait()
 
     def signal(self, number: signal.Signals) -> None:
+        code = self._process.returncode
+        assert code is None, f"it has ended of itself, with code {code}: {self.story()}"
         self._process.send_signal(number)
 
     async def ended(self) -> int:

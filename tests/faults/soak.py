@@ -43,7 +43,10 @@ def soak(start: int, count: int, workers: int | None = None) -> int:
 
 
 def main(arguments: list[str]) -> int:
-    if arguments[:1] == ["--seed"]:
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(__doc__)
+        return 0
+    if arguments[0] == "--seed":
         _, objections, story = judged(int(arguments[1]))
         print("\n".join([story, *objections]) if objections else "every invariant holds")
         return int(bool(objections))

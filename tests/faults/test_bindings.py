@@ -6,21 +6,23 @@ import asyncio
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from msgspec import structs
 
 from policyengine.kube import binder
 from policyengine.kube.backoff import Backoff
 from policyengine.kube.client import Client
-from policyengine.kube.runner import Runner
-from policyengine.scheduler import state
+from policyengine.kube.pod_reader import PodReader
+from policyengine.scheduler import outcome, state
 from policyengine.scheduler.backoff import BackoffQueue
 from policyengine.scheduler.messages import BindFailed, BindFailure
 from policyengine.simulator.api_server import faults as effects
 from policyengine.simulator.api_server import statuses
 from tests.faults.defence import fault
-from tests.faults.world import PODS, World, binding, meanwhile, pod
+from tests.faults.world import PODS, World, binding, meanwhile, play, pod
 
 BINDINGS = {"verb": "create", "resource": "pods", "subresource": "binding", "client": "scheduler"}
+READS = {"verb": "get", "resource": "pods", "client": "scheduler"}
 DEAF = {"verb": "watch", "resource": "pods", "client": "scheduler", "times": None}
 
 
@@ -36,8 +38,8 @@ def taking_silence_for_a_no(patch: Any) -> None:
 @fault(
     8,
     "I1 I2",
-    defence="an answer that leaves the outcome open keeps the reservation until no request can land any more, and has "
-    "the pod read, later each time (`kube/binder.py`, `scheduler/outcome.py`)",
+    defence="an answer that leaves the outcome open keeps the reservation, and has the pod read, later each time, "
+    "until that or the binding posted again tells (`kube/binder.py`, `scheduler/outcome.py`)",
     taken_out="no answer counts as a refusal",
     without=taking_silence_for_a_no,
 )
@@ -56,10 +58,48 @@ async def test_08_a_binding_whose_answer_is_lost(world: World) -> None:
     await world.settle()
 
 
-def asking_nobody(patch: Any) -> None:
-    async def read(self: Any, read: Any) -> None: ...
+AWAY = [{"key": "away", "effect": "NoSchedule"}]
 
-    patch.setattr(Runner, "_read", read)
+
+async def a_taint_while_the_outcome_is_open(world: World, lands: bool) -> None:
+    """`first` may not come to the node any more, and may be there; `second` tolerates the taint and waits for room."""
+    await world.starts_with(n1="1")
+    world.faults.add(effects.Fail(statuses.internal("etcd is slow")), **READS, times=None, seconds=20)
+    world.replicas[0].wire.late.append(55.0 if lands else 1e9)
+    await world.pod("first")
+    await asyncio.sleep(10)
+    await world.patch_node("n1", {"spec": {"taints": AWAY}})
+    await world.pod("second", tolerations=[{"key": "away", "operator": "Exists"}])
+    await asyncio.sleep(140)
+    await world.settle()
+
+
+@pytest.mark.parametrize("lands", [True, False])
+def test_the_room_of_an_open_binding_that_no_longer_holds_is_free_when_nothing_can_land_any_more(lands: bool) -> None:
+    async def scene(world: World) -> None:
+        await a_taint_while_the_outcome_is_open(world, lands)
+        placed.update(await world.where())
+
+    placed: dict[str, str] = {}
+    objections, world = play(scene)
+    assert not objections, world.story()
+    assert placed == ({"first": "n1", "second": ""} if lands else {"first": "", "second": "n1"})
+
+
+@pytest.mark.parametrize("lands", [True, False])
+def test_the_auditor_objects_where_that_room_is_given_away_before(lands: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether the request lands or not: nobody could know."""
+
+    async def scene(world: World) -> None:
+        await a_taint_while_the_outcome_is_open(world, lands)
+
+    monkeypatch.setattr(outcome, "LANDS_WITHIN", 3.0)
+    objections, _ = play(scene)
+    assert any(one.startswith("I2") for one in objections)
+
+
+def asking_nobody(patch: Any) -> None:
+    patch.setattr(PodReader, "post", lambda self, asked: None)
 
 
 @fault(

@@ -10,9 +10,10 @@ from typing import Any
 import msgspec
 
 from policyengine.cluster import view
-from policyengine.kube import known_objects, reflector
+from policyengine.kube import known_objects, reflector, watch_reader
 from policyengine.kube.client import ApiError
 from policyengine.kube.reflector import Reflector
+from policyengine.kube.watch_reader import WatchReader
 from policyengine.simulator.api_server import faults as effects
 from policyengine.simulator.api_server import statuses
 from tests.faults.defence import fault
@@ -73,10 +74,14 @@ async def test_02_cut_and_half_open_and_silent_connections(world: World) -> None
     await world.settle()
 
 
-def counting_every_event(patch: Any) -> None:
-    patch.setattr(reflector, "number", lambda version: 0)
-    patch.setattr(known_objects, "number", lambda version: 0)
+def believing_any_version(patch: Any) -> None:
+    for module in (known_objects, reflector, watch_reader):
+        patch.setattr(module, "number", lambda version: 0)
     patch.setattr(view, "version_is_newer", lambda new, old: True)
+
+
+def counting_every_event(patch: Any) -> None:
+    believing_any_version(patch)
     patch.setattr(view.ClusterView, "_replace", lambda self, old, new: self._enter(new))
 
 
@@ -95,12 +100,6 @@ async def test_03_events_that_come_twice(world: World) -> None:
         await asyncio.sleep(2)
     await asyncio.sleep(20)
     await world.settle()
-
-
-def believing_any_version(patch: Any) -> None:
-    patch.setattr(reflector, "number", lambda version: 0)
-    patch.setattr(known_objects, "number", lambda version: 0)
-    patch.setattr(view, "version_is_newer", lambda new, old: True)
 
 
 @fault(
@@ -126,14 +125,7 @@ async def test_04_an_older_list_after_a_failover_and_events_out_of_order(world: 
 
 
 def taking_lists_as_additions(patch: Any) -> None:
-    original = Reflector._list
-
-    async def listed(self: Any) -> AsyncGenerator[Any, None]:
-        self._known = known_objects.KnownObjects()
-        async for batch in original(self):
-            yield batch
-
-    patch.setattr(Reflector, "_list", listed)
+    patch.setattr(known_objects.KnownObjects, "forget_keys", lambda self, keys, version: [])
 
 
 @fault(
@@ -158,7 +150,7 @@ async def test_05_a_deletion_nobody_told_of(world: World) -> None:
 
 
 def trusting_event_types(patch: Any) -> None:
-    original = Reflector._apply
+    original = WatchReader._apply
 
     def apply(self: Any, line: bytes) -> Any:
         event = msgspec.json.decode(line) if line.strip() else {}
@@ -169,7 +161,7 @@ def trusting_event_types(patch: Any) -> None:
             return None  # of what was not added there is nothing to modify
         return original(self, line)
 
-    patch.setattr(Reflector, "_apply", apply)
+    patch.setattr(WatchReader, "_apply", apply)
 
 
 @fault(
@@ -191,7 +183,7 @@ async def test_06_no_bookmarks_and_updates_merged_into_one(world: World) -> None
 
 
 def failing_on_garbage(patch: Any) -> None:
-    original = reflector._decode_event
+    original = watch_reader._decode_event
 
     def decode(line: bytes) -> Any:
         try:
@@ -199,13 +191,13 @@ def failing_on_garbage(patch: Any) -> None:
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise RuntimeError("not JSON") from error
 
-    patch.setattr(reflector, "_decode_event", decode)
+    patch.setattr(watch_reader, "_decode_event", decode)
 
 
 @fault(
     7,
     "I3",
-    defence="a line that cannot be read ends the request, and nothing of it is applied (`kube/reflector.py`)",
+    defence="a line that cannot be read ends the request, and nothing of it is applied (`kube/watch_reader.py`)",
     taken_out="the failure is nobody's to catch, and ends the process",
     without=failing_on_garbage,
     dies="RuntimeError: not JSON",

@@ -31,6 +31,11 @@ class Wire:
         self.stopped_before: list[tuple[str, float]] = []
         """(end of a path, seconds): what the process is about to do when it is stopped for so long."""
         self.is_cut = False
+        self.late: list[float] = []
+        """Seconds after which the next bindings arrive whose sender was told at once that the connection was lost."""
+        self.still_sends: Callable[[], bool] = lambda: True
+        """Whether what is late still arrives."""
+        self._on_the_way: set[asyncio.Task[None]] = set()
         self.page = 0
         """Objects of a page, where lists are to come in other pages than were asked for."""
 
@@ -49,6 +54,9 @@ class Wire:
         self._put("sent", call)
         try:
             await asyncio.sleep(self._random.choice((0.001, 0.002, 0.005, 0.02)))
+            if self.late and call.is_binding:
+                self._deliver(self.late.pop(0), method, path, how)
+                raise ConnectionFailed("the connection was lost", sent=True)
             response = await self._inner.request(method, path, **how)
         except ConnectionFailed as failed:
             call.status = 0 if failed.sent else NOT_SENT
@@ -63,7 +71,19 @@ class Wire:
             return Heard(response, self._who, self._put, kind if kind in KINDS else "pods", "continue" in query)
         return response
 
+    def _deliver(self, seconds: float, method: str, path: str, how: dict[str, Any]) -> None:
+        async def deliver() -> None:
+            await asyncio.sleep(seconds)
+            if self.still_sends():
+                await self._inner.request(method, path, **how)
+
+        task = asyncio.ensure_future(deliver())
+        self._on_the_way.add(task)
+        task.add_done_callback(self._on_the_way.discard)
+
     async def close(self) -> None:
+        for task in self._on_the_way:
+            task.cancel()
         await self._inner.close()
 
 

@@ -20,10 +20,11 @@ from policyengine.framework.profile import Profile
 from policyengine.kube.client import Client
 from policyengine.kube.compiling import compiled
 from policyengine.kube.http_extender import HttpExtender
-from policyengine.kube.leader import LeaderElector, LeadershipLost, LeadersTransport
+from policyengine.kube.leader import LeaderElector, LeadershipLost
+from policyengine.kube.leadership import LeadersTransport
 from policyengine.kube.reload import Compiled
 from policyengine.kube.scheduling import Scheduler
-from policyengine.scheduler.messages import Bind
+from policyengine.scheduler.actions import Bind
 from policyengine.simulator.api_server import faults as fault
 from policyengine.simulator.api_server.handler import ApiServer
 from policyengine.simulator.api_server.memory import MemoryTransport
@@ -81,6 +82,7 @@ class Replica:
         )
         seeded = Random(f"{name} {world.seed}")
         self.wire.page = world.page
+        self.wire.still_sends = lambda: self.leads  # what a former leader sent is seen too late: docs/reliability.md
         self.elector = LeaderElector(Client(self.wire), self.clock, seeded, name) if elects else None
         transport = LeadersTransport(self.wire, self.elector) if self.elector is not None else self.wire
         profiles = profiles_of(world.policy)

@@ -8,13 +8,8 @@ import pytest
 from policyengine.kube.binder import Binder, outcome_of
 from policyengine.kube.client import ApiError, Client
 from policyengine.kube.transport import ConnectionFailed
-from policyengine.scheduler.messages import (
-    Bind,
-    BindFailed,
-    BindFailure,
-    BindSucceeded,
-    BindUnknown,
-)
+from policyengine.scheduler.actions import Bind
+from policyengine.scheduler.messages import BindFailed, BindFailure, BindSucceeded, BindUnknown
 from tests.kube.recorded_writes import recorded
 from tests.kube.scripted_server import Answer, Asked, ScriptedServer, failure
 from tests.kube.virtual_time import run

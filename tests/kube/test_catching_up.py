@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from policyengine.kube import reflector
-from policyengine.kube.reflector import CATCH_UP, CATCH_UP_WATCH, STALL_AFTER
+from policyengine.kube.catching_up import CATCH_UP, CATCH_UP_WATCH
+from policyengine.kube.reflector import WATCH_SECONDS
 from policyengine.kube.resources import BY_KIND
 from policyengine.kube.transport import ConnectionFailed
 from tests.kube.follower import Follower
@@ -48,8 +49,8 @@ class Server:
         return watched(*self._short) if asked.query["timeoutSeconds"] == str(CATCH_UP_WATCH) else self.long
 
 
-def catch_up(server: Server, after: float = 10.0) -> tuple[Follower, float, dict[str, str]]:
-    """The follower, how long it took to catch up, and what the store was then."""
+def catch_up(server: Server, after: float = 10.0, then: float = 0.0) -> tuple[Follower, float, dict[str, str]]:
+    """The follower, how long it took to catch up, and what the store was then; it goes on for `then` seconds."""
     follower = Follower(ScriptedServer(handler=server))
 
     async def both() -> tuple[float, dict[str, str]]:
@@ -59,6 +60,7 @@ def catch_up(server: Server, after: float = 10.0) -> tuple[Follower, float, dict
         async with asyncio.timeout(300):
             await follower.reflector.catch_up()
         took, known = VirtualClock().monotonic() - began, dict(follower.store)
+        await asyncio.sleep(then)
         following.cancel()
         await asyncio.gather(following, return_exceptions=True)
         return took, known
@@ -129,9 +131,9 @@ def test_a_pause_that_began_before_is_cut_short() -> None:
 
 
 def test_afterwards_watches_are_long_again() -> None:
-    follower, _, _ = catch_up(Server(1.0, bookmark(9), 2.0))
-    assert follower.reflector._patience(False) == STALL_AFTER
-    assert not follower.reflector._is_behind
+    follower, _, _ = catch_up(Server(1.0, bookmark(9), 2.0), then=10.0)
+    shortest, longest = WATCH_SECONDS
+    assert shortest <= int(follower.server.asked[-1].query["timeoutSeconds"]) <= longest
 
 
 def test_a_kind_that_is_not_served_has_nothing_to_catch_up_with() -> None:

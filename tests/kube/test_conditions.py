@@ -7,7 +7,8 @@ from typing import Any
 from policyengine.kube.binder import Binder
 from policyengine.kube.client import Client
 from policyengine.kube.conditions import ConditionWriter
-from policyengine.scheduler.messages import Bind, BindSucceeded, PatchPodCondition
+from policyengine.scheduler.actions import Bind, PatchPodCondition
+from policyengine.scheduler.messages import BindSucceeded
 from tests.kube.recorded_writes import accept, recorded, running
 from tests.kube.scripted_server import Answer, ScriptedServer
 from tests.kube.virtual_time import VirtualClock, run

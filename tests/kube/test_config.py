@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from policyengine.kube import config
+from policyengine.kube.kubeconfig import ConfigError
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +37,7 @@ def write(folder: Path, content: Any, name: str = "config") -> Path:
 
 
 def complaint(path: Path | None, context: str | None = None) -> str:
-    with pytest.raises(config.ConfigError) as caught:
+    with pytest.raises(ConfigError) as caught:
         config.load(path, context)
     assert "\n" not in str(caught.value)
     return str(caught.value)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from policyengine.kube.client import Client
 from policyengine.kube.events import NOTE_LIMIT, EventRecorder, micro_time
 from policyengine.kube.transport import ConnectionFailed
-from policyengine.scheduler.messages import RecordEvent
+from policyengine.scheduler.actions import RecordEvent
 from tests.kube.recorded_writes import accept, recorded, running
 from tests.kube.scripted_server import Answer, Asked, ScriptedServer, failure
 from tests.kube.virtual_time import VirtualClock, run

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from policyengine.kube import extender_protocol as protocol
 from policyengine.kube.extender_connection import ExtenderFailed
-from policyengine.scheduler.messages import NodeVictims
+from policyengine.scheduler.actions import NodeVictims
 from tests.kube.extender_world import NODES, shape, world
 from tests.shared_facts import shared
 

@@ -9,7 +9,7 @@ import pytest
 
 from policyengine.kube.extender_connection import ExtenderFailed
 from policyengine.kube.http_extender import HttpExtender
-from policyengine.scheduler.messages import AskAboutVictims, NodeVictims
+from policyengine.scheduler.actions import AskAboutVictims, NodeVictims
 from tests.kube.extender_world import configured
 
 POD = msgspec.Raw(b"{}")

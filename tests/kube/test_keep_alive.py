@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from policyengine.kube import keep_alive
 from policyengine.kube.http_connection import Answer
 from policyengine.kube.keep_alive import QUICK, Connections
 from policyengine.kube.transport import ConnectionFailed
@@ -126,6 +127,120 @@ async def test_a_kept_connection_that_was_closed_meanwhile_is_replaced() -> None
     assert opened == 2
 
 
+async def get(connections: Connections, seconds: float | None = 5.0) -> Answer:
+    return await connections.call("GET", "/x", {}, None, seconds)
+
+
+def once_then(*ends: bytes) -> tuple[Peer, list[int]]:
+    """A server that ends its first connections at their second request, after these bytes of an answer; and how many
+    requests each connection brought."""
+    served: list[int] = []
+
+    async def peer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        at = len(served)
+        served.append(0)
+        while True:
+            await reader.readuntil(b"\r\n\r\n")
+            served[at] += 1
+            if at < len(ends) and served[at] == 2:
+                writer.write(ends[at])
+                return
+            writer.write(OK)
+
+    return peer, served
+
+
+async def test_a_get_whose_kept_connection_ends_before_the_answer_is_asked_again_on_another() -> None:
+    peer, served_ = once_then(b"")
+    async with served(peer) as connections:
+        await get(connections)
+        assert (await get(connections)).status == 201
+    assert served_ == [2, 1]
+
+
+async def test_a_get_is_asked_again_however_many_kept_connections_end() -> None:
+    peer, served_ = once_then(b"", b"", b"")
+    async with served(peer) as connections:
+        await asyncio.gather(*(get(connections) for _ in range(3)))
+        assert (await get(connections)).status == 201
+    assert sorted(served_) == [1, 2, 2, 2]
+
+
+async def test_a_get_whose_answer_has_begun_is_not_asked_again() -> None:
+    peer, served_ = once_then(OK[:1])
+    async with served(peer) as connections:
+        await get(connections)
+        with pytest.raises(ConnectionFailed) as failed:
+            await get(connections)
+    assert failed.value.sent and served_ == [2]
+
+
+async def test_a_get_on_a_connection_of_its_own_is_not_asked_again() -> None:
+    async def peer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        opened.append(1)
+
+    opened: list[int] = []
+    async with served(peer) as connections:
+        with pytest.raises(ConnectionFailed):
+            await get(connections)
+    assert opened == [1]
+
+
+async def test_nothing_but_a_get_is_asked_again() -> None:
+    peer, served_ = once_then(b"")
+    async with served(peer) as connections:
+        await get(connections)
+        for method in ("PUT", "PATCH", "DELETE", "POST"):
+            served_[0] = 1
+            with pytest.raises(ConnectionFailed) as failed:
+                await connections.call(method, "/x", {}, None, 5.0)
+            assert failed.value.sent and len(served_) == 1
+            served_.clear()
+            await get(connections)
+
+
+async def test_a_get_is_asked_again_within_its_time() -> None:
+    async def peer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal asked
+        for _ in range(2):
+            await reader.readuntil(b"\r\n\r\n")
+            asked += 1
+            if asked == 1:
+                writer.write(OK)
+            elif asked == 2:
+                await asyncio.sleep(0.2)
+                return
+        await asyncio.sleep(60)
+
+    asked = 0
+    async with served(peer) as connections:
+        await get(connections)
+        began = asyncio.get_running_loop().time()
+        with pytest.raises(ConnectionFailed, match="no answer in time"):
+            await get(connections, seconds=0.4)
+        assert asyncio.get_running_loop().time() - began < 0.6 and asked == 3
+
+
+@pytest.mark.parametrize("cancelled", [False, True])
+async def test_a_request_that_is_given_up_is_not_delivered_by_the_kernel_later(cancelled: bool) -> None:
+    """Its connection is reset, so that nothing of it is left in a socket."""
+    ended: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    async def peer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await request_of(reader)
+        try:
+            ended.set_result(f"closed in order: {await reader.read()!r}")
+        except ConnectionResetError:
+            ended.set_result("reset")
+
+    async with served(peer) as connections:
+        with pytest.raises(TimeoutError if cancelled else ConnectionFailed):
+            async with asyncio.timeout(0.1 if cancelled else None):
+                await post(connections, seconds=None if cancelled else 0.1)
+        assert await ended == "reset"
+
+
 async def test_silence_leaves_the_outcome_open_and_the_late_answer_reaches_nobody() -> None:
     calls = 0
 
@@ -198,7 +313,9 @@ async def test_bytes_nobody_asked_for_end_the_connection() -> None:
 Outcomes = dict[int, int | ConnectionFailed]
 
 
-async def post_all(connections: Connections, bodies: list[bytes], seconds: float = 5.0) -> Outcomes:
+async def post_all(
+    connections: Connections, bodies: list[bytes], seconds: float = 5.0, urgent: bool = False
+) -> Outcomes:
     """Place -> status, or why there is none."""
     told: Outcomes = {}
 
@@ -207,7 +324,7 @@ async def post_all(connections: Connections, bodies: list[bytes], seconds: float
         told[at] = outcome if isinstance(outcome, ConnectionFailed) else outcome.status
 
     headers = {"Content-Type": "application/json"}
-    await connections.post_all([("/x", body) for body in bodies], headers, seconds, None, tell)
+    await connections.post_all([("/x", body) for body in bodies], headers, seconds, None, tell, urgent=urgent)
     return told
 
 
@@ -251,6 +368,28 @@ async def test_a_slow_server_has_a_connection_for_each() -> None:
         for _ in range(3):
             assert set((await post_all(connections, [b"201"] * 6)).values()) == {201}
     assert most == 6
+
+
+@pytest.mark.parametrize(("swift", "side_by_side"), [(10.0, 1), (0.0, 6)])
+async def test_what_is_urgent_shares_a_connection_only_with_a_swift_server(
+    swift: float, side_by_side: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keep_alive, "SWIFT", swift)
+    seen = 0
+
+    async def peer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal seen
+        seen += 1
+        while True:
+            _, body = await request_of(reader)
+            writer.write(answer_with(body))
+
+    async with served(peer, limit=8) as connections:
+        await post(connections, b"201")  # what is not known yet counts as slow
+        assert await post_all(connections, [b"201"] * 6, urgent=True) == dict.fromkeys(range(6), 201)
+        assert seen == side_by_side
+        assert await post_all(connections, [b"201"] * 6) == dict.fromkeys(range(6), 201)
+    assert seen == side_by_side
 
 
 async def test_a_connection_that_ends_early_leaves_the_rest_open() -> None:

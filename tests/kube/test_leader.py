@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from policyengine.kube.client import Client
-from policyengine.kube.leader import LeaderElector, LeadershipLost, LeadersTransport, LeaseSettings, NotLeading
+from policyengine.kube.leader import LeaderElector, LeadershipLost, LeaseSettings
+from policyengine.kube.leadership import LeadersTransport, NotLeading
 from policyengine.kube.scheduling import Scheduler
 from policyengine.plugins.registry import default_profile
 from policyengine.simulator.api_server import faults as fault
@@ -224,13 +225,13 @@ def test_a_binding_that_waits_longer_than_the_lease_is_not_sent() -> None:
         first = world.start("first")
         await asyncio.sleep(3)
         # All of its time passes at once, between a decision and its request.
-        settle = first.scheduler.runner._binder._settle
+        settle = first.scheduler.runner._dispatcher._binder._settle
 
         async def pause(uid: str) -> None:
             assert settle(uid) is None
             first.elector._may_act_until -= 60
 
-        first.scheduler.runner._binder._settle = pause
+        first.scheduler.runner._dispatcher._binder._settle = pause
         await world.pod("p")
         await asyncio.sleep(1)
         assert world.bound() == []
@@ -291,6 +292,24 @@ def test_a_lost_answer_costs_no_leadership(effect: fault.Effect) -> None:
         await asyncio.sleep(60)
         assert replica.elector.holds()
         assert (await world.lease())["leaseTransitions"] == 0
+
+    scenario(work)
+
+
+def test_an_answer_that_never_comes_costs_no_leadership_though_half_the_time_was_spent_on_it() -> None:
+    """What was waited for it is not waited once more."""
+
+    async def work(world: World) -> None:
+        tight = LeaseSettings(lease_duration=3.0, renew_deadline=2.0, retry_period=0.5)
+        client = Client(MemoryTransport(world.api))
+        elector = LeaderElector(client, world.clock, random.Random(1), "ours", tight)
+        leading = asyncio.ensure_future(elector.run())
+        for _ in range(3):
+            await asyncio.sleep(4)
+            world.api.faults.add(fault.Delay(100.0), resource="leases", verb="update", times=1)
+        await asyncio.sleep(4)
+        assert elector.holds() and not leading.done()
+        leading.cancel()
 
     scenario(work)
 

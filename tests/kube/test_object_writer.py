@@ -8,7 +8,8 @@ from policyengine.framework.reservation import ObjectPatch
 from policyengine.kube.client import Client
 from policyengine.kube.object_writer import ObjectWriter, Outcome
 from policyengine.kube.transport import ConnectionFailed
-from policyengine.scheduler.messages import BindFailure, ObjectPatched, ObjectPatchFailed, PatchObject
+from policyengine.scheduler.actions import PatchObject
+from policyengine.scheduler.messages import BindFailure, ObjectPatched, ObjectPatchFailed
 from tests.kube.scripted_server import Answer, Asked, ScriptedServer, failure
 from tests.kube.virtual_time import run
 

@@ -2,8 +2,9 @@
 
 import asyncio
 import random
+from collections.abc import Sequence
 
-from policyengine.kube.outbox import LATE, PATIENCE, Outbox
+from policyengine.kube.outbox import LATE, PATIENCE, Outbox, Together
 from policyengine.kube.transport import ConnectionFailed
 from tests.kube.recorded_writes import running
 from tests.kube.virtual_time import VirtualClock, run
@@ -88,6 +89,50 @@ def test_writes_that_fail_together_are_one_failure_to_wait_for() -> None:
         assert written[-1] < 1 + 2 * 1.6, "a second without a server, and the second pause"
 
     run(work())
+
+
+def test_a_server_that_is_down_is_tried_with_one_item_each_time_another() -> None:
+    tried: list[tuple[float, tuple[str, ...]]] = []
+
+    async def work() -> None:
+        clock = VirtualClock()
+
+        async def send(items: Sequence[str]) -> list[ConnectionFailed | None]:
+            tried.append((clock.monotonic(), tuple(items)))
+            down = clock.monotonic() < 20
+            return [ConnectionFailed("down", sent=True) if down else None for _ in items]
+
+        outbox: Outbox[str] = Outbox("thing", Together(send), clock, random.Random(1))
+        for number in range(6):
+            outbox.put(str(number), str(number))
+        await running(outbox.run(), lambda: outbox.flush(100))
+
+    run(work())
+    first, *probes, rest = [items for _, items in tried]
+    assert len(first) == 6
+    assert len(probes) >= 4 and all(len(items) == 1 for items in probes)
+    assert len(set(probes[:4])) == 4
+    assert sorted([*probes[-1], *rest]) == sorted(first)
+
+
+def test_one_item_that_is_never_taken_does_not_keep_others_back() -> None:
+    taken: list[str] = []
+
+    async def work() -> None:
+        clock = VirtualClock()
+
+        async def send(item: str) -> None:
+            if item == "0":
+                raise ConnectionFailed("the webhook is down", sent=True)
+            taken.append(item)
+
+        outbox: Outbox[str] = Outbox("thing", send, clock, random.Random(1))
+        for number in range(40):
+            outbox.put(str(number), str(number))
+        await running(outbox.run(), lambda: outbox.flush(300))
+
+    run(work())
+    assert sorted(taken) == sorted(str(number) for number in range(1, 40))
 
 
 def test_an_outbox_never_sends_two_of_one_key_together() -> None:

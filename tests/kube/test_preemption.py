@@ -19,7 +19,7 @@ from policyengine.kube.reload import Compiled
 from policyengine.kube.scheduling import Scheduler
 from policyengine.kube.transport import Response
 from policyengine.plugins.registry import default_profile
-from policyengine.scheduler.messages import PatchPodCondition
+from policyengine.scheduler.actions import PatchPodCondition
 from policyengine.simulator.api_server import faults as fault
 from policyengine.simulator.api_server import statuses
 from policyengine.simulator.api_server.handler import ApiServer
@@ -117,7 +117,7 @@ def _facts(call: Mapping[str, Any]) -> tuple[str, ...]:
         about = body.get("regarding")
         if about is None:
             return ()
-        note = body["note"].replace("no new claims to deallocate, ", "")
+        note = body["note"]
         if body["reason"] == "Preempted":
             note = " ".join("UID" if "-" in word and len(word) == 36 else word for word in note.split())
         return (about["name"], "event", body["type"], body["reason"], body["action"], note, body["reportingController"])
@@ -128,7 +128,7 @@ def _facts(call: Mapping[str, Any]) -> tuple[str, ...]:
         return (name, "binding", body["target"]["name"])
     if subresource == "status":
         (told,) = body["status"]["conditions"]
-        text = told["message"].replace("no new claims to deallocate, ", "")
+        text = told["message"]
         fields = (told["type"], told["status"], told["reason"], text, str(told["observedGeneration"]))
         return (name, "status", *fields, str(body["status"].get("nominatedNodeName")))
     return (name, call["verb"])

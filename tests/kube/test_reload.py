@@ -10,7 +10,7 @@ import pytest
 from policyengine.kube import pace
 from policyengine.kube.pace import Pace
 from tests.faults import world as worlds
-from tests.faults.world import MAPS, World, play
+from tests.faults.world import MAPS, MERGE, World, play
 from tests.kube.reload_scenes import (
     OPEN,
     PIN,
@@ -49,6 +49,23 @@ async def test_a_good_text_is_accepted_and_a_broken_one_rejected_with_its_place_
     await world.pod("p", scheduler="pinned")
     await world.settle(10)
     assert (await world.where())["p"] == "n1"
+
+
+@on_virtual_time
+async def test_a_key_that_is_not_utf8_rejects_all_keys_and_is_named(world: World) -> None:
+    await two_nodes(world)
+    await config_map(world, "pin", PIN.format(node="n1"))
+    await asyncio.sleep(2)
+    binary = {"binaryData": {"b.policy": "cG9saWN56Q=="}}
+    await world.call("PATCH", f"{MAPS}/pin", binary, MERGE)
+    await asyncio.sleep(2)
+    found = await status(world, "pin")
+    assert found["state"] == "rejected"
+    assert found["message"] == "`b.policy` stands under `binaryData`, as what is not UTF-8 does: save the file as UTF-8"
+    serves(world, PIN.format(node="n1"))
+    await world.call("PATCH", f"{MAPS}/pin", {"binaryData": None}, MERGE)
+    await asyncio.sleep(2)
+    assert (await status(world, "pin"))["state"] == "accepted"
 
 
 @on_virtual_time

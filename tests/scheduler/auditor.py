@@ -51,6 +51,6 @@ class Auditor:
 
 
 def world_binds(world: World) -> list:
-    from policyengine.scheduler.messages import Bind
+    from policyengine.scheduler.actions import Bind
 
     return [action for action in world.actions if isinstance(action, Bind)]

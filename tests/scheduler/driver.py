@@ -14,17 +14,14 @@ from policyengine.framework.plugin import Reads
 from policyengine.framework.profile import Profile
 from policyengine.framework.status import SUCCESS, Code, Refusal, Status, Verdicts, passed
 from policyengine.plugins.registry import default_profile
+from policyengine.scheduler.actions import Action, Bind, PatchPodCondition, ReadPod, RecordEvent
 from policyengine.scheduler.messages import (
-    Action,
-    Bind,
     CacheSynced,
     CyclesRequested,
     Message,
     NodeObserved,
-    PatchPodCondition,
     PodObserved,
-    ReadPod,
-    RecordEvent,
+    PodRead,
     Tick,
 )
 from policyengine.scheduler.state import SchedulerState
@@ -56,6 +53,8 @@ class Driver:
         self.log: list[tuple[float, Message]] = []
         self.validates = True
         """Whether every step is validated; long runs do it now and then."""
+        self.asked: list[ReadPod] = []
+        """Reads that were asked for and not answered by `read`."""
         self._version = 0
         if synced:
             self.send(CacheSynced())
@@ -63,6 +62,7 @@ class Driver:
     def send(self, message: Message) -> list[Action]:
         self.log.append((self.now, message))
         actions = self.state.handle(message, self.now)
+        self.asked += [action for action in actions if isinstance(action, ReadPod)]
         if self.validates:
             self.state.validate()
         return actions
@@ -76,6 +76,11 @@ class Driver:
             built = builder.build()
             actions += self.send(PodObserved(built) if isinstance(builder, PodBuilder) else NodeObserved(built))
         return actions
+
+    def read(self, builder: PodBuilder) -> list[Action]:
+        """The oldest read is answered, by a pod at a new version."""
+        self._version += 1
+        return self.send(PodRead(self.asked.pop(0), builder.version(self._version).build()))
 
     def cycle(self, limit: int = 100) -> list[Action]:
         return self.send(CyclesRequested(limit))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from policyengine.catalogue import compile_policy
 from policyengine.framework.profile import Profile
-from policyengine.scheduler.messages import Action, DeleteVictim, Log
+from policyengine.scheduler.actions import Action, DeleteVictim, Log
 from tests.scheduler.driver import NAME, Driver
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from policyengine.cluster import objects
-from policyengine.scheduler.messages import Action, ObjectObserved, PatchObject
+from policyengine.scheduler.actions import Action, PatchObject
+from policyengine.scheduler.messages import ObjectObserved
 
 Json = dict[str, Any]
 

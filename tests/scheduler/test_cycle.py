@@ -4,24 +4,19 @@ import pytest
 
 from policyengine.framework.events import NODE_ADD, ClusterEventWithHint
 from policyengine.framework.status import Code
-from policyengine.scheduler.messages import (
-    Bind,
-    BindSucceeded,
-    CacheSynced,
-    CyclesRequested,
-    PatchPodCondition,
-    PodObserved,
-    RecordEvent,
-)
+from policyengine.scheduler.actions import Bind, PatchPodCondition, RecordEvent
+from policyengine.scheduler.messages import BindSucceeded, CacheSynced, CyclesRequested, PodObserved
 from tests.scheduler.driver import NAME, Driver, Label, Rule, binds, conditions, node, notes, pod, profile
+
+NO_CLAIMS = " no new claims to deallocate, preemption:"
 
 
 def unhelpful(nodes):
-    return f" preemption: 0/{nodes} nodes are available: {nodes} Preemption is not helpful for scheduling."
+    return f"{NO_CLAIMS} 0/{nodes} nodes are available: {nodes} Preemption is not helpful for scheduling."
 
 
 def no_victims(nodes):
-    return f" preemption: 0/{nodes} nodes are available: {nodes} No preemption victims found for incoming pod."
+    return f"{NO_CLAIMS} 0/{nodes} nodes are available: {nodes} No preemption victims found for incoming pod."
 
 
 def test_a_pod_is_bound_to_the_node_that_fits():

@@ -9,16 +9,12 @@ from hypothesis import strategies as st
 from policyengine.catalogue import compile_policy
 from policyengine.framework.profile import Profile
 from policyengine.plugins.registry import default_profile
+from policyengine.scheduler.actions import Action, AskAboutVictims, AskExtenders, DeleteVictim, NodeVictims
 from policyengine.scheduler.extenders import Extender
 from policyengine.scheduler.messages import (
-    Action,
-    AskAboutVictims,
-    AskExtenders,
     CacheSynced,
-    DeleteVictim,
     ExtendersAnswered,
     NodeDeleted,
-    NodeVictims,
     PodDeleted,
     ProfileRemoved,
     ProfileReplaced,

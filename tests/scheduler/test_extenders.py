@@ -7,10 +7,9 @@ from hypothesis import strategies as st
 
 from policyengine.framework.profile import Profile
 from policyengine.plugins.registry import default_profile
+from policyengine.scheduler.actions import Action, AskExtenders
 from policyengine.scheduler.extenders import Extender
 from policyengine.scheduler.messages import (
-    Action,
-    AskExtenders,
     CacheSynced,
     ExtendersAnswered,
     NodeDeleted,

@@ -29,9 +29,9 @@ def world() -> World:
     return found
 
 
-def give_up_at_once(core, decision, pod):
-    """In place of `settle`: a pod read unassigned is given back to its queue."""
-    if pod is not None and decision.phase is Phase.READING:
+def give_up_at_once(core, decision, asked_at):
+    """In place of `seen_unassigned`: a pod read unassigned is given back to its queue."""
+    if decision.phase is Phase.READING:
         core.bindings.pop(decision.bind.uid)
         recheck.give_up(core, decision.held, "seen unassigned")
 
@@ -46,7 +46,7 @@ def let_others_try(found: World) -> None:
 @pytest.mark.parametrize("defended", [True, False])
 def test_a_binding_that_lands_after_its_pod_was_read_unassigned(monkeypatch, defended):
     if not defended:
-        monkeypatch.setattr(observation, "settle", give_up_at_once)
+        monkeypatch.setattr(observation, "seen_unassigned", give_up_at_once)
     found = world()
     found.answer_bind("lost and late")
     found.answer_read(fails=False)
@@ -61,9 +61,9 @@ def test_a_conflict_with_a_binding_of_our_own(monkeypatch, defended):
         never = property(lambda self: False, lambda self, value: None)
         monkeypatch.setattr(Decision, "unsure", never)
     found = world()
-    found.touch_pod(0, ungate=False)
-    found.answer_bind("lost and landed")
-    found.deliver(1)  # the change from before it landed: the pod is seen unassigned
+    found.answer_bind("lost and late")
+    found.answer_read(fails=False)
+    found.land_late()
     found.answer_bind("succeeds")  # posted again, it conflicts with itself
     let_others_try(found)
     assert found.overcommitted() == ([] if defended else ["n1"])

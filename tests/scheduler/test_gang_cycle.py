@@ -5,7 +5,8 @@ from __future__ import annotations
 from policyengine.framework.events import ASSIGNED_POD_ADD, ClusterEventWithHint
 from policyengine.framework.reservation import PERMITTED, Permission, Plan
 from policyengine.framework.status import SUCCESS, Code, Status
-from policyengine.scheduler.messages import BindFailed, BindFailure, BindSucceeded, DeleteVictim, PodDeleted
+from policyengine.scheduler.actions import DeleteVictim
+from policyengine.scheduler.messages import BindFailed, BindFailure, BindSucceeded, PodDeleted
 from tests.builders import PodBuilder
 from tests.scheduler.driver import Driver, Label, binds, conditions, node, notes, pod, profile
 from tests.scheduler.storage import claim, seen

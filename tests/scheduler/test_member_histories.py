@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policyengine.framework.profile import Profile
-from policyengine.scheduler.messages import DeleteVictim
+from policyengine.scheduler.actions import DeleteVictim
 from tests.scheduler.driver import Driver
 from tests.scheduler.policy_members import policy
 from tests.scheduler.test_preemption_histories import SOON, PreemptingWorld

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from policyengine.scheduler.messages import Bind, BindSucceeded, Log
+from policyengine.scheduler.actions import Bind, Log
+from policyengine.scheduler.messages import BindSucceeded
 from tests.scheduler.driver import Driver, binds, node, notes, pod
 from tests.scheduler.policy_members import driven, lines, policy
 

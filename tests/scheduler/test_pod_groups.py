@@ -6,7 +6,8 @@ from pathlib import Path
 
 from policyengine.catalogue import compile_policy
 from policyengine.cluster.objects import NativePodGroup, PodGroup, decode
-from policyengine.scheduler.messages import Action, ObjectDeleted, ObjectObserved, PatchObject
+from policyengine.scheduler.actions import Action, PatchObject
+from policyengine.scheduler.messages import ObjectDeleted, ObjectObserved
 from tests.builders import PodBuilder
 from tests.scheduler.driver import Driver, binds, node, notes, pod
 

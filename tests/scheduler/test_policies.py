@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from policyengine.framework.status import Code
+from policyengine.scheduler.actions import Bind
 from policyengine.scheduler.messages import (
-    Bind,
     BindFailed,
     BindFailure,
     BindSucceeded,

@@ -5,15 +5,8 @@ import json
 import pytest
 
 from policyengine.cluster.objects import PodDisruptionBudget, decode
-from policyengine.scheduler.messages import (
-    DeleteVictim,
-    ObjectObserved,
-    PatchPodCondition,
-    PodDeleted,
-    RecordEvent,
-    VictimDeleted,
-    VictimNotDeleted,
-)
+from policyengine.scheduler.actions import DeleteVictim, PatchPodCondition, RecordEvent
+from policyengine.scheduler.messages import ObjectObserved, PodDeleted, VictimDeleted, VictimNotDeleted
 from tests.scheduler.driver import Driver, binds, node, notes, pod, profile
 from tests.shared_facts import shared
 
@@ -102,7 +95,7 @@ def test_a_victim_that_terminates_is_waited_for():
     (note,) = notes(driver.cycle())
     assert note == (
         "FailedScheduling",
-        f"{FULL} preemption: not eligible due to a terminating pod on the nominated node.",
+        f"{FULL} no new claims to deallocate, preemption: not eligible due to a terminating pod on the nominated node.",
     )
     assert driver.state.view.pods["high"].nominated_node_name == "n1"
 
@@ -197,7 +190,8 @@ def test_who_never_preempts_says_so():
     driver = Driver()
     driver.see(node("n1"), standing("low"), pod("meek", cpu="4").priority(10, policy="Never"))
     actions = driver.cycle()
-    assert notes(actions) == [("FailedScheduling", f"{FULL} preemption: not eligible due to preemptionPolicy=Never.")]
+    why = "no new claims to deallocate, preemption: not eligible due to preemptionPolicy=Never."
+    assert notes(actions) == [("FailedScheduling", f"{FULL} {why}")]
     assert victims(actions) == []
 
 

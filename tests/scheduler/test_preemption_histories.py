@@ -10,15 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policyengine.framework.profile import QueueSettings
-from policyengine.scheduler.messages import (
-    Action,
-    DeleteVictim,
-    PatchPodCondition,
-    PodDeleted,
-    PodObserved,
-    VictimDeleted,
-    VictimNotDeleted,
-)
+from policyengine.scheduler.actions import Action, DeleteVictim, PatchPodCondition
+from policyengine.scheduler.messages import PodDeleted, PodObserved, VictimDeleted, VictimNotDeleted
 from tests.builders import PodBuilder
 from tests.scheduler.driver import Driver, profile
 from tests.scheduler.world import OURS, World

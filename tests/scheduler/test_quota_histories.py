@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policyengine.scheduler.messages import Action, DeleteVictim
+from policyengine.scheduler.actions import Action, DeleteVictim
 from tests.builders import PodBuilder
 from tests.scheduler.driver import Driver
 from tests.scheduler.policy_members import policy

@@ -91,12 +91,25 @@ def test_a_withdrawn_decision_of_unknown_outcome_keeps_its_room_until_no_request
     start = driver.now
     while driver.places("p") == ["binding"]:
         assert int(driver.state.view.nodes.requested("cpu")[0]) == 2000
-        assert binds(driver.see(pod("p", cpu="2").label("seen", "unassigned"))) == {}
+        assert binds(driver.read(pod("p", cpu="2").label("seen", "unassigned"))) == {}
         if driver.places("p") == ["binding"]:
             assert reads(driver.until_wakeup()) == ["p"]
     assert 66.0 <= driver.now - start <= 77.0
     assert driver.places("p") == ["active"]
     assert int(driver.state.view.nodes.requested("cpu")[0]) == 0
+
+
+def test_a_withdrawn_decision_of_unknown_outcome_keeps_its_room_whatever_a_watch_shows(driver):
+    """Who stands still, or is shown old news, knows nothing by the time that passed."""
+    driver.send(BindUnknown("p", "timed out"))
+    driver.see(WORSE["tainted"]())
+    driver.now += 1000.0
+    driver.see(pod("p", cpu="2").label("seen", "by a watch"))
+    driver.read(pod("p", cpu="2").label("seen", "by a read that was asked for when it could still land"))
+    assert (driver.places("p"), int(driver.state.view.nodes.requested("cpu")[0])) == (["binding"], 2000)
+    driver.until_wakeup()
+    driver.read(pod("p", cpu="2").label("seen", "by a read that is no older"))
+    assert (driver.places("p"), int(driver.state.view.nodes.requested("cpu")[0])) == (["active"], 0)
 
 
 def test_nobody_may_bind_what_was_not_decided():

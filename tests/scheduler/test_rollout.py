@@ -12,9 +12,8 @@ from policyengine.cluster.objects import Namespace, ObjectMeta
 from policyengine.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, Resource
 from policyengine.framework.profile import Profile
 from policyengine.framework.status import Code
+from policyengine.scheduler.actions import Action, Bind
 from policyengine.scheduler.messages import (
-    Action,
-    Bind,
     BindSucceeded,
     CandidateLoaded,
     CandidateRemoved,

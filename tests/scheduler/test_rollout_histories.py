@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from policyengine.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, Resource
 from policyengine.framework.profile import Profile
 from policyengine.framework.status import Code
+from policyengine.scheduler.actions import Bind
 from policyengine.scheduler.messages import (
-    Bind,
     CandidateLoaded,
     CandidateRemoved,
     ComparisonRequested,

@@ -8,13 +8,7 @@ from hypothesis import strategies as st
 
 from policyengine.cluster import objects
 from policyengine.framework.status import Code
-from policyengine.scheduler.messages import (
-    NodeDeleted,
-    NodeObserved,
-    ObjectObserved,
-    PodDeleted,
-    PodObserved,
-)
+from policyengine.scheduler.messages import NodeDeleted, NodeObserved, ObjectObserved, PodDeleted, PodObserved
 from policyengine.scheduler.trial import Trial, TrialTooLong
 from tests.builders import NodeBuilder, PodBuilder
 from tests.scheduler.driver import START, Label, Rule, node, pod, profile

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
+from policyengine.scheduler.actions import Action, PatchObject
 from policyengine.scheduler.messages import (
-    Action,
     BindFailed,
     BindFailure,
     BindSucceeded,
@@ -18,7 +18,6 @@ from policyengine.scheduler.messages import (
     NodeObserved,
     ObjectPatched,
     ObjectPatchFailed,
-    PatchObject,
 )
 from tests.builders import PodBuilder, make_node
 from tests.scheduler.driver import Driver

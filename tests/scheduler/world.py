@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections import deque
 from typing import Any, TypeVar
 
+from policyengine.scheduler.actions import Action, Bind, ReadPod
 from policyengine.scheduler.messages import (
-    Action,
-    Bind,
     BindFailed,
     BindFailure,
     BindSucceeded,
@@ -20,7 +19,7 @@ from policyengine.scheduler.messages import (
     NodeObserved,
     PodDeleted,
     PodObserved,
-    ReadPod,
+    PodRead,
     ReadPodFailed,
 )
 from tests.builders import NodeBuilder, PodBuilder, make_node, make_pod
@@ -150,7 +149,8 @@ class World:
             self.send(PodDeleted(read.namespace, read.name, read.uid))
         else:
             # As new as the server; what the watch still has to show of the pod comes after it, and is older.
-            self.send(PodObserved(self._builder(read.uid).version(self.pods[read.uid]["version"]).build()))
+            pod = self._builder(read.uid).version(self.pods[read.uid]["version"]).build()
+            self.send(PodRead(read, pod))
 
     def settle(self, rounds: int = 60) -> None:
         """Everything in the pipes arrives, nothing fails any more, and time passes until nothing moves."""

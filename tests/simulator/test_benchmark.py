@@ -15,14 +15,8 @@ from policyengine.cluster.objects import Node, Pod
 from policyengine.language.diagnostics import Source
 from policyengine.language.lint.cost import MICROSECONDS
 from policyengine.plugins.registry import default_profile
-from policyengine.scheduler.messages import (
-    Bind,
-    BindSucceeded,
-    CacheSynced,
-    CyclesRequested,
-    NodeObserved,
-    PodObserved,
-)
+from policyengine.scheduler.actions import Bind
+from policyengine.scheduler.messages import BindSucceeded, CacheSynced, CyclesRequested, NodeObserved, PodObserved
 from policyengine.scheduler.state import SchedulerState
 from policyengine.simulator.benchmark import records
 from policyengine.simulator.benchmark.audit import AuditedCore, WrongDecision, check
@@ -38,6 +32,7 @@ from policyengine.simulator.benchmark.peers import peer_of
 from policyengine.simulator.benchmark.processes import ChildFailed, program
 from policyengine.simulator.benchmark.server import server
 from policyengine.simulator.workloads_perf import WORKLOADS
+from tests.simulator.benchmark import results
 
 TINY = WORKLOADS["peer-basic"].sized(12, 30)
 
@@ -296,31 +291,7 @@ async def test_a_program_that_ends_early_is_told_with_its_last_words() -> None:
 
 
 def figures_of(contestant: str, binds_per_second: float, cpu_seconds: float = 1.0) -> EndToEndFigures:
-    return EndToEndFigures(
-        workload="peer-basic",
-        nodes=5_000,
-        pods=10_000,
-        contestant=contestant,
-        server="embedded",
-        bound=10_000,
-        binds_per_second=binds_per_second,
-        seconds=10.0,
-        first_bind_seconds=1.5,
-        samples=Samples(100, 100, 100, 100, 90, 100, (90, 100)),
-        cpu_seconds=cpu_seconds,
-        first_bind_cpu_seconds=0.5,
-        cpu_ms_per_pod=0.1,
-        peak_mb=100.0,
-        created="before",
-        pods_per_node=(2, 2, 2.0),
-        pods_per_node_deviation=0.0,
-        pods_per_zone=(1_000, 1_000),
-        events=10_000,
-        events_behind_seconds=0.5,
-        checks=16,
-        check_cpu_seconds=0.1,
-        last_words="",
-    )
+    return results.run(contestant, binds_per_second, cpu_seconds=cpu_seconds, cpu_ms_per_pod=0.1)
 
 
 def a_record(rate_of_ours: float = 500.0) -> records.Record:

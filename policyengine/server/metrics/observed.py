@@ -11,9 +11,8 @@ from time import perf_counter
 from typing import Any
 
 from policyengine.framework.events import FLUSH
+from policyengine.scheduler.actions import Action, Bind
 from policyengine.scheduler.messages import (
-    Action,
-    Bind,
     BindFailed,
     BindSucceeded,
     BindUnknown,

@@ -16,7 +16,8 @@ import numpy as np
 from policyengine.cluster.pod_info import PodState
 from policyengine.framework.evaluation import Evaluator
 from policyengine.framework.nominated import judge_with_nominated
-from policyengine.scheduler.messages import Action, Bind, CyclesRequested, Message
+from policyengine.scheduler.actions import Action, Bind
+from policyengine.scheduler.messages import CyclesRequested, Message
 from policyengine.scheduler.state import SchedulerState
 from policyengine.scheduler.story import StoryLine
 

@@ -35,7 +35,7 @@ EVENTS_PATIENCE = 15.0
 """Seconds without a new event after which no more are expected."""
 CHECKS = 16
 """Decisions of a run that are made again by a fresh evaluator."""
-WORKERS = 128
+WORKERS = 96
 """Bindings the client that decides nothing has under way, as many as the scheduler."""
 
 

@@ -28,7 +28,7 @@ from policyengine.kube.events import EventRecorder
 from policyengine.kube.reflector import Reflector
 from policyengine.kube.resources import NODES, PODS, Resource
 from policyengine.kube.transport import ConnectionFailed
-from policyengine.scheduler.messages import Bind, RecordEvent
+from policyengine.scheduler.actions import Bind, RecordEvent
 from policyengine.simulator.benchmark.processes import say, stdin_closed
 from policyengine.simulator.workloads import NAMESPACE
 

@@ -110,7 +110,7 @@ def with_byte_code() -> Mapping[str, str]:
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     if not folder.is_dir():
         measured = ", ".join(f"{__package__}.{name}_process" for name in ("scheduler", "limit", "server"))
-        subprocess.run([sys.executable, "-c", f"import kubernetes.config, {measured}"], env=environment, check=True)
+        subprocess.run([sys.executable, "-c", f"import uvloop, yaml, {measured}"], env=environment, check=True)
     return environment
 
 

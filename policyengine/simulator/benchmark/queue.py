@@ -19,7 +19,8 @@ from policyengine.cluster.objects import Pod
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.framework.events import NODE_DELETE
 from policyengine.plugins.registry import default_profile
-from policyengine.scheduler.messages import Bind, CacheSynced, CyclesRequested, NodeObserved, PodObserved
+from policyengine.scheduler.actions import Bind
+from policyengine.scheduler.messages import CacheSynced, CyclesRequested, NodeObserved, PodObserved
 from policyengine.scheduler.queue import SchedulingQueue
 from policyengine.scheduler.state import SchedulerState
 from policyengine.simulator.benchmark.decisions import EPOCH, nodes_of, pods_of

@@ -18,7 +18,8 @@ import msgspec
 
 from policyengine.cluster.objects import Pod, decode
 from policyengine.plugins.registry import default_profile
-from policyengine.scheduler.messages import Bind, BindSucceeded, CacheSynced, CyclesRequested, NodeObserved, PodObserved
+from policyengine.scheduler.actions import Bind
+from policyengine.scheduler.messages import BindSucceeded, CacheSynced, CyclesRequested, NodeObserved, PodObserved
 from policyengine.scheduler.state import SchedulerState
 from policyengine.simulator.benchmark.decisions import EPOCH, nodes_of
 from policyengine.simulator.benchmark.figures import resident_mb

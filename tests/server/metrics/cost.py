@@ -21,14 +21,8 @@ from policyengine.cluster.objects import Node, Pod, decode
 from policyengine.kube.client import Client
 from policyengine.kube.scheduling import Scheduler
 from policyengine.plugins.registry import default_profile
-from policyengine.scheduler.messages import (
-    Bind,
-    BindSucceeded,
-    CacheSynced,
-    CyclesRequested,
-    NodeObserved,
-    PodObserved,
-)
+from policyengine.scheduler.actions import Bind
+from policyengine.scheduler.messages import BindSucceeded, CacheSynced, CyclesRequested, NodeObserved, PodObserved
 from policyengine.scheduler.state import SchedulerState
 from policyengine.server.metrics.observed import ObservedCore
 from policyengine.server.metrics.readings import read_before_scrape

@@ -8,7 +8,8 @@ import pytest
 from policyengine.catalogue import compile_policy
 from policyengine.cluster.objects import Pod, decode
 from policyengine.plugins.registry import default_profile
-from policyengine.scheduler.messages import Bind, CacheSynced, CyclesRequested, NodeObserved, PodObserved
+from policyengine.scheduler.actions import Bind
+from policyengine.scheduler.messages import CacheSynced, CyclesRequested, NodeObserved, PodObserved
 from policyengine.scheduler.state import SchedulerState
 from policyengine.simulator.benchmark.audit import AuditedCore, WrongDecision, check
 from policyengine.simulator.benchmark.decisions import EPOCH, nodes_of

@@ -13,7 +13,6 @@ from policyengine.simulator.api_server.statuses import Json
 from policyengine.simulator.api_server.storage.store import decode, encode
 
 Path = tuple[str, ...]
-PathSet = frozenset[Path]
 Resolve = Callable[[str], Struct]
 UNOWNED = frozenset(
     ("f:metadata", f"f:{name}")

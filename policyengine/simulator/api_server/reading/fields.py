@@ -37,7 +37,6 @@ SELECTABLE: dict[str, tuple[str, ...]] = {
 # ReplicaSets have no conversion of their own for field labels, so the shared one answers.
 FIELDS_OF_STRATEGY = frozenset({"ReplicaSet"})
 MOVED = {"reportingComponent": "reportingComponent", "source": "source.component", "name": "metadata.name"}
-EVENTS_V1_NAMES = {"regarding": "involvedObject", "reportingController": "reportingComponent"}
 
 
 def check(kind: Kind, selector: FieldSelector) -> None:

@@ -101,7 +101,6 @@ RETURNS_DELETED = frozenset(
     )
 )
 KEEPS_STATUS_ON_CREATE = frozenset({"Node"})
-SYSTEM_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 
 
 @dataclass(frozen=True, slots=True)

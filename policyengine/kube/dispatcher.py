@@ -1,0 +1,161 @@
+"""Sends what the core decided: each action to the one who does it, its outcome back as a message.
+
+Bindings never wait for each other nor for anything else; events and conditions go out behind them. Where too many
+bindings, questions, events or conditions are under way there is no room (`has_room`), and no cycle runs.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+from random import Random
+from typing import Any
+
+from policyengine.clock import Clock
+from policyengine.kube.binder import Binder, Outcome
+from policyengine.kube.client import Client
+from policyengine.kube.conditions import ConditionWriter
+from policyengine.kube.events import EventRecorder
+from policyengine.kube.evictor import Evictor
+from policyengine.kube.extenders import ExtenderAsker, Observe
+from policyengine.kube.http_extender import HttpExtender
+from policyengine.kube.informers import Informers
+from policyengine.kube.leadership import Leadership, NotLeading
+from policyengine.kube.limits import Limits
+from policyengine.kube.object_writer import ObjectWriter
+from policyengine.kube.pod_reader import PodReader
+from policyengine.scheduler.actions import (
+    Action,
+    AskAboutVictims,
+    AskExtenders,
+    Bind,
+    DeleteVictim,
+    Log,
+    PatchObject,
+    PatchPodCondition,
+    ReadPod,
+    RecordEvent,
+)
+from policyengine.scheduler.messages import BindFailed, BindFailure, Message
+
+logger = logging.getLogger("policyengine.kube.runner")
+"""By this name users know the lines of their policies."""
+
+
+class Dispatcher:
+    """Takes actions in the order the core decided them."""
+
+    def __init__(
+        self,
+        client: Client,
+        clock: Clock,
+        random: Random,
+        answer: Callable[[Message], None],
+        *,
+        informers: Informers,
+        may_bind: Callable[[str], bool],
+        leadership: Leadership,
+        limits: Limits,
+        host: str,
+        extenders: Sequence[HttpExtender],
+        observe_extender: Observe,
+    ) -> None:
+        """`answer` takes the outcomes; `may_bind` says whether a `Bind` still stands, by the pod's UID."""
+        self._limits = limits
+        self._leadership = leadership
+        nodes, pods = informers.nodes, informers.pods
+        if any(extender.wants_nodes for extender in extenders):
+            nodes.keep_texts()
+        if any(extender.wants_pods for extender in extenders):
+            pods.keep_texts()
+        self._asker = ExtenderAsker(extenders, client, nodes.text, pods.text, answer, observe_extender)
+        self._writer = ObjectWriter(client, answer)
+        self._evictor = Evictor(client, clock, answer)
+        self._reader = PodReader(client, pods, answer)
+        busy, report = self._is_binding, logger.warning
+        self._events = EventRecorder(client, clock, random, host=host, busy=busy, on_problem=report)
+        self._conditions = ConditionWriter(client, clock, random, busy=busy, on_problem=report)
+        self._binder = Binder(
+            client,
+            answer,
+            settle=self._conditions.settle,
+            may_bind=may_bind,
+            elsewhere=self._bind_elsewhere,
+            workers=limits.bind_workers,
+        )
+
+    def work(self) -> list[Coroutine[Any, Any, None]]:
+        """What is to run until cancelled."""
+        workers = self._asker, self._binder, self._writer, self._evictor, self._reader
+        outboxes = self._events.outbox, self._conditions.outbox
+        return [one.run() for one in (*workers, *outboxes)]
+
+    def dispatch(self, action: Action) -> None:
+        """Have it done soon."""
+        match action:
+            case Bind():
+                self._binder.post(action)
+                if logger.isEnabledFor(logging.DEBUG):
+                    logger.debug("binding", extra=_about(action))
+            case RecordEvent():
+                self._events.record(action)
+                if logger.isEnabledFor(logging.DEBUG):
+                    pod = f"{action.namespace}/{action.name}"
+                    logger.debug("%s: %s", action.reason, action.note, extra={"pod": pod})
+            case AskExtenders() | AskAboutVictims():
+                self._asker.post(action)
+            case DeleteVictim():
+                self._evictor.post(action)
+            case PatchObject():
+                self._writer.post(action)
+            case PatchPodCondition():
+                self._conditions.write(action)
+            case Log():
+                logger.info("%s: %s", action.point, action.message, extra=_about(action))
+            case ReadPod():
+                self._reader.post(action)
+
+    def record(self, event: RecordEvent) -> None:
+        """Write an Event soon, behind the bindings."""
+        self._events.record(event)
+
+    @property
+    def bindings(self) -> int:
+        """Bindings posted, or to be posted, and not answered."""
+        return self._binder.outstanding
+
+    @property
+    def outstanding(self) -> int:
+        """Actions under way whose outcome is awaited at the end."""
+        return self._binder.outstanding + self._writer.outstanding + self._evictor.outstanding
+
+    @property
+    def has_room(self) -> bool:
+        """Whether what a few more cycles decide can be taken."""
+        return (
+            self._binder.outstanding < self._limits.bindings
+            and self._asker.outstanding < self._limits.questions
+            and self._events.outbox.has_room
+            and self._conditions.outbox.has_room
+        )
+
+    async def flush(self) -> None:
+        """Write the events and conditions that wait, as far as there is time."""
+        left = await self._events.outbox.flush(self._limits.flush_deadline)
+        left += await self._conditions.outbox.flush(1.0)
+        if left:
+            logger.warning("%d events and conditions were not written before the end", left)
+
+    def _is_binding(self) -> bool:
+        return self._binder.outstanding > 0
+
+    async def _bind_elsewhere(self, bind: Bind) -> Outcome | None:
+        if not self._leadership.holds():
+            return BindFailed(bind.uid, BindFailure.OVERLOADED, str(NotLeading()))
+        return await self._asker.bind(bind)
+
+
+def _about(action: Bind | Log) -> dict[str, str]:
+    """The fields of a log line."""
+    pod = f"{action.namespace}/{action.name}"
+    return {"pod": pod, "node": action.node, "hash": action.policy_hash[:12]}
