@@ -94,7 +94,7 @@ class Embedded:
 
 
 class Real:
-    """etcd and kube-apiserver; who bound what stands in its audit log, be it that the answer never arrived."""
+    """etcd and kube-apiserver; who bound what stands in its audit log, be it that it was killed before it answered."""
 
     def __init__(self, server: RealServer, audit_log: Path) -> None:
         self.url = server.url
@@ -110,13 +110,17 @@ class Real:
         await self._server.ready()
 
     def binders(self) -> dict[str, str]:
-        answered: dict[str, str] = {}
-        cut_short: dict[str, str] = {}
+        requests: dict[str, Json] = {}
         for line in self._audit_log.read_text().splitlines():
             event = json.loads(line)
-            about, code = event.get("objectRef", {}), event.get("responseStatus", {}).get("code", 0)
-            if about.get("subresource") == "binding" and (code == 201 or not 400 <= code < 500):
-                (answered if code == 201 else cut_short)[about["name"]] = event["user"]["username"]
+            if event.get("objectRef", {}).get("subresource") == "binding":
+                requests[event["auditID"]] = event  # the last there is: of one cut short, that it came
+        answered: dict[str, str] = {}
+        cut_short: dict[str, str] = {}
+        for event in requests.values():
+            code = event.get("responseStatus", {}).get("code", 0)
+            if not 400 <= code < 500:
+                (answered if code == 201 else cut_short)[event["objectRef"]["name"]] = event["user"]["username"]
         return cut_short | answered
 
 
