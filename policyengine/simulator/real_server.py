@@ -109,8 +109,8 @@ def binaries() -> tuple[Path, Path]:
 
 @asynccontextmanager
 async def real_server(port: int = 0, audit_log: Path | None = None) -> AsyncIterator[tuple[str, str]]:
-    """Start both, give (URL, administrator's token), end both. `audit_log` is given every request when it comes and when it
-    is answered, a JSON event a line.
+    """Start both, give (URL, administrator's token), end both. `audit_log` is given every request when it comes and
+    when it is answered, a JSON event a line.
 
     Raises `ServerError`.
     """
