@@ -44,15 +44,21 @@ class World:
         self.kubeconfig = path
 
     async def ask(self, method: str, path: str, body: Json | None = None) -> Json:
+        status, raw = await self._answer(method, path, body)
+        assert status in (200, 201, 202, 404), raw
+        found: Json = json.loads(raw)
+        return found
+
+    async def _answer(
+        self, method: str, path: str, body: Json | None, query: Mapping[str, str] | None = None
+    ) -> tuple[int, bytes]:
         sent = None if body is None else json.dumps(body).encode()
         response = await self._transport.request(
-            method, path, body=sent, headers={"Content-Type": "application/json"}, timeout=30.0
+            method, path, query=query, body=sent, headers={"Content-Type": "application/json"}, timeout=30.0
         )
         raw = await response.read()
         await response.close()
-        assert response.status in (200, 201, 202, 404), raw
-        found: Json = json.loads(raw)
-        return found
+        return response.status, raw
 
     async def add_node(self, name: str, cpu: str = "1", memory: str = "8Gi", **annotations: str) -> None:
         made = node(name)
@@ -67,13 +73,20 @@ class World:
         made = pod(name, cpu, memory, on)
         made["spec"]["terminationGracePeriodSeconds"] = 0  # there is no kubelet that would end it
         if priority:
-            await self.ask(
-                "POST",
-                "/apis/scheduling.k8s.io/v1/priorityclasses",
-                {"metadata": {"name": f"p{priority}"}, "value": priority},
-            )
             made["spec"]["priorityClassName"] = f"p{priority}"
+            await self._add_priority_class(priority, made)
         await self.ask("POST", PODS, made)
+
+    async def _add_priority_class(self, priority: int, pod: Json) -> None:
+        """The class that the pod names, and wait until admission knows of it, which it does by a watch."""
+        made = {"metadata": {"name": pod["spec"]["priorityClassName"]}, "value": priority}
+        await self.ask("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", made)
+        for _ in range(200):
+            status, raw = await self._answer("POST", PODS, pod, {"dryRun": "All"})
+            if status != 403:
+                return
+            await asyncio.sleep(0.05)
+        raise AssertionError(raw)
 
     async def node_of(self, name: str, seconds: float = SECONDS) -> str:
         """Where the pod was placed; empty where it was not in time."""
