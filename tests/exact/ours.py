@@ -119,10 +119,9 @@ class Ours:
         are then recorded."""
         uid, node = pod["metadata"]["uid"], pod["spec"]["nodeName"]
         actions: list[Action] = []
-        for patch in decision.patches:
-            self._send(ObjectPatchFailed(patch, BindFailure.CONFLICT, "somebody else was faster"))
         if decision.patches:
-            pass
+            for patch in decision.patches:
+                self._send(ObjectPatchFailed(patch, BindFailure.CONFLICT, "somebody else was faster"))
         elif decision.node == node:
             actions += self._send(BindSucceeded(uid))
         elif decision.node:

@@ -31,4 +31,5 @@ async def test_kube_scheduler_decides_as_we_do(tmp_path: Path) -> None:
     assert not differences, "\n".join(differences)
     assert sum(story.bound for story in stories) > 0
     assert sum(story.refused for story in stories) > 0
+    assert sum(story.scores for story in stories) > 0
     print(f"\n{len(stories)} worlds: {sum(story.scores for story in stories)} scores alike")
