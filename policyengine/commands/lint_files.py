@@ -55,7 +55,7 @@ def linted(texts: Sequence[PolicyText], params: Mapping[str, object] | None = No
 
             result, of_params = laid_over(result, beside_them)
         if params:
-            from policyengine.commands.lint_params import with_params
+            from policyengine.compiler.params import with_params
 
             result = result._replace(policies=[with_params(policy, params) for policy in result.policies])
             loaded.append(result)

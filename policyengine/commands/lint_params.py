@@ -3,17 +3,12 @@ ConfigMap is loaded."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from msgspec.structs import replace
-
 from policyengine.commands.policy_files import PolicyText
 from policyengine.compiler.codes import WRONG_PARAM
 from policyengine.compiler.front import Checked
-from policyengine.compiler.params import param_values, wrong_values
+from policyengine.compiler.params import with_params, wrong_values
 from policyengine.kube.params_file import PARAMS_FILE, Given, read_params
 from policyengine.kube.plain_yaml import PlainYamlError
-from policyengine.language import ir
 from policyengine.language.diagnostics import Diagnostic, Severity
 from policyengine.language.syntax import Span
 
@@ -34,12 +29,6 @@ def laid_over(checked: Checked, params: PolicyText) -> tuple[Checked, list[Diagn
     good = {name: value for name, value in values.items() if name not in wrong}
     findings = [_finding(params, message, _place(params, name, given[name])) for name, message in wrong.items()]
     return checked._replace(policies=[with_params(policy, good) for policy in checked.policies]), findings
-
-
-def with_params(policy: ir.Policy, params: Mapping[str, object]) -> ir.Policy:
-    """The policy with other defaults. Raises ParamError for a value that a param may not have."""
-    values = param_values(policy.params, params)
-    return replace(policy, params=tuple(replace(param, default=values[param.name]) for param in policy.params))
 
 
 def is_whole(checked: Checked) -> bool:

@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from msgspec import structs
-
 from policyengine.catalogue import checked_files
 from policyengine.commands.installed_plugins import installed_catalogue
 from policyengine.commands.params_beside import params_beside
@@ -15,7 +13,7 @@ from policyengine.commands.policy_files import PolicyText, by_text, texts_and_er
 from policyengine.commands.test_suite import SUFFIX, Suite, read_suite
 from policyengine.commands.test_suite_values import SuiteError
 from policyengine.compiler.coverage import Coverage, Point
-from policyengine.compiler.params import ParamError, param_values
+from policyengine.compiler.params import ParamError, with_params
 from policyengine.language import ir
 from policyengine.language.diagnostics import Diagnostic, Severity, Source, render
 from policyengine.language.ir_test import vacuous
@@ -200,9 +198,7 @@ def _with_params(policy: ir.Policy, params: Mapping[str, object], used: set[str]
     """The policy with the values given for those of its params that are named."""
     own = {name: value for name, value in params.items() if any(param.name == name for param in policy.params)}
     used.update(own)
-    values = param_values(policy.params, own)
-    given = tuple(structs.replace(param, default=values[param.name]) for param in policy.params)
-    return structs.replace(policy, params=given)
+    return with_params(policy, own)
 
 
 def _add_suite(path: Path, subjects: list[_Subject], settings: Settings, report: Report, used: set[str]) -> None:

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
+from msgspec.structs import replace
+
 from policyengine import quantity
 from policyengine.language import ir
 from policyengine.language.checking.params import outside
@@ -33,6 +35,12 @@ def param_values(params: Iterable[ir.Param], given: Mapping[str, object]) -> dic
     return {
         param.name: _bounded(param, given[param.name]) if param.name in given else param.default for param in params
     }
+
+
+def with_params(policy: ir.Policy, given: Mapping[str, object]) -> ir.Policy:
+    """The policy with other defaults for those of its params that are given. Raises as `param_values`."""
+    values = param_values(policy.params, given)
+    return replace(policy, params=tuple(replace(param, default=values[param.name]) for param in policy.params))
 
 
 def wrong_values(params: Sequence[ir.Param], given: Mapping[str, object]) -> dict[str, str]:

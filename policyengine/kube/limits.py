@@ -14,6 +14,7 @@ class Limits:
     bindings: int = 512
     """Bindings posted and not answered, above which no cycle runs."""
     bind_workers: int = 96
+    """Bindings under way at once."""
     questions: int = 256
     """Pods that extenders are asked about, above which no cycle runs."""
     inbox: int = 2048
