@@ -133,7 +133,7 @@ class Client:
         """Create bindings that are asked for together; `tell` is given each one's place and refusal, if it has one,
         as soon as that is known."""
         posts = [_binding(one.namespace, one.name, one.uid, one.node, one.annotations) for one in binds]
-        await self._post_all(posts, seconds=self._request_timeout, tell=_refusals(tell), urgent=True)
+        await self._post_all(posts, seconds=self._request_timeout, tell=_refusals(tell))
 
     async def patch_pod_status(self, namespace: str, name: str, status: Mapping[str, object], uid: str = "") -> None:
         """Strategic-merge into a pod's status: conditions merge by type. With a UID the server refuses it where that

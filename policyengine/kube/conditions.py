@@ -17,6 +17,7 @@ from policyengine.clock import Clock
 from policyengine.kube.client import ApiError, Client
 from policyengine.kube.events import second_time
 from policyengine.kube.outbox import Outbox
+from policyengine.kube.write_pace import WritePace
 from policyengine.scheduler.actions import PatchPodCondition
 
 _REMEMBERED = 65_536
@@ -31,7 +32,8 @@ class ConditionWriter:
         clock: Clock,
         random: Random,
         *,
-        busy: Callable[[], bool] = lambda: False,
+        pace: WritePace | None = None,
+        ahead: Callable[[], float] = lambda: 0.0,
         on_problem: Callable[[str], None] = lambda message: None,
     ) -> None:
         self._client = client
@@ -40,7 +42,7 @@ class ConditionWriter:
         """UID -> when its condition first became False: the transition time stays while the status does."""
         self._said: LRUCache[str, PatchPodCondition] = LRUCache(_REMEMBERED)
         self.outbox: Outbox[PatchPodCondition] = Outbox(
-            "condition", self._write, clock, random, workers=8, busy=busy, on_problem=on_problem
+            "condition", self._write, clock, random, workers=8, pace=pace, ahead=ahead, on_problem=on_problem
         )
 
     def write(self, condition: PatchPodCondition) -> None:

@@ -33,7 +33,7 @@ class Server:
     proxy: str | None
     authorize: Credentials
 
-    def connect(self, connections: int = 128) -> Transport:
+    def connect(self, connections: int = 192) -> Transport:
         """A transport to it; call inside a running event loop."""
         how: dict[str, Any] = {
             "ssl_context": self.ssl_context,

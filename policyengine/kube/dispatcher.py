@@ -20,10 +20,12 @@ from policyengine.kube.evictor import Evictor
 from policyengine.kube.extenders import ExtenderAsker, Observe
 from policyengine.kube.http_extender import HttpExtender
 from policyengine.kube.informers import Informers
+from policyengine.kube.keep_alive import SWIFT
 from policyengine.kube.leadership import Leadership, NotLeading
 from policyengine.kube.limits import Limits
 from policyengine.kube.object_writer import ObjectWriter
 from policyengine.kube.pod_reader import PodReader
+from policyengine.kube.write_pace import WritePace
 from policyengine.scheduler.actions import (
     Action,
     AskAboutVictims,
@@ -36,7 +38,14 @@ from policyengine.scheduler.actions import (
     ReadPod,
     RecordEvent,
 )
-from policyengine.scheduler.messages import BindFailed, BindFailure, Message
+from policyengine.scheduler.messages import BindFailed, BindFailure, BindSucceeded, Message
+
+MANY = 32
+"""Bindings under way at once that keep a server busy for a while."""
+GATHERED = 1 / 8
+"""Of those, the part whose answers are looked at together."""
+LONGEST_LULL = 0.01
+"""Seconds."""
 
 logger = logging.getLogger("policyengine.kube.runner")
 """By this name users know the lines of their policies."""
@@ -54,13 +63,17 @@ class Dispatcher:
         *,
         informers: Informers,
         may_bind: Callable[[str], bool],
+        to_decide: Callable[[], int],
         leadership: Leadership,
         limits: Limits,
         host: str,
         extenders: Sequence[HttpExtender],
         observe_extender: Observe,
     ) -> None:
-        """`answer` takes the outcomes; `may_bind` says whether a `Bind` still stands, by the pod's UID."""
+        """`answer` takes the outcomes; `may_bind` says whether a `Bind` still stands, by the pod's UID; `to_decide`
+        how many pods cycles are still to try."""
+        self._answer = answer
+        self._to_decide = to_decide
         self._limits = limits
         self._leadership = leadership
         nodes, pods = informers.nodes, informers.pods
@@ -72,12 +85,13 @@ class Dispatcher:
         self._writer = ObjectWriter(client, answer)
         self._evictor = Evictor(client, clock, answer)
         self._reader = PodReader(client, pods, answer)
-        busy, report = self._is_binding, logger.warning
-        self._events = EventRecorder(client, clock, random, host=host, busy=busy, on_problem=report)
-        self._conditions = ConditionWriter(client, clock, random, busy=busy, on_problem=report)
+        self._pace = pace = WritePace(clock)
+        ahead, report = self._seconds_of_bindings, logger.warning
+        self._events = EventRecorder(client, clock, random, host=host, pace=pace, ahead=ahead, on_problem=report)
+        self._conditions = ConditionWriter(client, clock, random, pace=pace, ahead=ahead, on_problem=report)
         self._binder = Binder(
             client,
-            answer,
+            self._bound,
             settle=self._conditions.settle,
             may_bind=may_bind,
             elsewhere=self._bind_elsewhere,
@@ -94,6 +108,7 @@ class Dispatcher:
         """Have it done soon."""
         match action:
             case Bind():
+                self._pace.began()
                 self._binder.post(action)
                 if logger.isEnabledFor(logging.DEBUG):
                     logger.debug("binding", extra=_about(action))
@@ -114,6 +129,18 @@ class Dispatcher:
                 logger.info("%s: %s", action.point, action.message, extra=_about(action))
             case ReadPod():
                 self._reader.post(action)
+
+    @property
+    def lull(self) -> float:
+        """Seconds for which answers may gather, while the server has enough to do; 0 where each is to be seen at once.
+
+        A server that is slow enough to be waited for is best left alone: every answer that is looked at for itself
+        takes a processor from it, and costs more than if it were looked at with others.
+        """
+        under_way = min(self._binder.outstanding, self._limits.bind_workers)
+        if under_way < MANY or self._pace.seconds < SWIFT:
+            return 0.0
+        return min(under_way * GATHERED * self._pace.seconds, LONGEST_LULL)
 
     def record(self, event: RecordEvent) -> None:
         """Write an Event soon, behind the bindings."""
@@ -146,8 +173,14 @@ class Dispatcher:
         if left:
             logger.warning("%d events and conditions were not written before the end", left)
 
-    def _is_binding(self) -> bool:
-        return self._binder.outstanding > 0
+    def _bound(self, outcome: Outcome) -> None:
+        self._pace.ended(answered=isinstance(outcome, BindSucceeded))
+        self._answer(outcome)
+
+    def _seconds_of_bindings(self) -> float:
+        """How long the bindings under way will take, and those of the pods that cycles are still to try."""
+        outstanding = self._binder.outstanding
+        return (outstanding + self._to_decide()) * self._pace.seconds if outstanding else 0.0
 
     async def _bind_elsewhere(self, bind: Bind) -> Outcome | None:
         if not self._leadership.holds():

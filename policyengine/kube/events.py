@@ -19,6 +19,7 @@ from policyengine.clock import Clock
 from policyengine.kube.client import ApiError, Client
 from policyengine.kube.outbox import Failure, Outbox, Together
 from policyengine.kube.transport import ConnectionFailed
+from policyengine.kube.write_pace import WritePace
 from policyengine.scheduler.actions import RecordEvent
 
 SERIES = 8192
@@ -56,7 +57,8 @@ class EventRecorder:
         random: Random,
         *,
         host: str = "",
-        busy: Callable[[], bool] = lambda: False,
+        pace: WritePace | None = None,
+        ahead: Callable[[], float] = lambda: 0.0,
         on_problem: Callable[[str], None] = lambda message: None,
     ) -> None:
         self._client = client
@@ -66,7 +68,7 @@ class EventRecorder:
         """Those used last stand last. (In a plain dict, whose first entries are gone, the first is searched for.)"""
         self._last_stamp = 0
         self.outbox: Outbox[_Series] = Outbox(
-            "event", Together(self._write), clock, random, workers=2, busy=busy, on_problem=on_problem
+            "event", Together(self._write), clock, random, workers=3, pace=pace, ahead=ahead, on_problem=on_problem
         )
 
     def record(self, event: RecordEvent) -> None:

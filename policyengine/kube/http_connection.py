@@ -66,6 +66,8 @@ class HttpConnection(asyncio.Protocol):
     """One connection. Also what httptools' parser calls back."""
 
     def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        """Asked for once: CPython before 3.12 makes a system call of each time."""
         self._transport: asyncio.Transport | None = None
         self._parser = httptools.HttpResponseParser(self)
         self._tell: Tell = _told_nobody
@@ -87,11 +89,10 @@ class HttpConnection(asyncio.Protocol):
         """Send requests, and have told what became of each, as soon as that is known. Is closed where one failed, and
         where an answer is longer than `most` bytes."""
         assert self._transport is not None and self._done is None
-        loop = asyncio.get_running_loop()
         self._tell, self._count, self._answered, self._most = tell, len(requests), 0, most
         self._is_heard = False
-        self._done = loop.create_future()
-        timer = None if seconds is None else loop.call_later(seconds, self._break, "no answer in time")
+        self._done = self._loop.create_future()
+        timer = None if seconds is None else self._loop.call_later(seconds, self._break, "no answer in time")
         try:
             self._transport.write(requests[0] if len(requests) == 1 else b"".join(requests))
             await self._done
@@ -104,6 +105,10 @@ class HttpConnection(asyncio.Protocol):
             self._done = None
             if timer is not None:
                 timer.cancel()
+
+    def now(self) -> float:
+        """The event loop's time, in seconds."""
+        return self._loop.time()
 
     def abort(self) -> None:
         """Close at once, whatever is under way."""

@@ -69,7 +69,7 @@ class HttpTransport:
         ssl_context: ssl.SSLContext | None = None,
         server_hostname: str | None = None,
         authorize: Authorize | None = None,
-        connections: int = 128,
+        connections: int = 192,
     ) -> None:
         self._authorize = authorize
         self._kept = Connections(
@@ -104,7 +104,6 @@ class HttpTransport:
         *,
         seconds: float | None,
         before: Callable[[], None] | None = None,
-        urgent: bool = False,
     ) -> None:
         """As `PostAll`, over few connections; what was refused (401) is asked once more with fresh credentials."""
         headers = _JSON if self._authorize is None else {**_JSON, **await self._authorize(False)}
@@ -117,7 +116,7 @@ class HttpTransport:
                 tell(at, outcome)
 
         targets = [(target_of(path, None) + _OPTIONS, body) for path, body in posts]
-        await self._kept.post_all(targets, headers, seconds, before, told, urgent=urgent)
+        await self._kept.post_all(targets, headers, seconds, before, told)
         if refused:
             again = [posts[at] for at in refused]
             await post_one_by_one(

@@ -9,7 +9,7 @@ Rules:
 1. A connection carries one call at a time, or up to `TOGETHER` made together, and is used again only after whole
    answers that let it.
 2. Calls behind each other on a connection are answered one after the other. So every call has a connection to itself
-   while an answer takes longer than `QUICK`, and an urgent one unless the server is `SWIFT`.
+   while an answer takes longer than `QUICK`, and unless the server is `SWIFT`.
 3. `ConnectionFailed.sent` is False only while no byte of the request was given to the socket.
 4. Only a GET is sent twice: where a kept connection ends just as it is used again, before the first byte of an answer
    (RFC 9110 9.2.2; Go's net/http does so too). Of anything else that makes an open outcome.
@@ -41,9 +41,9 @@ TOGETHER = 32
 QUICK = 0.05
 """Seconds for one answer, on average over the last few connections used, under which calls are sent together."""
 SWIFT = 0.0004
-"""Seconds of the server's for one answer, on average over the last few, under which urgent calls are sent together too:
-sockets are then most of its work. kube-apiserver takes longer on two cores, and is done with bindings sooner when they
-come side by side, since etcd writes in one go what waits for it at once."""
+"""Seconds of the server for one answer, on average over the last few, under which calls are sent together: most of its
+work is sockets then. kube-apiserver takes longer on two cores, and is done with writes sooner when they come side by
+side, since etcd does in one go what waits for it at once."""
 _WEIGHT = 1 / 8
 _HEADERS = {"User-Agent": "policyengine", "Accept": "application/json"}
 """What is sent unless a caller says otherwise."""
@@ -144,12 +144,10 @@ class Connections:
         seconds: float | None,
         before: Callable[[], None] | None,
         tell: Tell,
-        *,
-        urgent: bool = False,
     ) -> None:
         """POST bodies to targets, in this order where they are sent together, and have told what became of each."""
         requests = self._requests("POST", posts, headers)
-        apart = self._pace >= QUICK or (urgent and self._service >= SWIFT)
+        apart = self._pace >= QUICK or self._service >= SWIFT
         size = 1 if apart else TOGETHER
         parts = [(at, requests[at : at + size]) for at in range(0, len(requests), size)]
         if len(parts) == 1:
@@ -187,7 +185,7 @@ class Connections:
         is_kept = connection.is_kept
         self._in_use.add(connection)
         side_by_side = len(self._in_use)
-        started = asyncio.get_running_loop().time()
+        started = connection.now()
         try:
             if before is not None:
                 before()
@@ -271,7 +269,7 @@ class Connections:
         return connection
 
     def _release(self, connection: HttpConnection) -> None:
-        connection.idle_since = asyncio.get_running_loop().time()
+        connection.idle_since = connection.now()
         if connection.is_open and not self._closed:
             connection.is_kept = True
             self._idle.append(connection)

@@ -4,8 +4,13 @@ What holds here:
 1. One item a key waits at a time, the latest; two items of one key are never under way together.
 2. While `run` runs nothing is lost: a write is tried until the server takes it or refuses it for good (4xx).
 3. It is bounded, in size and in time, by whoever fills it, who asks `has_room` first. How long an item will have to
-   wait is known from the pace of those before it; one worker, which never gives way for long, keeps that known.
-4. Every writer pauses together when the server is down or overloaded. After the pause one item is tried, each time
+   wait is known from how many wait before it and their pace when nothing else was written. Until there was such a time
+   it is the server's (`write_pace`), or their own where that is slower than sharing the server explains; one worker,
+   which never gives way for long, keeps that known.
+4. It gives way to what is more urgent only where that will be over before the oldest item has waited for `PATIENCE`. So
+   of a long burst most items are written while it lasts, beside what is more urgent, and those of its end after it:
+   given way to at once, it would make as many items late at its beginning, and be held up by them from then on.
+5. Every writer pauses together when the server is down or overloaded. After the pause one item is tried, each time
    another, before all are.
 """
 
@@ -24,21 +29,26 @@ from policyengine.clock import Clock
 from policyengine.kube.backoff import Backoff
 from policyengine.kube.client import ApiError
 from policyengine.kube.transport import ConnectionFailed
+from policyengine.kube.write_pace import WritePace
 
 V = TypeVar("V")
 Failure = ApiError | ConnectionFailed | None
 """What became of an item that was written; None for success."""
 
-PATIENCE = 4.0
+PATIENCE = 4.4
 """Seconds for which items give way to what is more urgent."""
-LATE = 4.5
-"""Seconds of work that may lie here before whoever makes more of it is to wait, so that nothing comes 5 s behind."""
+LATE = 4.6
+"""Seconds that an item may lie here, or of work that may, before whoever makes more of it is to wait, so that nothing
+comes 5 s behind."""
 BURST = 1024
 """Items that may always lie here: a server that is slow with these only must not hold up everything else."""
 TOGETHER = 32
 """Items written at once, where several can be."""
 _GLANCE = 0.02
-_PROBE = 0.1
+_PROBE = 1.0
+_SHARED = 2.5
+"""Items take so many times the server's pace, all workers at it, for others are written meanwhile. With more they are
+slow by themselves: a webhook sees to events, say, and not to bindings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +70,19 @@ class Outbox(Generic[V]):
         *,
         workers: int = 8,
         limit: int = 10_000,
-        busy: Callable[[], bool] = lambda: False,
+        pace: WritePace | None = None,
+        ahead: Callable[[], float] = lambda: 0.0,
         on_problem: Callable[[str], None] = lambda message: None,
     ) -> None:
+        """`pace` is shared with what else is written; `ahead` says for how many seconds more urgent things will be, 0
+        where there are none."""
         self._what = what
         self._send = send
         self._clock = clock
+        self._pace = pace or WritePace(clock)
         self._workers = workers
         self._limit = limit
-        self._busy = busy
+        self._ahead = ahead
         self._on_problem = on_problem
         self._waiting: OrderedDict[str, tuple[float, V]] = OrderedDict()
         self._under_way: dict[str, asyncio.Event] = {}
@@ -79,8 +93,8 @@ class Outbox(Generic[V]):
         self._is_well.set()
         self._resume_at = 0.0
         self._failed_at = -inf
-        self._pace = 0.0
-        """Seconds of one item, all workers at it; of those written lately."""
+        self._own_pace = self._own_pace_alone = 0.0
+        """Seconds of one item, all workers at it, and where nothing else was written; of those written lately."""
 
     @property
     def backlog(self) -> int:
@@ -91,7 +105,7 @@ class Outbox(Generic[V]):
     def has_room(self) -> bool:
         """Whether more should be put in."""
         waiting = len(self._waiting)
-        return waiting < self._limit and (waiting < BURST or waiting * self._pace < LATE)
+        return waiting < self._limit and (waiting < BURST or not (self._is_well.is_set() and self._longest() >= LATE))
 
     def put(self, key: str, item: V) -> None:
         """Write the item soon; it replaces one of its key that still waits."""
@@ -155,20 +169,46 @@ class Outbox(Generic[V]):
         """
         while (wait := self._resume_at - self._clock.monotonic()) > 0 or not (is_probe or self._is_well.is_set()):
             await (self._clock.sleep(wait) if wait > 0 else self._is_well.wait())
-        while self._busy() and self._waiting and not self._is_pressing():
-            await self._clock.sleep(_PROBE if is_probe else _GLANCE)
-            if is_probe:
+        since = self._clock.monotonic()
+        while self._waiting and 0.0 < self._ahead() < PATIENCE - self._longest():
+            if is_probe and self._clock.monotonic() - since >= _PROBE:
                 return
+            await self._clock.sleep(_GLANCE)
 
-    def _is_pressing(self) -> bool:
+    def _longest(self) -> float:
+        """Seconds that the oldest item has waited, or the newest will where that is longer."""
         oldest, _ = next(iter(self._waiting.values()))
-        return max(self._clock.monotonic() - oldest, len(self._waiting) * self._pace) >= PATIENCE
+        return max(self._clock.monotonic() - oldest, len(self._waiting) * self._each)
+
+    @property
+    def _each(self) -> float:
+        """Seconds of one item when cycles wait for those that lie here."""
+        pace = self._pace.seconds
+        return self._own_pace_alone or (self._own_pace if self._own_pace > _SHARED * pace else pace)
+
+    @property
+    def _is_alone(self) -> bool:
+        return self._pace.under_way == len(self._under_way)
+
+    def _note_own_pace(self, each: float, was_alone: bool) -> None:
+        self._own_pace += (each - self._own_pace) / 16 if self._own_pace else each
+        if was_alone:
+            known = self._own_pace_alone
+            self._own_pace_alone += (each - known) / 16 if known else each
 
     async def _write(self, taken: Sequence[tuple[str, float, V]]) -> None:
         started = self._clock.monotonic()
-        failures = await self._failures([item for _, _, item in taken])
+        self._pace.began(len(taken))
+        was_alone = self._is_alone
+        try:
+            failures = await self._failures([item for _, _, item in taken])
+        except BaseException:
+            self._pace.ended(len(taken), answered=False)
+            raise
+        was_alone = was_alone and self._is_alone
+        self._pace.ended(len(taken), answered=not any(failures))
         if not any(failures):
-            self._note_pace((self._clock.monotonic() - started) / len(taken))
+            self._note_own_pace((self._clock.monotonic() - started) / len(taken) / self._workers, was_alone)
         again = []
         for (key, since, item), failure in zip(taken, failures, strict=True):
             if isinstance(failure, ApiError) and failure.status < 500 and failure.status != 429:
@@ -209,8 +249,3 @@ class Outbox(Generic[V]):
         except (ApiError, ConnectionFailed) as error:
             return [error] * len(items)
         return [None] * len(items)
-
-    def _note_pace(self, seconds: float) -> None:
-        """A worker took so long; the last few dozen count."""
-        each = seconds / self._workers
-        self._pace += (each - self._pace) / 16 if self._pace else each

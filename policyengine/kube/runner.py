@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from random import Random
 from typing import Any, Protocol
 
@@ -58,6 +58,10 @@ class Core(Protocol):
         """Whether a cycle would find a pod to place."""
 
     @property
+    def active(self) -> int:
+        """How many pods cycles are to try next."""
+
+    @property
     def has_decided(self) -> bool:
         """Whether the last cycle's decision is to be compared, before anything else is handled."""
 
@@ -81,15 +85,18 @@ class Runner:
         leadership: Leadership | None = None,
         extenders: Sequence[HttpExtender] = (),
         observe_extender: Observe = lambda extender, verb, result, seconds: None,
+        hold: Callable[[float], None] = lambda seconds: None,
     ) -> None:
         """`profiles` are those that `core` serves from the start; others come as messages. Without `leadership` there
-        is no other replica."""
+        is no other replica. `hold` keeps the whole event loop from running for some milliseconds: `time.sleep` where
+        the server is another process."""
         self.synced = asyncio.Event()
         """Set once every list of the start is in: a replica that does not lead stands by from then on."""
         self._core = core
         self._clock = clock
         self._steady = SteadyClock(clock)
         self._limits = limits
+        self._hold = hold
         self._leadership = leadership or Alone()
         self._stopping = False
         self._inbox = Inbox(limits.inbox)
@@ -101,6 +108,7 @@ class Runner:
             self._inbox.put,
             informers=self._informers,
             may_bind=core.may_bind,
+            to_decide=lambda: core.active,
             leadership=self._leadership,
             limits=limits,
             host=host,
@@ -209,7 +217,9 @@ class Runner:
 
     async def _sleep(self) -> None:
         """Until a message, the core's next wake-up, or the end; whether there is room for cycles is looked at again
-        soon."""
+        soon. Where much is under way, messages gather first."""
+        if lull := self._dispatcher.lull:
+            self._hold(lull)
         wakeup = self._core.next_wakeup()
         seconds = None if wakeup is None else max(0.0, wakeup - self._steady.now())
         if self._core.ready:

@@ -130,10 +130,8 @@ class PostAll(Protocol):
         *,
         seconds: float | None,
         before: Callable[[], None] | None = None,
-        urgent: bool = False,
     ) -> None:
-        """`seconds` bounds each answer; `before` is as in `Transport.request`, asked once for what is sent together.
-        What is urgent shares connections only where it is answered no later for it."""
+        """`seconds` bounds each answer; `before` is as in `Transport.request`, asked once for what is sent together."""
 
 
 def post_all_of(transport: Transport) -> PostAll:
@@ -149,9 +147,8 @@ async def post_one_by_one(
     *,
     seconds: float | None,
     before: Callable[[], None] | None = None,
-    urgent: bool = True,
 ) -> None:
-    """As `PostAll`, each as a request of its own, side by side: what is urgent needs no more."""
+    """As `PostAll`, each as a request of its own, side by side."""
     headers = {"Content-Type": "application/json"}
     how: dict[str, Any] = {"timeout": seconds} if before is None else {"timeout": seconds, "before": before}
 

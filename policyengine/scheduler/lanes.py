@@ -92,7 +92,7 @@ class Lane:
     @property
     def has_work(self) -> bool:
         """Whether a cycle would find a pod to try."""
-        return self.is_served and (self.queue.has_active or self.queue.has_early)
+        return self.is_served and (self.queue.active > 0 or self.queue.has_early)
 
     @property
     def scheduler_name(self) -> str:
@@ -136,7 +136,7 @@ class Lanes:
         if len(self.all) == 1:
             lane = self.all[0]
             return lane if lane.is_served else None
-        lanes = [lane for lane in self.all if lane.is_served and lane.queue.has_active]
+        lanes = [lane for lane in self.all if lane.is_served and lane.queue.active]
         if not lanes:
             lanes = [lane for lane in self.all if lane.is_served and lane.queue.has_early]
             if not lanes:

@@ -79,9 +79,9 @@ class SchedulingQueue:
         return self._places.pods.get(uid)
 
     @property
-    def has_active(self) -> bool:
-        """Whether a pod is ready to be tried."""
-        return len(self._places.active) > 0
+    def active(self) -> int:
+        """How many pods are ready to be tried."""
+        return len(self._places.active)
 
     @property
     def has_early(self) -> bool:

@@ -71,6 +71,11 @@ class SchedulerState:
         return self._core.is_synced and self._core.lanes.has_work()
 
     @property
+    def active(self) -> int:
+        """How many pods cycles are to try next."""
+        return sum(lane.queue.active for lane in self._core.lanes if lane.is_served)
+
+    @property
     def has_decided(self) -> bool:
         """Whether the last cycle's decision is to be compared: a `ComparisonRequested` is due before anything else."""
         return self._core.decided is not None

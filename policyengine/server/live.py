@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -105,6 +106,7 @@ async def live(
             extenders=extenders,
             observe_extender=observe_extender,
             observed=lambda state: ObservedCore(state, registry),
+            hold=time.sleep,
         )
         read_before_scrape(registry, scheduler, clock)
         await _serve_pages(stack, connection, configuration, clock, registry, scheduler)

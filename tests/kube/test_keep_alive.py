@@ -313,9 +313,7 @@ async def test_bytes_nobody_asked_for_end_the_connection() -> None:
 Outcomes = dict[int, int | ConnectionFailed]
 
 
-async def post_all(
-    connections: Connections, bodies: list[bytes], seconds: float = 5.0, urgent: bool = False
-) -> Outcomes:
+async def post_all(connections: Connections, bodies: list[bytes], seconds: float = 5.0) -> Outcomes:
     """Place -> status, or why there is none."""
     told: Outcomes = {}
 
@@ -324,7 +322,7 @@ async def post_all(
         told[at] = outcome if isinstance(outcome, ConnectionFailed) else outcome.status
 
     headers = {"Content-Type": "application/json"}
-    await connections.post_all([("/x", body) for body in bodies], headers, seconds, None, tell, urgent=urgent)
+    await connections.post_all([("/x", body) for body in bodies], headers, seconds, None, tell)
     return told
 
 
@@ -371,7 +369,7 @@ async def test_a_slow_server_has_a_connection_for_each() -> None:
 
 
 @pytest.mark.parametrize(("swift", "side_by_side"), [(10.0, 1), (0.0, 6)])
-async def test_what_is_urgent_shares_a_connection_only_with_a_swift_server(
+async def test_calls_share_a_connection_only_with_a_swift_server(
     swift: float, side_by_side: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(keep_alive, "SWIFT", swift)
@@ -386,8 +384,6 @@ async def test_what_is_urgent_shares_a_connection_only_with_a_swift_server(
 
     async with served(peer, limit=8) as connections:
         await post(connections, b"201")  # what is not known yet counts as slow
-        assert await post_all(connections, [b"201"] * 6, urgent=True) == dict.fromkeys(range(6), 201)
-        assert seen == side_by_side
         assert await post_all(connections, [b"201"] * 6) == dict.fromkeys(range(6), 201)
     assert seen == side_by_side
 

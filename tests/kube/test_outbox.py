@@ -2,15 +2,25 @@
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from policyengine.kube.outbox import LATE, PATIENCE, Outbox, Together
+import pytest
+
+from policyengine.kube.outbox import PATIENCE, Outbox, Together
 from policyengine.kube.transport import ConnectionFailed
+from policyengine.kube.write_pace import WritePace
 from tests.kube.recorded_writes import running
 from tests.kube.virtual_time import VirtualClock, run
 
 
-def test_an_outbox_gives_way_to_what_is_more_urgent_but_not_for_long() -> None:
+@pytest.mark.parametrize(
+    ("ahead", "earliest"),
+    [(lambda now: 0.0, 0.0), (lambda now: 3.0, PATIENCE - 3.0), (lambda now: 3.0 - now, 3.0), (lambda now: 60.0, 0.0)],
+    ids=["nothing", "three seconds that never end", "three seconds", "a minute"],
+)
+def test_an_outbox_gives_way_to_what_is_over_before_it_has_been_patient_for_long(
+    ahead: Callable[[float], float], earliest: float
+) -> None:
     sent: list[float] = []
 
     async def work() -> None:
@@ -19,42 +29,52 @@ def test_an_outbox_gives_way_to_what_is_more_urgent_but_not_for_long() -> None:
         async def send(item: str) -> None:
             sent.append(clock.monotonic())
 
-        outbox: Outbox[str] = Outbox("thing", send, clock, random.Random(1), busy=lambda: True)
+        outbox: Outbox[str] = Outbox("thing", send, clock, random.Random(1), ahead=lambda: ahead(clock.monotonic()))
         for number in range(200):
             outbox.put(str(number), str(number))
         await running(outbox.run(), lambda: outbox.flush(10))
 
     run(work())
+    probes, rest = sent[: int(earliest)], sent[int(earliest) :]
     assert len(sent) == 200
-    assert sum(at < PATIENCE for at in sent) == 39  # the probe's, ten a second
-    assert max(sent) < PATIENCE + 0.2
+    assert probes == pytest.approx([float(second + 1) for second in range(len(probes))], abs=0.1)
+    assert earliest <= min(rest) <= max(rest) < earliest + 0.1
 
 
-def test_who_makes_items_faster_than_they_are_written_waits_before_one_is_late() -> None:
+@pytest.mark.parametrize("seconds", [0.002, 0.012], ids=["as long as what they give way to", "six times as long"])
+def test_who_makes_items_faster_than_they_are_written_waits_before_one_is_late(seconds: float) -> None:
     behind: list[float] = []
 
     async def work() -> None:
         clock, made = VirtualClock(), dict[str, float]()
+        pace = WritePace(clock)
 
         async def send(item: str) -> None:
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(seconds)
             behind.append(clock.monotonic() - made[item])
 
-        outbox: Outbox[str] = Outbox("thing", send, clock, random.Random(1), workers=4, busy=lambda: len(made) < 4000)
+        def ahead() -> float:
+            return (8000 - len(made)) * pace.seconds
+
+        outbox: Outbox[str] = Outbox("thing", send, clock, random.Random(1), workers=4, pace=pace, ahead=ahead)
 
         async def make() -> None:
-            while len(made) < 4000:
-                for _ in range(20 if outbox.has_room else 0):
+            """A thousand a second, each behind something more urgent that takes the server half a millisecond."""
+            while len(made) < 8000:
+                count = 10 if outbox.has_room else 0
+                pace.began(count)
+                await asyncio.sleep(0.01)
+                pace.ended(count)
+                for _ in range(count):
                     made[name := str(len(made))] = clock.monotonic()
                     outbox.put(name, name)
-                await asyncio.sleep(0.01)
             assert await outbox.flush(60) == 0
 
         await running(outbox.run(), make)
 
     run(work())
-    assert len(behind) == 4000
-    assert LATE <= max(behind) < 5.0
+    assert len(behind) == 8000
+    assert max(behind) < 5.0
 
 
 def test_a_server_that_takes_no_items_holds_nobody_up() -> None:

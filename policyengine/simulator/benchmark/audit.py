@@ -81,6 +81,11 @@ class AuditedCore:
         return self.state.ready
 
     @property
+    def active(self) -> int:
+        """As `SchedulerState.active`."""
+        return self.state.active
+
+    @property
     def has_decided(self) -> bool:
         """As `SchedulerState.has_decided`."""
         return self.state.has_decided

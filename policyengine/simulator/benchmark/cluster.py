@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from itertools import islice
 from random import Random
 from typing import Any, Generic, TypeVar
@@ -24,6 +24,8 @@ from policyengine.kube.resources import Resource
 from policyengine.kube.transport import Transport
 from policyengine.simulator.workloads import HIGH_PRIORITY, IMPORTANT, MEASURED, NAMESPACE, Json, Workload
 
+GLANCE = 0.01
+"""Seconds."""
 MARK = "policyengine.io/bench"
 WORKERS = 32
 PODS_PATH = f"/api/v1/namespaces/{NAMESPACE}/pods"
@@ -230,9 +232,12 @@ class Cluster:
 class Watcher:
     """Sees every measured pod get its node; `times` and `nodes` grow as it does."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, *, alone: bool = False) -> None:
+        """`alone`: nothing else is to be done meanwhile, so changes are looked at every `GLANCE`, and not one by one,
+        which would take a processor from those who are measured."""
         kind: Resource[Any] = Resource("Pod", "pods", Placed)
         self._reflector: Reflector[Any] = Reflector(client, kind, SystemClock(), Random(), namespace=NAMESPACE)
+        self._hold: Callable[[], None] = (lambda: time.sleep(GLANCE)) if alone else (lambda: None)
         self.times: list[float] = []
         """Moments, on the monotonic clock, in the order seen."""
         self.nodes: dict[str, str] = {}
@@ -247,9 +252,12 @@ class Watcher:
 
     async def run(self) -> None:
         """Watch until cancelled."""
-        async for change in self._reflector.changes():
-            if isinstance(change, Observed):
-                self._see(change.object)
+        async for batch in self._reflector.batches():
+            for change in batch:
+                if isinstance(change, Observed):
+                    self._see(change.object)
+            if self.times:
+                self._hold()
 
     def _see(self, pod: Placed) -> None:
         name, node = pod.metadata.name, pod.spec.node_name

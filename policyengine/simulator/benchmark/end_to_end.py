@@ -157,7 +157,7 @@ class _Measuring:
         self._contestant = contestant
         self._cluster = cluster
         self._server = server
-        self._watcher = Watcher(client)
+        self._watcher = Watcher(client, alone=not workload.during and workload.churn is None)
 
     async def run(self, path: Path, folder: Path) -> EndToEndFigures:
         watching = asyncio.create_task(self._watcher.run())
