@@ -66,7 +66,7 @@ class AiohttpTransport:
         server_hostname: str | None = None,
         proxy: str | None = None,
         authorize: Authorize | None = None,
-        connections: int = 128,
+        connections: int = 192,
     ) -> None:
         self._server = server.rstrip("/")
         self._proxy = proxy

@@ -191,11 +191,14 @@ class Runner:
         ended = self._clock.monotonic()
         await asyncio.sleep(0)
         if self._core.has_decided:
-            for _ in range(_TURNS_TO_SEND):
-                await asyncio.sleep(0)
+            await self._let_be_sent()
             compares = self._clock.monotonic()
             self._handle(ComparisonRequested(ended - began), self._steady.now())
             self._handle(ComparisonTimed(self._clock.monotonic() - compares), self._steady.now())
+
+    async def _let_be_sent(self) -> None:
+        for _ in range(_TURNS_TO_SEND):
+            await asyncio.sleep(0)
 
     def _may_cycle(self) -> bool:
         return self._core.ready and self._leadership.holds() and self._dispatcher.has_room
@@ -219,6 +222,7 @@ class Runner:
         """Until a message, the core's next wake-up, or the end; whether there is room for cycles is looked at again
         soon. Where much is under way, messages gather first."""
         if lull := self._dispatcher.lull:
+            await self._let_be_sent()
             self._hold(lull)
         wakeup = self._core.next_wakeup()
         seconds = None if wakeup is None else max(0.0, wakeup - self._steady.now())
