@@ -38,7 +38,7 @@ from policyengine.scheduler.actions import (
     ReadPod,
     RecordEvent,
 )
-from policyengine.scheduler.messages import BindFailed, BindFailure, BindSucceeded, Message
+from policyengine.scheduler.messages import BindFailed, BindFailure, BindUnknown, Message
 
 MANY = 32
 """Bindings under way at once that keep a server busy for a while."""
@@ -46,6 +46,9 @@ GATHERED = 1 / 8
 """Of those, the part whose answers are looked at together."""
 LONGEST_LULL = 0.01
 """Seconds."""
+
+_NOT_ASKED = frozenset({BindFailure.OVERLOADED, BindFailure.WITHDRAWN})
+"""Failures of bindings that the server did not see to."""
 
 logger = logging.getLogger("policyengine.kube.runner")
 """By this name users know the lines of their policies."""
@@ -174,7 +177,10 @@ class Dispatcher:
             logger.warning("%d events and conditions were not written before the end", left)
 
     def _bound(self, outcome: Outcome) -> None:
-        self._pace.ended(answered=isinstance(outcome, BindSucceeded))
+        unanswered = isinstance(outcome, BindUnknown) or (
+            isinstance(outcome, BindFailed) and outcome.failure in _NOT_ASKED
+        )
+        self._pace.ended(answered=not unanswered)
         self._answer(outcome)
 
     def _seconds_of_bindings(self) -> float:

@@ -191,36 +191,42 @@ class Outbox(Generic[V]):
         return self._pace.under_way == len(self._under_way)
 
     def _note_own_pace(self, each: float, was_alone: bool) -> None:
+        """Of a write beside which all workers had some to write."""
         self._own_pace += (each - self._own_pace) / 16 if self._own_pace else each
         if was_alone:
             known = self._own_pace_alone
             self._own_pace_alone += (each - known) / 16 if known else each
 
     async def _write(self, taken: Sequence[tuple[str, float, V]]) -> None:
-        started = self._clock.monotonic()
+        started, has_more = self._clock.monotonic(), bool(self._waiting)
         self._pace.began(len(taken))
-        was_alone = self._is_alone
+        was_alone, is_answered = self._is_alone, False
         try:
-            failures = await self._failures([item for _, _, item in taken])
-        except BaseException:
-            self._pace.ended(len(taken), answered=False)
-            raise
-        was_alone = was_alone and self._is_alone
-        self._pace.ended(len(taken), answered=not any(failures))
-        if not any(failures):
+            again = self._to_try_again(taken, await self._failures([item for _, _, item in taken]))
+            is_answered = not again
+        finally:
+            was_alone = was_alone and self._is_alone
+            self._pace.ended(len(taken), answered=is_answered)
+        if has_more and is_answered:
             self._note_own_pace((self._clock.monotonic() - started) / len(taken) / self._workers, was_alone)
-        again = []
-        for (key, since, item), failure in zip(taken, failures, strict=True):
-            if isinstance(failure, ApiError) and failure.status < 500 and failure.status != 429:
-                self._on_problem(f"{self._what} of `{key}` was refused: {failure}")
-            elif failure is not None:
-                again.append((key, since, item, failure))
         if len(again) < len(taken):
             self._is_well.set()
         if again:
             self._try_again(started, again)
         if len(again) == len(taken):
             self._is_well.clear()
+
+    def _to_try_again(
+        self, taken: Sequence[tuple[str, float, V]], failures: Sequence[Failure]
+    ) -> list[tuple[str, float, V, ApiError | ConnectionFailed]]:
+        """What was not written, and why; what the server refused for good is said."""
+        again = []
+        for (key, since, item), failure in zip(taken, failures, strict=True):
+            if isinstance(failure, ApiError) and failure.status < 500 and failure.status != 429:
+                self._on_problem(f"{self._what} of `{key}` was refused: {failure}")
+            elif failure is not None:
+                again.append((key, since, item, failure))
+        return again
 
     def _try_again(self, started: float, failed: Sequence[tuple[str, float, V, ApiError | ConnectionFailed]]) -> None:
         """After a pause, and before what came later, unless something newer waits under the key; behind it where others

@@ -77,6 +77,27 @@ def test_who_makes_items_faster_than_they_are_written_waits_before_one_is_late(s
     assert max(behind) < 5.0
 
 
+def test_items_that_came_one_by_one_do_not_tell_how_long_many_take() -> None:
+    async def work() -> bool:
+        async def send(items: Sequence[str]) -> list[None]:
+            await asyncio.sleep(0.05)
+            return [None] * len(items)
+
+        outbox: Outbox[str] = Outbox("thing", Together(send), VirtualClock(), random.Random(1), workers=3)
+
+        async def burst_after_a_trickle() -> None:
+            for number in range(60):
+                outbox.put(f"early {number}", "x")
+                await asyncio.sleep(0.1)
+            for number in range(5000):
+                outbox.put(str(number), "x")
+
+        await running(outbox.run(), burst_after_a_trickle)
+        return outbox.has_room
+
+    assert run(work()), "5,000 of them take 2.6 s"
+
+
 def test_a_server_that_takes_no_items_holds_nobody_up() -> None:
     async def work() -> bool:
         async def send(item: str) -> None:
