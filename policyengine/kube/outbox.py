@@ -45,6 +45,9 @@ BURST = 1024
 TOGETHER = 32
 """Items written at once, where several can be."""
 _GLANCE = 0.02
+_SLACK = 1.0
+"""Seconds by which what is more urgent may be longer than there is time for, before more than a `BURST` lie here: what
+lies here when it begins to give way is done, and late, before anything that comes then."""
 _PROBE = 1.0
 _SHARED = 2.5
 """Items take so many times the server's pace, all workers at it, for others are written meanwhile. With more they are
@@ -105,7 +108,10 @@ class Outbox(Generic[V]):
     def has_room(self) -> bool:
         """Whether more should be put in."""
         waiting = len(self._waiting)
-        return waiting < self._limit and (waiting < BURST or not (self._is_well.is_set() and self._longest() >= LATE))
+        if waiting < BURST or waiting >= self._limit or not self._is_well.is_set():
+            return waiting < self._limit
+        longest, ahead = self._longest(), self._ahead()
+        return longest < LATE and (not ahead or longest + ahead < PATIENCE + _SLACK)
 
     def put(self, key: str, item: V) -> None:
         """Write the item soon; it replaces one of its key that still waits."""

@@ -25,12 +25,13 @@ Made by `make bench`, which keeps the results of `policyengine bench … --save 
 a command ran several times; the range stands beside them. The load average says how busy the machine was with other
 work.
 
-A rate is from the first bind to the last, as a watch in a third process saw them, which looks a hundred times a second,
-of pods that waited before the scheduler started, unless it says that they came during the run. CPU is the scheduler process's from start to its last
-event, memory its peak. *kube-scheduler, recorded* is kube-scheduler 1.36.2 with the real API server and etcd on a
-machine of 2 cores; ratios are taken only between programs measured in turn on one server. *limit* is a client that
-decides nothing: alone it only binds; `watch` decodes every pod that changes, `events` writes a Scheduled event for each
-binding. What any scheduler must do is all three, so `limit, watch, events` is the measure; the others are shown too.
+A rate is from the first bind to the last, as a watch in a third process saw them, which looks a hundred times a
+second, of pods that waited before the scheduler started, unless it says that they came during the run. CPU is the
+scheduler process's from start to its last event, memory its peak. *kube-scheduler, recorded* is kube-scheduler 1.36.2
+with the real API server and etcd on a machine of 2 cores; ratios are taken only between programs measured in turn on
+one server. *limit* is a client that decides nothing: alone it only binds; `watch` decodes every pod that changes,
+`events` writes a Scheduled event for each binding. What any scheduler must do is all three, so `limit, watch, events`
+is the measure; the others are shown too.
 """
 SHORTEST: Final = 3
 """Seconds that a run must have for a picture of it."""
