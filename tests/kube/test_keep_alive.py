@@ -310,6 +310,12 @@ async def test_bytes_nobody_asked_for_end_the_connection() -> None:
         assert not connections._idle or not connections._idle[0].is_open
 
 
+@pytest.fixture(autouse=True)
+def every_server_is_swift(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that what is posted together is sent together, however busy the machine is."""
+    monkeypatch.setattr(keep_alive, "SWIFT", 10.0)
+
+
 Outcomes = dict[int, int | ConnectionFailed]
 
 
