@@ -32,8 +32,8 @@ both = pytest.mark.parametrize("kind", ["embedded", "envtest"])
 NODES, CPUS, PODS = 6, 6, 45
 """More pods than have room, so that whoever forgets a binding fills a node over."""
 ROOM = NODES * CPUS
-PACED = ("--kube-api-qps", "40", "--kube-api-burst", "1")
-"""So that a burst of bindings lasts long enough to be in the middle of it."""
+PACED = ("--kube-api-qps", "12", "--kube-api-burst", "1")
+"""A burst of bindings lasts three seconds: longer than a busy machine takes to create the pods and to look."""
 
 
 async def pair(at: Cluster, folder: Path) -> tuple[Replica, Replica]:
