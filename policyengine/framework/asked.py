@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policyengine.framework.cached_column import ColumnCache
-from policyengine.framework.ceilings import Ceilings
 from policyengine.framework.changes import Changes
 from policyengine.framework.column import Array
 from policyengine.framework.normal_score import Scorer
-from policyengine.framework.plugin import UNCONCERNED, BoundedScore, MaskFilter, Scores, extends
-from policyengine.framework.status import SUCCESS, Rows, State, Status
+from policyengine.framework.plugin import UNCONCERNED, MaskFilter, Scores, extends
+from policyengine.framework.status import SUCCESS, Rows, Status
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
@@ -107,31 +106,6 @@ class ScoreAnew(_Anew):
             return None
         scores, weight = self._scorer.scaled(state, raw), self._scorer.weight
         return scores if weight == 1 else scores * weight
-
-
-class ScoreBelow:
-    """A score that does so and says what it is not above: less is asked of it than of a `ScoreAnew`."""
-
-    def __init__(self, scorer: Scorer, plugin: BoundedScore) -> None:
-        self.weight = scorer.weight
-        self._cache = scorer.columns
-        self._plugin = plugin
-
-    def state(self, pod: PodInfo, changes: Changes) -> tuple[bool, State]:
-        """Whether the plugin scores the pod, and the state to ask with; one that is unconcerned skips it."""
-        status, state = self._cache.prepare(pod, changes)
-        return status is SUCCESS or status.is_success, state
-
-    def ceilings(self, state: State, changes: Changes) -> Ceilings | None:
-        """What the normalised scores times the weight are not above: the caller's own; None where that is not to be
-        told."""
-        ceilings = self._plugin.ceilings(state, changes.snapshot)
-        return ceilings if ceilings is None or self.weight == 1 else ceilings * np.int64(self.weight)
-
-    def row_score(self, state: State, changes: Changes) -> Callable[[int], int]:
-        """Says of a row what it scores, likewise; until a Node changes."""
-        points, weight = self._plugin.row_score(state, changes.snapshot), self.weight
-        return points if weight == 1 else lambda row: points(row) * weight
 
 
 class FilterByColumn:

@@ -2,7 +2,7 @@
 
 Rules of this file:
 1. A column answers for the snapshot it was last asked with, exactly as a column computed afresh would.
-2. The arrays of a column are never written to once handed out; a patch makes a new array. So a `Judgement` keeps
+2. The arrays of a column are never written to once handed out; a patch makes a new array. So a `Diagnosis` keeps
    its meaning while later cycles move on.
 3. Where a journal cannot say what changed, the column is computed again in full.
 """

@@ -28,24 +28,22 @@ from policyengine.framework.asked import (
     FilterByColumn,
     Mask,
     ScoreAnew,
-    ScoreBelow,
     ScoreByColumn,
 )
 from policyengine.framework.cached_column import ColumnCache
-from policyengine.framework.ceilings import Ceilings, best_below
 from policyengine.framework.changes import Changes
 from policyengine.framework.column import Column
 from policyengine.framework.leaders import Ring
 from policyengine.framework.normal_score import Scorer
-from policyengine.framework.plugin import UNCONCERNED, BoundedScore, Scores, extends
-from policyengine.framework.ranking import next_of
+from policyengine.framework.plugin import UNCONCERNED, Scores
 from policyengine.framework.rows import at
+from policyengine.framework.scoring import next_of
 from policyengine.framework.status import Code, Rows
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
-    from policyengine.framework.judgement import Judgement
-    from policyengine.framework.ranking import Ranking
+    from policyengine.framework.filtering import Diagnosis
+    from policyengine.framework.scoring import NodeScores
 
 SignatureOf = Callable[["PodInfo"], Hashable]
 
@@ -71,10 +69,6 @@ class Kin:
         self._filters: list[AskedFilter] = []
         self._scores: list[AskedScore] = []
         """What is asked about every pod."""
-        self._below: list[ScoreBelow] = []
-        """Those of `_scores` that say what they are not above."""
-        self._unbounded: list[AskedScore] = []
-        """The others."""
         self._rows: Rows = np.arange(changes.n)
         self._passing: Mask | None = None
         """The rows that all other filters let pass; None: all of them."""
@@ -91,8 +85,8 @@ class Kin:
         scorers: Sequence[Scorer],
         pod: PodInfo,
         changes: Changes,
-        judgement: Judgement,
-        ranking: Ranking,
+        diagnosis: Diagnosis,
+        node_scores: NodeScores,
         ring: Callable[[], Ring],
         varying: set[str],
     ) -> Kin | None:
@@ -101,9 +95,9 @@ class Kin:
         for cache in filters:
             if not kin._join_filter(cache, pod, changes):
                 return None
-        if not kin._agrees(pod, changes, judgement):
+        if not kin._agrees(pod, changes, diagnosis):
             return None
-        shares = {share.plugin: share for share in ranking.shares}
+        shares = {share.plugin: share for share in node_scores.shares}
         base: Scores = np.zeros(changes.n, dtype=np.int64)
         for scorer in scorers:
             share = shares.get(scorer.plugin.name)
@@ -117,7 +111,7 @@ class Kin:
             if share is not None:
                 base += share.scores * share.weight
                 if not scorer.is_steady(column):
-                    kin._scales.append((scorer, column, scorer.scale_of(column, column.values[judgement.feasible])))
+                    kin._scales.append((scorer, column, scorer.scale_of(column, column.values[diagnosis.feasible])))
         kin._base = None if base.min() == base.max() else base
         return kin
 
@@ -136,8 +130,7 @@ class Kin:
         if not len(feasible) or not self._is_at_scale(feasible):
             return None
         self.length += 1
-        row = self._best_below(pod, changes, passing, feasible) if self._below else None
-        return self._best(pod, changes, passing, feasible) if row is None else row
+        return self._best(pod, changes, passing, feasible)
 
     def _asked_filter(self, cache: ColumnCache) -> AskedFilter | None:
         """The filter where it is asked about every pod; None where what it said is kept."""
@@ -159,10 +152,6 @@ class Kin:
         else:
             return False
         self._scores.append(asked)
-        if is_local and extends(plugin, BoundedScore):
-            self._below.append(ScoreBelow(scorer, plugin))
-        else:
-            self._unbounded.append(asked)
         return True
 
     def _keep(self, cache: ColumnCache, pod: PodInfo) -> Hashable:
@@ -193,11 +182,11 @@ class Kin:
         self._watch(cache, signature, column)
         return True
 
-    def _agrees(self, pod: PodInfo, changes: Changes, judgement: Judgement) -> bool:
-        """Whether the filters alone made the judgement, and nobody took nodes out of it."""
+    def _agrees(self, pod: PodInfo, changes: Changes, diagnosis: Diagnosis) -> bool:
+        """Whether the filters alone made the diagnosis, and nobody took nodes out of it."""
         passing = self._passing_of(pod, changes)
         count = changes.n if passing is None else int(np.count_nonzero(passing))
-        return count == len(judgement.feasible)
+        return count == len(diagnosis.feasible)
 
     def _is_like(self, pod: PodInfo) -> bool:
         """Whether the pod has the signatures that what is kept was said for."""
@@ -231,32 +220,6 @@ class Kin:
         if passing is not None:
             total = np.where(passing, total, _OUT)
         return next_of(total == total.max(), self._ring, pod.uid)
-
-    def _best_below(self, pod: PodInfo, changes: Changes, passing: Mask | None, feasible: Rows) -> int | None:
-        """The best row, by what the total of none is above; None where that does not tell."""
-        ceilings: Ceilings | None = None
-        concerned: list[Callable[[int], int]] = []
-        for score in self._below:
-            is_concerned, state = score.state(pod, changes)
-            if is_concerned:
-                mine = score.ceilings(state, changes)
-                if mine is None:
-                    return None
-                ceilings = mine if ceilings is None else ceilings + mine
-                concerned.append(score.row_score(state, changes))
-        if ceilings is None:
-            return None
-        rest = self._total_of(self._unbounded, pod, changes, feasible)
-        if rest is not None:
-            ceilings = ceilings + rest
-        if passing is not None:
-            ceilings = np.where(passing, ceilings, np.iinfo(ceilings.dtype).min)
-
-        def total_at(row: int) -> int:
-            points = sum([points_of(row) for points_of in concerned])
-            return points if rest is None else points + rest.item(row)
-
-        return best_below(ceilings, total_at, self._ring, pod.uid)
 
     def _total_of(self, scores: Sequence[AskedScore], pod: PodInfo, changes: Changes, feasible: Rows) -> Scores | None:
         """What these scores and `_base` add up to, but for what all rows have in common: `int64[nodes]`, not to be

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from policyengine.framework.evaluation import Evaluator
-from policyengine.framework.judgement import Judgement
+from policyengine.framework.evaluator import Evaluator
+from policyengine.framework.filtering import Diagnosis
 from policyengine.framework.status import Status
 
 if TYPE_CHECKING:
@@ -36,12 +36,12 @@ def yields(profile: Profile, view: ClusterView, pod: PodInfo, coming: PodInfo) -
     return bool(profile.quotas) and profile.quotas.minds(pod, coming, view.snapshot())
 
 
-def judge_with_nominated(evaluator: Evaluator, view: ClusterView, pod: PodInfo) -> Judgement:
+def filter_with_nominated(evaluator: Evaluator, view: ClusterView, pod: PodInfo) -> Diagnosis:
     """`Evaluator.judge`, less the nodes that will not have room once the pods nominated to them have come."""
-    judgement = evaluator.judge(pod, view.snapshot())
-    if not view.nominated or len(judgement.feasible) == 0:
-        return judgement
-    feasible = set(judgement.feasible.tolist())
+    diagnosis = evaluator.filter(pod, view.snapshot())
+    if not view.nominated or len(diagnosis.feasible) == 0:
+        return diagnosis
+    feasible = set(diagnosis.feasible.tolist())
     row_of = view.nodes.row_of
     contested = {
         row: [(uid, name) for uid in uids]
@@ -51,19 +51,19 @@ def judge_with_nominated(evaluator: Evaluator, view: ClusterView, pod: PodInfo) 
     refusals: dict[int, Status] = {}
     for row, coming in contested.items():
         with view.hypothetically(add=coming) as snapshot:
-            status = evaluator.judge_row(pod, snapshot, row)
+            status = evaluator.filter_node(pod, snapshot, row)
         if not status.is_success:
             refusals[row] = status
-    return judgement.also_refused(refusals) if refusals else judgement
+    return diagnosis.also_refused(refusals) if refusals else diagnosis
 
 
-def judge_row_with_nominated(evaluator: Evaluator, view: ClusterView, pod: PodInfo, row: int) -> Status:
+def filter_node_with_nominated(evaluator: Evaluator, view: ClusterView, pod: PodInfo, row: int) -> Status:
     """One node's verdict, first with the pods nominated to it, then without."""
     name = view.nodes.names[row]
     coming = nominees(evaluator, view, name, pod)
     if coming:
         with view.hypothetically(add=[(uid, name) for uid in coming]) as snapshot:
-            status = evaluator.judge_row(pod, snapshot, row)
+            status = evaluator.filter_node(pod, snapshot, row)
         if not status.is_success:
             return status
-    return evaluator.judge_row(pod, view.snapshot(), row)
+    return evaluator.filter_node(pod, view.snapshot(), row)

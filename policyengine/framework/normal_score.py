@@ -26,7 +26,7 @@ from policyengine.framework.plugin import (
     Scores,
     extends,
 )
-from policyengine.framework.ranking import Share
+from policyengine.framework.scoring import Share
 from policyengine.framework.status import Code, Rows, State
 
 if TYPE_CHECKING:

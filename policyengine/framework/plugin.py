@@ -218,15 +218,6 @@ class RowScore(ScaledScorePlugin, Protocol):
 
 
 @runtime_checkable
-class BoundedScore(RowScore, Protocol):
-    """One that can say faster what no row's points are above than what they are."""
-
-    def ceilings(self, state: State, snapshot: Snapshot) -> NDArray[np.int16] | None:
-        """Of every row a number that its score is not above, and seldom below: `int16[nodes]`, 0..200, the caller's
-        own; None where there is no such saying."""
-
-
-@runtime_checkable
 class ObjectReader(Plugin, Protocol):
     """A plugin that reads other kinds of objects (claims, volumes, services, namespaces).
 

@@ -15,8 +15,8 @@ from policyengine.framework.status import Code, State, Status
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
     from policyengine.cluster.view import ClusterView
-    from policyengine.framework.evaluation import Evaluator
-    from policyengine.framework.judgement import Judgement
+    from policyengine.framework.evaluator import Evaluator
+    from policyengine.framework.filtering import Diagnosis
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +36,9 @@ class PostFilterPlugin(Plugin, Protocol):
     """Asked where no node passed the filters, in the profile's order, until one succeeds."""
 
     def post_filter(
-        self, pod: PodInfo, judgement: Judgement, evaluator: Evaluator, view: ClusterView
+        self, pod: PodInfo, diagnosis: Diagnosis, evaluator: Evaluator, view: ClusterView
     ) -> PostFilterResult:
-        """Say what would help. `judgement` is the verdict on every node; `view` may be asked hypothetically, and is
+        """Say what would help. `diagnosis` is the verdict on every node; `view` may be asked hypothetically, and is
         left as it was. `now` is in seconds since the epoch."""
 
 
@@ -91,7 +91,7 @@ class PreemptRule(Protocol):
 def run_post_filters(
     plugins: Sequence[PostFilterPlugin],
     pod: PodInfo,
-    judgement: Judgement,
+    diagnosis: Diagnosis,
     evaluator: Evaluator,
     view: ClusterView,
 ) -> PostFilterResult:
@@ -104,7 +104,7 @@ def run_post_filters(
     nominated: str | None = None
     first = ""
     for plugin in plugins:
-        result = plugin.post_filter(pod, judgement, evaluator, view)
+        result = plugin.post_filter(pod, diagnosis, evaluator, view)
         status = result.status
         if status.code is not Code.UNSCHEDULABLE:
             return PostFilterResult(status.by(plugin.name), result.nominated_node_name, result.victims)

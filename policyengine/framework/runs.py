@@ -19,8 +19,8 @@ from policyengine.framework.streak import Streak
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
-    from policyengine.framework.judgement import Judgement
-    from policyengine.framework.ranking import Ranking
+    from policyengine.framework.filtering import Diagnosis
+    from policyengine.framework.scoring import NodeScores
 
 PAUSE: Final = 64
 """Identical pods for which no streak is begun where the last one led nowhere."""
@@ -46,12 +46,12 @@ class Runs:
         self._varying: set[str] = set()
         """Names of plugins that kin ask anew because their signature is seldom the same."""
 
-    def begin(self, pod: PodInfo, changes: Changes, judgement: Judgement, ranking: Ranking) -> None:
+    def begin(self, pod: PodInfo, changes: Changes, diagnosis: Diagnosis, node_scores: NodeScores) -> None:
         """Carry on from a pod just judged and ranked: with a streak where it is the second of its shape, with kin where
         it is another than the one before."""
         is_first, is_again = self._shape is None, pod.shape is self._shape
         self._note(pod)
-        parts = (self._filters, self._scorers, pod, changes, judgement, ranking, self._ring)
+        parts = (self._filters, self._scorers, pod, changes, diagnosis, node_scores, self._ring)
         if is_again and self._streak_pause:
             self._streak_pause -= 1
         elif is_again:
@@ -64,7 +64,7 @@ class Runs:
             self._kin_pause = 0 if self._kin is not None else KIN_PAUSE
 
     def next(self, pod: PodInfo, changes: Changes) -> int | None:
-        """The row that judging and ranking would come to; None where that is not known."""
+        """The row that judging and node_scores would come to; None where that is not known."""
         row = self._next_of_streak(pod, changes)
         if row is None and not self._is_worth_a_streak(pod):
             row = self._next_of_kin(pod, changes)

@@ -29,15 +29,15 @@ from policyengine.framework.leaders import Leaders, Ring
 from policyengine.framework.likeness import Likeness
 from policyengine.framework.normal_score import Scorer
 from policyengine.framework.plugin import UNCONCERNED, Scores
-from policyengine.framework.ranking import Share
 from policyengine.framework.resting import RestingColumns
 from policyengine.framework.row_answers import RowAnswers
+from policyengine.framework.scoring import Share
 from policyengine.framework.status import Code, Rows
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
-    from policyengine.framework.judgement import Judgement
-    from policyengine.framework.ranking import Ranking
+    from policyengine.framework.filtering import Diagnosis
+    from policyengine.framework.scoring import NodeScores
 
 _OUT = int(np.iinfo(np.int64).min)
 """The total of a row that is not feasible."""
@@ -84,8 +84,8 @@ class Streak:
         scorers: Sequence[Scorer],
         pod: PodInfo,
         changes: Changes,
-        judgement: Judgement,
-        ranking: Ranking,
+        diagnosis: Diagnosis,
+        node_scores: NodeScores,
         ring: Callable[[], Ring],
     ) -> Streak | None:
         """The streak of a pod just judged and ranked; None where a plugin's part cannot be carried on."""
@@ -93,13 +93,13 @@ class Streak:
         for cache in filters:
             if not streak._join_filter(cache, pod, changes):
                 return None
-        if not streak._agrees(judgement):
+        if not streak._agrees(diagnosis):
             return None
-        shares = {share.plugin: share for share in ranking.shares}
+        shares = {share.plugin: share for share in node_scores.shares}
         for scorer in scorers:
             if not streak._join_scorer(scorer, shares.get(scorer.plugin.name), pod, changes):
                 return None
-        by_row = ranking.by_row
+        by_row = node_scores.by_row
         streak._alone = np.zeros(changes.n, dtype=np.int64) if by_row is None else by_row.values - streak._base
         streak._total = np.where(streak._feasible, streak._base + streak._alone, _OUT)
         streak._open()
@@ -147,14 +147,14 @@ class Streak:
                 self._carried_scores.append(by_domain or CarriedScore(*parts))
         return True
 
-    def _agrees(self, judgement: Judgement) -> bool:
-        """Whether the filters alone made the judgement, and nobody took nodes out of it."""
+    def _agrees(self, diagnosis: Diagnosis) -> bool:
+        """Whether the filters alone made the diagnosis, and nobody took nodes out of it."""
         admitted = self._answers.admitted(self._fixed)
         feasible = admitted.copy()
         for part in self._carried_filters:
             feasible &= part.passing
-        self._admitted, self._feasible, self._feasible_rows = admitted, feasible, judgement.feasible
-        return int(np.count_nonzero(feasible)) == len(judgement.feasible)
+        self._admitted, self._feasible, self._feasible_rows = admitted, feasible, diagnosis.feasible
+        return int(np.count_nonzero(feasible)) == len(diagnosis.feasible)
 
     def _open(self) -> None:
         """Have the arrays at hand element by element as well: that takes a third of the time."""

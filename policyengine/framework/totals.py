@@ -13,8 +13,8 @@ import numpy as np
 from policyengine.framework.kept import Kept
 from policyengine.framework.leaders import Leaders
 from policyengine.framework.plugin import Scores
-from policyengine.framework.ranking import Share, Total
 from policyengine.framework.rows import FEW
+from policyengine.framework.scoring import Share, Total
 from policyengine.framework.status import Rows
 
 

@@ -18,10 +18,10 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from policyengine.framework.evaluation import Evaluator
+from policyengine.framework.evaluator import Evaluator
 from policyengine.framework.events import ClusterEventWithHint
+from policyengine.framework.filtering import Diagnosis
 from policyengine.framework.fit_error import fit_error_message
-from policyengine.framework.judgement import Judgement
 from policyengine.framework.post_filter import PostFilterResult
 from policyengine.framework.status import SUCCESS, Code, Status
 from policyengine.plugins.preemptible import Preemptible
@@ -69,37 +69,37 @@ class DefaultPreemption:
             raise ValueError("`minCandidateNodesPercentage` and `minCandidateNodesAbsolute` cannot both be 0")
 
     def post_filter(
-        self, pod: PodInfo, judgement: Judgement, evaluator: Evaluator, view: ClusterView
+        self, pod: PodInfo, diagnosis: Diagnosis, evaluator: Evaluator, view: ClusterView
     ) -> PostFilterResult:
         """The node on which room can be made and the victims, or why there is none."""
-        why = self.why_not_eligible(pod, judgement, evaluator, view)
+        why = self.why_not_eligible(pod, diagnosis, evaluator, view)
         if why:
             return PostFilterResult(_refused(why))
-        dry_run = DryRun(pod, judgement, evaluator, view, self._enough(judgement), view.now - OVERDUE)
+        dry_run = DryRun(pod, diagnosis, evaluator, view, self._enough(diagnosis), view.now - OVERDUE)
         chosen = dry_run.best()
         if chosen is None:
             counts = Counter(dict(dry_run.refusals()))
-            counts[UNHELPFUL] += view.nodes.n - len(judgement.rows_with(Code.UNSCHEDULABLE))
+            counts[UNHELPFUL] += view.nodes.n - len(diagnosis.rows_with(Code.UNSCHEDULABLE))
             message = fit_error_message(view.nodes.n, [(reason, n) for reason, n in counts.items() if n])
             return PostFilterResult(_refused(message), nominated_node_name="")
         return PostFilterResult(SUCCESS, view.nodes.names[chosen.row], chosen.victims)
 
     def candidates(
-        self, pod: PodInfo, judgement: Judgement, evaluator: Evaluator, view: ClusterView
+        self, pod: PodInfo, diagnosis: Diagnosis, evaluator: Evaluator, view: ClusterView
     ) -> list[Candidate]:
         """Those that extenders are asked about: as many as the arguments ask for."""
-        enough = self._enough(judgement)
-        return DryRun(pod, judgement, evaluator, view, enough, view.now - OVERDUE).some(enough)
+        enough = self._enough(diagnosis)
+        return DryRun(pod, diagnosis, evaluator, view, enough, view.now - OVERDUE).some(enough)
 
     def chosen(
-        self, pod: PodInfo, judgement: Judgement, evaluator: Evaluator, view: ClusterView, victims: Victims
+        self, pod: PodInfo, diagnosis: Diagnosis, evaluator: Evaluator, view: ClusterView, victims: Victims
     ) -> PostFilterResult:
         """The best of what extenders left: the victims they chose and how many budgets these break, by node.
 
         A node that is no candidate any more is passed over, and so is one on which somebody is named who may not be
         made to go; who has gone by himself need not. An earlier nomination stays where none is left.
         """
-        why = self.why_not_eligible(pod, judgement, evaluator, view)
+        why = self.why_not_eligible(pod, diagnosis, evaluator, view)
         if why:
             return PostFilterResult(_refused(why))
         preemptible = Preemptible(pod, evaluator.profile, view)
@@ -107,7 +107,7 @@ class DefaultPreemption:
             Candidate(row, going, violations)
             for name, (uids, violations) in victims.items()
             if (row := view.nodes.row_of.get(name)) is not None
-            and judgement.refusal(row).code is Code.UNSCHEDULABLE
+            and diagnosis.refusal(row).code is Code.UNSCHEDULABLE
             and (going := preemptible.with_mates(row, {uid for uid in uids if uid in view.pods}))
         ]
         if not candidates:
@@ -115,16 +115,16 @@ class DefaultPreemption:
         best = best_of(pod, candidates, view)
         return PostFilterResult(SUCCESS, view.nodes.names[best.row], best.victims)
 
-    def _enough(self, judgement: Judgement) -> int:
+    def _enough(self, diagnosis: Diagnosis) -> int:
         """Candidates after which no more are needed."""
-        return max(self._absolute, len(judgement.rows_with(Code.UNSCHEDULABLE)) * self._percentage // 100)
+        return max(self._absolute, len(diagnosis.rows_with(Code.UNSCHEDULABLE)) * self._percentage // 100)
 
-    def why_not_eligible(self, pod: PodInfo, judgement: Judgement, evaluator: Evaluator, view: ClusterView) -> str:
+    def why_not_eligible(self, pod: PodInfo, diagnosis: Diagnosis, evaluator: Evaluator, view: ClusterView) -> str:
         """Why the pod may not preempt others; empty where it may."""
         if pod.shape.spec.preemption_policy == "Never":
             return NEVER
         row = view.nodes.row_of.get(pod.nominated_node_name)
-        if row is None or judgement.refusal(row).code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+        if row is None or diagnosis.refusal(row).code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
             return ""
         standing = view.nodes.pods_on(row).values()
         going = [other for other in standing if _is_awaited(other, view.now - OVERDUE)]
@@ -133,10 +133,10 @@ class DefaultPreemption:
         return TERMINATING if awaited else ""
 
     def all_candidates(
-        self, pod: PodInfo, judgement: Judgement, evaluator: Evaluator, view: ClusterView
+        self, pod: PodInfo, diagnosis: Diagnosis, evaluator: Evaluator, view: ClusterView
     ) -> tuple[list[Candidate], Candidate | None]:
         """Every node that is a candidate, by name, and the one that would be taken: for `explain`."""
-        dry_run = DryRun(pod, judgement, evaluator, view, view.nodes.n, view.now - OVERDUE)
+        dry_run = DryRun(pod, diagnosis, evaluator, view, view.nodes.n, view.now - OVERDUE)
         names = view.nodes.names
         return sorted(dry_run.all(), key=lambda one: names[one.row]), dry_run.best()
 

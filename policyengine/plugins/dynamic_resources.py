@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from policyengine.cluster.columns import NodeTable
     from policyengine.cluster.snapshot import Snapshot
     from policyengine.cluster.view import ClusterView
-    from policyengine.framework.evaluation import Evaluator
-    from policyengine.framework.judgement import Judgement
+    from policyengine.framework.evaluator import Evaluator
+    from policyengine.framework.filtering import Diagnosis
 
 NAME: Final = "DynamicResources"
 ARGUMENTS: Final[Mapping[str, object]] = {
@@ -195,12 +195,12 @@ class DynamicResources:
         return judge_claims_plan(pod, plan, snapshot)
 
     def post_filter(
-        self, pod: PodInfo, judgement: Judgement, evaluator: Evaluator, view: ClusterView
+        self, pod: PodInfo, diagnosis: Diagnosis, evaluator: Evaluator, view: ClusterView
     ) -> PostFilterResult:
         """No help, in kube-scheduler's words, which every FailedScheduling message has. Where a plugin before this one
         refused the pod in PreFilter for good, its own PreFilter has not run: that is an error, and ends PostFilter
         (`PostFilter`, dynamicresources.go, and `RunPreFilterPlugins`, framework.go, v1.36)."""
-        refused = judgement.pre_filter
+        refused = diagnosis.pre_filter
         if refused is None:
             return PostFilterResult(NO_HELP if pod.shape.spec.resource_claims else NO_CLAIMS)
         before = [plugin.name for plugin in evaluator.profile.filters]

@@ -35,7 +35,7 @@ from policyengine.plugins.node_selector import (
     required_key,
     required_selectors,
 )
-from policyengine.plugins.per_shape import PerShape
+from policyengine.plugins.resources.per_shape import PerShape
 
 if TYPE_CHECKING:
     from policyengine.cluster.snapshot import Snapshot

@@ -22,7 +22,7 @@ from policyengine.framework.events import (
 )
 from policyengine.framework.plugin import UNCONCERNED, Reads
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
-from policyengine.plugins.per_shape import PerShape
+from policyengine.plugins.resources.per_shape import PerShape
 
 if TYPE_CHECKING:
     from policyengine.cluster.snapshot import Snapshot

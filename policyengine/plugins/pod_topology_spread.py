@@ -24,8 +24,8 @@ from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, St
 from policyengine.plugins.domain_counts import rows_in
 from policyengine.plugins.domain_rows import rows_moved
 from policyengine.plugins.node_selector import required_key
-from policyengine.plugins.per_shape import LIMIT
 from policyengine.plugins.pod_index import pod_index
+from policyengine.plugins.resources.per_shape import LIMIT
 from policyengine.plugins.spread_constraint import (
     CONSTRAINT_SCHEMA,
     DO_NOT_SCHEDULE,

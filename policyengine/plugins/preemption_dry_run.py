@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyengine.cluster.journal import stable_hash
-from policyengine.framework.evaluation import Evaluator
-from policyengine.framework.judgement import Judgement
+from policyengine.framework.evaluator import Evaluator
+from policyengine.framework.filtering import Diagnosis
 from policyengine.framework.nominated import nominees
 from policyengine.framework.status import Code, Rows
 from policyengine.plugins.disruption_budget import DisruptionBudgets
@@ -40,7 +40,7 @@ class DryRun:
     def __init__(
         self,
         pod: PodInfo,
-        judgement: Judgement,
+        diagnosis: Diagnosis,
         evaluator: Evaluator,
         view: ClusterView,
         enough: int,
@@ -59,7 +59,7 @@ class DryRun:
         self._found: list[Candidate] = []
         """Those tried out one by one."""
         standing = standing_pods(view.nodes)
-        rows = self._with_victims(judgement.rows_with(Code.UNSCHEDULABLE), standing)
+        rows = self._with_victims(diagnosis.rows_with(Code.UNSCHEDULABLE), standing)
         self._victims = _nobody(standing)
         if len(rows):
             budgets = DisruptionBudgets(view.snapshot())

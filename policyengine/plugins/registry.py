@@ -25,8 +25,6 @@ from policyengine.plugins import (
     node_declared_features,
     node_name,
     node_ports,
-    node_resources_balanced_allocation,
-    node_resources_fit,
     node_unschedulable,
     node_volume_limits,
     pod_topology_spread,
@@ -38,6 +36,8 @@ from policyengine.plugins import (
     volume_restrictions,
     volume_zone,
 )
+from policyengine.plugins.resources import balanced_allocation as node_resources_balanced_allocation
+from policyengine.plugins.resources import fit as node_resources_fit
 
 _LISTED: Final[tuple[tuple[ModuleType, Callable[..., Any], bool, int | None], ...]] = (
     (scheduling_gates, scheduling_gates.SchedulingGates, False, None),

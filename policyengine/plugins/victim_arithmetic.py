@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyengine.framework.column import Column
-from policyengine.framework.judgement import Judgement, Verdict
+from policyengine.framework.filtering import Diagnosis, Verdict
 from policyengine.framework.plugin import FilterPlugin, Reads, TopologyPlugin, extends
 from policyengine.framework.post_filter import EasedByEvictions, EvictionBlind, SumsReader
 from policyengine.framework.status import Code, Rows
@@ -98,7 +98,7 @@ class Eviction:
     def refusals(self) -> list[tuple[str, int]]:
         """(reason, number of nodes) of the rows that failed."""
         verdicts = tuple(self._verdict(known) for known in self._filters)
-        return Judgement(self._table.names, self.failed[:0], verdicts, None).counts()
+        return Diagnosis(self._table.names, self.failed[:0], verdicts, None).counts()
 
     def reprieve(self, budgets: DisruptionBudgets) -> Victims:
         """Put back, on each of `rows`, whoever can be; the others are the victims. To be asked once."""

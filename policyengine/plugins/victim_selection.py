@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from policyengine.framework.evaluation import Evaluator
-from policyengine.framework.nominated import judge_row_with_nominated
+from policyengine.framework.evaluator import Evaluator
+from policyengine.framework.nominated import filter_node_with_nominated
 from policyengine.framework.status import Code, Status
 from policyengine.plugins.disruption_budget import DisruptionBudgets
 from policyengine.plugins.preemptible import Preemptible, Unit
@@ -85,6 +85,6 @@ def in_eviction_order(broken: Sequence[PodInfo], others: Sequence[PodInfo]) -> t
 
 def _without(evaluator: Evaluator, view: ClusterView, pod: PodInfo, row: int, gone: dict[str, PodInfo]) -> Status:
     if not gone:
-        return judge_row_with_nominated(evaluator, view, pod, row)
+        return filter_node_with_nominated(evaluator, view, pod, row)
     with view.hypothetically(remove=list(gone)):
-        return judge_row_with_nominated(evaluator, view, pod, row)
+        return filter_node_with_nominated(evaluator, view, pod, row)

@@ -20,7 +20,6 @@ from policyengine.framework.events import ClusterEventWithHint
 from policyengine.framework.plugin import UNCONCERNED, Reads
 from policyengine.framework.reservation import NOTHING_TO_DO, Plan
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
-from policyengine.plugins.allocation_strategy import SHAPE_SCHEMA
 from policyengine.plugins.claims import (
     CLAIM,
     CLASS,
@@ -37,6 +36,7 @@ from policyengine.plugins.claims import (
     not_found,
 )
 from policyengine.plugins.node_selector import Mask, Selector
+from policyengine.plugins.resources.scoring_strategy import SHAPE_SCHEMA
 from policyengine.plugins.volume_hints import volume_binding_events
 from policyengine.plugins.volume_matching import Match, Provision, StaticMatch, reach, reach_mask
 from policyengine.plugins.volume_plan import Bound, judge_plan, make_plan

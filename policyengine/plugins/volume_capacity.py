@@ -20,8 +20,8 @@ from policyengine.cluster.objects import PersistentVolumeClaim
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.framework.plugin import Scores
 from policyengine.framework.status import SKIP, SUCCESS, Rows, State, Status
-from policyengine.plugins.allocation_strategy import read_line
 from policyengine.plugins.claims import class_name, find_volume
+from policyengine.plugins.resources.scoring_strategy import read_line
 from policyengine.plugins.volume_binding import PodClaims, VolumeBinding
 from policyengine.plugins.volume_matching import Match, storage_of
 

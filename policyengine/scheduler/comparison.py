@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from policyengine.framework.judgement import Judgement
-from policyengine.framework.nominated import judge_with_nominated
+from policyengine.framework.filtering import Diagnosis
+from policyengine.framework.nominated import filter_with_nominated
 from policyengine.framework.status import Rows
 from policyengine.scheduler import kept_room
 from policyengine.scheduler.core import Core
@@ -36,7 +36,7 @@ class _Answer:
     """What one policy says."""
 
     serving: Serving
-    judgement: Judgement
+    diagnosis: Diagnosis
     row: int | None
     """The node that it takes."""
 
@@ -49,32 +49,32 @@ def compare(core: Core, pod: PodInfo, placed: Iterable[str], live: Serving, cand
             theirs = _ask(core, pod, candidate, snapshot)
         except Exception as failure:
             raise CandidateFailed(str(failure) or type(failure).__name__) from failure
-        error = error_in(theirs.judgement)
-        if error is not None and error_in(ours.judgement) is None:
+        error = error_in(theirs.diagnosis)
+        if error is not None and error_in(ours.diagnosis) is None:
             raise CandidateFailed(error)
         return _difference(pod, snapshot, ours, theirs)
 
 
 def _ask(core: Core, pod: PodInfo, serving: Serving, snapshot: Snapshot) -> _Answer:
     evaluator = serving.evaluator
-    judgement = judge_with_nominated(evaluator, core.view, pod)
+    diagnosis = filter_with_nominated(evaluator, core.view, pod)
     if core.kept_room is not None:
-        judgement = kept_room.refuse_kept(core, core.kept_room, evaluator, pod, judgement)
-    feasible = judgement.feasible
+        diagnosis = kept_room.refuse_kept(core, core.kept_room, evaluator, pod, diagnosis)
+    feasible = diagnosis.feasible
     if len(feasible) <= 1:
-        return _Answer(serving, judgement, int(feasible[0]) if len(feasible) else None)
+        return _Answer(serving, diagnosis, int(feasible[0]) if len(feasible) else None)
     nominated = snapshot.nodes.row_of.get(pod.nominated_node_name) if pod.nominated_node_name else None
-    if nominated is not None and judgement.refusal(nominated).is_success:
-        return _Answer(serving, judgement, nominated)
-    return _Answer(serving, judgement, evaluator.rank(pod, snapshot, judgement).best(pod.uid))
+    if nominated is not None and diagnosis.refusal(nominated).is_success:
+        return _Answer(serving, diagnosis, nominated)
+    return _Answer(serving, diagnosis, evaluator.score(pod, snapshot, diagnosis).best(pod.uid))
 
 
 def _difference(pod: PodInfo, snapshot: Snapshot, ours: _Answer, theirs: _Answer) -> Difference:
-    a, b = ours.judgement.feasible, theirs.judgement.feasible
+    a, b = ours.diagnosis.feasible, theirs.diagnosis.feasible
     same_feasible = bool(np.array_equal(a, b))
     rules: set[str] = set()
     if not same_feasible:
-        rules |= _refusers(theirs.judgement, np.setdiff1d(a, b)) | _refusers(ours.judgement, np.setdiff1d(b, a))
+        rules |= _refusers(theirs.diagnosis, np.setdiff1d(a, b)) | _refusers(ours.diagnosis, np.setdiff1d(b, a))
     if ours.row != theirs.row and ours.row is not None and theirs.row is not None:
         rules |= _scorers(pod, snapshot, ours, theirs)
     return Difference(
@@ -87,11 +87,11 @@ def _difference(pod: PodInfo, snapshot: Snapshot, ours: _Answer, theirs: _Answer
     )
 
 
-def _refusers(judgement: Judgement, rows: Rows) -> set[str]:
+def _refusers(diagnosis: Diagnosis, rows: Rows) -> set[str]:
     """The plugins that refuse these rows."""
     if not len(rows):
         return set()
-    return {plugin for plugin, refused in judgement.by_plugin().items() if np.isin(rows, refused).any() and plugin}
+    return {plugin for plugin, refused in diagnosis.by_plugin().items() if np.isin(rows, refused).any() and plugin}
 
 
 def _scorers(pod: PodInfo, snapshot: Snapshot, ours: _Answer, theirs: _Answer) -> set[str]:
@@ -102,12 +102,12 @@ def _scorers(pod: PodInfo, snapshot: Snapshot, ours: _Answer, theirs: _Answer) -
 
 def _margins(pod: PodInfo, snapshot: Snapshot, answer: _Answer, instead: int | None) -> dict[str, int]:
     """By how much each plugin prefers the node taken to the other one; none where that is not feasible."""
-    rows = answer.judgement.feasible
+    rows = answer.diagnosis.feasible
     if answer.row is None or instead is None or instead not in rows:
         return {}
-    ranking = answer.serving.evaluator.rank(pod, snapshot, answer.judgement)
-    taken, left = np.searchsorted(ranking.rows, (answer.row, instead)).tolist()
-    return {name: int(scores[taken]) - int(scores[left]) for name, scores in ranking.per_plugin.items()}
+    node_scores = answer.serving.evaluator.score(pod, snapshot, answer.diagnosis)
+    taken, left = np.searchsorted(node_scores.rows, (answer.row, instead)).tolist()
+    return {name: int(scores[taken]) - int(scores[left]) for name, scores in node_scores.per_plugin.items()}
 
 
 def _name(snapshot: Snapshot, row: int | None) -> str:

@@ -17,8 +17,8 @@ Rules (kube-scheduler's schedule_one.go, v1.36):
 
 from __future__ import annotations
 
+from policyengine.framework.filtering import Diagnosis
 from policyengine.framework.fit_error import NO_NODES
-from policyengine.framework.judgement import Judgement
 from policyengine.scheduler import extender_victims, extenders, gang_cycle, notices, preemption
 from policyengine.scheduler.core import Core
 from policyengine.scheduler.extenders import Question
@@ -78,17 +78,17 @@ def _attempt(core: Core, lane: Lane, queued: QueuedPod) -> None:
     numbers = extenders.interested(core, queued.pod) if core.extenders else ()
     try:
         row = None if numbers else pick_again(core, lane, queued.pod)
-        judgement = None if row is not None else judge(core, lane, queued.pod)
-        is_refused = judgement is not None and len(judgement.feasible) == 0
+        diagnosis = None if row is not None else judge(core, lane, queued.pod)
+        is_refused = diagnosis is not None and len(diagnosis.feasible) == 0
         core.story.mark(queued.uid, core.now, "filtered", "Unschedulable" if is_refused else "Success")
-        if judgement is not None and is_refused:
-            _refuse(core, lane, queued, judgement)
+        if diagnosis is not None and is_refused:
+            _refuse(core, lane, queued, diagnosis)
             return
-        if judgement is not None and numbers:
-            extenders.ask(core, lane, queued, numbers, judgement)
+        if diagnosis is not None and numbers:
+            extenders.ask(core, lane, queued, numbers, diagnosis)
             return
-        if judgement is not None:
-            row = pick(lane.serving.evaluator, queued.pod, core.view.snapshot(), judgement)
+        if diagnosis is not None:
+            row = pick(lane.serving.evaluator, queued.pod, core.view.snapshot(), diagnosis)
         assert row is not None
         core.story.mark(queued.uid, core.now, "scored")
     except Exception as failure:
@@ -100,11 +100,11 @@ def _attempt(core: Core, lane: Lane, queued: QueuedPod) -> None:
 def _decide(core: Core, lane: Lane, queued: QueuedPod, message: ExtendersAnswered) -> None:
     """Place or refuse a pod whose extenders have answered."""
     try:
-        judgement = extenders.judge_again(core, lane, queued, message)
-        if len(judgement.feasible) == 0:
-            _refuse(core, lane, queued, judgement, message)
+        diagnosis = extenders.judge_again(core, lane, queued, message)
+        if len(diagnosis.feasible) == 0:
+            _refuse(core, lane, queued, diagnosis, message)
             return
-        row = extenders.pick_with(core, lane, queued, judgement, message.scores)
+        row = extenders.pick_with(core, lane, queued, diagnosis, message.scores)
     except Exception as failure:
         core.fail(lane, queued, notices.SCHEDULER_ERROR, str(failure) or type(failure).__name__)
         return
@@ -116,33 +116,33 @@ def _preempt(core: Core, question: Question, message: VictimsAnswered) -> None:
     lane, queued = question.lane, question.queued
     try:
         if question.answered is None:
-            judgement = judge(core, lane, queued.pod)
+            diagnosis = judge(core, lane, queued.pod)
         else:
-            judgement = extenders.judge_again(core, lane, queued, question.answered)
-        if len(judgement.feasible):
+            diagnosis = extenders.judge_again(core, lane, queued, question.answered)
+        if len(diagnosis.feasible):
             _attempt(core, lane, queued)
             return
-        error = error_in(judgement)
+        error = error_in(diagnosis)
         if error is not None:
             core.fail(lane, queued, notices.SCHEDULER_ERROR, error)
             return
-        found = extender_victims.chosen(core, question, judgement, message)
+        found = extender_victims.chosen(core, question, diagnosis, message)
     except Exception as failure:
         core.fail(lane, queued, notices.SCHEDULER_ERROR, str(failure) or type(failure).__name__)
         return
-    preemption.refuse(core, lane, queued, judgement, found)
+    preemption.refuse(core, lane, queued, diagnosis, found)
 
 
 def _refuse(
-    core: Core, lane: Lane, queued: QueuedPod, judgement: Judgement, answered: ExtendersAnswered | None = None
+    core: Core, lane: Lane, queued: QueuedPod, diagnosis: Diagnosis, answered: ExtendersAnswered | None = None
 ) -> None:
-    error = error_in(judgement)
+    error = error_in(diagnosis)
     if error is not None:
         core.fail(lane, queued, notices.SCHEDULER_ERROR, error)
         return
-    found = preemption.find_room(core, lane, queued, judgement)
-    if not (core.extenders and extender_victims.ask(core, lane, queued, judgement, found, answered)):
-        preemption.refuse(core, lane, queued, judgement, found)
+    found = preemption.find_room(core, lane, queued, diagnosis)
+    if not (core.extenders and extender_victims.ask(core, lane, queued, diagnosis, found, answered)):
+        preemption.refuse(core, lane, queued, diagnosis, found)
 
 
 def _place(core: Core, lane: Lane, queued: QueuedPod, node: str) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.snapshot import Snapshot
 from policyengine.cluster.view import ClusterView
-from policyengine.framework.evaluation import Evaluator, Judgement, Ranking
-from policyengine.framework.nominated import judge_with_nominated
+from policyengine.framework.evaluator import Diagnosis, Evaluator, NodeScores
+from policyengine.framework.nominated import filter_with_nominated
 from policyengine.framework.profile import Profile
 from policyengine.framework.status import Status
 from policyengine.scheduler.cluster_file import load_cluster
@@ -56,20 +56,20 @@ def explain_pod(
     evaluator: Evaluator, pod: PodInfo, snapshot: Snapshot, view: ClusterView | None = None
 ) -> dict[str, Any]:
     """One pod's entry. With the snapshot's view, nominated pods are minded and preemption is tried."""
-    judgement = evaluator.judge(pod, snapshot) if view is None else judge_with_nominated(evaluator, view, pod)
-    ranking = evaluator.rank(pod, snapshot, judgement)
+    diagnosis = evaluator.filter(pod, snapshot) if view is None else filter_with_nominated(evaluator, view, pod)
+    node_scores = evaluator.score(pod, snapshot, diagnosis)
     names = snapshot.nodes.names
     entry: dict[str, Any] = {"pod": pod.key}
-    if judgement.pre_filter is not None:
-        entry["preFilter"] = _status(judgement.pre_filter)
-    entry["rejected"] = _rejected(judgement, snapshot)
-    entry["scores"] = _scores(ranking, names)
+    if diagnosis.pre_filter is not None:
+        entry["preFilter"] = _status(diagnosis.pre_filter)
+    entry["rejected"] = _rejected(diagnosis, snapshot)
+    entry["scores"] = _scores(node_scores, names)
     entry["total"] = {
-        names[row]: total for row, total in zip(ranking.rows.tolist(), ranking.total.tolist(), strict=True)
+        names[row]: total for row, total in zip(node_scores.rows.tolist(), node_scores.total.tolist(), strict=True)
     }
-    entry["chosen"] = names[ranking.best(pod.uid)] if len(ranking.rows) else None
-    if view is not None and len(judgement.feasible) == 0:
-        preemption = explain_preemption(evaluator, pod, judgement, view)
+    entry["chosen"] = names[node_scores.best(pod.uid)] if len(node_scores.rows) else None
+    if view is not None and len(diagnosis.feasible) == 0:
+        preemption = explain_preemption(evaluator, pod, diagnosis, view)
         if preemption is not None:
             entry["preemption"] = preemption
     return entry
@@ -79,22 +79,22 @@ def _status(status: Status) -> dict[str, Any]:
     return {"plugin": status.plugin, "code": status.code.wire_name, "reasons": list(status.reasons)}
 
 
-def _rejected(judgement: Judgement, snapshot: Snapshot) -> dict[str, Any]:
+def _rejected(diagnosis: Diagnosis, snapshot: Snapshot) -> dict[str, Any]:
     """{node: refusal}, by node name; empty where PreFilter refused the pod as a whole."""
-    if judgement.pre_filter is not None:
+    if diagnosis.pre_filter is not None:
         return {}
-    feasible = set(judgement.feasible.tolist())
+    feasible = set(diagnosis.feasible.tolist())
     table = snapshot.nodes
     return {
-        name: _status(judgement.refusal(table.row_of[name]))
+        name: _status(diagnosis.refusal(table.row_of[name]))
         for name in sorted(table.names)
         if table.row_of[name] not in feasible
     }
 
 
-def _scores(ranking: Ranking, names: list[str]) -> dict[str, dict[str, int]]:
-    shares = {plugin: scores.tolist() for plugin, scores in ranking.per_plugin.items()}
+def _scores(node_scores: NodeScores, names: list[str]) -> dict[str, dict[str, int]]:
+    shares = {plugin: scores.tolist() for plugin, scores in node_scores.per_plugin.items()}
     return {
         names[row]: {plugin: scores[place] for plugin, scores in shares.items()}
-        for place, row in enumerate(ranking.rows.tolist())
+        for place, row in enumerate(node_scores.rows.tolist())
     }

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from policyengine.framework.evaluation import Evaluator
-from policyengine.framework.judgement import Judgement
+from policyengine.framework.evaluator import Evaluator
+from policyengine.framework.filtering import Diagnosis
 from policyengine.plugins.default_preemption import DefaultPreemption
 
 if TYPE_CHECKING:
@@ -14,19 +14,19 @@ if TYPE_CHECKING:
 
 
 def explain_preemption(
-    evaluator: Evaluator, pod: PodInfo, judgement: Judgement, view: ClusterView
+    evaluator: Evaluator, pod: PodInfo, diagnosis: Diagnosis, view: ClusterView
 ) -> dict[str, Any] | None:
-    """`{eligible, why?, candidates: {node: {victims, pdbViolations}}, chosen}` for a pod that `judgement` found no
+    """`{eligible, why?, candidates: {node: {victims, pdbViolations}}, chosen}` for a pod that `diagnosis` found no
     node for. Every node is tried; victims are `namespace/name`, the most important first. None where the profile
     does not preempt.
     """
     plugin = next((one for one in evaluator.profile.post_filters if isinstance(one, DefaultPreemption)), None)
     if plugin is None:
         return None
-    why = plugin.why_not_eligible(pod, judgement, evaluator, view)
+    why = plugin.why_not_eligible(pod, diagnosis, evaluator, view)
     if why:
         return {"eligible": False, "why": why, "candidates": {}, "chosen": None}
-    candidates, chosen = plugin.all_candidates(pod, judgement, evaluator, view)
+    candidates, chosen = plugin.all_candidates(pod, diagnosis, evaluator, view)
     names = view.nodes.names
     return {
         "eligible": True,

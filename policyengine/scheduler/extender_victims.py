@@ -15,7 +15,7 @@ Rules (`callExtenders`, framework/preemption/preemption.go, v1.36):
 
 from __future__ import annotations
 
-from policyengine.framework.judgement import Judgement
+from policyengine.framework.filtering import Diagnosis
 from policyengine.framework.post_filter import PostFilterResult
 from policyengine.framework.status import Code, Status
 from policyengine.plugins.default_preemption import NAME, DefaultPreemption
@@ -33,7 +33,7 @@ def ask(
     core: Core,
     lane: Lane,
     queued: QueuedPod,
-    judgement: Judgement,
+    diagnosis: Diagnosis,
     found: PostFilterResult,
     answered: ExtendersAnswered | None,
 ) -> bool:
@@ -44,7 +44,7 @@ def ask(
     plugin = _plugin(lane)
     if not numbers or plugin is None or found.status.plugin != NAME or not found.victims:
         return False
-    candidates = plugin.candidates(pod, judgement, lane.serving.evaluator, core.view)
+    candidates = plugin.candidates(pod, diagnosis, lane.serving.evaluator, core.view)
     names = core.view.nodes.names
     core.actions.append(
         AskAboutVictims(
@@ -60,14 +60,14 @@ def ask(
     return True
 
 
-def chosen(core: Core, question: Question, judgement: Judgement, message: VictimsAnswered) -> PostFilterResult:
+def chosen(core: Core, question: Question, diagnosis: Diagnosis, message: VictimsAnswered) -> PostFilterResult:
     """The room that is left to be made, as things stand now."""
     plugin = _plugin(question.lane)
     assert plugin is not None, "the question was asked by this policy"
     if message.error:
         return PostFilterResult(Status(Code.UNSCHEDULABLE, (f"preemption: {message.error}",)))
     victims = {name: (one.pods, one.violations) for name, one in message.victims.items()}
-    return plugin.chosen(question.queued.pod, judgement, question.serving.evaluator, core.view, victims)
+    return plugin.chosen(question.queued.pod, diagnosis, question.serving.evaluator, core.view, victims)
 
 
 def _plugin(lane: Lane) -> DefaultPreemption | None:

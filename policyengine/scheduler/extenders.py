@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from policyengine.framework.judgement import Judgement
+from policyengine.framework.filtering import Diagnosis
 from policyengine.framework.status import Code, Status
 from policyengine.scheduler.actions import AskExtenders
 from policyengine.scheduler.core import Core
@@ -104,11 +104,11 @@ def concern(core: Core, gang: Gang) -> bool:
     return bool(core.extenders) and any(interested(core, pod) or preempting(core, pod) for pod in members)
 
 
-def ask(core: Core, lane: Lane, queued: QueuedPod, numbers: tuple[int, ...], judgement: Judgement) -> None:
+def ask(core: Core, lane: Lane, queued: QueuedPod, numbers: tuple[int, ...], diagnosis: Diagnosis) -> None:
     """Ask the extenders of these numbers about the feasible nodes."""
     pod, names = queued.pod, core.view.snapshot().nodes.names
     number = note(core, lane, queued, numbers)
-    nodes = tuple(names[row] for row in judgement.feasible.tolist())
+    nodes = tuple(names[row] for row in diagnosis.feasible.tolist())
     core.actions.append(AskExtenders(pod.uid, pod.namespace, pod.name, number, numbers, nodes))
 
 
@@ -133,13 +133,13 @@ def awaited(core: Core, message: ExtendersAnswered | VictimsAnswered) -> Questio
     return question if queued is question.queued and queued.place is Place.IN_FLIGHT else None
 
 
-def judge_again(core: Core, lane: Lane, queued: QueuedPod, message: ExtendersAnswered) -> Judgement:
+def judge_again(core: Core, lane: Lane, queued: QueuedPod, message: ExtendersAnswered) -> Diagnosis:
     """The verdict as things stand now, with what the extenders refused."""
-    judgement = judge(core, lane, queued.pod)
+    diagnosis = judge(core, lane, queued.pod)
     names = core.view.snapshot().nodes.names
     asked = frozenset(message.asked.nodes)
     refusals: dict[int, Status] = {}
-    for row in judgement.feasible.tolist():
+    for row in diagnosis.feasible.tolist():
         name = names[row]
         if name in message.refused:
             extender, reason = message.refused[name]
@@ -149,16 +149,16 @@ def judge_again(core: Core, lane: Lane, queued: QueuedPod, message: ExtendersAns
             refusals[row] = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (reason,), extender)
         elif name not in asked:
             refusals[row] = Status(Code.UNSCHEDULABLE, (UNSEEN,), core.extenders[message.asked.extenders[0]].name)
-    return judgement.also_refused(refusals) if refusals else judgement
+    return diagnosis.also_refused(refusals) if refusals else diagnosis
 
 
-def pick_with(core: Core, lane: Lane, queued: QueuedPod, judgement: Judgement, scores: Mapping[str, int]) -> int:
+def pick_with(core: Core, lane: Lane, queued: QueuedPod, diagnosis: Diagnosis, scores: Mapping[str, int]) -> int:
     """The row of the node to take: as `pick`, with the extenders' weighted scores added."""
     snapshot = core.view.snapshot()
     evaluator, pod = lane.serving.evaluator, queued.pod
-    if not scores or len(judgement.feasible) == 1 or pod.nominated_node_name:
-        return pick(evaluator, pod, snapshot, judgement)
-    ranking = evaluator.rank(pod, snapshot, judgement)
+    if not scores or len(diagnosis.feasible) == 1 or pod.nominated_node_name:
+        return pick(evaluator, pod, snapshot, diagnosis)
+    node_scores = evaluator.score(pod, snapshot, diagnosis)
     names = snapshot.nodes.names
-    more = np.array([scores.get(names[row], 0) for row in ranking.rows.tolist()], dtype=np.int64)
-    return replace(ranking, rest=more if ranking.rest is None else ranking.rest + more).best(pod.uid)
+    more = np.array([scores.get(names[row], 0) for row in node_scores.rows.tolist()], dtype=np.int64)
+    return replace(node_scores, rest=more if node_scores.rest is None else node_scores.rest + more).best(pod.uid)

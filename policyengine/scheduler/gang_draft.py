@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from policyengine.framework.events import ASSIGNED_POD_ADD
+from policyengine.framework.filtering import Diagnosis
 from policyengine.framework.fit_error import fit_error_message
-from policyengine.framework.judgement import Judgement
 from policyengine.framework.post_filter import run_post_filters
 from policyengine.framework.profile import Profile
 from policyengine.scheduler.core import Core
@@ -36,7 +36,7 @@ class Refused:
     message: str
     plugins: frozenset[str] = NO_PLUGINS
     pending: frozenset[str] = NO_PLUGINS
-    judgement: Judgement | None = None
+    diagnosis: Diagnosis | None = None
     """None where the refusal came after the filters."""
     is_error: bool = False
 
@@ -75,7 +75,7 @@ class Draft:
 
     def pack(self, team: Sequence[QueuedPod], needed: int) -> bool:
         """Place so many members of the team, the smallest, the largest of these first, each where it leaves the least
-        room; whether there are enough. Finds room where the policy's own ranking has scattered it."""
+        room; whether there are enough. Finds room where the policy's own node_scores has scattered it."""
         chosen = sorted(team, key=self._size)[:needed]
         for queued in sorted(chosen, key=self._size, reverse=True):
             self._place(queued, is_tight=True)
@@ -90,7 +90,7 @@ class Draft:
                 break
             if len(self.held) + len(self.refused) < needed:
                 return False
-            if one.judgement is None or not self._clear(one, one.judgement, kept):
+            if one.diagnosis is None or not self._clear(one, one.diagnosis, kept):
                 return False
         return len(self.held) >= needed
 
@@ -118,15 +118,15 @@ class Draft:
 
     def _try(self, queued: QueuedPod, is_tight: bool) -> Refused | None:
         core, evaluator = self._core, self._lane.serving.evaluator
-        judgement = judge(core, self._lane, queued.pod)
-        if len(judgement.feasible) == 0:
-            error = error_in(judgement)
+        diagnosis = judge(core, self._lane, queued.pod)
+        if len(diagnosis.feasible) == 0:
+            error = error_in(diagnosis)
             if error is not None:
                 return Refused(queued, error, is_error=True)
-            return Refused(queued, judgement.message(), judgement.plugins, judgement.pending_plugins, judgement)
+            return Refused(queued, diagnosis.message(), diagnosis.plugins, diagnosis.pending_plugins, diagnosis)
         snapshot = core.view.snapshot()
         pod = queued.pod
-        row = self._tightest(pod, judgement) if is_tight else pick(evaluator, pod, snapshot, judgement)
+        row = self._tightest(pod, diagnosis) if is_tight else pick(evaluator, pod, snapshot, diagnosis)
         return self._take(queued, snapshot.nodes.names[row])
 
     def _size(self, queued: QueuedPod) -> tuple[float, str]:
@@ -135,9 +135,9 @@ class Draft:
         parts = (amount / max(1, int(nodes.allocatable(name).sum())) for name, amount in queued.pod.shape.amounts)
         return sum(parts), queued.uid
 
-    def _tightest(self, pod: PodInfo, judgement: Judgement) -> int:
+    def _tightest(self, pod: PodInfo, diagnosis: Diagnosis) -> int:
         """Of the feasible nodes the one with the least left of what the pod asks for; of equals the first by name."""
-        nodes, rows = self._core.view.nodes, judgement.feasible
+        nodes, rows = self._core.view.nodes, diagnosis.feasible
         left = np.zeros(len(rows))
         for name, amount in pod.shape.amounts:
             if amount:
@@ -165,9 +165,9 @@ class Draft:
         unreserve(self._core, held)
         self._core.view.forget(held.queued.uid)
 
-    def _clear(self, refused: Refused, judgement: Judgement, kept: frozenset[str]) -> bool:
+    def _clear(self, refused: Refused, diagnosis: Diagnosis, kept: frozenset[str]) -> bool:
         serving, view, queued = self._lane.serving, self._core.view, refused.queued
-        found = run_post_filters(serving.post_filters, queued.pod, judgement, serving.evaluator, view)
+        found = run_post_filters(serving.post_filters, queued.pod, diagnosis, serving.evaluator, view)
         node = found.nominated_node_name
         if not found.status.is_success or not node or any(victim.uid in kept for victim in found.victims):
             return False

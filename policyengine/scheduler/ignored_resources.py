@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from policyengine.framework.profile import Profile
-from policyengine.plugins.node_resources_fit import NodeResourcesFit
+from policyengine.plugins.resources.fit import NodeResourcesFit
 from policyengine.scheduler.extenders import Extender
 
 

@@ -23,8 +23,8 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from policyengine.cluster.pod_info import PodState
-from policyengine.framework.evaluation import Evaluator
-from policyengine.framework.judgement import Judgement
+from policyengine.framework.evaluator import Evaluator
+from policyengine.framework.filtering import Diagnosis
 from policyengine.framework.status import Code, Status
 from policyengine.scheduler.core import Core
 from policyengine.scheduler.gang import Gang
@@ -70,22 +70,22 @@ def review(core: Core) -> None:
         end(core)
 
 
-def refuse_kept(core: Core, kept: KeptRoom, evaluator: Evaluator, pod: PodInfo, judgement: Judgement) -> Judgement:
+def refuse_kept(core: Core, kept: KeptRoom, evaluator: Evaluator, pod: PodInfo, diagnosis: Diagnosis) -> Diagnosis:
     """The verdict less the nodes on which the pod would delay the gang. Nor is room to be made there for it."""
-    if judgement.pre_filter is not None or pod.uid in kept.gang.members or pod.priority > kept.priority:
-        return judgement
+    if diagnosis.pre_filter is not None or pod.uid in kept.gang.members or pod.priority > kept.priority:
+        return diagnosis
     if ends(pod, core.now) <= kept.deadline:
-        return judgement
+        return diagnosis
     refusal = Status(
         Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (f"node(s) had room kept for gang {kept.gang.rule}",), KEPT_ROOM
     )
-    feasible = set(judgement.feasible.tolist())
+    feasible = set(diagnosis.feasible.tolist())
     row_of = core.view.nodes.row_of
     rows = [(row, members) for name, members in kept.places.items() if (row := row_of.get(name)) is not None]
     refused = {
         row: refusal for row, members in rows if row not in feasible or _delays(core, evaluator, pod, row, members)
     }
-    return judgement.also_refused(refused, first=True) if refused else judgement
+    return diagnosis.also_refused(refused, first=True) if refused else diagnosis
 
 
 def _delays(core: Core, evaluator: Evaluator, pod: PodInfo, row: int, members: Sequence[PodInfo]) -> bool:
@@ -101,7 +101,7 @@ def _delays(core: Core, evaluator: Evaluator, pod: PodInfo, row: int, members: S
     coming = [(member.uid, name) for member in members if core.view.pods.get(member.uid) is not None]
     coming = [one for one in coming if core.view.pods[one[0]].state is PodState.PENDING]
     with core.view.hypothetically(add=coming) as snapshot:
-        return not evaluator.judge_row(pod, snapshot, row).is_success
+        return not evaluator.filter_node(pod, snapshot, row).is_success
 
 
 def ends(pod: PodInfo, now: float) -> float:

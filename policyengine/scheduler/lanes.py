@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from policyengine.cluster.view import ClusterView
-from policyengine.framework.evaluation import Evaluator
+from policyengine.framework.evaluator import Evaluator
 from policyengine.framework.plugin import SelectivePlugin, extends
 from policyengine.framework.post_filter import PostFilterPlugin
 from policyengine.framework.profile import Profile

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from policyengine.framework.evaluation import Evaluator
-from policyengine.framework.judgement import Judgement
-from policyengine.framework.nominated import judge_with_nominated
+from policyengine.framework.evaluator import Evaluator
+from policyengine.framework.filtering import Diagnosis
+from policyengine.framework.nominated import filter_with_nominated
 from policyengine.framework.reservation import PreBindPlugin
 from policyengine.framework.status import SKIP, SUCCESS, Code, Status
 from policyengine.scheduler import kept_room
@@ -26,24 +26,24 @@ if TYPE_CHECKING:
     from policyengine.cluster.snapshot import Snapshot
 
 
-def judge(core: Core, lane: Lane, pod: PodInfo) -> Judgement:
+def judge(core: Core, lane: Lane, pod: PodInfo) -> Diagnosis:
     """The verdict on every node, as things stand in the view."""
     log(core, lane.serving, "preFilter", pod)
-    judgement = judge_with_nominated(lane.serving.evaluator, core.view, pod)
+    diagnosis = filter_with_nominated(lane.serving.evaluator, core.view, pod)
     if core.kept_room is not None:
-        judgement = kept_room.refuse_kept(core, core.kept_room, lane.serving.evaluator, pod, judgement)
-    return judgement
+        diagnosis = kept_room.refuse_kept(core, core.kept_room, lane.serving.evaluator, pod, diagnosis)
+    return diagnosis
 
 
-def pick(evaluator: Evaluator, pod: PodInfo, snapshot: Snapshot, judgement: Judgement) -> int:
-    """The row of the node to take, of those that `judgement` (from this snapshot as it is) found feasible. The node
+def pick(evaluator: Evaluator, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis) -> int:
+    """The row of the node to take, of those that `diagnosis` (from this snapshot as it is) found feasible. The node
     that the pod is nominated to comes first, unscored."""
-    if len(judgement.feasible) == 1:
-        return int(judgement.feasible[0])
+    if len(diagnosis.feasible) == 1:
+        return int(diagnosis.feasible[0])
     nominated = snapshot.nodes.row_of.get(pod.nominated_node_name) if pod.nominated_node_name else None
-    if nominated is not None and judgement.refusal(nominated).is_success:
+    if nominated is not None and diagnosis.refusal(nominated).is_success:
         return nominated
-    return evaluator.choose(pod, snapshot, judgement)
+    return evaluator.choose(pod, snapshot, diagnosis)
 
 
 def pick_again(core: Core, lane: Lane, pod: PodInfo) -> int | None:
@@ -57,16 +57,16 @@ def pick_again(core: Core, lane: Lane, pod: PodInfo) -> int | None:
     return row
 
 
-def error_in(judgement: Judgement) -> str | None:
+def error_in(diagnosis: Diagnosis) -> str | None:
     """The first node's Error answer, if a filter gave one: then the attempt is an error, not a refusal."""
-    if judgement.pre_filter is not None:
-        status = judgement.pre_filter
+    if diagnosis.pre_filter is not None:
+        status = diagnosis.pre_filter
         failed = status.code is Code.ERROR
         return f'running PreFilter plugin "{status.plugin}": {status.message}' if failed else None
-    rows = judgement.rows_with(Code.ERROR)
+    rows = diagnosis.rows_with(Code.ERROR)
     if len(rows) == 0:
         return None
-    status = judgement.refusal(int(rows[0]))
+    status = diagnosis.refusal(int(rows[0]))
     return f'running "{status.plugin}" filter plugin: {status.message}'
 
 

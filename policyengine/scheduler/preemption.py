@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from policyengine.framework.judgement import Judgement
+from policyengine.framework.filtering import Diagnosis
 from policyengine.framework.nominated import yields
 from policyengine.framework.post_filter import PostFilterResult, run_post_filters
 from policyengine.framework.status import SUCCESS, Code, Status
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 WAITING = Status(Code.UNSCHEDULABLE, ("preemption: waiting for the preemption for this pod to be finished",))
 
 
-def find_room(core: Core, lane: Lane, queued: QueuedPod, judgement: Judgement) -> PostFilterResult:
+def find_room(core: Core, lane: Lane, queued: QueuedPod, diagnosis: Diagnosis) -> PostFilterResult:
     """Ask the PostFilter plugins where room can be made."""
     log(core, lane.serving, "postFilter", queued.pod)
     if not lane.serving.post_filters:
@@ -49,16 +49,16 @@ def find_room(core: Core, lane: Lane, queued: QueuedPod, judgement: Judgement) -
     if core.evictions.is_running(queued.uid, core.view):
         return PostFilterResult(WAITING)
     serving = lane.serving
-    return run_post_filters(serving.post_filters, queued.pod, judgement, serving.evaluator, core.view)
+    return run_post_filters(serving.post_filters, queued.pod, diagnosis, serving.evaluator, core.view)
 
 
-def refuse(core: Core, lane: Lane, queued: QueuedPod, judgement: Judgement, found: PostFilterResult) -> None:
+def refuse(core: Core, lane: Lane, queued: QueuedPod, diagnosis: Diagnosis, found: PostFilterResult) -> None:
     """No node fits: tell the owner, and make the room that was found."""
     if lane.serving.post_filters:
         core.story.mark(queued.uid, core.now, "post-filtered", bool(found.nominated_node_name))
-    message = judgement.message(found.status.message)
+    message = diagnosis.message(found.status.message)
     nominated = found.nominated_node_name
-    plugins, pending = judgement.plugins, judgement.pending_plugins
+    plugins, pending = diagnosis.plugins, diagnosis.pending_plugins
     core.fail(lane, queued, notices.UNSCHEDULABLE, message, plugins, pending, nominated=nominated)
     if nominated:
         clear(core, lane, queued.pod, nominated, found.victims)

@@ -71,8 +71,8 @@ def refusal_now(core: Core, held: Reservation, without: list[str], but: frozense
     pod = held.queued.pod
     try:
         with core.view.hypothetically(remove=[pod.uid, *without]):
-            judgement = held.serving.evaluator.judge(pod, core.view.snapshot())
-            status = judgement.refusal(row)
+            diagnosis = held.serving.evaluator.filter(pod, core.view.snapshot())
+            status = diagnosis.refusal(row)
     except Exception:
         return ""  # a filter that fails says nothing against the decision it has let pass
     return "" if status.is_success or status.plugin in but else _worded(status)

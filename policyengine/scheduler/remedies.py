@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from policyengine.cluster.node_objects import Taint
-from policyengine.framework.judgement import Judgement
+from policyengine.framework.filtering import Diagnosis
 from policyengine.framework.status import Rows
 from policyengine.plugins import (
     dynamic_resources,
@@ -17,7 +17,6 @@ from policyengine.plugins import (
     node_affinity,
     node_declared_features,
     node_ports,
-    node_resources_fit,
     node_unschedulable,
     node_volume_limits,
     pod_topology_spread,
@@ -26,6 +25,7 @@ from policyengine.plugins import (
     volume_restrictions,
     volume_zone,
 )
+from policyengine.plugins.resources import fit as node_resources_fit
 from policyengine.plugins.tolerations import HARD, UNSCHEDULABLE_TAINT, untolerated
 from policyengine.scheduler.pod_changes import (
     amount_text,
@@ -51,9 +51,9 @@ _TRIES: Final = 14
 """Steps of a search for the largest request that a rule lets pass: within a ten-thousandth."""
 
 
-def remedies(attempt: Attempt, what_if: WhatIf, judgement: Judgement) -> Iterator[Attempt]:
+def remedies(attempt: Attempt, what_if: WhatIf, diagnosis: Diagnosis) -> Iterator[Attempt]:
     """Further changes that could turn a refusal by one of the plugins that refused."""
-    for plugin, rows in judgement.by_plugin().items():
+    for plugin, rows in diagnosis.by_plugin().items():
         yield from _REMEDIES.get(plugin, _ask_for_less)(attempt, what_if, rows)
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from policyengine.cluster.pod_info import ANY_IP, PodInfo
 from policyengine.framework.status import Rows
-from policyengine.plugins.resource_amounts import PODS
+from policyengine.plugins.resources.amounts import PODS
 from policyengine.scheduler.pod_changes import amount_text
 from policyengine.scheduler.what_if import Attempt, Change, WhatIf
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.view import ClusterView
-from policyengine.framework.evaluation import Evaluator
+from policyengine.framework.evaluator import Evaluator
 from policyengine.scheduler.remedies import remedies
 from policyengine.scheduler.what_if import Attempt, WhatIf
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 
 from policyengine.cluster.pod_info import PodInfo, PodState
 from policyengine.cluster.snapshot import Snapshot
-from policyengine.framework.evaluation import Evaluator
-from policyengine.framework.judgement import Judgement
-from policyengine.framework.nominated import judge_with_nominated
+from policyengine.framework.evaluator import Evaluator
+from policyengine.framework.filtering import Diagnosis
+from policyengine.framework.nominated import filter_with_nominated
 from policyengine.framework.profile import Profile
 from policyengine.framework.status import Status
 from policyengine.scheduler.state import SchedulerState
@@ -83,8 +83,8 @@ class Attempts:
         with state.view.hypothetically(remove=without) as snapshot:
             pending = copy(pod)
             pending.node_name, pending.state = "", PodState.PENDING
-            judgement = judge_with_nominated(evaluator, state.view, pending)
-            return _attempt(evaluator, pending, snapshot, judgement)
+            diagnosis = filter_with_nominated(evaluator, state.view, pending)
+            return _attempt(evaluator, pending, snapshot, diagnosis)
 
 
 def _is_assumed(state: SchedulerState, uid: str) -> bool:
@@ -92,24 +92,24 @@ def _is_assumed(state: SchedulerState, uid: str) -> bool:
     return pod is not None and pod.state is PodState.ASSUMED
 
 
-def _attempt(evaluator: Evaluator, pod: PodInfo, snapshot: Snapshot, judgement: Judgement) -> Attempt:
+def _attempt(evaluator: Evaluator, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis) -> Attempt:
     names = snapshot.nodes.names
-    ranking = evaluator.rank(pod, snapshot, judgement)
-    feasible = set(judgement.feasible.tolist())
+    node_scores = evaluator.score(pod, snapshot, diagnosis)
+    feasible = set(diagnosis.feasible.tolist())
     shares = {
-        share.plugin: (share.scores[ranking.rows] if share.by_row else share.scores).tolist()
-        for share in ranking.shares
+        share.plugin: (share.scores[node_scores.rows] if share.by_row else share.scores).tolist()
+        for share in node_scores.shares
     }
-    rows = ranking.rows.tolist()
-    asked = [] if judgement.pre_filter is not None else evaluator.filters_asked(pod, snapshot)
+    rows = node_scores.rows.tolist()
+    asked = [] if diagnosis.pre_filter is not None else evaluator.filters_asked(pod, snapshot)
     return Attempt(
         feasible=tuple(sorted(names[row] for row in feasible)),
-        refused={name: judgement.refusal(row) for row, name in enumerate(names) if row not in feasible},
-        message=judgement.message(),
+        refused={name: diagnosis.refusal(row) for row, name in enumerate(names) if row not in feasible},
+        message=diagnosis.message(),
         scores={
             names[row]: {plugin: scores[place] for plugin, scores in shares.items()} for place, row in enumerate(rows)
         },
-        totals={names[row]: total for row, total in zip(rows, ranking.total.tolist(), strict=True)},
+        totals={names[row]: total for row, total in zip(rows, node_scores.total.tolist(), strict=True)},
         filtered={
             plugin.name: (bool((column.values == 0).any()), bool((column.values != 0).any()))
             for plugin, column in asked

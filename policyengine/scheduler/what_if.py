@@ -13,8 +13,8 @@ from policyengine.cluster.node_objects import Node
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.snapshot import Snapshot
 from policyengine.cluster.view import ClusterView
-from policyengine.framework.evaluation import Evaluator, Judgement
-from policyengine.framework.nominated import judge_with_nominated
+from policyengine.framework.evaluator import Diagnosis, Evaluator
+from policyengine.framework.nominated import filter_with_nominated
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,19 +87,19 @@ class WhatIf:
             # The changed node has no version, and so is replaced by any.
             self.view.add_or_update_node(node)
 
-    def judge(self, attempt: Attempt) -> Judgement:
+    def judge(self, attempt: Attempt) -> Diagnosis:
         """The verdict on the changed input. Its reasons are read at once or not at all."""
         with self.cluster_of(attempt):
-            return judge_with_nominated(self.evaluator, self.view, attempt.pod)
+            return filter_with_nominated(self.evaluator, self.view, attempt.pod)
 
     def placement(self, attempt: Attempt) -> tuple[str, int] | None:
         """(the node that would be chosen, how many fit); None where none fits."""
         with self.cluster_of(attempt) as snapshot:
-            judgement = judge_with_nominated(self.evaluator, self.view, attempt.pod)
-            if len(judgement.feasible) == 0:
+            diagnosis = filter_with_nominated(self.evaluator, self.view, attempt.pod)
+            if len(diagnosis.feasible) == 0:
                 return None
-            ranking = self.evaluator.rank(attempt.pod, snapshot, judgement)
-            return snapshot.nodes.names[ranking.best(attempt.pod.uid)], len(judgement.feasible)
+            node_scores = self.evaluator.score(attempt.pod, snapshot, diagnosis)
+            return snapshot.nodes.names[node_scores.best(attempt.pod.uid)], len(diagnosis.feasible)
 
 
 def _schedulable(node: Node) -> Node:

@@ -18,7 +18,7 @@ from policyengine.compiler.column import Failed
 from policyengine.compiler.frame import Decision, Frame, Scope
 from policyengine.compiler.hoists import Hoists
 from policyengine.compiler.lower import lower
-from policyengine.framework.evaluation import Evaluator
+from policyengine.framework.evaluator import Evaluator
 from policyengine.framework.status import Code
 from policyengine.language import ir
 from policyengine.scheduler.explain import explain_pod
@@ -191,10 +191,10 @@ def the_pod(view: ClusterView, name: str = "p") -> PodInfo:
 def verdicts(members: str, view: ClusterView) -> dict[str, str]:
     """Node -> "" where the pod p fits, else the code of the refusal."""
     profile = compile_policy(f'policy "t" {{ base none\n{members}\n}}')
-    judgement = Evaluator(profile).judge(the_pod(view), view.snapshot())
+    diagnosis = Evaluator(profile).filter(the_pod(view), view.snapshot())
     rows = view.nodes.row_of.items()
     return {
-        name: "" if row in judgement.feasible.tolist() else judgement.refusal(row).code.wire_name for name, row in rows
+        name: "" if row in diagnosis.feasible.tolist() else diagnosis.refusal(row).code.wire_name for name, row in rows
     }
 
 
@@ -221,8 +221,8 @@ def test_a_node_without_the_label_has_no_domain() -> None:
 def test_what_an_eviction_could_change_is_not_final(condition: str, code: Code) -> None:
     view = view_of(make_node("a").label("zone", "z"), make_pod("p"))
     profile = compile_policy(f'policy "t" {{ base none filter "f" {{ require {condition} }} }}')
-    judgement = Evaluator(profile).judge(the_pod(view), view.snapshot())
-    assert judgement.refusal(0).code is code
+    diagnosis = Evaluator(profile).filter(the_pod(view), view.snapshot())
+    assert diagnosis.refusal(0).code is code
 
 
 def test_the_pod_being_placed_is_not_among_those_nominated() -> None:

@@ -92,10 +92,12 @@ def test_the_hash_follows_text_and_params_but_not_layout() -> None:
 def test_params_are_set_from_plain_values_or_text(type_: str, default: str, given: object, shown: str) -> None:
     text = f'policy "t" {{ param x: {type_} = {default} filter "f" {{ require pod.priority > 100 else "{{x}}" }} }}'
     from policyengine.cluster.view import ClusterView
-    from policyengine.framework.evaluation import Evaluator
+    from policyengine.framework.evaluator import Evaluator
     from tests.builders import make_pod
 
-    status = Evaluator(compile_policy(text, {"x": given})).judge(make_pod().info(), ClusterView().snapshot()).pre_filter
+    status = (
+        Evaluator(compile_policy(text, {"x": given})).filter(make_pod().info(), ClusterView().snapshot()).pre_filter
+    )
     assert status is not None
     assert status.reasons == (shown,)
 

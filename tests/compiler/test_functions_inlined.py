@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from policyengine.catalogue import compile_policy
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.snapshot import Snapshot
-from policyengine.framework.evaluation import Evaluator
+from policyengine.framework.evaluator import Evaluator
 from tests.builders import make_node, make_pod
 from tests.compiler.test_rules import cluster
 from tests.compiler.worlds import PlainPod, World, plain_pods, worlds
@@ -40,7 +40,7 @@ PAIRS = [
 def told(condition: str, functions: str, pod: PodInfo, snapshot: Snapshot) -> list[tuple[str, bool]]:
     """For each node: the code of its refusal, and whether that is because the condition has no value."""
     profile = compile_policy(f'policy "p" {{ base none {functions} filter "f" {{ require {condition} else "no" }} }}')
-    judged = Evaluator(profile).judge(pod, snapshot)
+    judged = Evaluator(profile).filter(pod, snapshot)
     statuses = [judged.refusal(int(row)) for rows in judged.by_plugin().values() for row in rows]
     return [(status.code.name, status.reasons == ("no",)) for status in statuses]
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from policyengine.catalogue import compile_policy
 from policyengine.cluster.objects import PodGroup, decode
 from policyengine.cluster.view import ClusterView
-from policyengine.framework.evaluation import Evaluator
+from policyengine.framework.evaluator import Evaluator
 from policyengine.framework.events import ClusterEvent, QueueingHint
 from policyengine.framework.plugin import FilterPlugin
 from tests.builders import make_node, make_pod
@@ -140,7 +140,7 @@ def refused_in(view: ClusterView) -> set[str]:
 
 def accepts(evaluator: Evaluator, view: ClusterView) -> bool:
     """Whether the rule lets the pod pass somewhere."""
-    return len(evaluator.judge(view.pods["own"], view.snapshot()).feasible) > 0
+    return len(evaluator.filter(view.pods["own"], view.snapshot()).feasible) > 0
 
 
 def rule_of(condition: str) -> tuple[FilterPlugin, Evaluator]:

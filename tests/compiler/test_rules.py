@@ -15,7 +15,7 @@ from policyengine.cluster.snapshot import Snapshot
 from policyengine.cluster.view import ClusterView
 from policyengine.compiler.rule_filter import RuleFilter
 from policyengine.compiler.rule_score import RuleScore
-from policyengine.framework.evaluation import Evaluator
+from policyengine.framework.evaluator import Evaluator
 from policyengine.framework.events import QueueingHint
 from policyengine.framework.plugin import FilterPlugin, Reads, ScaledScorePlugin, SituationReader
 from policyengine.framework.profile import Profile
@@ -40,7 +40,7 @@ def node(name: str, cpu: str = "4", memory: str = "8Gi") -> Any:
 
 
 def refusal(profile: Profile, pod: PodBuilder, snapshot: Snapshot, row: int = 0) -> tuple[str, str, tuple[str, ...]]:
-    status = Evaluator(profile).judge(pod.info(), snapshot).refusal(row)
+    status = Evaluator(profile).filter(pod.info(), snapshot).refusal(row)
     return status.plugin, status.code.wire_name, status.reasons
 
 
@@ -67,7 +67,7 @@ def test_a_text_is_filled_in_for_each_node() -> None:
     snapshot = cluster(node("a"), node("b", memory="4Gi"))
     assert refusal(profile, make_pod(), snapshot, 0)[2] == ("needs 9Gi, has 8Gi of {x}",)
     assert refusal(profile, make_pod(), snapshot, 1)[2] == ("needs 9Gi, has 4Gi of {x}",)
-    assert Evaluator(profile).judge(make_pod().info(), snapshot).counts() == [("needs 9Gi, has 8Gi of {x} (a)", 2)]
+    assert Evaluator(profile).filter(make_pod().info(), snapshot).counts() == [("needs 9Gi, has 8Gi of {x} (a)", 2)]
 
 
 def test_without_a_text_the_condition_is_shown_as_written() -> None:
@@ -95,17 +95,17 @@ def test_an_eviction_is_seen_through_lets() -> None:
 
 def test_a_require_without_a_node_refuses_the_pod_once() -> None:
     profile = policy('filter "f" { require node.ready require pod.priority > 5 else "priority {pod.priority} is low" }')
-    judgement = Evaluator(profile).judge(make_pod().priority(3).info(), cluster(node("a")))
-    assert judgement.pre_filter is not None
-    assert judgement.pre_filter.reasons == ("priority 3 is low",)
-    assert judgement.pre_filter.plugin == "f"
+    diagnosis = Evaluator(profile).filter(make_pod().priority(3).info(), cluster(node("a")))
+    assert diagnosis.pre_filter is not None
+    assert diagnosis.pre_filter.reasons == ("priority 3 is low",)
+    assert diagnosis.pre_filter.plugin == "f"
 
 
 def test_a_text_that_reads_the_node_says_nothing_about_the_pod_as_a_whole() -> None:
     profile = policy('filter "f" { require pod.priority > 5 else "not on {node.name}" }')
-    judgement = Evaluator(profile).judge(make_pod().info(), cluster(node("a")))
-    assert judgement.pre_filter is not None
-    assert judgement.pre_filter.reasons == ("f: `pod.priority > 5` is false",)
+    diagnosis = Evaluator(profile).filter(make_pod().info(), cluster(node("a")))
+    assert diagnosis.pre_filter is not None
+    assert diagnosis.pre_filter.reasons == ("f: `pod.priority > 5` is false",)
 
 
 def test_an_error_refuses_the_node_and_says_why() -> None:
@@ -117,12 +117,12 @@ def test_an_error_refuses_the_node_and_says_why() -> None:
 @pytest.mark.parametrize(("chosen", "feasible"), [("true", 1), ("false", 0), ("node.podCount == 0", 1)])
 def test_on_error_chooses_otherwise(chosen: str, feasible: int) -> None:
     profile = policy(f'filter "f" {{ require 10 / node.podCount > 1 on error {chosen} }}')
-    assert len(Evaluator(profile).judge(make_pod().info(), cluster(node("a"))).feasible) == feasible
+    assert len(Evaluator(profile).filter(make_pod().info(), cluster(node("a"))).feasible) == feasible
 
 
 def test_on_error_serves_a_require_without_a_node_too() -> None:
     profile = policy('filter "f" { require 10 / pod.priority > 1 on error true }')
-    assert len(Evaluator(profile).judge(make_pod().priority(0).info(), cluster(node("a"))).feasible) == 1
+    assert len(Evaluator(profile).filter(make_pod().priority(0).info(), cluster(node("a"))).feasible) == 1
 
 
 def test_an_error_in_when_counts_as_true_for_a_filter_and_false_for_a_score() -> None:
@@ -132,14 +132,14 @@ def test_an_error_in_when_counts_as_true_for_a_filter_and_false_for_a_score() ->
     )
     snapshot = cluster(node("a"))
     pod = make_pod().priority(0).info()
-    assert len(Evaluator(profile).judge(pod, snapshot).feasible) == 0
+    assert len(Evaluator(profile).filter(pod, snapshot).feasible) == 0
     assert profile.scores[0][0].pre_score(pod, snapshot)[0].is_skip
 
 
 def test_a_rule_whose_when_is_false_does_not_run() -> None:
     profile = policy('filter "f" when pod.priority > 0 { require false }')
-    assert len(Evaluator(profile).judge(make_pod().info(), cluster(node("a"))).feasible) == 1
-    assert Evaluator(profile).judge(make_pod().priority(1).info(), cluster(node("a"))).pre_filter is not None
+    assert len(Evaluator(profile).filter(make_pod().info(), cluster(node("a"))).feasible) == 1
+    assert Evaluator(profile).filter(make_pod().priority(1).info(), cluster(node("a"))).pre_filter is not None
 
 
 # --- signatures, reads and events --------------------------------------------------------------------------
@@ -190,9 +190,9 @@ def test_a_rule_that_reads_the_cluster_sees_it_change() -> None:
     view.add_or_update_node(node("a").build())
     evaluator, pod = Evaluator(profile), make_pod("p")
     view.add_or_update_pod(pod.build())
-    assert len(evaluator.judge(pod.info(), view.snapshot()).feasible) == 1
+    assert len(evaluator.filter(pod.info(), view.snapshot()).feasible) == 1
     view.add_or_update_pod(make_pod("q").build())
-    assert evaluator.judge(pod.info(), view.snapshot()).pre_filter is not None
+    assert evaluator.filter(pod.info(), view.snapshot()).pre_filter is not None
 
 
 @pytest.mark.parametrize(
@@ -244,8 +244,8 @@ def scores(member: str, *nodes: Any, pod: PodBuilder | None = None) -> list[int]
     snapshot = cluster(*nodes)
     info = (pod or make_pod()).info()
     evaluator = Evaluator(profile)
-    ranking = evaluator.rank(info, snapshot, evaluator.judge(info, snapshot))
-    return list(ranking.total)
+    node_scores = evaluator.score(info, snapshot, evaluator.filter(info, snapshot))
+    return list(node_scores.total)
 
 
 @pytest.mark.parametrize(
@@ -331,9 +331,9 @@ def test_columns_kept_over_changes_equal_columns_worked_out_afresh(data: st.Data
 
 def answers(evaluator: Evaluator, pod: Any, view: ClusterView) -> Any:
     snapshot = view.snapshot()
-    judgement = evaluator.judge(pod, snapshot)
-    refusals = [judgement.refusal(row) for row in range(snapshot.nodes.n)]
-    return list(judgement.feasible), refusals, list(evaluator.rank(pod, snapshot, judgement).total)
+    diagnosis = evaluator.filter(pod, snapshot)
+    refusals = [diagnosis.refusal(row) for row in range(snapshot.nodes.n)]
+    return list(diagnosis.feasible), refusals, list(evaluator.score(pod, snapshot, diagnosis).total)
 
 
 def change(data: st.DataObject, view: ClusterView, step: int) -> None:

@@ -18,7 +18,7 @@ from policyengine.compiler.frame import Decision, Frame, Scope
 from policyengine.compiler.object_fields import _BY_OBJECT
 from policyengine.compiler.pod_columns import pod_binding
 from policyengine.compiler.scalar import lower_scalar, optional
-from policyengine.framework.evaluation import Evaluator
+from policyengine.framework.evaluator import Evaluator
 from policyengine.language import ir
 from policyengine.language.evaluate_tree import TreeEvaluator
 from policyengine.language.ir_walk import walk
@@ -231,7 +231,7 @@ def test_everything_a_rule_may_read_of_a_node_is_read() -> None:
     full = make_node("a").capacity(cpu="4").label("app", "y").annotation("a", "b").image("app:1", 7).taint("t").ready()
     view.add_or_update_node(full.build())
     view.add_or_update_node(make_node("b").capacity(cpu="4").build())
-    assert list(Evaluator(profile).judge(make_pod().info(), view.snapshot()).feasible) == [0]
+    assert list(Evaluator(profile).filter(make_pod().info(), view.snapshot()).feasible) == [0]
 
 
 def test_a_default_that_fails_shows_only_where_it_is_taken() -> None:
@@ -248,4 +248,4 @@ def test_a_fault_of_the_first_optional_is_not_forgotten_for_the_second() -> None
     view = ClusterView()
     view.add_or_update_node(make_node("n").build())
     pod = make_pod("p").label("app", "x").priority(0).info()
-    assert len(Evaluator(profile).judge(pod, view.snapshot()).feasible) == 0
+    assert len(Evaluator(profile).filter(pod, view.snapshot()).feasible) == 0

@@ -1,6 +1,6 @@
 from policyengine.catalogue import CATALOGUE, compile_files
 from policyengine.cluster.view import ClusterView
-from policyengine.framework.evaluation import Evaluator
+from policyengine.framework.evaluator import Evaluator
 from policyengine.language.diagnostics import Source
 from tests.builders import make_node, make_pod
 from tests.docs.even_nodes import EVEN_NODES, shown
@@ -14,7 +14,7 @@ def test_the_page_s_plugin_judges_as_the_page_says() -> None:
     for number in range(5):
         view.add_or_update_node(make_node(f"node-{number}").capacity(cpu="4", memory="8Gi", pods=110).build())
     snapshot = view.snapshot()
-    judged = Evaluator(result.profiles[0]).judge(make_pod().info(), snapshot)
+    judged = Evaluator(result.profiles[0]).filter(make_pod().info(), snapshot)
     names = [snapshot.nodes.names[row] for row in judged.feasible]
     assert sorted(names) == ["node-0", "node-2", "node-4"]
 

@@ -8,7 +8,7 @@ from random import Random
 import numpy as np
 
 from policyengine.cluster.view import ClusterView
-from policyengine.framework.evaluation import Evaluator
+from policyengine.framework.evaluator import Evaluator
 from policyengine.framework.profile import Profile
 
 
@@ -33,20 +33,20 @@ class Placing:
         pod, snapshot = self.view.pods[name], self.view.snapshot()
         found = self.evaluator.choose_again(pod, snapshot)
         where = "beside" if found is None else "in a run"
-        judgement = self.evaluator.judge(pod, snapshot) if found is None else None
-        if judgement is not None and len(judgement.feasible):
-            found = self.evaluator.choose(pod, snapshot, judgement)
+        diagnosis = self.evaluator.filter(pod, snapshot) if found is None else None
+        if diagnosis is not None and len(diagnosis.feasible):
+            found = self.evaluator.choose(pod, snapshot, diagnosis)
         # What follows the node table row by row is as old as the evaluator: a fresh one must not rest on it.
         snapshot.nodes.forget_followers()
         fresh = Evaluator(self.profile)
-        anew = fresh.judge(pod, snapshot)
-        if judgement is not None:
-            assert judgement.feasible.tolist() == anew.feasible.tolist()
+        anew = fresh.filter(pod, snapshot)
+        if diagnosis is not None:
+            assert diagnosis.feasible.tolist() == anew.feasible.tolist()
         elif (streak := self.evaluator._runs._streak) is not None:
             feasible = np.flatnonzero(streak._feasible)
             assert feasible.tolist() == anew.feasible.tolist()
-            assert streak._total[feasible].tolist() == fresh.rank(pod, snapshot, anew).total.tolist()
-        assert found == (fresh.rank(pod, snapshot, anew).best(pod.uid) if len(anew.feasible) else None)
+            assert streak._total[feasible].tolist() == fresh.score(pod, snapshot, anew).total.tolist()
+        assert found == (fresh.score(pod, snapshot, anew).best(pod.uid) if len(anew.feasible) else None)
         if found is not None:
             self.decided[where] += 1
             self.view.assume(pod.uid, snapshot.nodes.names[found])

@@ -29,7 +29,7 @@ from policyengine.cluster.view import ClusterView
 from policyengine.framework.cached_column import ColumnCache
 from policyengine.framework.changes import Changes
 from policyengine.framework.column import Column
-from policyengine.framework.evaluation import Evaluator
+from policyengine.framework.evaluator import Evaluator
 from policyengine.framework.plugin import UNCONCERNED
 from policyengine.framework.status import Refusal
 from policyengine.plugins.registry import default_profile
@@ -258,11 +258,11 @@ class World:
     def compare_decision(self, fresh: Evaluator) -> None:
         """The decision about one waiting pod is the one that `fresh`, new, takes."""
         pod, snapshot = self.any_concerned(), self.view.snapshot()
-        cached, anew = self.evaluator.judge(pod, snapshot), fresh.judge(pod, snapshot)
+        cached, anew = self.evaluator.filter(pod, snapshot), fresh.filter(pod, snapshot)
         assert cached.feasible.tolist() == anew.feasible.tolist()
         assert cached.message() == anew.message()
         if len(cached.feasible):
-            ranked, ranked_anew = self.evaluator.rank(pod, snapshot, cached), fresh.rank(pod, snapshot, anew)
+            ranked, ranked_anew = self.evaluator.score(pod, snapshot, cached), fresh.score(pod, snapshot, anew)
             assert ranked.total.tolist() == ranked_anew.total.tolist()
             assert ranked.best(pod.uid) == ranked_anew.best(pod.uid)
 

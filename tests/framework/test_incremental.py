@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policyengine.framework.evaluation import Evaluator
+from policyengine.framework.evaluator import Evaluator
 from policyengine.plugins.registry import IN_TREE, default_profile
 from tests.framework.random_history import World
 
@@ -58,5 +58,5 @@ def test_a_hypothetical_leaves_no_trace_in_the_columns(seed: int) -> None:
     bound = [uid for uid, pod in world.pods.items() if pod["spec"].get("nodeName")]
     with world.view.hypothetically(remove=bound[:4]) as snapshot:
         for uid in world.pending():
-            world.evaluator.judge(world.view.pods[uid], snapshot)
+            world.evaluator.filter(world.view.pods[uid], snapshot)
     world.check()

@@ -111,7 +111,7 @@ class Cluster(Placing):
             self.view.set_object("Namespace", decode(Namespace, {"metadata": self.meta("default")}))
         elif pick < 0.7 and pods:
             with self.view.hypothetically(remove=[rng.choice(pods).uid]) as snapshot:
-                self.evaluator.judge(rng.choice(pods), snapshot)
+                self.evaluator.filter(rng.choice(pods), snapshot)
         else:
             self.set_pod(f"other-{self.version}", rng.choice(TEMPLATES), rng.choice(self.view.nodes.names))
 

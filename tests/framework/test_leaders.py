@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from policyengine.cluster.journal import stable_hash
 from policyengine.cluster.view import ClusterView
-from policyengine.framework.evaluation import Evaluator
+from policyengine.framework.evaluator import Evaluator
 from policyengine.framework.kept import Kept
 from policyengine.framework.leaders import Leaders, Ring
 from policyengine.plugins.registry import default_profile
@@ -65,18 +65,18 @@ def test_a_run_of_identical_pods_goes_where_fresh_answers_would_put_them(seed: i
         info = view.add_or_update_pod(pod.build()).new
         assert info is not None
         snapshot = view.snapshot()
-        ranking = evaluator.rank(info, snapshot, evaluator.judge(info, snapshot))
-        if len(ranking.rows) == 0:
+        node_scores = evaluator.score(info, snapshot, evaluator.filter(info, snapshot))
+        if len(node_scores.rows) == 0:
             return
         anew = Evaluator(default_profile())
-        fresh = anew.rank(info, snapshot, anew.judge(info, snapshot))
-        assert ranking.best(uid) == fresh.best(uid)
-        assert ranking.total.tolist() == fresh.total.tolist()
+        fresh = anew.score(info, snapshot, anew.filter(info, snapshot))
+        assert node_scores.best(uid) == fresh.best(uid)
+        assert node_scores.total.tolist() == fresh.total.tolist()
         if earlier is not None:
             kept, place, total = earlier
             assert (kept.best("again"), kept.total.tolist()) == (place, total)
-        earlier = ranking, ranking.best("again"), ranking.total.tolist()
-        view.assume(uid, view.nodes.names[ranking.best(uid)])
+        earlier = node_scores, node_scores.best("again"), node_scores.total.tolist()
+        view.assume(uid, view.nodes.names[node_scores.best(uid)])
         placed.append(uid)
         if rng.random() < 0.2:
             view.remove_pod(placed.pop(rng.randrange(len(placed))))

@@ -146,10 +146,10 @@ class Cluster(Placing):
         standing = [pod.uid for pod in self.view.pods.values() if pod.state is not PodState.PENDING]
         if standing and self.rng.random() < 0.5:
             with self.view.hypothetically(remove=self.rng.sample(standing, 1)) as snapshot:
-                self.evaluator.judge(pod, snapshot)
+                self.evaluator.filter(pod, snapshot)
         else:
             snapshot = self.view.snapshot()
-            self.evaluator.rank(pod, snapshot, self.evaluator.judge(pod, snapshot))
+            self.evaluator.score(pod, snapshot, self.evaluator.filter(pod, snapshot))
 
 
 def run(

@@ -7,7 +7,7 @@ from typing import Any
 from policyengine.cluster import objects
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.view import ClusterView
-from policyengine.framework.evaluation import Evaluator
+from policyengine.framework.evaluator import Evaluator
 from policyengine.plugins.registry import build, in_tree_profile
 from tests.builders import PodBuilder, make_node, make_pod
 
@@ -138,10 +138,10 @@ class World:
         """{node: reason, "" where it fits}, or PreFilter's reason."""
         info = pod if isinstance(pod, PodInfo) else (pod or using("c")).info()
         snapshot = self.view.snapshot()
-        judgement = self.evaluator.judge(info, snapshot)
-        if judgement.pre_filter is not None:
-            return judgement.pre_filter.message
-        return {name: judgement.refusal(row).message for name, row in sorted(snapshot.nodes.row_of.items())}
+        diagnosis = self.evaluator.filter(info, snapshot)
+        if diagnosis.pre_filter is not None:
+            return diagnosis.pre_filter.message
+        return {name: diagnosis.refusal(row).message for name, row in sorted(snapshot.nodes.row_of.items())}
 
     def fits(self, pod: PodBuilder | PodInfo | None = None) -> list[str]:
         """The nodes that pass."""

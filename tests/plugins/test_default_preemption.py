@@ -13,7 +13,7 @@ from policyengine.catalogue import compile_policy
 from policyengine.cluster.journal import stable_hash
 from policyengine.cluster.objects import PodDisruptionBudget, decode
 from policyengine.cluster.view import ClusterView
-from policyengine.framework.evaluation import Evaluator
+from policyengine.framework.evaluator import Evaluator
 from policyengine.framework.plugin_entry import ArgumentError
 from policyengine.framework.status import Code
 from policyengine.plugins import preemption_dry_run
@@ -103,10 +103,10 @@ def _view(nodes: Any, protected: Any, coming: Any) -> ClusterView:
 def _dry_run(view: ClusterView, uid: str) -> tuple[list[Candidate], Candidate | None, str]:
     evaluator = Evaluator(default_profile())
     pod = view.pods[uid]
-    judgement = evaluator.judge(pod, view.snapshot())
+    diagnosis = evaluator.filter(pod, view.snapshot())
     plugin = DefaultPreemption()
-    found, chosen = plugin.all_candidates(pod, judgement, evaluator, view)
-    result = plugin.post_filter(pod, judgement, evaluator, view)
+    found, chosen = plugin.all_candidates(pod, diagnosis, evaluator, view)
+    result = plugin.post_filter(pod, diagnosis, evaluator, view)
     assert (None if chosen is None else view.nodes.names[chosen.row]) == (result.nominated_node_name or None)
     return found, chosen, result.status.message
 
@@ -204,9 +204,9 @@ def test_an_unresolvable_nominated_node_makes_a_pod_eligible_again() -> None:
     view.add_or_update_pod(going.condition("DisruptionTarget", "True", "PreemptionByScheduler").build())
     view.add_or_update_pod(make_pod("new").req(cpu="1").priority(1).nominated("a").build())
     evaluator = Evaluator(default_profile())
-    judgement = evaluator.judge(view.pods["new"], view.snapshot())
-    assert judgement.refusal(0).code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
-    assert DefaultPreemption().why_not_eligible(view.pods["new"], judgement, evaluator, view) == ""
+    diagnosis = evaluator.filter(view.pods["new"], view.snapshot())
+    assert diagnosis.refusal(0).code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+    assert DefaultPreemption().why_not_eligible(view.pods["new"], diagnosis, evaluator, view) == ""
 
 
 @pytest.mark.parametrize(
@@ -239,8 +239,8 @@ def test_the_rules_of_a_policy_are_asked_again_without_the_victims() -> None:
     view.add_or_update_pod(make_pod("new").req(cpu="1").priority(9).build())
     evaluator = Evaluator(compile_policy(COMPANY))
     plugin = evaluator.profile.post_filters[-1]
-    judgement = evaluator.judge(view.pods["new"], view.snapshot())
-    assert judgement.message() == "0/1 nodes are available: 1 two is company."
+    diagnosis = evaluator.filter(view.pods["new"], view.snapshot())
+    assert diagnosis.message() == "0/1 nodes are available: 1 two is company."
     assert isinstance(plugin, DefaultPreemption)
-    result = plugin.post_filter(view.pods["new"], judgement, evaluator, view)
+    result = plugin.post_filter(view.pods["new"], diagnosis, evaluator, view)
     assert (result.nominated_node_name, [victim.name for victim in result.victims]) == ("n", ["x", "z"])

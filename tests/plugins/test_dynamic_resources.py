@@ -141,8 +141,8 @@ def test_a_selector_is_true_of_a_device(expression: str, meets: bool) -> None:
 def test_a_selector_without_an_answer_is_an_error_of_that_node(expression: str, fragment: str) -> None:
     world = World(gpus(A100), claim(exactly(selectors=[cel(expression)])))
     pod = using("c").info()
-    judgement = world.evaluator.judge(pod, world.view.snapshot())
-    refusal = judgement.refusal(world.view.nodes.row_of["n0"])
+    diagnosis = world.evaluator.filter(pod, world.view.snapshot())
+    refusal = diagnosis.refusal(world.view.nodes.row_of["n0"])
     assert refusal.code is Code.ERROR
     assert fragment in refusal.message
 
@@ -171,8 +171,8 @@ def test_alternatives_are_tried_in_order_and_the_earlier_scores_more() -> None:
     world = World(*slices, claim(first_of({"selectors": [cel(big)]}, {})))
     pod = using("c").info()
     snapshot = world.view.snapshot()
-    ranking = world.evaluator.rank(pod, snapshot, world.evaluator.judge(pod, snapshot))
-    weighted = dict(zip(ranking.rows.tolist(), ranking.total.tolist(), strict=True))
+    node_scores = world.evaluator.score(pod, snapshot, world.evaluator.filter(pod, snapshot))
+    weighted = dict(zip(node_scores.rows.tolist(), node_scores.total.tolist(), strict=True))
     rows = world.view.nodes.row_of
     assert weighted == {rows["n0"]: 2 * (100 * 7 // 8), rows["n1"]: 2 * 100}
     assert world.reserve("n1") == [[("r/a0", "big")]]
@@ -181,7 +181,7 @@ def test_alternatives_are_tried_in_order_and_the_earlier_scores_more() -> None:
 def test_without_alternatives_nothing_is_scored() -> None:
     world = World(gpus("g"), claim())
     pod, snapshot = using("c").info(), world.view.snapshot()
-    assert not world.evaluator.rank(pod, snapshot, world.evaluator.judge(pod, snapshot)).per_plugin
+    assert not world.evaluator.score(pod, snapshot, world.evaluator.filter(pod, snapshot)).per_plugin
 
 
 def test_an_allocated_claim_binds_its_pods_to_where_its_devices_are() -> None:

@@ -80,9 +80,9 @@ def test_while_a_claim_is_reserved_for_one_pod_the_next_waits_without_backoff() 
     world = world_of_one(claim(status=allocated("g")))
     assert world.reserve(pod=info(using("c"), "first")) == [[]]
     second = info(using("c"), "second")
-    judgement = world.evaluator.judge(second, world.view.snapshot())
-    assert judgement.message().endswith("resource claim default/c is being reserved for another pod.")
-    assert judgement.pending_plugins == {"DynamicResources"}
+    diagnosis = world.evaluator.filter(second, world.view.snapshot())
+    assert diagnosis.message().endswith("resource claim default/c is being reserved for another pod.")
+    assert diagnosis.pending_plugins == {"DynamicResources"}
 
 
 def test_all_profiles_share_what_is_reserved() -> None:

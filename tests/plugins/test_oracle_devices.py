@@ -10,7 +10,7 @@ import pytest
 
 from policyengine.cluster.objects import DeviceClass, Node, Pod, ResourceClaim, ResourceSlice, decode
 from policyengine.cluster.view import ClusterView
-from policyengine.framework.evaluation import Evaluator
+from policyengine.framework.evaluator import Evaluator
 from policyengine.plugins.registry import build, in_tree_profile
 from tests.plugins import oracle_devices, random_cluster, random_devices
 
@@ -70,11 +70,11 @@ def test_verdicts_and_reasons_are_those_of_the_oracle(seed: int) -> None:
         devices, view = oracle_devices.Devices(objects), view_of(objects)
         evaluator, snapshot = Evaluator(profile), view.snapshot()
         for pod in objects["pending"]:
-            judgement = evaluator.judge(view.pods[pod["metadata"]["uid"]], snapshot)
-            assert judgement.pre_filter is None
+            diagnosis = evaluator.filter(view.pods[pod["metadata"]["uid"]], snapshot)
+            assert diagnosis.pre_filter is None
             for node in objects["nodes"]:
                 expected = oracle_devices.refusal(devices, pod, node) or oracle_devices.lacks_features(pod, node)
-                status = judgement.refusal(snapshot.nodes.row_of[node["metadata"]["name"]])
+                status = diagnosis.refusal(snapshot.nodes.row_of[node["metadata"]["name"]])
                 told = None if status.is_success else (status.plugin, status.code.wire_name, status.reasons)
                 assert told == expected, (seed, number, pod, node)
                 seen[expected[2][0] if expected else "passed"] += 1

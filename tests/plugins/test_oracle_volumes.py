@@ -21,8 +21,8 @@ from policyengine.cluster.objects import (
     decode,
 )
 from policyengine.cluster.view import ClusterView
-from policyengine.framework.evaluation import Evaluator
-from policyengine.framework.judgement import Judgement
+from policyengine.framework.evaluator import Evaluator
+from policyengine.framework.filtering import Diagnosis
 from policyengine.plugins.registry import build, in_tree_profile
 from tests.plugins import oracle_volumes, random_cluster, random_storage
 
@@ -76,8 +76,8 @@ def view_of(objects: Json) -> ClusterView:
     return view
 
 
-def told(judgement: Judgement, row: int) -> tuple[str, str, tuple[str, ...]] | None:
-    status = judgement.refusal(row)
+def told(diagnosis: Diagnosis, row: int) -> tuple[str, str, tuple[str, ...]] | None:
+    status = diagnosis.refusal(row)
     return None if status.is_success else (status.plugin, status.code.wire_name, tuple(sorted(status.reasons)))
 
 
@@ -90,12 +90,12 @@ def test_verdicts_and_reasons_are_those_of_the_oracle(seed: int) -> None:
         storage, view = oracle_volumes.Storage(objects), view_of(objects)
         evaluator, snapshot = Evaluator(profile), view.snapshot()
         for pod in objects["pending"]:
-            judgement = evaluator.judge(view.pods[pod["metadata"]["uid"]], snapshot)
+            diagnosis = evaluator.filter(view.pods[pod["metadata"]["uid"]], snapshot)
             whole = oracle_volumes.refused_as_a_whole(storage, pod)
-            assert (None if judgement.pre_filter is None else told(judgement, 0)) == whole, (objects, pod)
+            assert (None if diagnosis.pre_filter is None else told(diagnosis, 0)) == whole, (objects, pod)
             expected = {} if whole else oracle_volumes.refusals(storage, pod)
             for name, refusal in expected.items():
-                assert told(judgement, snapshot.nodes.row_of[name]) == refusal, (number, pod, name)
+                assert told(diagnosis, snapshot.nodes.row_of[name]) == refusal, (number, pod, name)
             seen.update(["whole" if whole else ""] + [one[0] if one else "passed" for one in expected.values()])
     print(seen)
     assert min(seen[name] for name in (*PLUGINS, "whole", "passed")) >= 10, seen

@@ -16,8 +16,8 @@ from policyengine.cluster import objects
 from policyengine.cluster.pod_info import PodInfo, PodState
 from policyengine.cluster.view import ClusterView
 from policyengine.compiler.coverage import Coverage
-from policyengine.framework.evaluation import Evaluator
-from policyengine.framework.judgement import Judgement
+from policyengine.framework.evaluator import Evaluator
+from policyengine.framework.filtering import Diagnosis
 from policyengine.framework.profile import Profile
 from policyengine.language import ir, ir_test
 from policyengine.language.diagnostics import Source, render
@@ -102,7 +102,7 @@ class Runner:
         self.view = ClusterView()
         self.waiting: dict[str, PodInfo] = {}
         self.popped: list[str] = []
-        self.judgements: dict[str, Judgement] = {}
+        self.diagnoses: dict[str, Diagnosis] = {}
         self.created = 0
 
     def run(self, test: ir_test.Test) -> None:
@@ -126,10 +126,10 @@ class Runner:
             if info.name not in self.popped:
                 self.popped.append(info.name)
             snapshot = self.view.snapshot()
-            judgement = self.judgements[info.name] = self.evaluator.judge(info, snapshot)
-            if len(judgement.feasible):
-                ranking = self.evaluator.rank(info, snapshot, judgement)
-                self.view.assume(info.uid, snapshot.nodes.names[ranking.best(info.uid)])
+            diagnosis = self.diagnoses[info.name] = self.evaluator.filter(info, snapshot)
+            if len(diagnosis.feasible):
+                node_scores = self.evaluator.score(info, snapshot, diagnosis)
+                self.view.assume(info.uid, snapshot.nodes.names[node_scores.best(info.uid)])
 
     def waits(self, info: PodInfo) -> bool:
         for gang in self.profile.gangs:
@@ -152,15 +152,15 @@ class Runner:
         raise AssertionError(step)
 
     def rejected(self, step: ir_test.ExpectRejected) -> bool:
-        judgement = self.judgements[step.pod]
+        diagnosis = self.diagnoses[step.pod]
         if step.node is None:
-            return len(judgement.feasible) == 0 and (step.rule is None or step.rule in judgement.plugins)
-        status = judgement.refusal(self.view.nodes.row_of[step.node])
+            return len(diagnosis.feasible) == 0 and (step.rule is None or step.rule in diagnosis.plugins)
+        status = diagnosis.refusal(self.view.nodes.row_of[step.node])
         return status.is_rejection and (step.rule is None or status.plugin == step.rule)
 
     def story(self) -> str:
         placed = {info.name: info.node_name for info in self.view.pods.values()}
-        refusals = {name: judgement.message() for name, judgement in self.judgements.items()}
+        refusals = {name: diagnosis.message() for name, diagnosis in self.diagnoses.items()}
         return f"popped {self.popped}, placed {placed}, {refusals}"
 
 

@@ -222,7 +222,7 @@ def test_a_post_filter_that_fails_makes_the_attempt_an_error():
         def events_to_register(self):
             return ()
 
-        def post_filter(self, pod, judgement, evaluator, view):
+        def post_filter(self, pod, diagnosis, evaluator, view):
             raise ValueError("no idea")
 
     driver = Driver(profile(post_filters=(Broken(),)))

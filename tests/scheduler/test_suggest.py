@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policyengine.catalogue import compile_policy
-from policyengine.framework.evaluation import Evaluator
+from policyengine.framework.evaluator import Evaluator
 from policyengine.plugins.registry import default_profile
 from policyengine.scheduler.cluster_file import load_cluster
 from policyengine.scheduler.explain import explain

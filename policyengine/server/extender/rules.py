@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from policyengine.compiler.rule_filter import RuleFilter
 from policyengine.compiler.rule_score import RuleScore
-from policyengine.framework.evaluation import Evaluator
-from policyengine.framework.judgement import Judgement
+from policyengine.framework.evaluator import Evaluator
+from policyengine.framework.filtering import Diagnosis
 from policyengine.framework.plugin import Reads
 from policyengine.framework.profile import Profile
 from policyengine.framework.status import Code, Status
@@ -77,12 +77,12 @@ class PolicyRules:
 
     def filter(self, pod: PodInfo, snapshot: Snapshot, asked: AskedNodes) -> Filtered:
         """Ask the filter rules about the nodes; one that is not in the snapshot is refused as unknown."""
-        judgement = self._evaluator.judge(pod, snapshot)
+        diagnosis = self._evaluator.filter(pod, snapshot)
         rows = asked.rows
-        if judgement.pre_filter is not None:
-            return _all_refused(judgement.pre_filter, asked.names)
+        if diagnosis.pre_filter is not None:
+            return _all_refused(diagnosis.pre_filter, asked.names)
         feasible = np.zeros(snapshot.nodes.n + 1, dtype=np.bool_)
-        feasible[judgement.feasible] = True
+        feasible[diagnosis.feasible] = True
         passing = feasible[rows]
         found = Filtered(passing, {}, {})
         if passing.all():
@@ -91,7 +91,7 @@ class PolicyRules:
         unknown = refused[rows[refused] < 0]
         for name in map(asked.names.__getitem__, unknown.tolist()) if len(unknown) else ():
             found.failed[name] = f"node `{name}` is not known to the extender"
-        for status, group in judgement.refusals(rows[refused[rows[refused] >= 0]]):
+        for status, group in diagnosis.refusals(rows[refused[rows[refused] >= 0]]):
             kind = _kind(found, status)
             kind |= dict.fromkeys(map(snapshot.nodes.names.__getitem__, group.tolist()), _told(status))
         return found
@@ -101,18 +101,18 @@ class PolicyRules:
         is_asked = np.zeros(snapshot.nodes.n + 1, dtype=np.bool_)
         is_asked[rows] = True
         ranked = np.flatnonzero(is_asked[:-1])
-        ranking = self._evaluator.rank(pod, snapshot, Judgement(snapshot.nodes.names, ranked, (), None))
-        weights = sum(share.weight for share in ranking.shares)
+        node_scores = self._evaluator.score(pod, snapshot, Diagnosis(snapshot.nodes.names, ranked, (), None))
+        weights = sum(share.weight for share in node_scores.shares)
         by_row = np.zeros(snapshot.nodes.n + 1, dtype=np.int64)
         if weights:
-            by_row[ranked] = ranking.total * MAX_SCORE // (_PERCENT * weights)
+            by_row[ranked] = node_scores.total * MAX_SCORE // (_PERCENT * weights)
         scores: NDArray[np.int64] = by_row[rows]
         return scores
 
     def accepts(self, pod: PodInfo, snapshot: Snapshot, name: str) -> bool:
         """Whether the filter rules let the pod onto one node."""
         row = snapshot.nodes.row_of.get(name)
-        return row is not None and self._evaluator.judge_row(pod, snapshot, row).is_success
+        return row is not None and self._evaluator.filter_node(pod, snapshot, row).is_success
 
 
 def _all_refused(status: Status, names: Sequence[str]) -> Filtered:

@@ -14,8 +14,8 @@ from copy import copy
 import numpy as np
 
 from policyengine.cluster.pod_info import PodState
-from policyengine.framework.evaluation import Evaluator
-from policyengine.framework.nominated import judge_with_nominated
+from policyengine.framework.evaluator import Evaluator
+from policyengine.framework.nominated import filter_with_nominated
 from policyengine.scheduler.actions import Action, Bind
 from policyengine.scheduler.messages import CyclesRequested, Message
 from policyengine.scheduler.state import SchedulerState
@@ -108,20 +108,20 @@ def check(state: SchedulerState, bind: Bind, later: Sequence[Bind] = ()) -> None
     with view.hypothetically(remove=[bind.uid, *(one.uid for one in later)]) as snapshot:
         snapshot.nodes.forget_followers()
         fresh = Evaluator(profile)
-        judgement = judge_with_nominated(fresh, view, pod)
+        diagnosis = filter_with_nominated(fresh, view, pod)
         row_of = snapshot.nodes.row_of
         row = row_of[bind.node]
-        if row not in judgement.feasible:
+        if row not in diagnosis.feasible:
             raise WrongDecision(f"`{pod.key}` is on `{bind.node}`, where a fresh evaluation refuses it")
-        if row_of.get(pod.nominated_node_name, -1) in judgement.feasible:
+        if row_of.get(pod.nominated_node_name, -1) in diagnosis.feasible:
             if pod.nominated_node_name != bind.node:
                 raise WrongDecision(f"`{pod.key}` is on `{bind.node}`; room was made on `{pod.nominated_node_name}`")
             return
-        ranking = fresh.rank(pod, snapshot, judgement)
-        total = int(ranking.total[int(np.searchsorted(judgement.feasible, row))])
-        best = int(ranking.total.max())
+        node_scores = fresh.score(pod, snapshot, diagnosis)
+        total = int(node_scores.total[int(np.searchsorted(diagnosis.feasible, row))])
+        best = int(node_scores.total.max())
         if total != best:
             raise WrongDecision(f"`{pod.key}` is on `{bind.node}` with {total} points; another node has {best}")
-        named = snapshot.nodes.names[ranking.best(pod.uid)]
+        named = snapshot.nodes.names[node_scores.best(pod.uid)]
         if named != bind.node:
             raise WrongDecision(f"`{pod.key}` is on `{bind.node}`; of the best nodes its hash names `{named}`")

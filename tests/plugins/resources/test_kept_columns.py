@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from policyengine.cluster.free_room import FreeRoom
 from policyengine.cluster.view import ClusterView
 from policyengine.framework.rows import FEW
-from policyengine.plugins.allocation_columns import AllocationColumns
-from policyengine.plugins.balance import BalanceColumns
-from policyengine.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
-from policyengine.plugins.node_resources_fit import NodeResourcesFit
+from policyengine.plugins.resources.allocation_columns import AllocationColumns
+from policyengine.plugins.resources.balance import BalanceColumns
+from policyengine.plugins.resources.balanced_allocation import NodeResourcesBalancedAllocation
+from policyengine.plugins.resources.fit import NodeResourcesFit
 from tests.builders import make_node, make_pod
 
 GPU = "vendor.example/gpu"

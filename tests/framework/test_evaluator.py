@@ -6,7 +6,7 @@ import itertools
 
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.view import ClusterView
-from policyengine.framework.evaluation import Evaluator
+from policyengine.framework.evaluator import Evaluator
 from policyengine.framework.profile import Profile
 from policyengine.framework.status import Code
 from policyengine.plugins.registry import build, default_profile, in_tree_profile
@@ -41,9 +41,9 @@ def test_the_tied_node_next_on_the_ring_is_chosen_whatever_the_order_of_rows() -
         pod = pending(view, make_pod("p"))
         snapshot = view.snapshot()
         evaluator = Evaluator(default_profile())
-        ranking = evaluator.rank(pod, snapshot, evaluator.judge(pod, snapshot))
-        assert len(set(ranking.total.tolist())) == 1
-        chosen.add(snapshot.nodes.names[ranking.best(pod.uid)])
+        node_scores = evaluator.score(pod, snapshot, evaluator.filter(pod, snapshot))
+        assert len(set(node_scores.total.tolist())) == 1
+        chosen.add(snapshot.nodes.names[node_scores.best(pod.uid)])
     assert len(chosen) == 1
 
 
@@ -51,35 +51,35 @@ def test_different_pods_start_at_different_places_of_the_ring() -> None:
     view = view_of(*(roomy(f"n{number}") for number in range(20)))
     pod = pending(view, make_pod("p"))
     evaluator = Evaluator(default_profile())
-    ranking = evaluator.rank(pod, view.snapshot(), evaluator.judge(pod, view.snapshot()))
-    assert len({ranking.best(f"uid-{number}") for number in range(40)}) > 8
+    node_scores = evaluator.score(pod, view.snapshot(), evaluator.filter(pod, view.snapshot()))
+    assert len({node_scores.best(f"uid-{number}") for number in range(40)}) > 8
 
 
 def test_a_pod_for_one_node_leaves_the_others_in_kube_schedulers_words() -> None:
     view = view_of(roomy("a"), roomy("b").unschedulable(), roomy("c"))
     pod = pending(view, daemon("b"))
-    judgement = Evaluator(default_profile()).judge(pod, view.snapshot())
-    assert len(judgement.feasible) == 0
-    assert judgement.message() == (
+    diagnosis = Evaluator(default_profile()).filter(pod, view.snapshot())
+    assert len(diagnosis.feasible) == 0
+    assert diagnosis.message() == (
         "0/3 nodes are available: 1 node(s) were unschedulable, 2 node(s) didn't satisfy plugin(s) [NodeAffinity]."
     )
-    assert judgement.plugins == {"NodeAffinity", "NodeUnschedulable"}
+    assert diagnosis.plugins == {"NodeAffinity", "NodeUnschedulable"}
 
 
 def test_a_pod_for_one_node_goes_there() -> None:
     view = view_of(roomy("a"), roomy("b"))
     pod = pending(view, daemon("b"))
-    judgement = Evaluator(default_profile()).judge(pod, view.snapshot())
-    assert [view.nodes.names[row] for row in judgement.feasible] == ["b"]
+    diagnosis = Evaluator(default_profile()).filter(pod, view.snapshot())
+    assert [view.nodes.names[row] for row in diagnosis.feasible] == ["b"]
 
 
 def test_terms_that_name_different_nodes_at_once_refuse_the_pod() -> None:
     view = view_of(roomy("a"), roomy("b"))
     names = (("metadata.name", "In", ["a"]), ("metadata.name", "In", ["b"]))
     pod = pending(view, make_pod("p").node_affinity(*names, fields=True))
-    judgement = Evaluator(default_profile()).judge(pod, view.snapshot())
-    assert judgement.pre_filter is not None
-    assert judgement.pre_filter.reasons == ("pod affinity terms conflict",)
+    diagnosis = Evaluator(default_profile()).filter(pod, view.snapshot())
+    assert diagnosis.pre_filter is not None
+    assert diagnosis.pre_filter.reasons == ("pod affinity terms conflict",)
 
 
 def test_a_malformed_pod_is_refused_and_others_go_on() -> None:
@@ -87,45 +87,45 @@ def test_a_malformed_pod_is_refused_and_others_go_on() -> None:
     bad = pending(view, make_pod("bad").req(cpu="lots"))
     good = pending(view, make_pod("good").req(cpu="1"))
     evaluator = Evaluator(default_profile())
-    refused = evaluator.judge(bad, view.snapshot()).pre_filter
+    refused = evaluator.filter(bad, view.snapshot()).pre_filter
     assert refused is not None
     assert refused.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
     assert "`lots`" in refused.message
-    assert len(evaluator.judge(good, view.snapshot()).feasible) == 1
+    assert len(evaluator.filter(good, view.snapshot()).feasible) == 1
 
 
 def test_a_plugin_with_nothing_to_say_has_no_share() -> None:
     view = view_of(roomy("a"))
     pod = pending(view, make_pod("p"))
     evaluator = Evaluator(default_profile())
-    ranking = evaluator.rank(pod, view.snapshot(), evaluator.judge(pod, view.snapshot()))
-    assert list(ranking.per_plugin) == ["TaintToleration", "NodeResourcesFit", "ImageLocality"]
+    node_scores = evaluator.score(pod, view.snapshot(), evaluator.filter(pod, view.snapshot()))
+    assert list(node_scores.per_plugin) == ["TaintToleration", "NodeResourcesFit", "ImageLocality"]
 
 
 def test_without_plugins_every_node_fits_and_scores_nothing() -> None:
     view = view_of(roomy("a"), roomy("b"))
     pod = pending(view, make_pod("p").req(cpu="99"))
     evaluator = Evaluator(Profile("none", "s", ""))
-    ranking = evaluator.rank(pod, view.snapshot(), evaluator.judge(pod, view.snapshot()))
-    assert ranking.rows.tolist() == [0, 1]
-    assert ranking.total.tolist() == [0, 0]
-    assert ranking.per_plugin == {}
+    node_scores = evaluator.score(pod, view.snapshot(), evaluator.filter(pod, view.snapshot()))
+    assert node_scores.rows.tolist() == [0, 1]
+    assert node_scores.total.tolist() == [0, 0]
+    assert node_scores.per_plugin == {}
 
 
 def test_an_evaluator_taken_to_another_cluster_forgets_the_first() -> None:
     evaluator = Evaluator(default_profile())
     for view, fits in ((view_of(roomy("a")), 1), (view_of(roomy("a").taint("gpu"), roomy("b").taint("x")), 0)):
         pod = pending(view, make_pod("p"))
-        assert len(evaluator.judge(pod, view.snapshot()).feasible) == fits
+        assert len(evaluator.filter(pod, view.snapshot()).feasible) == fits
 
 
 def test_an_earlier_judgement_keeps_its_meaning() -> None:
     view = view_of(*(roomy(f"n{number}") for number in range(9)))
     evaluator = Evaluator(default_profile())
     pod, other = pending(view, make_pod("p").req(cpu="3")), pending(view, make_pod("q").req(cpu="3"))
-    before = evaluator.judge(pod, view.snapshot())
+    before = evaluator.filter(pod, view.snapshot())
     view.assume(other.uid, "n4")
-    after = evaluator.judge(pod, view.snapshot())
+    after = evaluator.filter(pod, view.snapshot())
     row = view.nodes.row_of["n4"]
     assert before.refusal(row).is_success
     assert after.refusal(row).reasons == ("Insufficient cpu",)
@@ -143,5 +143,5 @@ def test_weights_multiply_the_scores() -> None:
     pod = pending(view, make_pod("p"))
     plugins = {"NodeResourcesFit": (build("NodeResourcesFit"), 7)}
     evaluator = Evaluator(in_tree_profile("w", "s", "", plugins))
-    ranking = evaluator.rank(pod, view.snapshot(), evaluator.judge(pod, view.snapshot()))
-    assert ranking.total.tolist() == [7 * 97]
+    node_scores = evaluator.score(pod, view.snapshot(), evaluator.filter(pod, view.snapshot()))
+    assert node_scores.total.tolist() == [7 * 97]

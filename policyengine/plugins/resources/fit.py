@@ -27,10 +27,10 @@ from policyengine.framework.events import (
 from policyengine.framework.plugin import Reads, Scores
 from policyengine.framework.rows import FEW, at
 from policyengine.framework.status import SUCCESS, Code, Refusal, Rows, State, Status, Verdicts, passed
-from policyengine.plugins.allocation_strategy import STRATEGY_SCHEMA, read_strategy
 from policyengine.plugins.label_requirement import KEY_SCHEMA
-from policyengine.plugins.per_shape import PerShape
-from policyengine.plugins.resource_amounts import PODS, Asked, node_allocatable
+from policyengine.plugins.resources.amounts import PODS, Asked, node_allocatable
+from policyengine.plugins.resources.per_shape import PerShape
+from policyengine.plugins.resources.scoring_strategy import STRATEGY_SCHEMA, read_strategy
 
 if TYPE_CHECKING:
     from policyengine.cluster.columns import NodeTable
@@ -178,11 +178,6 @@ class NodeResourcesFit:
         """The strategy's score of one node."""
         asked: Asked = state
         return self._strategy.node_score(snapshot.nodes, asked)
-
-    def ceilings(self, state: State, snapshot: Snapshot) -> NDArray[np.int16] | None:
-        """What the strategy's score of no node is above."""
-        asked: Asked = state
-        return self._strategy.ceilings(snapshot.nodes, asked)
 
     def scale(self, state: State, scores: NDArray[np.generic]) -> Hashable:
         """Nothing: the score stands by itself."""

@@ -18,10 +18,8 @@ from numpy.typing import NDArray
 from policyengine.framework.plugin import MAX_NODE_SCORE, Scores
 from policyengine.framework.rows import FEW, at
 from policyengine.framework.status import Rows
-from policyengine.plugins.allocation_ceilings import UNIT, WHOLE, AllocationCeilings
-from policyengine.plugins.allocation_columns import AllocationColumns, Doubles
-from policyengine.plugins.offer_shares import Shorts
-from policyengine.plugins.resource_amounts import (
+from policyengine.plugins.resources.allocation_columns import AllocationColumns, Doubles
+from policyengine.plugins.resources.amounts import (
     DEFAULT_RESOURCES,
     RESOURCES_SCHEMA,
     Amounts,
@@ -38,9 +36,6 @@ if TYPE_CHECKING:
 
 MAX_SHAPE_SCORE: Final = 10
 """Scores of a shape run from 0 to 10."""
-_MOST_SHARES: Final = 300
-"""A sum of points with such weights stays within 16 bits."""
-_UNIT_BITS: Final = UNIT.bit_length() - 1
 
 SHAPE_SCHEMA: Final[Mapping[str, object]] = {
     "type": "array",
@@ -119,31 +114,6 @@ class AllocationStrategy(ABC):
     _whole_points: Callable[[Doubles], Doubles] | None = None
     """Makes 0..100 of what is left in percent, unrounded; None where the mean is not that of the points."""
 
-    def ceilings(self, nodes: NodeTable, asked: Asked) -> Shorts | None:
-        """What no node's score is above, and few are below: `int16[nodes]`, the caller's own; None where the strategy
-        has no use for what is kept for it, or a node is unusual."""
-        names, shares = asked.resources, sum(asked.weights)
-        if self._point_ceilings is None or not 0 < shares <= _MOST_SHARES:
-            return None
-        columns = nodes.follower((AllocationCeilings, names), lambda: AllocationCeilings(names))
-        if columns is None or not columns.are_usual:
-            return None
-        total: Shorts | None = None
-        for place, (request, weight) in enumerate(zip(asked.requests, asked.weights, strict=True)):
-            points = self._point_ceilings(columns.left(place, request))
-            if weight != 1:
-                points *= weight
-            total = points if total is None else np.add(total, points, out=total)
-        assert total is not None
-        if shares == 2:
-            total >>= 1
-        elif shares != 1:
-            total //= shares
-        return total
-
-    _point_ceilings: Callable[[Shorts], Shorts] | None = None
-    """Makes of what is left, as `AllocationCeilings` has it, what the points are not above: 0..100."""
-
     def _column_score(
         self, requested: Sequence[Amounts], capacities: Sequence[Amounts], weights: Sequence[int]
     ) -> Scores:
@@ -217,11 +187,6 @@ class LeastAllocated(AllocationStrategy):
     def _whole_points(left: Doubles) -> Doubles:
         return np.floor(left, out=left)
 
-    @staticmethod
-    def _point_ceilings(left: Shorts) -> Shorts:
-        left >>= _UNIT_BITS
-        return left
-
     def _node_points(self, requested: int, capacity: int) -> int:
         return max(capacity - requested, 0) * MAX_NODE_SCORE // capacity
 
@@ -236,12 +201,6 @@ class MostAllocated(AllocationStrategy):
     def _whole_points(left: Doubles) -> Doubles:
         np.ceil(left, out=left)
         return np.subtract(float(MAX_NODE_SCORE), left, out=left)
-
-    @staticmethod
-    def _point_ceilings(left: Shorts) -> Shorts:
-        np.subtract(WHOLE + 1, left, out=left)
-        left >>= _UNIT_BITS
-        return left
 
     def _node_points(self, requested: int, capacity: int) -> int:
         return min(requested, capacity) * MAX_NODE_SCORE // capacity

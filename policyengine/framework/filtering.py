@@ -21,7 +21,7 @@ class Verdict:
     refusals: Sequence[Refusal]
 
 
-class Judgement:
+class Diagnosis:
     """The verdict over all nodes of one snapshot. The first refusing filter, in the profile's order, counts."""
 
     __slots__ = ("_first", "_names", "_narrowing", "_verdicts", "feasible", "pre_filter")
@@ -78,7 +78,7 @@ class Judgement:
             found[verdict.plugin] = rows if earlier is None else np.union1d(earlier, rows)
         return found
 
-    def also_refused(self, refusals: Mapping[int, Status], first: bool = False) -> Judgement:
+    def also_refused(self, refusals: Mapping[int, Status], first: bool = False) -> Diagnosis:
         """This verdict with some feasible rows refused: {row: the refusal, signed}. `first`: rows refused already are
         refused for that instead."""
         by_plugin: dict[str, tuple[NDArray[np.int16], list[Refusal]]] = {}
@@ -92,7 +92,7 @@ class Judgement:
         more = tuple(Verdict(plugin, refused, known) for plugin, (refused, known) in by_plugin.items())
         feasible = np.setdiff1d(self.feasible, np.fromiter(refusals, dtype=np.int64, count=len(refusals)))
         verdicts = (*more, *self._verdicts) if first else (*self._verdicts, *more)
-        return Judgement(self._names, feasible, verdicts, self.pre_filter, self._narrowing)
+        return Diagnosis(self._names, feasible, verdicts, self.pre_filter, self._narrowing)
 
     def counts(self) -> list[tuple[str, int]]:
         """(reason, number of nodes), most frequent first. A reason that differs from node to node is counted as

@@ -17,10 +17,9 @@ from policyengine.framework.events import ClusterEventWithHint
 from policyengine.framework.plugin import UNCONCERNED, Reads, Scores
 from policyengine.framework.rows import FEW, at
 from policyengine.framework.status import SKIP, SUCCESS, Rows, State, Status
-from policyengine.plugins.balance import BalanceColumns, balance, balance_of, score_of, scores_of
-from policyengine.plugins.balance_ceilings import BalanceCeilings
-from policyengine.plugins.per_shape import PerShape
-from policyengine.plugins.resource_amounts import Asked, ScoredResources, read_resources
+from policyengine.plugins.resources.amounts import Asked, ScoredResources, read_resources
+from policyengine.plugins.resources.balance import BalanceColumns, balance, balance_of, score_of, scores_of
+from policyengine.plugins.resources.per_shape import PerShape
 
 if TYPE_CHECKING:
     from policyengine.cluster.columns import NodeTable
@@ -97,17 +96,6 @@ class NodeResourcesBalancedAllocation:
     def row_score(self, state: State, snapshot: Snapshot) -> Callable[[int], int]:
         """The score of one node."""
         return _node_score(snapshot.nodes, state)
-
-    def ceilings(self, state: State, snapshot: Snapshot) -> NDArray[np.int16] | None:
-        """What the score of no node is above; for two resources that all nodes offer."""
-        asked: Asked = state
-        nodes, names = snapshot.nodes, asked.resources
-        if len(names) != 2:
-            return None
-        columns = nodes.follower((BalanceCeilings, names), lambda: BalanceCeilings(names))
-        if columns is None or not columns.are_usual:
-            return None
-        return columns.ceilings(nodes, asked.requests)
 
     def scale(self, state: State, scores: NDArray[np.generic]) -> Hashable:
         """Nothing: the score stands by itself."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from policyengine.cluster.row_follower import RowFollower
 from policyengine.framework.plugin import MAX_NODE_SCORE, Scores
-from policyengine.plugins.resource_amounts import Amounts
+from policyengine.plugins.resources.amounts import Amounts
 
 if TYPE_CHECKING:
     from policyengine.cluster.columns import NodeTable

@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from policyengine.framework.cached_column import filter_columns
 from policyengine.framework.changes import NO_ROWS, Changes
 from policyengine.framework.column import Column
-from policyengine.framework.judgement import Judgement, Verdict
+from policyengine.framework.filtering import Diagnosis, Verdict
 from policyengine.framework.kept import Kept
 from policyengine.framework.leaders import Ring
 from policyengine.framework.normal_score import Scorer
 from policyengine.framework.plugin import UNCONCERNED, FilterPlugin
 from policyengine.framework.profile import Profile
-from policyengine.framework.ranking import Ranking, Share
 from policyengine.framework.runs import Runs
+from policyengine.framework.scoring import NodeScores, Share
 from policyengine.framework.status import SUCCESS, Code, Refusal, Rows, Status
 from policyengine.framework.totals import Totals, weighted
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
     from policyengine.cluster.snapshot import Snapshot
 
-__all__ = ["Evaluator", "Judgement", "Ranking"]
+__all__ = ["Diagnosis", "Evaluator", "NodeScores"]
 
 COLUMNS = 128
 """Signatures kept per plugin and extension point: 10 KB a verdict column, 40 KB a score column at 5,000 nodes."""
@@ -71,18 +71,18 @@ class Evaluator:
         self._changes: Changes | None = None
         self._start_over()
 
-    def judge(self, pod: PodInfo, snapshot: Snapshot) -> Judgement:
+    def filter(self, pod: PodInfo, snapshot: Snapshot) -> Diagnosis:
         """Ask every filter about every node. A pod with a malformed spec is refused with what is wrong in it."""
         if pod.shape.problem is not None:
-            return Judgement(snapshot.nodes.names, NO_ROWS, (), _malformed(pod.shape.problem))
+            return Diagnosis(snapshot.nodes.names, NO_ROWS, (), _malformed(pod.shape.problem))
         asked = self._ask(pod, snapshot)
         if asked.refused is not None:
-            return Judgement(snapshot.nodes.names, NO_ROWS, (), asked.refused)
+            return Diagnosis(snapshot.nodes.names, NO_ROWS, (), asked.refused)
         if asked.narrowed:
             return self._narrowed(snapshot, asked.columns, asked.narrowed)
         return self._join(snapshot, tuple(asked.signatures), asked.columns)
 
-    def judge_row(self, pod: PodInfo, snapshot: Snapshot, row: int) -> Status:
+    def filter_node(self, pod: PodInfo, snapshot: Snapshot, row: int) -> Status:
         """What `judge` says of one row, without putting the answer together for all others."""
         if pod.shape.problem is not None:
             return _malformed(pod.shape.problem)
@@ -109,10 +109,10 @@ class Evaluator:
                 found.append((plugin, cache.column(signature, pod, changes)))
         return found
 
-    def rank(self, pod: PodInfo, snapshot: Snapshot, judgement: Judgement) -> Ranking:
-        """Score the feasible nodes of `judgement`, which must stem from this snapshot as it is now."""
+    def score(self, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis) -> NodeScores:
+        """Score the feasible nodes of `diagnosis`, which must stem from this snapshot as it is now."""
         changes = self._changes_up_to(snapshot)
-        feasible = judgement.feasible
+        feasible = diagnosis.feasible
         shares: list[Share] = []
         signatures: list[Hashable] = []
         if len(feasible):
@@ -126,7 +126,7 @@ class Evaluator:
                     signatures.append(signature)
         by_row = [share for share in shares if share.by_row]
         rest = [share for share in shares if not share.by_row] if len(by_row) < len(shares) else ()
-        return Ranking(
+        return NodeScores(
             feasible,
             tuple(shares),
             snapshot.nodes.name_hash,
@@ -142,12 +142,12 @@ class Evaluator:
         for scorer in self._scorers:
             yield scorer.plugin.name, "Score", scorer.columns.asked, scorer.columns.computed
 
-    def choose(self, pod: PodInfo, snapshot: Snapshot, judgement: Judgement) -> int:
-        """The row of the best node of `judgement`, which must stem from this snapshot as it is now and leave some."""
-        ranking = self.rank(pod, snapshot, judgement)
+    def choose(self, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis) -> int:
+        """The row of the best node of `diagnosis`, which must stem from this snapshot as it is now and leave some."""
+        node_scores = self.score(pod, snapshot, diagnosis)
         if not self.profile.quotas:
-            self._runs.begin(pod, self._changes_up_to(snapshot), judgement, ranking)
-        return ranking.best(pod.uid)
+            self._runs.begin(pod, self._changes_up_to(snapshot), diagnosis, node_scores)
+        return node_scores.best(pod.uid)
 
     def choose_again(self, pod: PodInfo, snapshot: Snapshot) -> int | None:
         """What `judge` and `choose` would come to for a pod that is much like the last one chosen for; None where that
@@ -200,18 +200,18 @@ class Evaluator:
             changes = self._changes = Changes(snapshot)
         return changes
 
-    def _join(self, snapshot: Snapshot, signatures: tuple[Hashable, ...], columns: list[Column]) -> Judgement:
+    def _join(self, snapshot: Snapshot, signatures: tuple[Hashable, ...], columns: list[Column]) -> Diagnosis:
         n = snapshot.nodes.n
         joined = self._joined.get(signatures)
         if joined is None or not _same(joined.columns, columns) or (not columns and len(joined.feasible) != n):
             feasible = np.flatnonzero(_passing(columns)) if columns else np.arange(n)
             joined = _Joined(_verdicts(columns), columns, feasible)
             self._joined.put(signatures, joined)
-        return Judgement(snapshot.nodes.names, joined.feasible, joined.verdicts, None)
+        return Diagnosis(snapshot.nodes.names, joined.feasible, joined.verdicts, None)
 
     def _narrowed(
         self, snapshot: Snapshot, columns: list[Column], narrowed: list[tuple[str, frozenset[str]]]
-    ) -> Judgement:
+    ) -> Diagnosis:
         """Judge only the nodes that PreFilter left; kube-scheduler's words for the others."""
         table = snapshot.nodes
         plugins = tuple(sorted({plugin for plugin, _ in narrowed}))
@@ -220,14 +220,14 @@ class Evaluator:
             listed = f" {plugins[0]}" if len(plugins) == 1 else f"(s) [{' '.join(plugins)}] simultaneously"
             reason = f"node(s) didn't satisfy plugin{listed}"
             refusal = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (reason,), plugins[0])
-            return Judgement(table.names, NO_ROWS, (), refusal, plugins)
+            return Diagnosis(table.names, NO_ROWS, (), refusal, plugins)
         left = np.array(sorted(table.row_of[name] for name in names if name in table.row_of), dtype=np.int64)
         outside = np.ones(table.n, dtype=np.int16)
         outside[left] = 0
         reason = f"node(s) didn't satisfy plugin(s) [{' '.join(plugins)}]"
         absent = Verdict(plugins[0], outside, (Refusal(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (reason,)),))
         feasible = left[_passing(columns)[left]] if columns else left
-        return Judgement(table.names, feasible, (absent, *_verdicts(columns)), None, plugins)
+        return Diagnosis(table.names, feasible, (absent, *_verdicts(columns)), None, plugins)
 
     def _the_ring(self) -> Ring:
         """The nodes on the hash ring, ordered again where the nodes changed."""

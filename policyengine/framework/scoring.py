@@ -48,7 +48,7 @@ class Total:
 
 
 @dataclass(eq=False)
-class Ranking:
+class NodeScores:
     """`rows` and, aligned with them, the total score of each."""
 
     rows: Rows
@@ -100,7 +100,7 @@ class Ranking:
 
 
 def next_of(tied: NDArray[np.bool_], ring: Ring, pod_uid: str) -> int:
-    """Of tied rows, at least one of the whole table (`bool[nodes]`), the one `Ranking.best` would take."""
+    """Of tied rows, at least one of the whole table (`bool[nodes]`), the one `NodeScores.best` would take."""
     near = ring.stretch(pod_uid)
     found = tied[near]
     step = int(found.argmax()) if len(found) else 0

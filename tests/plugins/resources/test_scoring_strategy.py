@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from policyengine.cluster.view import ClusterView
 from policyengine.framework.plugin_entry import ArgumentError
-from policyengine.plugins.allocation_strategy import FEW, AllocationStrategy, read_strategy
-from policyengine.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from policyengine.plugins.registry import build
-from policyengine.plugins.resource_amounts import Asked, percent
+from policyengine.plugins.resources.amounts import Asked, percent
+from policyengine.plugins.resources.balanced_allocation import NodeResourcesBalancedAllocation
+from policyengine.plugins.resources.scoring_strategy import FEW, AllocationStrategy, read_strategy
 from tests.builders import make_node, make_pod
 
 SHAPE = [{"utilization": 0, "score": 10}, {"utilization": 35, "score": 3}, {"utilization": 100, "score": 7}]

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyengine.cluster.row_follower import RowFollower
-from policyengine.plugins.resource_amounts import taken
+from policyengine.plugins.resources.amounts import taken
 
 if TYPE_CHECKING:
     from policyengine.cluster.columns import NodeTable

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from policyengine.cluster.view import ClusterView
-from policyengine.framework.evaluation import Evaluator
+from policyengine.framework.evaluator import Evaluator
 from policyengine.plugins.registry import build, in_tree_profile
 from tests.builders import PodBuilder, make_node, make_pod
 
@@ -17,9 +17,9 @@ def score_of(pod: PodBuilder, *standing: PodBuilder) -> int:
         view.add_or_update_pod(one.node("n").build())
     evaluator = Evaluator(in_tree_profile("p", "s", "", {"NodeResourcesFit": (build("NodeResourcesFit"), None)}))
     snapshot, info = view.snapshot(), pod.info()
-    ranking = evaluator.rank(info, snapshot, evaluator.judge(info, snapshot))
+    node_scores = evaluator.score(info, snapshot, evaluator.filter(info, snapshot))
     row = snapshot.nodes.row_of["n"]
-    return int(ranking.total[ranking.rows.tolist().index(row)])
+    return int(node_scores.total[node_scores.rows.tolist().index(row)])
 
 
 def as_a_whole(name: str) -> PodBuilder:
