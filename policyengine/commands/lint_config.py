@@ -10,8 +10,8 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from policyengine.language.lint.run import LINT_CODES
-from policyengine.language.lint.settings import Settings, SettingsError, settings_of
+from policyengine.language.lint.lint_settings import Settings, SettingsError, settings_of
+from policyengine.language.lint.linter import LINT_CODES
 
 _SECTIONS = {"policyengine.toml": ("lint",), "pyproject.toml": ("tool", "policyengine", "lint")}
 

@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from policyengine.commands.lint_config import settings_for
 from policyengine.commands.policy_files import PolicyText
 from policyengine.compiler.front import Checked, checked
-from policyengine.language.checking.plugins import Plugins
+from policyengine.language.checking.plugin_checks import Plugins
 from policyengine.language.diagnostics import Diagnostic, Source, in_order
-from policyengine.language.lint.run import lint
-from policyengine.language.lint.settings import Settings
+from policyengine.language.lint.lint_settings import Settings
+from policyengine.language.lint.linter import lint
 from policyengine.language.parse import SourceError, read_source
 from policyengine.plugins.facts import plugin_facts
 

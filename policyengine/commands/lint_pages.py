@@ -10,7 +10,7 @@ from policyengine.language.lint.rules import RULES
 _REPORTERS = (
     "policyengine.compiler.front",
     "policyengine.compiler.codes",
-    "policyengine.language.lint.run",
+    "policyengine.language.lint.linter",
 )
 """Whoever reports a code registers its page when it is imported."""
 

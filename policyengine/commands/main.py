@@ -49,7 +49,7 @@ EXIT_CODES = {
     "policyengine.kube.leader.LeadershipLost": NEGATIVE,
     "policyengine.kube.extender_connection.ExtenderUnusable": UNUSABLE,
     "policyengine.kube.access.Unreachable": UNREACHABLE,
-    "policyengine.language.lint.settings.SettingsError": UNUSABLE,
+    "policyengine.language.lint.lint_settings.SettingsError": UNUSABLE,
     "policyengine.language.parse.SourceError": UNUSABLE,
     "policyengine.server.annotator.source.QueryRefused": UNUSABLE,
     "policyengine.server.annotator.source.SourceUnreachable": UNREACHABLE,

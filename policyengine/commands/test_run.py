@@ -16,7 +16,7 @@ from policyengine.compiler.coverage import Coverage, Point
 from policyengine.compiler.params import ParamError, with_params
 from policyengine.language import ir
 from policyengine.language.diagnostics import Diagnostic, Severity, Source, render
-from policyengine.language.ir_test import vacuous
+from policyengine.language.ir.test_nodes import vacuous
 from policyengine.language.mutants import Mutant
 from policyengine.language.parse import SourceError
 from policyengine.language.syntax import Span

@@ -9,8 +9,8 @@ import yaml
 
 from policyengine.commands.test_suite_values import SuiteValues, fields_of, items_of, pairs_of, span_of, unknown
 from policyengine.compiler.params import ParamError, convert
-from policyengine.language import ir_test
-from policyengine.language.checking.given import FOLLOWS, NODE_FIELDS, OF_ONE_CONTAINER, POD_FIELDS, wrong_value
+from policyengine.language.checking.given_objects import FOLLOWS, NODE_FIELDS, OF_ONE_CONTAINER, POD_FIELDS, wrong_value
+from policyengine.language.ir import test_nodes as ir_test
 from policyengine.language.syntax import Span
 from policyengine.language.types import DURATION, Type
 from policyengine.language.values import EvaluationError, parse_timestamp

@@ -11,7 +11,7 @@ import yaml
 from policyengine.compiler.params import ParamError, convert
 from policyengine.kube.checked_yaml import plain, wrong_at
 from policyengine.language import ir
-from policyengine.language.checking.params import outside
+from policyengine.language.checking.param_checks import outside
 from policyengine.language.suggestion import closest
 from policyengine.language.syntax import Span
 

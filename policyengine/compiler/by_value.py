@@ -16,7 +16,7 @@ from policyengine.compiler.column import Column, Failed, Fault, attempt, column_
 from policyengine.compiler.frame import Decision, Frame, Scalar, Scope, Vector
 from policyengine.compiler.scalar import lower_scalar, optional
 from policyengine.language import ir
-from policyengine.language.ir_walk import children, free_locals
+from policyengine.language.ir.ir_walk import children, free_locals
 from policyengine.language.types import Kind
 
 _NOBODY: Any = None

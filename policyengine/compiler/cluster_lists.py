@@ -22,8 +22,8 @@ from policyengine.compiler.grouped import Members, with_group_faults
 from policyengine.compiler.hoists import Hoists
 from policyengine.compiler.scalar import optional, unfailed
 from policyengine.language import ir
-from policyengine.language.cluster_lists import aggregated, element_shape
-from policyengine.language.ir_walk import children, rebuilt, walk
+from policyengine.language.ir.ir_walk import children, rebuilt, walk
+from policyengine.language.ir.list_sources import aggregated, element_shape
 from policyengine.language.schema import attribute
 from policyengine.language.schema_objects import CLUSTER_POD, NODE
 from policyengine.language.syntax import Span

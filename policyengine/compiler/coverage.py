@@ -29,7 +29,7 @@ from policyengine.compiler.column import Column
 from policyengine.compiler.frame import Decision, Frame, Scalar, Vector
 from policyengine.compiler.walk import expressions_of
 from policyengine.language import ir
-from policyengine.language.ir_walk import walk
+from policyengine.language.ir.ir_walk import walk
 from policyengine.language.syntax import Span
 from policyengine.language.types import BOOL, Reach
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from policyengine.compiler.unbound import unbound
 from policyengine.language import ir, syntax
 from policyengine.language.check import check_files
-from policyengine.language.checking.plugins import Plugins
+from policyengine.language.checking.plugin_checks import Plugins
 from policyengine.language.diagnostics import Diagnostic, Source, in_order
 from policyengine.language.parse import parse_file
 from policyengine.language.syntax import Span

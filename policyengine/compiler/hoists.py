@@ -18,7 +18,7 @@ from policyengine.compiler.frame import Decision, Scalar, Scope, Vector
 from policyengine.compiler.object_fields import Amounts
 from policyengine.compiler.scalar import lower_scalar
 from policyengine.language import ir
-from policyengine.language.ir_walk import free_locals, key
+from policyengine.language.ir.ir_walk import free_locals, key
 from policyengine.language.types import Reach, Type
 from policyengine.language.values import Optional
 

@@ -6,7 +6,7 @@ from policyengine.cluster import pod_groups
 from policyengine.compiler.frame import Scope
 from policyengine.compiler.reading import all_read
 from policyengine.language import ir
-from policyengine.language.ir_walk import expressions_in
+from policyengine.language.ir.ir_walk import expressions_in
 
 
 def kinds_read(policy: ir.Policy, scope: Scope) -> tuple[str, ...]:

@@ -23,8 +23,8 @@ from policyengine.compiler.lower_logic import Operand, conditional, conjunction
 from policyengine.compiler.pod_columns import pod_binding, request_column
 from policyengine.compiler.random_column import random_column
 from policyengine.language import ir
-from policyengine.language.cluster_lists import aggregated
-from policyengine.language.ir_walk import walk
+from policyengine.language.ir.ir_walk import walk
+from policyengine.language.ir.list_sources import aggregated
 from policyengine.language.types import Shape
 
 AMOUNTS = frozenset(("node", kind) for kind in ("capacity", "allocatable", "used", "free"))

@@ -12,7 +12,7 @@ from policyengine.compiler.arithmetic import Kernel
 from policyengine.compiler.column import Array, Column, Fault
 from policyengine.compiler.lower_logic import or_optional, or_value
 from policyengine.language import ir
-from policyengine.language.ir_walk import walk
+from policyengine.language.ir.ir_walk import walk
 from policyengine.language.types import QUANTITIES, Kind, Shape, Type
 
 WHOLE = QUANTITIES | {Kind.INT, Kind.DURATION, Kind.TIMESTAMP}

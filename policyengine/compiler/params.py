@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from policyengine import quantity
 from policyengine.language import ir
-from policyengine.language.checking.params import outside
+from policyengine.language.checking.param_checks import outside
 from policyengine.language.suggestion import closest
 from policyengine.language.types import Kind, Type
 from policyengine.language.values import NONE, EvaluationError, Optional, in_int64, parse_timestamp

@@ -17,7 +17,7 @@ from policyengine.compiler.frame import Decision, Scalar, Scope
 from policyengine.compiler.scalar import lower_scalar
 from policyengine.framework.profile import QueueKey, by_priority
 from policyengine.language import ir
-from policyengine.language.ir_walk import fields
+from policyengine.language.ir.ir_walk import fields
 from policyengine.language.types import Kind
 from policyengine.language.values import Optional
 

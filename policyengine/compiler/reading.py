@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from policyengine.language import ir
-from policyengine.language.ir_walk import children
+from policyengine.language.ir.ir_walk import children
 from policyengine.language.schema import attribute
 
 if TYPE_CHECKING:

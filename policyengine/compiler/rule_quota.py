@@ -19,7 +19,7 @@ from policyengine.compiler.signature import Decisions, Signature
 from policyengine.framework.events import ClusterEventWithHint, QueueingHint
 from policyengine.framework.quota import Quotas
 from policyengine.language import ir
-from policyengine.language.ir_walk import fields
+from policyengine.language.ir.ir_walk import fields
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo

@@ -18,7 +18,7 @@ from policyengine.compiler.object_fields import Amounts, entry, field_getter
 from policyengine.compiler.scalar_folds import lower_fold
 from policyengine.compiler.scalar_functions import scalar_function
 from policyengine.language import ir
-from policyengine.language.cluster_lists import aggregated
+from policyengine.language.ir.list_sources import aggregated
 from policyengine.language.types import Kind
 from policyengine.language.values import NONE, EvaluationError, Optional, to_key
 

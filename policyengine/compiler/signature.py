@@ -18,8 +18,8 @@ from policyengine.compiler.object_fields import OF_TEMPLATE
 from policyengine.compiler.reading import all_read
 from policyengine.compiler.scalar import lower_scalar
 from policyengine.language import ir
-from policyengine.language.cluster_lists import is_cluster_list
-from policyengine.language.ir_walk import children, free_locals, key
+from policyengine.language.ir.ir_walk import children, free_locals, key
+from policyengine.language.ir.list_sources import is_cluster_list
 from policyengine.language.types import Reach, Shape
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from policyengine.language import ir
 from policyengine.language.diagnostics import Diagnostic, Severity, register
-from policyengine.language.ir_walk import expressions_in, fields
+from policyengine.language.ir.ir_walk import expressions_in, fields
 
 NOT_BOUND = "PE2903"
 register(

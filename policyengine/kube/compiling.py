@@ -25,9 +25,9 @@ from policyengine.kube.plain_yaml import PlainYamlError
 from policyengine.kube.reload import Compile, Compiled
 from policyengine.kube.rivals import Problem
 from policyengine.language.diagnostics import Diagnostic, Severity, Source
+from policyengine.language.lint.lint_settings import Settings
+from policyengine.language.lint.linter import lint
 from policyengine.language.lint.rules import RULES
-from policyengine.language.lint.run import lint
-from policyengine.language.lint.settings import Settings
 from policyengine.language.parse import SourceError, decode_source, parse_file
 from policyengine.scheduler.policy_gate import held_to_tests
 

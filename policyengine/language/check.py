@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from policyengine.language import ir, syntax
-from policyengine.language.checking.codes import SAME_SCHEDULER, TOO_MANY
+from policyengine.language.checking.check_codes import SAME_SCHEDULER, TOO_MANY
 from policyengine.language.checking.context import Report
 from policyengine.language.checking.libraries import File, Libraries
 from policyengine.language.checking.overlays import Overlays
-from policyengine.language.checking.plugins import PluginFacts, Plugins
-from policyengine.language.checking.policy import PolicyCheck
-from policyengine.language.checking.settings import check_scheduler
+from policyengine.language.checking.plugin_checks import PluginFacts, Plugins
+from policyengine.language.checking.policy_checks import PolicyCheck
+from policyengine.language.checking.setting_checks import check_scheduler
 from policyengine.language.diagnostics import Diagnostic, Related, Source, in_order
 from policyengine.language.parsing.tokens import MAX_FINDINGS
 from policyengine.language.syntax import Span

@@ -9,7 +9,7 @@ from collections.abc import Set
 from fractions import Fraction
 
 from policyengine.language import ir, syntax
-from policyengine.language.checking.literals import BINARY, DECIMAL
+from policyengine.language.checking.literal_types import BINARY, DECIMAL
 from policyengine.language.functions import FUNCTIONS, Style
 from policyengine.language.functions.conversions import DIMENSIONS
 from policyengine.language.syntax import Span

@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 
 from policyengine.language.diagnostics import Diagnostic, Source
-from policyengine.language.layout import Form, Group, Layout, layout
+from policyengine.language.format_layout import Form, Group, Layout, layout
 from policyengine.language.parse import parse_file
 from policyengine.language.parsing.split import split
 from policyengine.language.parsing.terminals import CLOSING, OPENING

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from policyengine.language import ir
 from policyengine.language.functions import FUNCTIONS
 from policyengine.language.functions.table import select
-from policyengine.language.ir_walk import children, rebuilt
+from policyengine.language.ir.ir_walk import children, rebuilt
 from policyengine.language.syntax import Span
 from policyengine.language.types import BOOL, INT, Kind
 from policyengine.language.values import display

@@ -14,14 +14,14 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from policyengine.language import syntax
-from policyengine.language.codes import syntax_error
 from policyengine.language.diagnostics import Diagnostic, Source, in_order
 from policyengine.language.parse_expression import MAX_TEXT, bound_actions, parse_expression, parse_tokens
-from policyengine.language.parsing.expressions import MAX_DEPTH
+from policyengine.language.parsing.expression_actions import MAX_DEPTH
 from policyengine.language.parsing.split import Block, Piece, split
 from policyengine.language.parsing.steps import Actions
 from policyengine.language.parsing.tokens import MAX_FINDINGS, Token, Tokens, tokens_of
 from policyengine.language.syntax import Member, NameText, Span
+from policyengine.language.syntax_codes import syntax_error
 
 __all__ = ["MAX_DEPTH", "SourceError", "parse_expression", "parse_file", "read_source"]
 

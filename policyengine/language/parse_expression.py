@@ -6,14 +6,14 @@ import keyword
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from policyengine.language.codes import syntax_error
 from policyengine.language.diagnostics import Diagnostic, in_order
 from policyengine.language.parsing.automaton import Action, Unexpected, run
-from policyengine.language.parsing.expressions import MAX_DEPTH, ExpressionActions
+from policyengine.language.parsing.expression_actions import MAX_DEPTH, ExpressionActions
 from policyengine.language.parsing.terminals import CLOSING, OPENING
 from policyengine.language.parsing.tokens import Token, Tokens, tokenise
 from policyengine.language.parsing.unexpected import explain
 from policyengine.language.syntax import Expr, Span
+from policyengine.language.syntax_codes import syntax_error
 
 MAX_TEXT = 1024 * 1024
 """Bytes of a file, characters of an expression."""

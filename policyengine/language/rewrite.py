@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from policyengine.language import ir
 from policyengine.language.checking.context import extent
 from policyengine.language.evaluate_tree import NoNames, TreeEvaluator
-from policyengine.language.ir_walk import children, rebuilt
+from policyengine.language.ir.ir_walk import children, rebuilt
 from policyengine.language.schema_objects import CLUSTER_POD, NODE
 from policyengine.language.types import Kind, Shape
 from policyengine.language.values import EvaluationError

@@ -14,7 +14,7 @@ from policyengine.cluster.objects import Device
 from policyengine.cluster.resource_objects import DeviceAttribute
 from policyengine.language import syntax
 from policyengine.language.parse_expression import parse_expression
-from policyengine.language.syntax_walk import children
+from policyengine.language.syntax.syntax_walk import children
 
 Reads = frozenset[tuple[str, str]]
 """(domain, id) of attributes."""

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from policyengine.language.checking.plugins import PluginFacts
+from policyengine.language.checking.plugin_checks import PluginFacts
 
 FILE = Path(__file__).with_name("facts.json")
 

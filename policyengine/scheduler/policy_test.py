@@ -18,8 +18,9 @@ from policyengine.cluster.objects import ObjectError
 from policyengine.compiler.assemble import Catalogue
 from policyengine.compiler.coverage import Coverage
 from policyengine.framework.profile import Profile
-from policyengine.language import ir, ir_test
+from policyengine.language import ir
 from policyengine.language.diagnostics import Diagnostic
+from policyengine.language.ir import test_nodes as ir_test
 from policyengine.language.syntax import Span
 from policyengine.language.values import format_timestamp
 from policyengine.scheduler.messages import Message, NodeObserved, ObjectObserved, PodObserved, ProfileReplaced

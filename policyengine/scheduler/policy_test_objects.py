@@ -7,7 +7,7 @@ from typing import Any
 
 from policyengine.cluster.objects import Node, Pod, PodGroup, decode
 from policyengine.compiler.params import convert
-from policyengine.language import ir_test
+from policyengine.language.ir import test_nodes as ir_test
 from policyengine.language.types import DURATION
 
 Json = dict[str, Any]

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from policyengine.framework.profile import Profile
-from policyengine.language import ir, ir_test
-from policyengine.language.checking.conditions import QUESTIONS
+from policyengine.language import ir
+from policyengine.language.checking.expected_conditions import QUESTIONS
 from policyengine.language.evaluate_tree import Locals, NoNames, TreeEvaluator
-from policyengine.language.ir_walk import walk
+from policyengine.language.ir import test_nodes as ir_test
+from policyengine.language.ir.ir_walk import walk
 from policyengine.language.values import EvaluationError
 from policyengine.scheduler.trial import Trial
 from policyengine.scheduler.trial_attempts import Attempt, Attempts

@@ -22,7 +22,7 @@ from policyengine.compiler.hoists import Hoists
 from policyengine.compiler.lower import lower
 from policyengine.language import ir
 from policyengine.language.functions import FUNCTIONS
-from policyengine.language.ir_walk import children, rebuilt
+from policyengine.language.ir.ir_walk import children, rebuilt
 from policyengine.language.types import Kind, Reach, Shape, Type
 from policyengine.language.values import parse_duration
 from tests.builders import make_node, make_pod

@@ -21,7 +21,7 @@ from policyengine.compiler.scalar import lower_scalar, optional
 from policyengine.framework.evaluator import Evaluator
 from policyengine.language import ir
 from policyengine.language.evaluate_tree import TreeEvaluator
-from policyengine.language.ir_walk import walk
+from policyengine.language.ir.ir_walk import walk
 from policyengine.language.schema import OBJECTS, paths
 from policyengine.language.schema_objects import CLUSTER_POD, NODE
 from policyengine.language.types import INT, STRING, Kind, Type, list_of, optional_of

@@ -15,8 +15,8 @@ from click.testing import CliRunner
 
 from policyengine.commands.lint_pages import pages
 from policyengine.commands.main import COMMANDS, cli
-from policyengine.language.lint.run import LINT_CODES
-from policyengine.language.lint.settings import settings_of
+from policyengine.language.lint.lint_settings import settings_of
+from policyengine.language.lint.linter import LINT_CODES
 from tests.docs.lint_page import BEGIN, END, KINDS, PAGE, generated
 from tests.language.lint.findings import opinions
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from policyengine.commands.test_suite import schema
-from policyengine.language.checking.given import FOLLOWS, NODE_FIELDS, POD_FIELDS, form
+from policyengine.language.checking.given_objects import FOLLOWS, NODE_FIELDS, POD_FIELDS, form
 from policyengine.language.schema import OBJECTS
 from policyengine.language.types import Kind, Type
 

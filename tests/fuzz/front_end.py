@@ -22,8 +22,8 @@ def one_input(raw: bytes) -> None:
     from policyengine.compiler.front import checked
     from policyengine.language.diagnostics import render
     from policyengine.language.format import format_source
-    from policyengine.language.lint.run import lint
-    from policyengine.language.lint.settings import Settings
+    from policyengine.language.lint.lint_settings import Settings
+    from policyengine.language.lint.linter import lint
     from policyengine.language.parse import SourceError, decode_source
     from policyengine.plugins.facts import plugin_facts
 

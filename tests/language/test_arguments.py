@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from policyengine.language.checking import plugins as checking
-from policyengine.language.checking.arguments import surely_fits
+from policyengine.language.checking import plugin_checks as checking
+from policyengine.language.checking.json_schema import surely_fits
 from policyengine.plugins.facts import plugin_facts
 
 SCALARS = st.none() | st.booleans() | st.integers(-2, 3) | st.sampled_from([0.0, 1.0, 1.5, "", "a", "ab", "cpu", "1"])

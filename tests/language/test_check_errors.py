@@ -285,7 +285,7 @@ def test_two_policies_of_a_file_serve_two_scheduler_names() -> None:
 
 
 def test_every_code_has_a_page() -> None:
-    from policyengine.language.checking import codes as check_codes
+    from policyengine.language.checking import check_codes
     from policyengine.language.diagnostics import CODES
 
     codes = {value for name, value in vars(check_codes).items() if name.isupper() and isinstance(value, str)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from policyengine.language import ir
-from policyengine.language.ir_walk import fields, walk
+from policyengine.language.ir.ir_walk import fields, walk
 from policyengine.language.types import Shape
 from tests.language.checking import findings, policy
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 from policyengine.language import ir, syntax
 from policyengine.language.check import check, check_files
 from policyengine.language.diagnostics import CODES, Diagnostic, Severity, Source, has_errors
-from policyengine.language.ir_walk import walk
+from policyengine.language.ir.ir_walk import walk
 from policyengine.language.parse import parse_file
 from policyengine.language.types import Kind
 from tests.language.checking import PLUGINS

@@ -6,7 +6,7 @@ import pytest
 
 from policyengine.language import ir
 from policyengine.language.checking.log_bind import POINTS, wrong_key
-from policyengine.language.ir_walk import fields
+from policyengine.language.ir.ir_walk import fields
 from policyengine.language.types import Shape
 from tests.language.checking import findings, policy
 

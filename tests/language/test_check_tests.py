@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from policyengine.catalogue import checked
-from policyengine.language import ir, ir_test
+from policyengine.language import ir
 from policyengine.language.diagnostics import Source
+from policyengine.language.ir import test_nodes as ir_test
 from policyengine.language.types import BOOL
 
 HEAD = """policy "p" {

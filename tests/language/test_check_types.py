@@ -3,7 +3,7 @@
 import pytest
 
 from policyengine.language import ir
-from policyengine.language.ir_walk import walk
+from policyengine.language.ir.ir_walk import walk
 from policyengine.language.types import Reach, Shape
 from tests.language.checking import let, policy
 

@@ -11,21 +11,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from policyengine.language import ir, ir_walk, syntax, syntax_walk
+from policyengine.language import ir, syntax
 from policyengine.language.check import check
 from policyengine.language.checking import overloads
 from policyengine.language.checking.context import Context, is_error
 from policyengine.language.checking.guards import established
 from policyengine.language.diagnostics import Diagnostic, Source
 from policyengine.language.functions import FUNCTIONS
-from policyengine.language.ir_walk import expressions_in
-from policyengine.language.lint.run import lint
-from policyengine.language.lint.settings import Settings
+from policyengine.language.ir import ir_walk
+from policyengine.language.ir.ir_walk import expressions_in
+from policyengine.language.lint.lint_settings import Settings
+from policyengine.language.lint.linter import lint
 from policyengine.language.lint.truth import Truth
 from policyengine.language.parse import parse_file
 from policyengine.language.parsing import automaton, tokens
 from policyengine.language.parsing.grammar import table
 from policyengine.language.parsing.tokens import one_by_one, tokenise
+from policyengine.language.syntax import syntax_walk
 from tests.language.checking import PLUGINS
 from tests.language.policies import EVERYTHING, damaged
 from tests.language.typed import sources

@@ -19,9 +19,10 @@ from policyengine.compiler.coverage import Coverage
 from policyengine.framework.evaluator import Evaluator
 from policyengine.framework.filtering import Diagnosis
 from policyengine.framework.profile import Profile
-from policyengine.language import ir, ir_test
+from policyengine.language import ir
 from policyengine.language.diagnostics import Source, render
 from policyengine.language.format import format_source
+from policyengine.language.ir import test_nodes as ir_test
 from policyengine.scheduler.policy_test import TestedPolicy, in_file_tests, run_tests
 
 FOLDER = Path(__file__).resolve().parents[2] / "policies"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from policyengine.catalogue import compile_text
-from policyengine.language import ir_test
-from policyengine.language.checking.given import NODE_FIELDS, POD_FIELDS
+from policyengine.language.checking.given_objects import NODE_FIELDS, POD_FIELDS
+from policyengine.language.ir import test_nodes as ir_test
 from policyengine.language.syntax import Span
 from policyengine.scheduler.policy_gate import failed_tests, held_to_tests
 from policyengine.scheduler.policy_test_objects import given_node, given_pod

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from policyengine.language import ir
-from policyengine.language.checking.codes import OVER_BUDGET
+from policyengine.language.checking.check_codes import OVER_BUDGET
 from policyengine.language.checking.context import Report
-from policyengine.language.ir_walk import expressions_in
+from policyengine.language.ir.ir_walk import expressions_in
 from policyengine.language.rewrite import cost
 from policyengine.language.syntax import Span
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from policyengine.language import ir, syntax
-from policyengine.language.checking.access import library_of
-from policyengine.language.checking.aggregates import check_cost, check_method
-from policyengine.language.checking.codes import (
+from policyengine.language.checking.check_codes import (
     NO_OVERLOAD,
     NOT_A_LITERAL,
     NOT_IN_POLICIES,
@@ -15,6 +13,7 @@ from policyengine.language.checking.codes import (
     UNKNOWN_TYPE,
     WRONG_LITERAL,
 )
+from policyengine.language.checking.cluster_aggregates import check_cost, check_method
 from policyengine.language.checking.context import (
     Checks,
     Context,
@@ -23,8 +22,9 @@ from policyengine.language.checking.context import (
     is_error,
     wrapped,
 )
+from policyengine.language.checking.field_access import library_of
 from policyengine.language.checking.function_calls import check_function_call
-from policyengine.language.checking.literals import is_flexible
+from policyengine.language.checking.literal_types import is_flexible
 from policyengine.language.checking.overloads import Choice, overload_for
 from policyengine.language.functions import FUNCTIONS, Function, Style
 from policyengine.language.functions.conversions import DIMENSIONS

@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from policyengine.language import ir, syntax
-from policyengine.language.checking.codes import REDEFINED
+from policyengine.language.checking.check_codes import REDEFINED
 from policyengine.language.checking.guards import MOST_FACTS, Fact, Facts, Guard
 from policyengine.language.diagnostics import Diagnostic, Edit, Fix, Related, Severity
 from policyengine.language.excerpt import printable
@@ -19,8 +19,8 @@ from policyengine.language.syntax import Span
 from policyengine.language.types import ERROR, Kind, Reach, Shape, Type
 
 if TYPE_CHECKING:
-    from policyengine.language.checking.definitions import Definitions
     from policyengine.language.checking.function_calls import Declared
+    from policyengine.language.checking.resolved_names import Definitions
 
 LONGEST_MESSAGE = 400
 MOST_CANDIDATES = 50_000

@@ -15,11 +15,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from policyengine.language import ir, syntax
-from policyengine.language.checking.codes import NO_OVERLOAD, OVER_BUDGET, WRONG_TYPE
+from policyengine.language.checking.check_codes import NO_OVERLOAD, OVER_BUDGET, WRONG_TYPE
 from policyengine.language.checking.context import Checks, Context, Names, Report, error_at, is_error, taken
-from policyengine.language.checking.definitions import MOST_CALLS, Definitions
-from policyengine.language.checking.params import check_type
-from policyengine.language.ir_walk import children, free_locals, key, respanned, walk
+from policyengine.language.checking.param_checks import check_type
+from policyengine.language.checking.resolved_names import MOST_CALLS, Definitions
+from policyengine.language.ir.ir_walk import children, free_locals, key, respanned, walk
 from policyengine.language.schema_objects import CLUSTER_POD, CONTAINER, NODE, POD
 from policyengine.language.syntax import Span
 from policyengine.language.types import Kind, Type

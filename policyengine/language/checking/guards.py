@@ -8,7 +8,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from policyengine.language import ir
-from policyengine.language.ir_walk import key
+from policyengine.language.ir.ir_walk import key
 from policyengine.language.types import STRING, Kind
 
 Fact = tuple[str, Hashable, Hashable]

@@ -8,15 +8,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from policyengine.language import syntax
-from policyengine.language.checking.codes import DUPLICATE_NAME, WRONG_IMPORT, WRONG_WORD
+from policyengine.language.checking.block_names import BlockNames, in_order
+from policyengine.language.checking.check_codes import DUPLICATE_NAME, WRONG_IMPORT, WRONG_WORD
 from policyengine.language.checking.context import Report, replacing
-from policyengine.language.checking.definitions import Definitions
-from policyengine.language.checking.names import BlockNames, in_order
+from policyengine.language.checking.resolved_names import Definitions
 from policyengine.language.diagnostics import Related, Source, has_errors
-from policyengine.language.ir_walk import respanned
+from policyengine.language.ir.ir_walk import respanned
 from policyengine.language.schema import ROOTS
 from policyengine.language.syntax import Span
-from policyengine.language.syntax_walk import names_in
+from policyengine.language.syntax.syntax_walk import names_in
 
 
 class File(Struct, frozen=True):

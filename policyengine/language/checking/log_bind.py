@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 
 from policyengine.language import ir, syntax
-from policyengine.language.checking.codes import DUPLICATE_NAME, WRONG_WORD
+from policyengine.language.checking.check_codes import DUPLICATE_NAME, WRONG_WORD
 from policyengine.language.checking.context import Context, replacing
 from policyengine.language.checking.policy_scope import PolicyScope, check_template, check_when
-from policyengine.language.checking.settings import only
+from policyengine.language.checking.setting_checks import only
 
 POINTS = ("preEnqueue", "preFilter", "postFilter", "reserve", "permit", "preBind", "postBind")
 """The extension points at which a line can be logged: those that a pod passes once an attempt, not once a node."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from policyengine.language import ir, syntax
-from policyengine.language.checking.codes import WRONG_TYPE
+from policyengine.language.checking.check_codes import WRONG_TYPE
 from policyengine.language.checking.context import Context, is_error
 from policyengine.language.checking.policy_scope import PolicyScope
 from policyengine.language.types import BOOL, DOUBLE, DURATION, INT, QOS, STRING, TIMESTAMP, Kind, Type

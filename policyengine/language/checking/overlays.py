@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from policyengine.language import syntax
-from policyengine.language.checking.codes import DUPLICATE_NAME, WRONG_OVERLAY, WRONG_WORD
+from policyengine.language.checking.check_codes import DUPLICATE_NAME, WRONG_OVERLAY, WRONG_WORD
 from policyengine.language.checking.context import replacing
 from policyengine.language.checking.libraries import File
 from policyengine.language.diagnostics import Related

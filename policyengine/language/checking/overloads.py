@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from policyengine.language import ir, syntax
-from policyengine.language.checking.literals import fits, is_bare, like, natural
+from policyengine.language.checking.literal_types import fits, is_bare, like, natural
 from policyengine.language.functions import FUNCTIONS, Function, Overload
 from policyengine.language.functions.table import is_open, substitute, unify
 from policyengine.language.types import INT, Kind, Type

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from policyengine.language import ir, syntax
-from policyengine.language.checking.codes import MISSING_FIELD, WRONG_TIME
+from policyengine.language.checking.check_codes import MISSING_FIELD, WRONG_TIME
 from policyengine.language.checking.context import Context
 from policyengine.language.checking.policy_scope import PolicyScope, check_when
 from policyengine.language.types import BOOL, DURATION

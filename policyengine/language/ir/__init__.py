@@ -6,7 +6,7 @@ are settled: every quantity literal is an int in its dimension's grain (millicor
 nanoseconds. Immutable, without numpy and without the cluster.
 """
 
-from policyengine.language.ir.expressions import (
+from policyengine.language.ir.typed_expressions import (
     Call,
     Comprehension,
     Conditional,
@@ -26,14 +26,14 @@ from policyengine.language.ir.expressions import (
     Select,
     Template,
 )
-from policyengine.language.ir.policy import (
+from policyengine.language.ir.typed_policy import (
     Let,
     Param,
     PluginUse,
     Policy,
     Queue,
 )
-from policyengine.language.ir.rules import (
+from policyengine.language.ir.typed_rules import (
     Amounts,
     BindAnnotation,
     Filter,

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from policyengine.language import ir
-from policyengine.language.ir_walk import LetOf, children
+from policyengine.language.ir.ir_walk import LetOf, children
 from policyengine.language.syntax import Span
 from policyengine.language.types import Kind, Shape
 

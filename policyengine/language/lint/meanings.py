@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from policyengine.language import ir
-from policyengine.language.ir_walk import key
+from policyengine.language.ir.ir_walk import key
 from policyengine.language.lint.per_object import PerObject
 
 

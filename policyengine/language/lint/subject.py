@@ -11,14 +11,14 @@ from typing import Any, NamedTuple, TypeVar
 from msgspec import Struct
 
 from policyengine.language import ir, syntax
-from policyengine.language.checking.plugins import Plugins
+from policyengine.language.checking.plugin_checks import Plugins
 from policyengine.language.diagnostics import Source
-from policyengine.language.ir_walk import children
+from policyengine.language.ir.ir_walk import children
 from policyengine.language.lint.bounds import Bounds
+from policyengine.language.lint.lint_settings import Settings
 from policyengine.language.lint.meanings import Meanings
 from policyengine.language.lint.per_object import PerObject
-from policyengine.language.lint.reading import Readings
-from policyengine.language.lint.settings import Settings
+from policyengine.language.lint.reads import Readings
 from policyengine.language.lint.truth import Truth
 from policyengine.language.syntax import Span
 

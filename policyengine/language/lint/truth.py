@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from policyengine.language import ir
 from policyengine.language.checking.intervals import EVERYTHING, Interval
-from policyengine.language.ir_walk import children, walk
+from policyengine.language.ir.ir_walk import children, walk
 from policyengine.language.lint.bounds import Bounds
 from policyengine.language.lint.meanings import Meanings
 from policyengine.language.lint.per_object import PerObject

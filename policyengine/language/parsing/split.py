@@ -12,13 +12,13 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from policyengine.language.codes import quoted, syntax_error
 from policyengine.language.diagnostics import Diagnostic, Edit, Fix, Related, Source
 from policyengine.language.parsing.grammar import STARTS, table
 from policyengine.language.parsing.terminals import BINARY, CLOSING, OPENING
 from policyengine.language.parsing.tokens import MAX_FINDINGS, Token
 from policyengine.language.suggestion import closest
 from policyengine.language.syntax import Span
+from policyengine.language.syntax_codes import quoted, syntax_error
 
 _BLOCKS = ("policy", "library", "overlay")
 _MEMBERS = tuple(rule for rule in STARTS if rule not in (*_BLOCKS, "import", "expression"))

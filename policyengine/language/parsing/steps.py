@@ -5,8 +5,8 @@
 from __future__ import annotations
 
 from policyengine.language import syntax
-from policyengine.language.parsing.fields import Fields
-from policyengine.language.parsing.members import MemberActions
+from policyengine.language.parsing.field_actions import Fields
+from policyengine.language.parsing.member_actions import MemberActions
 from policyengine.language.parsing.tokens import Token
 from policyengine.language.syntax import Expr, Member, NameText, Span, TestStep
 

@@ -14,7 +14,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from policyengine.language.diagnostics import Diagnostic, Source
-from policyengine.language.parsing import grammar, lexical
+from policyengine.language.parsing import grammar
+from policyengine.language.parsing import mistyped as lexical
 from policyengine.language.syntax import Span
 
 MAX_TOKENS = 30_000

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct
 
-from policyengine.language.codes import quoted, syntax_error
 from policyengine.language.diagnostics import Diagnostic, Edit, Fix, Related
 from policyengine.language.parsing.grammar import table
 from policyengine.language.parsing.terminals import BEGINNINGS, CLOSING, OPENING, OPERATORS, RESERVED
 from policyengine.language.parsing.tokens import Token
 from policyengine.language.suggestion import closest
 from policyengine.language.syntax import Span
+from policyengine.language.syntax_codes import quoted, syntax_error
 
 _NUMBERS = frozenset({"INT", "FLOAT"})
 _WORD_OPERATORS = {"and": "&&", "or": "||", "is": "==", "eq": "==", "ne": "!=", "mod": "%"}

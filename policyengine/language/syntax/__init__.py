@@ -3,7 +3,7 @@
 `parse` makes it, `format` prints it, `check` turns it into `ir`. Nothing here knows types.
 """
 
-from policyengine.language.syntax.expressions import (
+from policyengine.language.syntax.expression_nodes import (
     Binary,
     BytesLiteral,
     Call,
@@ -26,7 +26,7 @@ from policyengine.language.syntax.expressions import (
     UintLiteral,
     Unary,
 )
-from policyengine.language.syntax.members import (
+from policyengine.language.syntax.member_nodes import (
     After,
     Base,
     BindAnnotations,

@@ -9,12 +9,12 @@ from lsprotocol.types import CompletionItem, CompletionItemKind, InsertTextForma
 
 from policyengine.language import syntax
 from policyengine.language.checking.function_calls import OBJECT_TYPES
-from policyengine.language.checking.given import NODE_FIELDS, POD_FIELDS
+from policyengine.language.checking.given_objects import NODE_FIELDS, POD_FIELDS
 from policyengine.language.checking.log_bind import POINTS
-from policyengine.language.checking.params import NAMED_TYPES
+from policyengine.language.checking.param_checks import NAMED_TYPES
 from policyengine.language.diagnostics import Source
 from policyengine.language.functions import FUNCTIONS, Style
-from policyengine.language.parsing.fields import FIELDS_OF
+from policyengine.language.parsing.field_actions import FIELDS_OF
 from policyengine.language.parsing.grammar import table
 from policyengine.language.parsing.split import ALLOWED
 from policyengine.language.parsing.terminals import RESERVED
@@ -22,14 +22,14 @@ from policyengine.language.schema import ROOTS, object_info
 from policyengine.language.syntax import Span
 from policyengine.language.types import Kind, Type
 from policyengine.server.language_server import words
-from policyengine.server.language_server.arguments import argument_values, properties_at
 from policyengine.server.language_server.cursor import Cursor
-from policyengine.server.language_server.expressions import around, expressions_in, member_at, variables_around
 from policyengine.server.language_server.hover import symbol_facts
+from policyengine.server.language_server.plugin_options import argument_values, properties_at
 from policyengine.server.language_server.project import Project, Reading
 from policyengine.server.language_server.quoted import quoted_names
 from policyengine.server.language_server.scopes import Scope
 from policyengine.server.language_server.symbols import SymbolKind
+from policyengine.server.language_server.tree_search import around, expressions_in, member_at, variables_around
 
 TYPES = (*NAMED_TYPES, "list", "map", "optional")
 BASES = ("kubernetes", "filters", "none")

@@ -7,16 +7,16 @@ from collections.abc import Iterator
 from lsprotocol.types import Hover, MarkupContent, MarkupKind
 
 from policyengine.language import syntax
-from policyengine.language.checking.plugins import NotPlainError, key_of
+from policyengine.language.checking.plugin_checks import NotPlainError, key_of
 from policyengine.language.diagnostics import Diagnostic, Source
 from policyengine.language.schema import ROOTS
 from policyengine.language.syntax import NameText, Span
 from policyengine.language.types import Type
 from policyengine.server.language_server import words
-from policyengine.server.language_server.arguments import properties_at
-from policyengine.server.language_server.expressions import around, expressions_in, holds, member_at, variable_of
+from policyengine.server.language_server.plugin_options import properties_at
 from policyengine.server.language_server.project import Reading
 from policyengine.server.language_server.symbols import Symbol
+from policyengine.server.language_server.tree_search import around, expressions_in, holds, member_at, variable_of
 
 Page = tuple[Span, str]
 

@@ -11,10 +11,10 @@ from policyengine.language.parsing.terminals import CLOSING, OPENING
 from policyengine.language.parsing.tokens import Token
 from policyengine.language.schema import ROOTS
 from policyengine.language.syntax import NameText, Span
-from policyengine.language.syntax_walk import walk
+from policyengine.language.syntax.syntax_walk import walk
 from policyengine.server.language_server import symbols
-from policyengine.server.language_server.expressions import blocks_of, expressions_in
 from policyengine.server.language_server.project import Reading
+from policyengine.server.language_server.tree_search import blocks_of, expressions_in
 
 _KINDS: dict[type, SymbolKind] = {
     syntax.Policy: SymbolKind.Module,

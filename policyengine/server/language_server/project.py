@@ -20,8 +20,8 @@ from pygls.uris import from_fs_path, to_fs_path
 from policyengine.compiler.front import Checked, Parsed, checked_trees
 from policyengine.language import syntax
 from policyengine.language.diagnostics import Diagnostic, Edit, Severity, Source, in_order
-from policyengine.language.lint.run import lint
-from policyengine.language.lint.settings import Settings, SettingsError
+from policyengine.language.lint.lint_settings import Settings, SettingsError
+from policyengine.language.lint.linter import lint
 from policyengine.language.parse import SourceError, parse_file, read_source
 from policyengine.language.parsing.tokens import Tokens, tokenise
 from policyengine.language.syntax import Span

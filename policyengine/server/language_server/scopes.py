@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from policyengine.language import syntax
 from policyengine.language.syntax import NameText, Span
-from policyengine.language.syntax_walk import children
-from policyengine.server.language_server.expressions import Block, blocks_of, expressions_in, variable_of
+from policyengine.language.syntax.syntax_walk import children
 from policyengine.server.language_server.symbols import Index, Occurrence, Symbol, SymbolKind
+from policyengine.server.language_server.tree_search import Block, blocks_of, expressions_in, variable_of
 
 RULES = (syntax.Filter, syntax.Score, syntax.Gang, syntax.Quota, syntax.Permit)
 _NAMED = {syntax.Param: SymbolKind.PARAM, syntax.Let: SymbolKind.LET, syntax.Function: SymbolKind.FUNCTION}

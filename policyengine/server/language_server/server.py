@@ -17,9 +17,11 @@ from pygls.lsp.server import LanguageServer
 from pygls.uris import to_fs_path
 
 from policyengine.language.syntax import Span
-from policyengine.server.language_server import actions, outline
+from policyengine.server.language_server import code_actions as actions
+from policyengine.server.language_server import outline
 from policyengine.server.language_server.completion import completion
 from policyengine.server.language_server.hover import hover
+from policyengine.server.language_server.lsp_diagnostics import published
 from policyengine.server.language_server.navigation import (
     CannotRename,
     definition,
@@ -29,7 +31,6 @@ from policyengine.server.language_server.navigation import (
     renamed_range,
 )
 from policyengine.server.language_server.project import Document, Project, Reading
-from policyengine.server.language_server.published import published
 from policyengine.server.language_server.toolchain import Toolchain
 from policyengine.version import __version__
 

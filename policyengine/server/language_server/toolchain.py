@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from policyengine.language.checking.plugins import Plugins
+from policyengine.language.checking.plugin_checks import Plugins
 from policyengine.language.diagnostics import Diagnostic, Source
-from policyengine.language.lint.settings import Settings
+from policyengine.language.lint.lint_settings import Settings
 from policyengine.language.parse import SourceError
 from policyengine.language.syntax import Span
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from policyengine.language import syntax
 from policyengine.language.checking.macros import FOLDS
-from policyengine.language.checking.plugins import PluginFacts
+from policyengine.language.checking.plugin_checks import PluginFacts
 from policyengine.language.diagnostics import Source
 from policyengine.language.functions import FUNCTIONS, Function, Style
 from policyengine.language.functions.table import unify

@@ -21,8 +21,8 @@ from policyengine.cluster.view import ClusterView
 from policyengine.compiler.front import checked
 from policyengine.framework.plugin import FilterPlugin
 from policyengine.language.diagnostics import Source
-from policyengine.language.lint.run import lint
-from policyengine.language.lint.settings import Settings
+from policyengine.language.lint.lint_settings import Settings
+from policyengine.language.lint.linter import lint
 from policyengine.plugins.facts import plugin_facts
 from policyengine.simulator.benchmark.decisions import nodes_of, pods_of
 from policyengine.simulator.benchmark.operation_costs import operation_costs

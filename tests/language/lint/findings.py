@@ -8,8 +8,8 @@ from functools import cache
 from policyengine.compiler.assemble import plugin_facts
 from policyengine.language.check import PluginFacts, check
 from policyengine.language.diagnostics import Diagnostic, Source
-from policyengine.language.lint.run import lint
-from policyengine.language.lint.settings import Settings
+from policyengine.language.lint.lint_settings import Settings
+from policyengine.language.lint.linter import lint
 from policyengine.language.parse import parse_file
 from policyengine.plugins.registry import IN_TREE
 

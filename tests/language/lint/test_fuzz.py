@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from policyengine.language.check import check
 from policyengine.language.diagnostics import CODES, Diagnostic, Severity, Source, in_order, render
-from policyengine.language.lint.run import LINT_CODES, lint
-from policyengine.language.lint.settings import Settings
+from policyengine.language.lint.lint_settings import Settings
+from policyengine.language.lint.linter import LINT_CODES, lint
 from policyengine.language.parse import parse_file
 from tests.language.lint.findings import plugins
 from tests.language.policies import damaged

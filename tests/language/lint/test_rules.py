@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from policyengine.language.diagnostics import CODES, Severity
+from policyengine.language.lint.linter import LINT_CODES
 from policyengine.language.lint.rules import RULES
-from policyengine.language.lint.run import LINT_CODES
 from tests.language.lint.findings import checked_and_linted, marks, places, whole
 
 FOLDER = Path(__file__).parent

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from policyengine.language.diagnostics import Diagnostic, Severity, in_order
 from policyengine.language.lint import suppressions
-from policyengine.language.lint.settings import Settings
+from policyengine.language.lint.lint_settings import Settings
 from policyengine.language.lint.suppressions import Suppression
 from policyengine.language.syntax import Span
 from tests.language.lint.findings import checked_and_linted, opinions, places

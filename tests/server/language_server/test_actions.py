@@ -11,7 +11,7 @@ from policyengine.language.format import format_source
 from policyengine.language.lint.labels import DEPRECATED
 from policyengine.language.syntax import Span
 from policyengine.server.language_server import outline
-from policyengine.server.language_server.actions import FIX_ALL, code_actions, formatting, inlay_hints
+from policyengine.server.language_server.code_actions import FIX_ALL, code_actions, formatting, inlay_hints
 from policyengine.server.language_server.project import Project, Reading
 from tests.server.language_server.readings import TRAINING, after, findings, member, opened, training
 

@@ -16,7 +16,8 @@ from policyengine.commands.lsp import toolchain
 from policyengine.commands.policy_files import PolicyText
 from policyengine.language.diagnostics import Source
 from policyengine.language.syntax import Span
-from policyengine.server.language_server import actions, outline
+from policyengine.server.language_server import code_actions as actions
+from policyengine.server.language_server import outline
 from policyengine.server.language_server.completion import completion
 from policyengine.server.language_server.hover import hover
 from policyengine.server.language_server.navigation import CannotRename, rename

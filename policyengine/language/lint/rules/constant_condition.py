@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from policyengine.language import ir
 from policyengine.language.diagnostics import Severity
-from policyengine.language.ir_walk import children
+from policyengine.language.ir.ir_walk import children
 from policyengine.language.lint.rule import Finding, rule
 from policyengine.language.lint.subject import Place, Subject
 from policyengine.language.types import BOOL

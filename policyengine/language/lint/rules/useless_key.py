@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterator
 
 from policyengine.language import ir
 from policyengine.language.diagnostics import Severity
-from policyengine.language.ir_walk import key
+from policyengine.language.ir.ir_walk import key
 from policyengine.language.lint.rule import Finding, rule
 from policyengine.language.lint.subject import Subject
 from policyengine.language.types import Reach

@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from policyengine.language import ir, syntax
-from policyengine.language.checking.codes import CROSSWISE, NO_OVERLOAD, NOT_AGGREGATED, OUT_OF_REACH
+from policyengine.language.checking.check_codes import CROSSWISE, NO_OVERLOAD, NOT_AGGREGATED, OUT_OF_REACH
 from policyengine.language.checking.context import Checks, Context, error_at, extent, is_error
-from policyengine.language.cluster_lists import (
+from policyengine.language.ir.ir_walk import children, free_locals, walk
+from policyengine.language.ir.list_sources import (
     AGGREGATES,
     aggregated,
     element_shape,
@@ -16,7 +17,6 @@ from policyengine.language.cluster_lists import (
     owner_of,
     source_of,
 )
-from policyengine.language.ir_walk import children, free_locals, walk
 from policyengine.language.schema import object_info
 from policyengine.language.schema_objects import DOMAIN, NODE, Attribute
 from policyengine.language.types import STRING, Kind, Shape, Type

@@ -9,10 +9,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from policyengine.language import ir, syntax
+from policyengine.language.checking.block_names import BlockNames
 from policyengine.language.checking.budget import check_cost
-from policyengine.language.checking.codes import DUPLICATE_NAME, WRONG_WORD
+from policyengine.language.checking.check_codes import DUPLICATE_NAME, WRONG_WORD
 from policyengine.language.checking.context import Context, Report
-from policyengine.language.checking.definitions import Definitions, reached
 from policyengine.language.checking.intervals import Intervals
 from policyengine.language.checking.libraries import (
     File,
@@ -23,17 +23,17 @@ from policyengine.language.checking.libraries import (
     texts_of,
 )
 from policyengine.language.checking.log_bind import check_bind, check_on
-from policyengine.language.checking.names import BlockNames
 from policyengine.language.checking.permit import check_permit
-from policyengine.language.checking.plugins import Plugins, check_use, contradictions, unknown_plugin
+from policyengine.language.checking.plugin_checks import Plugins, check_use, contradictions, unknown_plugin
 from policyengine.language.checking.policy_scope import PolicyScope, check_when
-from policyengine.language.checking.preempt import check_preempt
-from policyengine.language.checking.quota import check_quota
-from policyengine.language.checking.rules import check_filter, check_gang, check_score
-from policyengine.language.checking.settings import check_base, check_queue, check_scheduler, check_share
-from policyengine.language.checking.tests import check_test
+from policyengine.language.checking.preempt_checks import check_preempt
+from policyengine.language.checking.quota_checks import check_quota
+from policyengine.language.checking.resolved_names import Definitions, reached
+from policyengine.language.checking.rule_checks import check_filter, check_gang, check_score
+from policyengine.language.checking.setting_checks import check_base, check_queue, check_scheduler, check_share
+from policyengine.language.checking.test_checks import check_test
 from policyengine.language.diagnostics import Related, Source, has_errors
-from policyengine.language.ir_walk import expressions_in
+from policyengine.language.ir.ir_walk import expressions_in
 from policyengine.language.rewrite import rewrite
 from policyengine.language.syntax import Span
 

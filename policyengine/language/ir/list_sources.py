@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from policyengine.language import ir
-from policyengine.language.ir_walk import LetOf
+from policyengine.language.ir.ir_walk import LetOf
 from policyengine.language.schema_objects import CLUSTER_POD, NODE
 from policyengine.language.types import Kind, Shape, list_of
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from typing import Literal as OneOf
 
 from policyengine.language import syntax
-from policyengine.language.parsing.fields import FieldActions, Fields
+from policyengine.language.parsing.field_actions import FieldActions, Fields
 from policyengine.language.parsing.tokens import Token
 from policyengine.language.syntax import Expr, Member, NameText, OrderKey, Span
 

@@ -21,11 +21,11 @@ from policyengine.language import ir, syntax
 from policyengine.language.diagnostics import Diagnostic, Edit, Fix
 from policyengine.language.format import format_source
 from policyengine.language.lint.cost import NODES, rule_costs
-from policyengine.language.lint.run import LINT_CODES
+from policyengine.language.lint.linter import LINT_CODES
 from policyengine.language.lint.suppressions import MALFORMED, UNUSED
 from policyengine.language.syntax import Span
-from policyengine.server.language_server.expressions import blocks_of
 from policyengine.server.language_server.project import Reading
+from policyengine.server.language_server.tree_search import blocks_of
 
 FIX_ALL = f"{CodeActionKind.SourceFixAll.value}.policyengine"
 MOST_COMPARED = 2000

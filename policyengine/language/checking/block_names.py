@@ -9,18 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from policyengine.language import ir, syntax
-from policyengine.language.checking.codes import LET_CYCLE, REDEFINED, UNKNOWN_NAME
+from policyengine.language.checking.check_codes import LET_CYCLE, REDEFINED, UNKNOWN_NAME
 from policyengine.language.checking.context import Context, Report, error_at, replacing
-from policyengine.language.checking.definitions import Definitions
 from policyengine.language.checking.expression import ExpressionChecker
 from policyengine.language.checking.function_calls import Declared, declared
 from policyengine.language.checking.guards import Facts
 from policyengine.language.checking.macros import FOLDS
-from policyengine.language.checking.params import check_param
+from policyengine.language.checking.param_checks import check_param
+from policyengine.language.checking.resolved_names import Definitions
 from policyengine.language.diagnostics import Related
 from policyengine.language.functions import FUNCTIONS, Style
 from policyengine.language.schema import ROOTS
-from policyengine.language.syntax_walk import names_in, walk
+from policyengine.language.syntax.syntax_walk import names_in, walk
 
 Named = syntax.Param | syntax.Let | syntax.Function
 _SPECIAL = frozenset({"has", "toQuantity", "optMap", "optFlatMap", *FOLDS})

@@ -6,7 +6,7 @@ from typing import Literal as OneOf
 
 from msgspec import Struct
 
-from policyengine.language.syntax.expressions import Expr, MapLiteral, Node, Span, Template
+from policyengine.language.syntax.expression_nodes import Expr, MapLiteral, Node, Span, Template
 
 _NOWHERE = Span(0, 0)
 

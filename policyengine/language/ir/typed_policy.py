@@ -7,8 +7,8 @@ from typing import Literal as OneOf
 from msgspec import Struct
 
 from policyengine.language.diagnostics import Source
-from policyengine.language.ir.expressions import Expr, ParamRef
-from policyengine.language.ir.rules import (
+from policyengine.language.ir.typed_expressions import Expr, ParamRef
+from policyengine.language.ir.typed_rules import (
     BindAnnotation,
     Filter,
     Gang,

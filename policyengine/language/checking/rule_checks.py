@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from policyengine.language import ir, syntax
-from policyengine.language.checking.codes import (
+from policyengine.language.checking.check_codes import (
     EMPTY_RULE,
     MISSING_FIELD,
     UNBOUNDED_SCORE,

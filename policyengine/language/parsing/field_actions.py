@@ -7,13 +7,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from policyengine.language import syntax
-from policyengine.language.codes import quoted, syntax_error
 from policyengine.language.diagnostics import Diagnostic, Edit, Fix
-from policyengine.language.parsing.expressions import ExpressionActions
-from policyengine.language.parsing.templates import parse_template
+from policyengine.language.parsing.expression_actions import ExpressionActions
+from policyengine.language.parsing.string_templates import parse_template
 from policyengine.language.parsing.tokens import Token
 from policyengine.language.suggestion import closest
 from policyengine.language.syntax import Expr, Member, NameText, Span
+from policyengine.language.syntax_codes import quoted, syntax_error
 
 Field = tuple[NameText, bool, Expr]
 """A field's name, whether it was quoted, and its value."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from policyengine.language import ir, syntax
-from policyengine.language.checking.codes import DUPLICATE_NAME, MISSING_FIELD, WRONG_AMOUNT, WRONG_WORD
+from policyengine.language.checking.check_codes import DUPLICATE_NAME, MISSING_FIELD, WRONG_AMOUNT, WRONG_WORD
 from policyengine.language.checking.context import Context, replacing
-from policyengine.language.checking.params import constant
-from policyengine.language.checking.plugins import NotPlainError, key_of
+from policyengine.language.checking.param_checks import constant
+from policyengine.language.checking.plugin_checks import NotPlainError, key_of
 from policyengine.language.checking.policy_scope import Path, PolicyScope, check_when
 from policyengine.language.types import BOOL, CPU, INT, MEMORY, STORAGE, Type
 from policyengine.language.values import display

@@ -11,16 +11,16 @@ from typing import Any
 from msgspec import Struct
 
 from policyengine.language import ir, syntax
-from policyengine.language.checking.arguments import surely_fits
-from policyengine.language.checking.codes import (
+from policyengine.language.checking.check_codes import (
     DUPLICATE_NAME,
     PLUGIN_ARGUMENTS,
     UNKNOWN_PLUGIN,
     WRONG_WEIGHT,
 )
 from policyengine.language.checking.context import Report, replacing
+from policyengine.language.checking.json_schema import surely_fits
 from policyengine.language.checking.policy_scope import PolicyScope
-from policyengine.language.checking.rules import check_weight
+from policyengine.language.checking.rule_checks import check_weight
 from policyengine.language.syntax import Span
 
 

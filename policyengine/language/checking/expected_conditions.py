@@ -18,11 +18,11 @@ from typing import Final
 from msgspec import Struct
 
 from policyengine.language import ir, syntax
-from policyengine.language.checking.codes import NO_OVERLOAD, OUT_OF_REACH, WRONG_TEST
+from policyengine.language.checking.check_codes import NO_OVERLOAD, OUT_OF_REACH, WRONG_TEST
 from policyengine.language.checking.context import Context, error_at, is_error, replacing
 from policyengine.language.checking.expression import ExpressionChecker
 from policyengine.language.checking.policy_scope import PolicyScope
-from policyengine.language.ir_walk import walk
+from policyengine.language.ir.ir_walk import walk
 from policyengine.language.types import BOOL, INT, STRING, Reach, Type
 
 

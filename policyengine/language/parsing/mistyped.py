@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from policyengine.language.codes import quoted, syntax_error
 from policyengine.language.diagnostics import Diagnostic, Edit, Fix
-from policyengine.language.parsing.literals import MAX_WORD
+from policyengine.language.parsing.literal_values import MAX_WORD
 from policyengine.language.syntax import Span
+from policyengine.language.syntax_codes import quoted, syntax_error
 
 _MEANT = {
     "===": "==", "!==": "!=", "<>": "!=", "=<": "<=", ":=": "=", "&": "&&", "|": "||",

@@ -9,9 +9,8 @@ import math
 from msgspec.structs import replace
 
 from policyengine.language import syntax
-from policyengine.language.codes import quoted, syntax_error
 from policyengine.language.diagnostics import Diagnostic
-from policyengine.language.parsing.literals import (
+from policyengine.language.parsing.literal_values import (
     MAX_INT,
     MAX_STRING,
     MAX_WORD,
@@ -22,6 +21,7 @@ from policyengine.language.parsing.literals import (
 )
 from policyengine.language.parsing.tokens import Token
 from policyengine.language.syntax import Expr, Span
+from policyengine.language.syntax_codes import quoted, syntax_error
 
 MAX_DEPTH = 64
 """Levels of an expression. Whoever walks a tree may do so by recursion."""

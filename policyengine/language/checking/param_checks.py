@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from policyengine.language import ir, syntax
-from policyengine.language.checking.codes import OUT_OF_REACH, PARAM_BOUNDS, WRONG_LITERAL, WRONG_TYPE, WRONG_WORD
+from policyengine.language.checking.check_codes import OUT_OF_REACH, PARAM_BOUNDS, WRONG_LITERAL, WRONG_TYPE, WRONG_WORD
 from policyengine.language.checking.context import Checks, Context, is_error, replacing
 from policyengine.language.evaluate_tree import NoNames, TreeEvaluator
 from policyengine.language.functions.comparison import equal
-from policyengine.language.ir_walk import walk
-from policyengine.language.syntax_walk import names_in
+from policyengine.language.ir.ir_walk import walk
+from policyengine.language.syntax.syntax_walk import names_in
 from policyengine.language.types import (
     BOOL,
     CPU,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from policyengine.language import ir, syntax
-from policyengine.language.checking.plugins import Plugins
+from policyengine.language.checking.plugin_checks import Plugins
 from policyengine.language.diagnostics import Diagnostic, Source, in_order, register
 from policyengine.language.excerpt import printable
+from policyengine.language.lint.lint_settings import Settings
 from policyengine.language.lint.rule import Finding, Rule
 from policyengine.language.lint.rules import RULES
-from policyengine.language.lint.settings import Settings
 from policyengine.language.lint.subject import Subject
 from policyengine.language.lint.suppressions import MALFORMED, UNUSED, allowed
 

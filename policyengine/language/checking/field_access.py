@@ -5,8 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from policyengine.language import ir, syntax
-from policyengine.language.checking.aggregates import check_domain_field
-from policyengine.language.checking.codes import (
+from policyengine.language.checking.check_codes import (
     ALWAYS_THERE,
     OUT_OF_REACH,
     UNGUARDED,
@@ -17,6 +16,7 @@ from policyengine.language.checking.codes import (
     WRONG_MACRO,
     WRONG_TYPE,
 )
+from policyengine.language.checking.cluster_aggregates import check_domain_field
 from policyengine.language.checking.context import (
     Checks,
     Context,

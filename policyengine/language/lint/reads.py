@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from policyengine.language import ir
-from policyengine.language.ir_walk import walk
+from policyengine.language.ir.ir_walk import walk
 from policyengine.language.lint.per_object import PerObject
 
 

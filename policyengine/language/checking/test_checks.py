@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 
-from policyengine.language import ir_test, syntax
-from policyengine.language.checking.codes import WRONG_LITERAL, WRONG_TEST
-from policyengine.language.checking.conditions import check_condition
+from policyengine.language import syntax
+from policyengine.language.checking.check_codes import WRONG_LITERAL, WRONG_TEST
 from policyengine.language.checking.context import replacing
-from policyengine.language.checking.given import FOLLOWS, NODE_FIELDS, OF_ONE_CONTAINER, POD_FIELDS, wrong_value
-from policyengine.language.checking.params import constant, outside
-from policyengine.language.checking.plugins import NotPlainError, key_of, plain
+from policyengine.language.checking.expected_conditions import check_condition
+from policyengine.language.checking.given_objects import FOLLOWS, NODE_FIELDS, OF_ONE_CONTAINER, POD_FIELDS, wrong_value
+from policyengine.language.checking.param_checks import constant, outside
+from policyengine.language.checking.plugin_checks import NotPlainError, key_of, plain
 from policyengine.language.checking.policy_scope import PolicyScope
+from policyengine.language.ir import test_nodes as ir_test
 from policyengine.language.types import DURATION, Type
 from policyengine.language.values import EvaluationError, parse_timestamp
 

@@ -6,7 +6,7 @@ from enum import Enum
 
 from msgspec import Struct
 
-from policyengine.language.ir.expressions import Expr, ParamRef, Template
+from policyengine.language.ir.typed_expressions import Expr, ParamRef, Template
 from policyengine.language.syntax import Span
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from policyengine.language.codes import syntax_error
 from policyengine.language.diagnostics import Diagnostic
 from policyengine.language.parse_expression import parse_cut
-from policyengine.language.parsing.literals import Hole, LiteralError, Text, decode_text, template_parts
+from policyengine.language.parsing.literal_values import Hole, LiteralError, Text, decode_text, template_parts
 from policyengine.language.parsing.tokens import relocated, tokenise
 from policyengine.language.syntax import Expr, Span, Template
+from policyengine.language.syntax_codes import syntax_error
 
 
 def parse_template(literal: str, start: int, file: str) -> tuple[Template, list[Diagnostic]]:

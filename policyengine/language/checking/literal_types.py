@@ -9,7 +9,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from policyengine.language import ir, syntax
-from policyengine.language.checking.codes import UNKNOWN_TYPE, WRONG_LITERAL
+from policyengine.language.checking.check_codes import UNKNOWN_TYPE, WRONG_LITERAL
 from policyengine.language.checking.context import Report, error_at, replacing
 from policyengine.language.schema import QOS_CLASSES
 from policyengine.language.suggestion import closest

@@ -7,7 +7,7 @@ from typing import Literal as OneOf
 from typing import NamedTuple, TypeVar
 
 from policyengine.language import ir, syntax
-from policyengine.language.checking.codes import (
+from policyengine.language.checking.check_codes import (
     DUPLICATE_MEMBER,
     DUPLICATE_NAME,
     WRONG_TIME,
@@ -16,9 +16,9 @@ from policyengine.language.checking.codes import (
 )
 from policyengine.language.checking.context import Context, Report, replacing
 from policyengine.language.checking.order import check_order_key
-from policyengine.language.checking.params import constant
+from policyengine.language.checking.param_checks import constant
 from policyengine.language.checking.policy_scope import PolicyScope
-from policyengine.language.checking.rules import LARGEST_WEIGHT
+from policyengine.language.checking.rule_checks import LARGEST_WEIGHT
 from policyengine.language.diagnostics import Related
 from policyengine.language.syntax import Span
 from policyengine.language.types import DOUBLE, DURATION, INT, STRING
