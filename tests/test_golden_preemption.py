@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from policyengine.plugins import preemption_dry_run
+from policyengine.plugins.preemption import dry_run
+from policyengine.plugins.preemption.victim_arithmetic import known_filters
 from policyengine.plugins.registry import default_profile
-from policyengine.plugins.victim_arithmetic import known_filters
 from policyengine.scheduler.explain import explain
 from tests.shared_facts import shared
 
@@ -46,7 +46,7 @@ def _agrees(ours: Json, theirs: Json, where: str) -> None:
 @pytest.mark.parametrize("arithmetic", [True, False], ids=["at once", "one by one"])
 def test_every_preemption_agrees_with_kube_scheduler(arithmetic: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not arithmetic:
-        monkeypatch.setattr(preemption_dry_run, "known_filters", lambda asked: (known_filters(asked)[0][:0], False))
+        monkeypatch.setattr(dry_run, "known_filters", lambda asked: (known_filters(asked)[0][:0], False))
     compared = preempting = 0
     for cluster in _clusters():
         for ours, theirs in zip(explain(cluster, default_profile()), cluster["result"], strict=True):

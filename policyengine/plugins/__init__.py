@@ -1,4 +1,5 @@
-"""kube-scheduler's in-tree plugins as columns, one file each.
+"""kube-scheduler's in-tree plugins as columns, in rooms by subject; `registry` lists them.
 
-May import: `cluster`, `framework`, `quantity`, numpy. Pure. No plugin imports another.
+`catalogue` and whatever stands above it may import `registry`, `facts` and the plugins themselves. May import:
+`cluster`, `framework`, `quantity`, numpy. Pure. The registry alone knows all rooms.
 """

@@ -16,28 +16,28 @@ from policyengine.framework.plugin_entry import NO_ARGUMENTS, Arguments, PluginE
 from policyengine.framework.post_filter import PostFilterPlugin
 from policyengine.framework.profile import Profile
 from policyengine.framework.reservation import PreBindPlugin, ReservePlugin
-from policyengine.plugins import (
-    default_preemption,
-    dynamic_resources,
+from policyengine.plugins import priority_sort, scheduling_gates
+from policyengine.plugins.affinity import inter_pod_affinity, node_affinity
+from policyengine.plugins.devices import dynamic_resources
+from policyengine.plugins.node_state import (
     image_locality,
-    inter_pod_affinity,
-    node_affinity,
     node_declared_features,
     node_name,
     node_ports,
     node_unschedulable,
-    node_volume_limits,
-    pod_topology_spread,
-    priority_sort,
-    scheduling_gates,
     taint_toleration,
+)
+from policyengine.plugins.preemption import default_preemption
+from policyengine.plugins.resources import balanced_allocation as node_resources_balanced_allocation
+from policyengine.plugins.resources import fit as node_resources_fit
+from policyengine.plugins.topology import pod_topology_spread
+from policyengine.plugins.volumes import (
+    node_volume_limits,
     volume_binding,
     volume_capacity,
     volume_restrictions,
     volume_zone,
 )
-from policyengine.plugins.resources import balanced_allocation as node_resources_balanced_allocation
-from policyengine.plugins.resources import fit as node_resources_fit
 
 _LISTED: Final[tuple[tuple[ModuleType, Callable[..., Any], bool, int | None], ...]] = (
     (scheduling_gates, scheduling_gates.SchedulingGates, False, None),

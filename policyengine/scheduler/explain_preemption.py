@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from policyengine.framework.evaluator import Evaluator
 from policyengine.framework.filtering import Diagnosis
-from policyengine.plugins.default_preemption import DefaultPreemption
+from policyengine.plugins.preemption.default_preemption import DefaultPreemption
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo

@@ -18,8 +18,8 @@ from __future__ import annotations
 from policyengine.framework.filtering import Diagnosis
 from policyengine.framework.post_filter import PostFilterResult
 from policyengine.framework.status import Code, Status
-from policyengine.plugins.default_preemption import NAME, DefaultPreemption
-from policyengine.plugins.preemption_candidate import Candidate
+from policyengine.plugins.preemption.candidate_node import Candidate
+from policyengine.plugins.preemption.default_preemption import NAME, DefaultPreemption
 from policyengine.scheduler import extenders
 from policyengine.scheduler.actions import AskAboutVictims, NodeVictims
 from policyengine.scheduler.core import Core

@@ -11,22 +11,13 @@ from typing import Final
 from policyengine.cluster.node_objects import Taint
 from policyengine.framework.filtering import Diagnosis
 from policyengine.framework.status import Rows
-from policyengine.plugins import (
-    dynamic_resources,
-    inter_pod_affinity,
-    node_affinity,
-    node_declared_features,
-    node_ports,
-    node_unschedulable,
-    node_volume_limits,
-    pod_topology_spread,
-    taint_toleration,
-    volume_binding,
-    volume_restrictions,
-    volume_zone,
-)
+from policyengine.plugins.affinity import inter_pod_affinity, node_affinity
+from policyengine.plugins.devices import dynamic_resources
+from policyengine.plugins.node_state import node_declared_features, node_ports, node_unschedulable, taint_toleration
 from policyengine.plugins.resources import fit as node_resources_fit
-from policyengine.plugins.tolerations import HARD, UNSCHEDULABLE_TAINT, untolerated
+from policyengine.plugins.selectors.tolerations import HARD, UNSCHEDULABLE_TAINT, untolerated
+from policyengine.plugins.topology import pod_topology_spread
+from policyengine.plugins.volumes import node_volume_limits, volume_binding, volume_restrictions, volume_zone
 from policyengine.scheduler.pod_changes import (
     amount_text,
     requesting,

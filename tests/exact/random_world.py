@@ -32,7 +32,7 @@ from tests.exact.random_pods import (
     pod,
 )
 from tests.exact.random_volumes import VOLUMES, claims_of, volumes
-from tests.plugins import random_devices
+from tests.plugins.devices import random_devices
 
 Json = dict[str, Any]
 

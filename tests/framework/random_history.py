@@ -34,7 +34,9 @@ from policyengine.framework.plugin import UNCONCERNED
 from policyengine.framework.status import Refusal
 from policyengine.plugins.registry import default_profile
 from policyengine.scheduler.explain import explain_pod
-from tests.plugins import random_cluster, random_devices, random_storage
+from tests.plugins import random_cluster
+from tests.plugins.devices import random_devices
+from tests.plugins.volumes import random_storage
 
 Json = dict[str, Any]
 KINDS: dict[str, type[Any]] = {

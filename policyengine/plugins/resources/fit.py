@@ -27,10 +27,10 @@ from policyengine.framework.events import (
 from policyengine.framework.plugin import Reads, Scores
 from policyengine.framework.rows import FEW, at
 from policyengine.framework.status import SUCCESS, Code, Refusal, Rows, State, Status, Verdicts, passed
-from policyengine.plugins.label_requirement import KEY_SCHEMA
 from policyengine.plugins.resources.amounts import PODS, Asked, node_allocatable
 from policyengine.plugins.resources.per_shape import PerShape
 from policyengine.plugins.resources.scoring_strategy import STRATEGY_SCHEMA, read_strategy
+from policyengine.plugins.selectors.label_requirement import KEY_SCHEMA
 
 if TYPE_CHECKING:
     from policyengine.cluster.columns import NodeTable

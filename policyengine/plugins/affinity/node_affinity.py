@@ -1,0 +1,210 @@
+"""NodeAffinity: nodeSelector, required and preferred node affinity, and the affinity an operator adds for all.
+
+Score: the weights of the matching preferred terms, 100·s/max.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyengine.cluster.objects import Node, NodeSelector, decode
+from policyengine.cluster.objects import NodeAffinity as Affinity
+from policyengine.cluster.pod_info import PodInfo, PodShape
+from policyengine.framework.events import (
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    QueueingHint,
+    Resource,
+)
+from policyengine.framework.plugin import UNCONCERNED, Reads, Scores
+from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
+from policyengine.plugins.default_normalize import largest, proportional
+from policyengine.plugins.resources.per_shape import PerShape
+from policyengine.plugins.selectors.node_selector import (
+    NAME_FIELD,
+    Preferences,
+    Selector,
+    compile_preferences,
+    compile_selector,
+    required_affinity,
+    required_key,
+    required_selectors,
+)
+
+if TYPE_CHECKING:
+    from policyengine.cluster.snapshot import Snapshot
+
+NAME: Final = "NodeAffinity"
+_UNRESOLVABLE: Final = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+_ENFORCED, _POD = 1, 2
+_REFUSALS: Final = (
+    Refusal(_UNRESOLVABLE, ("node(s) didn't match scheduler-enforced node affinity",)),
+    Refusal(_UNRESOLVABLE, ("node(s) didn't match Pod's node affinity/selector",)),
+)
+_CONFLICT: Final = Status(_UNRESOLVABLE, ("pod affinity terms conflict",))
+
+ARGUMENTS: Final[Mapping[str, object]] = {
+    "type": "object",
+    "properties": {
+        "addedAffinity": {
+            "type": "object",
+            "properties": {
+                "requiredDuringSchedulingIgnoredDuringExecution": {
+                    "type": "object",
+                    "properties": {"nodeSelectorTerms": {"type": "array"}},
+                    "required": ["nodeSelectorTerms"],
+                    "additionalProperties": False,
+                },
+                "preferredDuringSchedulingIgnoredDuringExecution": {"type": "array"},
+            },
+            "additionalProperties": False,
+        }
+    },
+    "additionalProperties": False,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What a shape asks of nodes; `required` is empty where it requires nothing."""
+
+    required: tuple[Selector, ...]
+    names: frozenset[str] | None
+    """The only nodes the required terms can mean, where every term names some."""
+    preferred: Preferences | None
+    key: Hashable
+    """Equal for shapes that ask the same; None for those that ask nothing."""
+
+
+def _wanted(shape: PodShape) -> _Wanted:
+    spec = shape.spec
+    affinity = spec.affinity.node_affinity if spec.affinity else None
+    selector = required_affinity(spec)
+    preferred = affinity.preferred_during_scheduling_ignored_during_execution if affinity else ()
+    required = required_selectors(spec)
+    return _Wanted(
+        required,
+        _named(selector) if selector is not None else None,
+        compile_preferences(preferred) if preferred else None,
+        (required_key(spec), preferred) if required or preferred else None,
+    )
+
+
+def _named(selector: NodeSelector) -> frozenset[str] | None:
+    """The union over terms of the names each one asks for; None where a term asks for none."""
+    names: frozenset[str] = frozenset()
+    for term in selector.node_selector_terms:
+        asked = [
+            frozenset(field.values) for field in term.match_fields if field.key == NAME_FIELD and field.operator == "In"
+        ]
+        if not asked:
+            return None
+        names |= frozenset.intersection(*asked)
+    return names if selector.node_selector_terms else None
+
+
+class NodeAffinity:
+    """Reads the pod's nodeSelector and node affinity, and the labels and names of the nodes."""
+
+    name = NAME
+    reads = Reads.NODE
+    of_template = True
+    pointwise = False
+
+    def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
+        """`addedAffinity` as in NodeAffinityArgs. ValueError when it cannot be compiled."""
+        added = (arguments or {}).get("addedAffinity")
+        affinity = decode(Affinity, added) if added else Affinity()
+        required = affinity.required_during_scheduling_ignored_during_execution
+        preferred = affinity.preferred_during_scheduling_ignored_during_execution
+        self._added = compile_selector(required) if required is not None else None
+        self._added_preferred = compile_preferences(preferred) if preferred else None
+        for compiled in (self._added, self._added_preferred):
+            if compiled is not None and compiled.problems:
+                raise ValueError(f"NodeAffinity: addedAffinity: {compiled.problems[0]}")
+        self._adds = self._added is not None or self._added_preferred is not None
+        self._wanted = PerShape(_wanted)
+
+    def signature(self, pod: PodInfo) -> Hashable:
+        """nodeSelector, required and preferred terms."""
+        spec = pod.shape.spec
+        key = self._wanted(pod).key if spec.affinity is not None or spec.node_selector else None
+        return UNCONCERNED if key is None and not self._adds else key
+
+    def pre_filter(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, State]:
+        """Skipped where nothing is required. Terms that name different nodes at once refuse the pod, and so does
+        a malformed preferred term, which no node could be scored by."""
+        wanted = self._wanted(pod)
+        if wanted.preferred is not None and wanted.preferred.problems:
+            reason = f"preferred node affinity: {wanted.preferred.problems[0]}"
+            return Status(_UNRESOLVABLE, (reason,)), None
+        if not wanted.required and self._added is None:
+            return SKIP, None
+        if wanted.names is not None and not wanted.names:
+            return _CONFLICT, None
+        return SUCCESS, wanted
+
+    def narrow(self, state: State) -> frozenset[str] | None:
+        """The nodes named by matchFields, where every term names some."""
+        wanted: _Wanted = state
+        return wanted.names
+
+    def filter(self, state: State, snapshot: Snapshot, rows: Rows) -> Verdicts:
+        """The added affinity first, then the pod's own."""
+        wanted: _Wanted = state
+        refused = np.zeros(len(rows), dtype=np.int16)
+        for selector in wanted.required:
+            refused[~selector.mask(snapshot.nodes, rows)] = _POD
+        if self._added is not None:
+            refused[~self._added.mask(snapshot.nodes, rows)] = _ENFORCED
+        return Verdicts(refused, _REFUSALS)
+
+    def pre_score(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, State]:
+        """Skipped where nothing is preferred."""
+        preferred = self._wanted(pod).preferred
+        if preferred is None and self._added_preferred is None:
+            return SKIP, None
+        return SUCCESS, [terms for terms in (preferred, self._added_preferred) if terms is not None]
+
+    def score(self, state: State, snapshot: Snapshot, rows: Rows) -> NDArray[np.generic]:
+        """The weights of the terms that match."""
+        preferences: list[Preferences] = state
+        total = np.zeros(len(rows), dtype=np.int64)
+        for terms in preferences:
+            total += terms.scores(snapshot.nodes, rows)
+        return total
+
+    def scale(self, state: State, scores: NDArray[np.generic]) -> Hashable:
+        """The largest sum."""
+        return largest(scores)
+
+    def rescale(self, state: State, scale: Any, scores: NDArray[np.generic]) -> Scores:
+        """In proportion to the largest."""
+        return proportional(scores, scale, reverse=False)
+
+    def normalize(self, state: State, scores: NDArray[np.generic]) -> Scores:
+        """In proportion to the largest; 0 for all where none matches."""
+        return proportional(scores, largest(scores), reverse=False)
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        """A new node, or labels that make one match."""
+        changed = ClusterEvent(Resource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL)
+        return (ClusterEventWithHint(changed, self._became_matching),)
+
+    def _became_matching(self, pod: PodInfo, old: Node | None, new: Node | None) -> QueueingHint:
+        if new is None or (self._added is not None and not self._added.matches(new)):
+            return QueueingHint.SKIP
+        required = self._wanted(pod).required
+        if not all(selector.matches(new) for selector in required):
+            return QueueingHint.SKIP
+        if old is None or not all(selector.matches(old) for selector in required):
+            return QueueingHint.QUEUE
+        # The pod's own terms matched before too; with an added affinity that has come to match, the node is new.
+        came = self._added is not None and not self._added.matches(old)
+        return QueueingHint.QUEUE if came else QueueingHint.SKIP

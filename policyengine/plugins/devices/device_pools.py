@@ -1,0 +1,217 @@
+"""The pools of devices that a node reaches.
+
+Source: dynamic-resource-allocation's structured allocator (pools, incubating), v1.36:
+1. Only slices of a pool's newest generation count. A pool whose newer slices do not reach the node is passed over.
+2. A pool with fewer slices than it says is incomplete; one with two devices of a name, or with counters that do not
+   exist, is invalid. Neither gives devices.
+3. Pools are tried by driver and name, slices by name, devices as listed: drivers steer by that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+
+from policyengine import quantity
+from policyengine.cluster.objects import Device, Node, NodeSelector, ResourceSlice
+from policyengine.cluster.resource_objects import ResourceSliceSpec
+from policyengine.plugins.devices.device import SliceDevice
+from policyengine.plugins.selectors.node_selector import Selector, compile_selector
+
+PoolID = tuple[str, str]
+"""Driver, pool."""
+Counters = dict[tuple[str, str], int]
+"""(counter set, counter) -> billionths."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """From which nodes a slice, or a device of it, is reached."""
+
+    node_name: str = ""
+    all_nodes: bool = False
+    selector: Selector | None = None
+
+    def holds(self, node: Node) -> bool:
+        """Whether the node reaches it."""
+        if self.node_name:
+            return node.metadata.name == self.node_name
+        return self.all_nodes or (self.selector is not None and self.selector.matches(node))
+
+
+class Slice:
+    """A slice with its devices; made once for each version of a `ResourceSlice`."""
+
+    __slots__ = ("_each", "_reach", "devices", "number", "per_device", "pool", "source")
+    _numbers = count()
+
+    def __init__(self, source: ResourceSlice) -> None:
+        spec = source.spec
+        self.source = source
+        self.number = next(self._numbers)
+        """Another one for every slice and version."""
+        self.pool: PoolID = (spec.driver, spec.pool.name)
+        self.devices = tuple(SliceDevice(spec.driver, spec.pool.name, device) for device in spec.devices)
+        self._reach = _reach(spec)
+        self.per_device = spec.per_device_node_selection
+        self._each = {d.id: _reach(d.device) for d in self.devices} if spec.per_device_node_selection else {}
+
+    @property
+    def spec(self) -> ResourceSliceSpec:
+        """As written."""
+        return self.source.spec
+
+    @property
+    def local_to(self) -> str:
+        """The one node that the slice can matter to; "" where there may be others."""
+        return "" if self.spec.shared_counters else self._reach.node_name
+
+    def matters_to(self, node: Node) -> bool:
+        """Whether the node reaches a device of it, or needs its counters."""
+        if self.spec.shared_counters:
+            return True
+        if self._reach_is_set():
+            return self._reach.holds(node)
+        return any(reach.holds(node) for reach in self._each.values())
+
+    def reaches(self, device: SliceDevice, node: Node) -> bool:
+        """Whether the node reaches the device, given that the slice matters to it."""
+        return not self._each or self._each[device.id].holds(node)
+
+    def _reach_is_set(self) -> bool:
+        return bool(self._reach.node_name) or self._reach.all_nodes or self._reach.selector is not None
+
+
+@dataclass(slots=True, eq=False)
+class Pool:
+    """A pool as one node sees it."""
+
+    id: PoolID
+    slices: tuple[Slice, ...] = ()
+    """With devices for the node, by name."""
+    incomplete: bool = False
+    invalid: bool = False
+    counters: Counters = field(default_factory=dict)
+    """What the devices of the pool share, before anything is allocated."""
+    devices: tuple[SliceDevice, ...] = ()
+    """All devices that draw on the counters, the node's or not."""
+
+
+class Pools:
+    """All slices of a cluster, by the nodes they matter to."""
+
+    def __init__(self, slices: Iterable[object], before: Pools | None = None) -> None:
+        """`before`: an older one, whose unchanged slices are taken over."""
+        known = before._slices if before is not None else {}
+        self._slices: dict[str, Slice] = {}
+        self._shared: list[Slice] = []
+        self._local: dict[str, list[Slice]] = {}
+        self._by_pool: dict[PoolID, list[Slice]] = {}
+        self._gathered: dict[tuple[int, ...], tuple[Pool, ...]] = {}
+        for source in slices:
+            if isinstance(source, ResourceSlice):
+                old = known.get(source.metadata.name)
+                self._add(old if old is not None and old.source is source else Slice(source))
+
+    def _add(self, one: Slice) -> None:
+        self._slices[one.source.metadata.name] = one
+        self._by_pool.setdefault(one.pool, []).append(one)
+        if one.local_to:
+            self._local.setdefault(one.local_to, []).append(one)
+        else:
+            self._shared.append(one)
+
+    def slices_of(self, node: Node) -> tuple[Slice, ...]:
+        """The slices that matter to a node."""
+        local = self._local.get(node.metadata.name, ())
+        if not self._shared:
+            return tuple(local)
+        return (*local, *(one for one in self._shared if one.matters_to(node)))
+
+    def situation(self, node: Node, slices: tuple[Slice, ...]) -> tuple[int, ...]:
+        """Equal for nodes that reach the same devices, `slices` being those that matter to the node."""
+        numbers = [one.number for one in slices]
+        for one in slices:
+            if one.per_device:
+                numbers += [int(one.reaches(each, node)) for each in one.devices]
+        return tuple(numbers)
+
+    def pools_of(self, slices: tuple[Slice, ...]) -> tuple[Pool, ...]:
+        """The pools that a node reaches, given the slices that matter to it, in the order they are tried."""
+        key = tuple(one.number for one in slices)
+        pools = self._gathered.get(key)
+        if pools is None:
+            pools = self._gathered[key] = self._gather(slices)
+        return pools
+
+    def _gather(self, slices: Sequence[Slice]) -> tuple[Pool, ...]:
+        newest: dict[PoolID, list[Slice]] = {}
+        for one in slices:
+            others = newest.get(one.pool)
+            if others is None or one.spec.pool.generation > others[0].spec.pool.generation:
+                newest[one.pool] = [one]
+            elif one.spec.pool.generation == others[0].spec.pool.generation:
+                others.append(one)
+        built = (self._pool(pool, members) for pool, members in sorted(newest.items(), key=lambda item: item[0]))
+        return tuple(pool for pool in built if pool is not None)
+
+    def _pool(self, pool: PoolID, members: list[Slice]) -> Pool | None:
+        generation, expected = members[0].spec.pool.generation, members[0].spec.pool.resource_slice_count
+        everyone = members
+        if len(members) != expected:
+            if any(one.spec.pool.generation > generation for one in self._by_pool[pool]):
+                return None
+            everyone = [one for one in self._by_pool[pool] if one.spec.pool.generation == generation]
+            if len(everyone) != expected:
+                return Pool(pool, incomplete=True)
+        return _built(pool, sorted(members, key=lambda one: one.source.metadata.name), everyone)
+
+
+def _built(pool: PoolID, members: Sequence[Slice], everyone: Sequence[Slice]) -> Pool:
+    targeting = tuple(one for one in members if not one.spec.shared_counters)
+    names = [device.id for one in targeting for device in one.devices]
+    if len(set(names)) != len(names):
+        return Pool(pool, invalid=True)
+    counters = _counters(members)
+    devices = tuple(device for one in everyone for device in one.devices)
+    if counters is None or any(key not in counters for device in devices for key in drawn(device.device)):
+        return Pool(pool, invalid=True)
+    return Pool(pool, targeting, counters=counters, devices=devices)
+
+
+def _counters(slices: Iterable[Slice]) -> Counters | None:
+    """None where a set is there twice, or an amount is no quantity."""
+    counters: Counters = {}
+    seen: set[str] = set()
+    for one in slices:
+        for group in one.spec.shared_counters:
+            if group.name in seen:
+                return None
+            seen.add(group.name)
+            for name, counter in group.counters.items():
+                try:
+                    counters[group.name, name] = quantity.nanos(counter.value)
+                except quantity.QuantityError:
+                    return None
+    return counters
+
+
+def drawn(device: Device) -> Mapping[tuple[str, str], int]:
+    """What the device draws from counters while it is allocated: (counter set, counter) -> billionths. A malformed
+    amount counts as more than any counter holds."""
+    amounts: Counters = {}
+    for consumption in device.consumes_counters:
+        for name, counter in consumption.counters.items():
+            try:
+                amount = quantity.nanos(counter.value)
+            except quantity.QuantityError:
+                amount = quantity.MAX_INT64 * 10**9
+            key = (consumption.counter_set, name)
+            amounts[key] = amounts.get(key, 0) + amount
+    return amounts
+
+
+def _reach(source: ResourceSliceSpec | Device) -> Reach:
+    selector: NodeSelector | None = source.node_selector
+    return Reach(source.node_name or "", source.all_nodes, compile_selector(selector) if selector is not None else None)

@@ -1,0 +1,182 @@
+"""The requests of a claim, made ready for the search: alternatives, selectors, classes.
+
+Source: KEP-4381 and, for alternatives, KEP-4816 (prioritized list).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from policyengine.cluster.objects import DeviceClass, ResourceClaim
+from policyengine.cluster.resource_objects import (
+    DeviceRequest,
+    DeviceSelector,
+    DeviceSubRequest,
+    DeviceTaint,
+    DeviceToleration,
+    ExactDeviceRequest,
+)
+from policyengine.framework.status import Code, Status
+from policyengine.plugins.devices.device import SelectorError, SliceDevice
+from policyengine.plugins.devices.device_capacity import NOTHING, Consumption, consumption
+from policyengine.plugins.devices.device_constraint import DistinctAttribute, MatchAttribute
+from policyengine.plugins.devices.resource_claims import find_class
+
+if TYPE_CHECKING:
+    from policyengine.cluster.snapshot import Snapshot
+
+ALL, EXACT_COUNT = "All", "ExactCount"
+MOST_RESULTS: Final = 32
+"""Devices that one claim can be given (AllocationResultsMaxSize)."""
+
+
+class AllocationError(Exception):
+    """A claim, a class or a slice is wrong, so that its allocation cannot even be tried."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Wanted:
+    """One way to satisfy a request: `count` devices, or all of them, that meet every selector."""
+
+    claim: str
+    """The claim, as `namespace/name`."""
+    request: str
+    """The request's name."""
+    alternative: str
+    """The name of the alternative; "" where there is none."""
+    device_class: DeviceClass
+    source: ExactDeviceRequest | DeviceSubRequest
+
+    @property
+    def name(self) -> str:
+        """How results name it: `request`, or `request/alternative`."""
+        return f"{self.request}/{self.alternative}" if self.alternative else self.request
+
+    @property
+    def own_name(self) -> str:
+        """How errors name it."""
+        return self.alternative or self.request
+
+    @property
+    def all_devices(self) -> bool:
+        """Whether every device that can be selected is wanted."""
+        return self.source.allocation_mode == ALL
+
+    @property
+    def admin_access(self) -> bool:
+        """Whether devices in use by others will do (KEP-5018)."""
+        return isinstance(self.source, ExactDeviceRequest) and self.source.admin_access
+
+    def selects(self, device: SliceDevice) -> bool:
+        """Whether the device meets the selectors of class and request. Devices with binding conditions are left
+        alone: nobody would wait for them.
+
+        Raises:
+            AllocationError: a selector has no answer.
+        """
+        if device.device.binding_conditions:
+            return False
+        in_class = self._all_met(f"class {self.device_class.metadata.name}", self.device_class.spec.selectors, device)
+        return in_class and self._all_met(f"claim {self.claim}", self.source.selectors, device)
+
+    def tolerates(self, device: SliceDevice) -> bool:
+        """Whether no taint keeps the device from this request."""
+        return all(any(_tolerates(one, taint) for one in self.source.tolerations) for taint in device.preventing)
+
+    def consumes(self, device: SliceDevice) -> Consumption | None:
+        """What it takes of the device's capacities; None where the device cannot give that."""
+        requests = self.source.capacity.requests
+        if not requests and not device.device.allow_multiple_allocations:
+            return NOTHING
+        return consumption(device.device, requests)
+
+    def _all_met(self, whose: str, selectors: Sequence[DeviceSelector], device: SliceDevice) -> bool:
+        for place, selector in enumerate(selectors):
+            try:
+                if selector.cel is not None and not device.meets(selector.cel.expression):
+                    return False
+            except SelectorError as error:
+                raise AllocationError(f"{whose}: selector #{place}: {error}") from None
+        return True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WantedClaim:
+    """A claim to allocate: for each request its alternatives, the best first."""
+
+    claim: ResourceClaim
+    requests: tuple[tuple[Wanted, ...], ...]
+
+    def constraints(self) -> list[MatchAttribute | DistinctAttribute]:
+        """The claim's constraints, nothing chosen yet.
+
+        Raises:
+            AllocationError: one is of an unknown kind.
+        """
+        made: list[MatchAttribute | DistinctAttribute] = []
+        for place, one in enumerate(self.claim.spec.devices.constraints):
+            if one.match_attribute is not None:
+                made.append(MatchAttribute(one.match_attribute, frozenset(one.requests)))
+            elif one.distinct_attribute is not None:
+                made.append(DistinctAttribute(one.distinct_attribute, frozenset(one.requests)))
+            else:
+                what = f"constraint #{place}: empty constraint (unsupported constraint type?)"
+                raise AllocationError(f"claim {self.claim.metadata.key}, {what}")
+        return made
+
+
+def wanted_claim(claim: ResourceClaim, snapshot: Snapshot) -> WantedClaim | Status:
+    """The claim made ready; or why it cannot be allocated anywhere."""
+    requests: list[tuple[Wanted, ...]] = []
+    for request in claim.spec.devices.requests:
+        made = _alternatives(claim, request, snapshot)
+        if isinstance(made, Status):
+            return made
+        requests.append(made)
+    return WantedClaim(claim, tuple(requests))
+
+
+def _alternatives(claim: ResourceClaim, request: DeviceRequest, snapshot: Snapshot) -> tuple[Wanted, ...] | Status:
+    key = claim.metadata.key
+    ways: list[tuple[str, ExactDeviceRequest | DeviceSubRequest]] = []
+    if request.exactly is not None:
+        ways.append(("", request.exactly))
+    else:
+        ways += [(sub.name, sub) for sub in request.first_available]
+    if not ways:
+        reason = f"resource claim {key}, request {request.name}: unknown request type"
+        return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (reason,))
+    made: list[Wanted] = []
+    for alternative, source in ways:
+        name = f"{request.name}/{alternative}" if alternative else request.name
+        if not source.device_class_name:
+            return Status(Code.ERROR, (f"request {name}: unsupported request type",))
+        device_class = find_class(snapshot, source.device_class_name)
+        if device_class is None:
+            reason = f"request {name}: device class {source.device_class_name} does not exist"
+            return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (reason,))
+        made.append(Wanted(key, request.name, alternative, device_class, source))
+    wrong = next((problem for one in made if (problem := _problem(one)) is not None), None)
+    return tuple(made) if wrong is None else Status(Code.ERROR, (wrong,))
+
+
+def _problem(wanted: Wanted) -> str | None:
+    place = next((place for place, one in enumerate(wanted.source.selectors) if one.cel is None), None)
+    where = f"claim {wanted.claim}, request {wanted.own_name}"
+    if place is not None:
+        return f"{where}, selector #{place}: CEL expression empty (unsupported selector type?)"
+    if wanted.source.allocation_mode not in (ALL, EXACT_COUNT):
+        return f"{where}: unsupported count mode {wanted.source.allocation_mode}"
+    if wanted.source.count < 1 and not wanted.all_devices:
+        return f"{where}: a count of {wanted.source.count} asks for nothing"
+    return None
+
+
+def _tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if toleration.key and toleration.key != taint.key:
+        return False
+    return toleration.operator == "Exists" or (toleration.operator in ("", "Equal") and toleration.value == taint.value)

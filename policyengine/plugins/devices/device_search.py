@@ -1,0 +1,255 @@
+"""The search for devices on one node: the first full solution, in a fixed order.
+
+Claim after claim, request after request, alternative after alternative, device after device; whatever fails is
+undone and the next is tried (kube-scheduler's structured allocator, v1.36). Devices of one request are chosen in
+ascending order, since their order does not matter. A request that cannot be completed with the devices still open
+to it is given up at once: constraints are monotonic, so nothing is missed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from policyengine.cluster.objects import Node
+from policyengine.plugins.devices.allocated_devices import Taken
+from policyengine.plugins.devices.device import DeviceID, SliceDevice
+from policyengine.plugins.devices.device_capacity import NOTHING, Consumption, fits
+from policyengine.plugins.devices.device_constraint import DistinctAttribute, MatchAttribute
+from policyengine.plugins.devices.device_pools import Counters, Pool, Slice, drawn
+from policyengine.plugins.devices.device_request import MOST_RESULTS, AllocationError, Wanted, WantedClaim
+
+MOST_STEPS: Final = 10_000
+"""Choices tried on one node; kube-scheduler gives up after ten seconds instead."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Open:
+    """A device of a valid pool that the node reaches."""
+
+    device: SliceDevice
+    slice: Slice
+    pool: Pool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Given:
+    """A device chosen for a request."""
+
+    wanted: Wanted
+    source: Open
+    consumed: Consumption
+
+
+class _Place(NamedTuple):
+    """Where the search stands: `alternative` -1 where it is not chosen yet, `start` the next device to look at."""
+
+    claim: int
+    request: int = 0
+    alternative: int = -1
+    placed: int = 0
+    start: int = 0
+
+
+class Search:
+    """One search. `given`, once it has succeeded: per claim the devices in the order of its requests."""
+
+    def __init__(self, claims: Sequence[WantedClaim], pools: Sequence[Pool], node: Node, taken: Taken) -> None:
+        """
+        Raises:
+            AllocationError: a claim, a class or a slice is wrong, or all devices of an incomplete pool are wanted.
+        """
+        self._claims = claims
+        self._node = node
+        self._taken = taken
+        self._constraints: list[list[MatchAttribute | DistinctAttribute]] = [one.constraints() for one in claims]
+        self._open = [
+            Open(device, one, pool)
+            for pool in pools
+            for one in pool.slices
+            for device in one.devices
+            if one.reaches(device, node)
+        ]
+        self._all: dict[Wanted, list[Open]] = {}
+        self._choosing: dict[DeviceID, list[int]] = {}
+        """Device -> the claims it is chosen for."""
+        self._consuming: dict[DeviceID, list[Consumption]] = {}
+        self._drawn: dict[tuple[str, str], Counters] = {}
+        self._left: dict[tuple[str, str], Counters] = {}
+        self.given: list[list[Given]] = [[] for _ in claims]
+        self._check_wanted_in_full(pools)
+
+    def run(self) -> bool:
+        """Whether there is a solution.
+
+        Raises:
+            AllocationError: a selector has no answer, or the search takes too long.
+        """
+        steps = 0
+        trail: list[Iterator[_Place | None]] = [self._choices(_Place(0))]
+        while trail:
+            steps += 1
+            if steps > MOST_STEPS:
+                raise AllocationError(f"node {self._node.metadata.name}: timed out trying to allocate devices")
+            try:
+                place = next(trail[-1])
+            except StopIteration:
+                trail.pop()
+                continue
+            if place is None:
+                return True
+            trail.append(self._choices(place))
+        return False
+
+    def _choices(self, place: _Place) -> Iterator[_Place | None]:
+        """The places that follow, each after its choice was made; asked for the next, a choice is undone."""
+        if place.claim == len(self._claims):
+            yield None
+            return
+        requests = self._claims[place.claim].requests
+        if place.request == len(requests):
+            yield _Place(place.claim + 1)
+            return
+        ways = requests[place.request]
+        if place.alternative < 0:
+            for alternative in range(len(ways)):
+                yield place._replace(alternative=alternative)
+            return
+        yield from self._devices(place, ways[place.alternative])
+
+    def _devices(self, place: _Place, wanted: Wanted) -> Iterator[_Place]:
+        candidates = self._all_of(wanted) if wanted.all_devices else self._open
+        count = len(candidates) if wanted.all_devices else wanted.source.count
+        missing = count - place.placed
+        if missing <= 0 and place.placed:
+            yield _Place(place.claim, place.request + 1)
+            return
+        if count == 0 or len(self.given[place.claim]) + missing > MOST_RESULTS:
+            return
+        for at in self._usable(place, wanted, candidates, missing):
+            self._take(place.claim, wanted, candidates[at])
+            yield place._replace(placed=place.placed + 1, start=at + 1)
+            self._give_back(place.claim, wanted, candidates[at])
+
+    def _usable(self, place: _Place, wanted: Wanted, candidates: Sequence[Open], missing: int) -> Iterable[int]:
+        """Which candidates to try next. Of several that are missing the last ones cannot be the first."""
+        if wanted.all_devices:
+            one = candidates[place.start]
+            free = not self._is_in_use(place.claim, wanted, one)
+            return [place.start] if free and self._is_allowed(place.claim, wanted, one, must=True) else []
+        found = (
+            at
+            for at in range(place.start, len(candidates))
+            if not self._is_in_use(place.claim, wanted, candidates[at])
+            and wanted.selects(candidates[at].device)
+            and self._is_allowed(place.claim, wanted, candidates[at])
+        )
+        if missing == 1:
+            return found
+        every = list(found)
+        return every[: max(0, len(every) - missing + 1)]
+
+    def _all_of(self, wanted: Wanted) -> list[Open]:
+        """All devices that will do, for a request that wants all."""
+        found = self._all.get(wanted)
+        if found is None:
+            selected = (one for one in self._open if wanted.selects(one.device))
+            found = self._all[wanted] = [one for one in selected if self._has_room(wanted, one)]
+        return found
+
+    def _check_wanted_in_full(self, pools: Sequence[Pool]) -> None:
+        """Where all devices are wanted, every pool must be whole. At most 32 devices can be wanted of a claim."""
+        bad = next((pool for pool in pools if pool.incomplete or pool.invalid), None)
+        for claim in self._claims:
+            least = 0
+            for ways in claim.requests:
+                for wanted in ways:
+                    if wanted.all_devices and bad is not None:
+                        state = "being updated" if bad.incomplete else "invalid"
+                        what = f"asks for all devices, but resource pool {'/'.join(bad.id)} is currently {state}"
+                        raise AllocationError(f"claim {wanted.claim}, request {wanted.own_name}: {what}")
+                least += min(len(self._all_of(one)) if one.all_devices else one.source.count for one in ways)
+            if least > MOST_RESULTS:
+                what = f"number of requested devices {least} exceeds the claim limit of {MOST_RESULTS}"
+                raise AllocationError(f"claim {claim.claim.metadata.key}: {what}")
+
+    # --- one device -----------------------------------------------------------------------------------
+
+    def _is_in_use(self, claim: int, wanted: Wanted, one: Open) -> bool:
+        if wanted.admin_access:
+            return claim in self._choosing.get(one.device.id, ())
+        return self._taken.is_held(one.device.id) or bool(self._choosing.get(one.device.id))
+
+    def _is_allowed(self, claim: int, wanted: Wanted, one: Open, must: bool = False) -> bool:
+        device = one.device
+        if not wanted.tolerates(device) or not self._has_room(wanted, one) or not self._has_counters(one):
+            return False
+        allowed = all(c.allows(wanted.request, wanted.name, device) for c in self._constraints[claim])
+        if must and not allowed:
+            what = f"cannot add device {'/'.join(device.id)} because a claim constraint would not be satisfied"
+            raise AllocationError(f"claim {wanted.claim}, request {wanted.own_name}: {what}")
+        return allowed
+
+    def _has_room(self, wanted: Wanted, one: Open) -> bool:
+        consumed = wanted.consumes(one.device)
+        if consumed is None:
+            return False
+        if consumed is NOTHING:
+            return True
+        choosing = self._consuming.get(one.device.id, ())
+        return fits(one.device.device, consumed, self._taken.consumed(one.device.id), *choosing)
+
+    def _has_counters(self, one: Open) -> bool:
+        if not one.device.device.consumes_counters or self._is_shared(one):
+            return True
+        left, used = self._counters_left(one.pool), self._drawn.get(one.pool.id, {})
+        wanted = drawn(one.device.device)
+        return all(left[key] >= used.get(key, 0) + wanted.get(key, 0) for key in left)
+
+    def _is_shared(self, one: Open) -> bool:
+        """Whether shares of the device are given already: then it has drawn on its counters."""
+        if not one.device.device.allow_multiple_allocations:
+            return False
+        return self._taken.is_shared(one.device.id) or bool(self._consuming.get(one.device.id))
+
+    def _counters_left(self, pool: Pool) -> Counters:
+        left = self._left.get(pool.id)
+        if left is None:
+            left = self._left[pool.id] = dict(pool.counters)
+            for device in pool.devices:
+                if self._taken.is_held(device.id) or self._taken.is_shared(device.id):
+                    for key, amount in drawn(device.device).items():
+                        left[key] -= amount
+        return left
+
+    def _take(self, claim: int, wanted: Wanted, one: Open) -> None:
+        device = one.device
+        draws = bool(device.device.consumes_counters) and not self._is_shared(one)
+        consumed = wanted.consumes(device) or NOTHING
+        if device.device.allow_multiple_allocations:
+            self._consuming.setdefault(device.id, []).append(consumed)
+        else:
+            self._choosing.setdefault(device.id, []).append(claim)
+        if draws:
+            self._draw(one, 1)
+        for constraint in self._constraints[claim]:
+            constraint.add(wanted.request, wanted.name, device)
+        self.given[claim].append(Given(wanted, one, consumed))
+
+    def _give_back(self, claim: int, wanted: Wanted, one: Open) -> None:
+        device = one.device
+        self.given[claim].pop()
+        for constraint in self._constraints[claim]:
+            constraint.remove(wanted.request, wanted.name)
+        if device.device.allow_multiple_allocations:
+            self._consuming[device.id].pop()
+        else:
+            self._choosing[device.id].pop()
+        if device.device.consumes_counters and not self._is_shared(one):
+            self._draw(one, -1)
+
+    def _draw(self, one: Open, sign: int) -> None:
+        used = self._drawn.setdefault(one.pool.id, {})
+        for key, amount in drawn(one.device.device).items():
+            used[key] = used.get(key, 0) + sign * amount

@@ -1,0 +1,229 @@
+"""DynamicResources: the devices that a pod's ResourceClaims ask for (KEP-4381, resource.k8s.io/v1).
+
+A claim allocated already binds the pod to the nodes that reach its devices. For the others devices are searched on
+every node, by device classes, CEL selectors and constraints, among the slices that the node reaches and nobody
+holds. Reserve takes them in memory; what is decided is written at PreBind (`claim_plan`).
+
+Not done: devices with binding conditions are passed over, extended resources of device classes (KEP-5004) are left
+to NodeResourcesFit, no allocated claim is deallocated in favour of a pod that fits nowhere (PostFilter).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyengine.cluster.pending_claims import PendingClaim, PendingClaims
+from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.pod_shape import PodShape
+from policyengine.framework.events import ClusterEventWithHint
+from policyengine.framework.plugin import UNCONCERNED, Reads, Scores
+from policyengine.framework.post_filter import PostFilterResult
+from policyengine.framework.reservation import NOTHING_TO_DO, Plan
+from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
+from policyengine.language.values import EvaluationError, parse_duration
+from policyengine.plugins.default_normalize import largest, proportional
+from policyengine.plugins.devices.allocated_devices import Taken
+from policyengine.plugins.devices.claim_hints import dynamic_resources_events
+from policyengine.plugins.devices.claim_plan import claims_plan, judge_claims_plan
+from policyengine.plugins.devices.claim_state import (
+    CANNOT_ALLOCATE,
+    INVALID_POOLS,
+    NO_SEARCH,
+    ClaimsState,
+    Devices,
+    claims_state,
+)
+from policyengine.plugins.devices.device_pools import Pools
+from policyengine.plugins.devices.device_request import AllocationError
+from policyengine.plugins.devices.device_result import allocation_result
+from policyengine.plugins.devices.resource_claims import CLAIM, CLASS, SLICE, claim_names, is_reserved_for
+
+if TYPE_CHECKING:
+    from policyengine.cluster.columns import NodeTable
+    from policyengine.cluster.snapshot import Snapshot
+    from policyengine.cluster.view import ClusterView
+    from policyengine.framework.evaluator import Evaluator
+    from policyengine.framework.filtering import Diagnosis
+
+NAME: Final = "DynamicResources"
+ARGUMENTS: Final[Mapping[str, object]] = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "filterTimeout": {"type": "string", "description": "no effect: the search is bounded by steps, not by time"},
+        "bindingTimeout": {"type": "string", "description": "no effect: no device with binding conditions is given"},
+    },
+}
+_UNRESOLVABLE: Final = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+_NOT_AVAILABLE: Final = "resourceclaim not available on the node"
+_PROBLEMS: Final = (CANNOT_ALLOCATE, INVALID_POOLS, _NOT_AVAILABLE)
+_ERROR: Final = len(_PROBLEMS) + 1
+NO_CLAIMS: Final = Status(Code.UNSCHEDULABLE, ("no new claims to deallocate",))
+NO_HELP: Final = Status(Code.UNSCHEDULABLE, ("still not schedulable",))
+NOT_ASKED: Final = Status(Code.ERROR, ("not found",))
+"""What kube-scheduler says of the state that PreFilter was to write."""
+
+
+def _check_time(arguments: Mapping[str, Any], name: str, least: int, what: str) -> None:
+    """ValueError unless the argument, if it is there, is a duration of at least `least` nanoseconds."""
+    text = arguments.get(name)
+    try:
+        if text is None or parse_duration(text) >= least:
+            return
+    except EvaluationError as error:
+        raise ValueError(f"`{name}`: {error}") from None
+    raise ValueError(f"`{name}`: `{text}` must be {what}")
+
+
+class DynamicResources:
+    """Reads claims, slices and classes; labels and names of nodes."""
+
+    name = NAME
+    reads = Reads.NODE
+    kinds = (CLAIM, SLICE, CLASS)
+
+    def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
+        """DynamicResourcesArgs. ValueError where a time is malformed or too short."""
+        _check_time(arguments or {}, "filterTimeout", 0, "zero or positive")
+        _check_time(arguments or {}, "bindingTimeout", 10**9, "at least 1 second")
+        self._table: NodeTable | None = None
+        self._made_of: Hashable = None
+        self._devices = Devices(Pools(()), Taken())
+        self._pending: PendingClaims | None = None
+        self._last: tuple[Hashable, ClaimsState | Status] | None = None
+
+    def pre_enqueue(self, pod: PodInfo) -> Status:
+        """Refused while a claim is still to be made from its template. Whether it exists is PreFilter's question."""
+        if not pod.shape.spec.resource_claims:
+            return SUCCESS
+        names = claim_names(pod)
+        return Status(_UNRESOLVABLE, (names,), NAME) if isinstance(names, str) else SUCCESS
+
+    def concerns(self, shape: PodShape) -> bool:
+        """Only pods with claims."""
+        return bool(shape.spec.resource_claims)
+
+    def signature(self, pod: PodInfo) -> Hashable:
+        """The pod itself, where it has claims: they may be its own."""
+        claims = pod.shape.spec.resource_claims
+        return (pod.namespace, pod.name, pod.uid, claims, pod.resource_claims) if claims else UNCONCERNED
+
+    def pre_filter(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, State]:
+        """Skipped without claims. Absent, deleted, foreign and just now allocated claims refuse the pod, and so do
+        absent classes."""
+        found = self._state(pod, snapshot)
+        return (found, None) if isinstance(found, Status) else (SUCCESS, found)
+
+    def filter(self, state: State, snapshot: Snapshot, rows: Rows) -> Verdicts:
+        """Nodes without devices for all claims, or out of reach of an allocated one, are refused."""
+        claims: ClaimsState = state
+        nodes = snapshot.nodes
+        refused = np.zeros(len(rows), dtype=np.int16)
+        for selector in claims.available_on:
+            refused[~selector.mask(nodes, rows)] = _PROBLEMS.index(_NOT_AVAILABLE) + 1
+        if claims.wanted:
+            for place, row in enumerate(rows.tolist()):
+                outcome = claims.outcome(nodes.objects[row])
+                if outcome.is_error:
+                    refused[place] = _ERROR
+                elif outcome.problem:
+                    refused[place] = _PROBLEMS.index(outcome.problem) + 1
+
+        def wrong_at(rows: Rows) -> list[str]:
+            return [claims.outcome(nodes.objects[row]).problem for row in rows.tolist()]
+
+        problems = tuple(Refusal(_UNRESOLVABLE, (text,)) for text in _PROBLEMS)
+        return Verdicts(refused, (*problems, Refusal(Code.ERROR, render=wrong_at)))
+
+    def pre_score(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, State]:
+        """Skipped unless a request has alternatives."""
+        found = self._state(pod, snapshot)
+        if isinstance(found, Status) or not found.has_alternatives:
+            return SKIP, None
+        return SUCCESS, found
+
+    def score(self, state: State, snapshot: Snapshot, rows: Rows) -> NDArray[np.int64]:
+        """How early in their lists the alternatives stand that the node gives."""
+        claims: ClaimsState = state
+        objects = snapshot.nodes.objects
+        return np.fromiter((claims.score(objects[row]) for row in rows.tolist()), dtype=np.int64, count=len(rows))
+
+    def normalize(self, state: State, scores: NDArray[np.generic]) -> Scores:
+        """100·s/max."""
+        return proportional(scores, largest(scores), reverse=False)
+
+    def reserve(self, pod: PodInfo, node_name: str, snapshot: Snapshot) -> Status:
+        """Take the devices for the claims that are not allocated yet, and a share in those that are."""
+        if not pod.shape.spec.resource_claims:
+            return SUCCESS
+        found = self._state(pod, snapshot)
+        if isinstance(found, Status):
+            return SUCCESS if found.is_skip else found
+        outcome = found.outcome(snapshot.nodes.objects[snapshot.nodes.row_of[node_name]]) if found.wanted else NO_SEARCH
+        if outcome.problem:
+            return Status(Code.ERROR if outcome.is_error else _UNRESOLVABLE, (outcome.problem,))
+        try:
+            allocations = {
+                wanted.claim.metadata.key: allocation_result(wanted.claim, given, node_name)
+                for wanted, given in zip(found.wanted, outcome.given, strict=True)
+            }
+        except AllocationError as error:
+            return Status(Code.ERROR, (str(error),))
+        self._pending = snapshot.pending_claims
+        for claim in found.claims:
+            allocation = allocations.get(claim.metadata.key)
+            if allocation is not None or not is_reserved_for(claim, pod):
+                self._pending.add(PendingClaim(claim, allocation, pod.uid))
+        return SUCCESS
+
+    def unreserve(self, pod: PodInfo, node_name: str) -> None:
+        """Give the devices back."""
+        if self._pending is not None:
+            self._pending.release(pod.uid)
+
+    def plan(self, pod: PodInfo, node_name: str, snapshot: Snapshot) -> tuple[Status, Plan]:
+        """Write what Reserve took. Skipped where the claims say it already."""
+        pending = snapshot.pending_claims.of_pod(pod.uid) if pod.shape.spec.resource_claims else ()
+        return (SUCCESS, claims_plan(pod, pending)) if pending else (SKIP, NOTHING_TO_DO)
+
+    def prepared(self, pod: PodInfo, node_name: str, plan: Plan, snapshot: Snapshot) -> Status:
+        """Whether the claims are allocated and reserved for the pod."""
+        return judge_claims_plan(pod, plan, snapshot)
+
+    def post_filter(
+        self, pod: PodInfo, diagnosis: Diagnosis, evaluator: Evaluator, view: ClusterView
+    ) -> PostFilterResult:
+        """No help, in kube-scheduler's words, which every FailedScheduling message has. Where a plugin before this one
+        refused the pod in PreFilter for good, its own PreFilter has not run: that is an error, and ends PostFilter
+        (`PostFilter`, dynamicresources.go, and `RunPreFilterPlugins`, framework.go, v1.36)."""
+        refused = diagnosis.pre_filter
+        if refused is None:
+            return PostFilterResult(NO_HELP if pod.shape.spec.resource_claims else NO_CLAIMS)
+        before = [plugin.name for plugin in evaluator.profile.filters]
+        was_asked = refused.code is not _UNRESOLVABLE or refused.plugin not in before[: before.index(NAME)]
+        return PostFilterResult(NO_CLAIMS if was_asked else NOT_ASKED)
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        """Claims, slices, classes and nodes that come or change; the pod's own claims that are made."""
+        return dynamic_resources_events()
+
+    def _state(self, pod: PodInfo, snapshot: Snapshot) -> ClaimsState | Status:
+        """What follows from the pod and the objects; the last one is kept, since Filter, Score and Reserve ask."""
+        if snapshot.nodes is not self._table:
+            self._table, self._made_of, self._last = snapshot.nodes, None, None
+        key = (self.signature(pod), *(snapshot.version(kind) for kind in self.kinds))
+        if self._last is not None and self._last[0] == key:
+            return self._last[1]
+        made_of = (snapshot.version(SLICE), snapshot.version(CLASS))
+        if self._made_of != made_of:
+            self._made_of = made_of
+            pools = Pools(snapshot.objects(SLICE).values(), self._devices.pools)
+            self._devices = Devices(pools, self._devices.taken)
+        self._devices.taken.follow(snapshot.objects(CLAIM), snapshot.pending_claims)
+        state = claims_state(pod, snapshot, self._devices)
+        self._last = (key, state)
+        return state

@@ -1,0 +1,74 @@
+"""NodeUnschedulable: a cordoned node takes no pod, unless the pod tolerates what cordoning amounts to."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from policyengine.cluster.objects import Node
+from policyengine.cluster.pod_info import PodInfo, PodShape
+from policyengine.framework.events import (
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    QueueingHint,
+    Resource,
+)
+from policyengine.framework.plugin import UNCONCERNED, Reads
+from policyengine.framework.rows import at
+from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
+from policyengine.plugins.resources.per_shape import PerShape
+from policyengine.plugins.selectors.tolerations import UNSCHEDULABLE_TAINT, tolerates
+
+if TYPE_CHECKING:
+    from policyengine.cluster.snapshot import Snapshot
+
+NAME: Final = "NodeUnschedulable"
+_REFUSALS: Final = (Refusal(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, ("node(s) were unschedulable",)),)
+
+
+def _tolerates_cordon(shape: PodShape) -> bool:
+    return tolerates(shape.spec.tolerations, UNSCHEDULABLE_TAINT)
+
+
+class NodeUnschedulable:
+    """Reads the pod's tolerations and `spec.unschedulable` of the nodes."""
+
+    name = NAME
+    reads = Reads.NODE
+    of_template = True
+
+    def __init__(self) -> None:
+        self._tolerates_cordon = PerShape(_tolerates_cordon)
+
+    def signature(self, pod: PodInfo) -> Hashable:
+        """Whether the pod minds."""
+        return UNCONCERNED if pod.shape.spec.tolerations and self._tolerates_cordon(pod) else None
+
+    def pre_filter(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, State]:
+        """Skipped for a pod that does not mind."""
+        return (SKIP, None) if self._tolerates_cordon(pod) else (SUCCESS, None)
+
+    def filter(self, state: State, snapshot: Snapshot, rows: Rows) -> Verdicts:
+        """Cordoned nodes are refused."""
+        return Verdicts(at(snapshot.nodes.unschedulable, rows).astype(np.int16), _REFUSALS)
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        """Uncordoning, a new node, a toleration of its own."""
+        node = ClusterEvent(Resource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_TAINT)
+        toleration = ClusterEvent(Resource.POD, ActionType.UPDATE_POD_TOLERATION)
+        return (ClusterEventWithHint(node, _uncordoned), ClusterEventWithHint(toleration, _tolerated))
+
+
+def _uncordoned(pod: PodInfo, old: Node | None, new: Node | None) -> QueueingHint:
+    if new is None or new.spec.unschedulable:
+        return QueueingHint.SKIP
+    return QueueingHint.QUEUE if old is None or old.spec.unschedulable else QueueingHint.SKIP
+
+
+def _tolerated(pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
+    if new is None or new.uid != pod.uid:
+        return QueueingHint.SKIP
+    return QueueingHint.QUEUE if _tolerates_cordon(new.shape) else QueueingHint.SKIP

@@ -1,0 +1,101 @@
+"""TaintToleration: hard taints keep pods away that do not tolerate them, soft ones make nodes less welcome.
+
+Score: the number of untolerated PreferNoSchedule taints, reversed: 100 - 100·n/max; 100 for all where max is 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyengine.cluster.objects import Node, Taint, Toleration
+from policyengine.cluster.pod_info import PodInfo
+from policyengine.framework.events import (
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    QueueingHint,
+    Resource,
+)
+from policyengine.framework.plugin import Reads, Scores
+from policyengine.framework.rows import at
+from policyengine.framework.status import SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
+from policyengine.plugins.default_normalize import largest, proportional
+from policyengine.plugins.selectors.tolerations import HARD, PREFER_NO_SCHEDULE, TaintTable, untolerated
+
+if TYPE_CHECKING:
+    from policyengine.cluster.snapshot import Snapshot
+
+NAME: Final = "TaintToleration"
+_REFUSALS: Final = (Refusal(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, ("node(s) had untolerated taint(s)",)),)
+_SOFT: Final = frozenset({PREFER_NO_SCHEDULE})
+
+
+class TaintToleration:
+    """Reads the pod's tolerations and the nodes' taints; each distinct set of taints is judged once."""
+
+    name = NAME
+    reads = Reads.NODE
+    of_template = True
+    pointwise = False
+
+    def signature(self, pod: PodInfo) -> Hashable:
+        """The tolerations."""
+        return pod.shape.spec.tolerations
+
+    def pre_filter(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, State]:
+        """Never skipped."""
+        return SUCCESS, TaintTable(pod.shape.spec.tolerations, HARD)
+
+    def filter(self, state: State, snapshot: Snapshot, rows: Rows) -> Verdicts:
+        """Nodes with a hard taint that is not tolerated are refused."""
+        return Verdicts((_counts(state, snapshot, rows) != 0).astype(np.int16), _REFUSALS)
+
+    def pre_score(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, State]:
+        """Never skipped. Only tolerations of any effect, or of PreferNoSchedule, can match."""
+        return SUCCESS, TaintTable(pod.shape.spec.tolerations, _SOFT)
+
+    def score(self, state: State, snapshot: Snapshot, rows: Rows) -> NDArray[np.generic]:
+        """The number of soft taints not tolerated."""
+        return _counts(state, snapshot, rows)
+
+    def scale(self, state: State, scores: NDArray[np.generic]) -> Hashable:
+        """The largest number."""
+        return largest(scores)
+
+    def rescale(self, state: State, scale: Any, scores: NDArray[np.generic]) -> Scores:
+        """Fewer is better."""
+        return proportional(scores, scale, reverse=True)
+
+    def normalize(self, state: State, scores: NDArray[np.generic]) -> Scores:
+        """Fewer is better; 100 for all where none has any."""
+        return proportional(scores, largest(scores), reverse=True)
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        """A taint that went, a new node, a toleration of its own."""
+        node = ClusterEvent(Resource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_TAINT)
+        toleration = ClusterEvent(Resource.POD, ActionType.UPDATE_POD_TOLERATION)
+        return (ClusterEventWithHint(node, _became_tolerable), ClusterEventWithHint(toleration, _tolerated))
+
+
+def _counts(table: TaintTable, snapshot: Snapshot, rows: Rows) -> NDArray[np.int64]:
+    counts: NDArray[np.int64] = table.counts(snapshot.nodes.taint_sets)[at(snapshot.nodes.taint_ids, rows)]
+    return counts
+
+
+def _keeps_off(tolerations: Sequence[Toleration], taints: Sequence[Taint]) -> bool:
+    return bool(untolerated(tolerations, taints, HARD))
+
+
+def _became_tolerable(pod: PodInfo, old: Node | None, new: Node | None) -> QueueingHint:
+    tolerations = pod.shape.spec.tolerations
+    kept_off = old is None or _keeps_off(tolerations, old.spec.taints)
+    keeps_off = new is None or _keeps_off(tolerations, new.spec.taints)
+    return QueueingHint.QUEUE if kept_off and not keeps_off else QueueingHint.SKIP
+
+
+def _tolerated(pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
+    return QueueingHint.QUEUE if new is not None and new.uid == pod.uid else QueueingHint.SKIP

@@ -1,0 +1,154 @@
+"""Who may have to leave for one pod: kube-scheduler's rule, a policy's `preempt`, and quotas.
+
+| a running pod | may have to leave |
+|---|---|
+| any | where its priority is lower |
+| that the policy's `preempt` keeps | never |
+| in a quota that the preemptor is not in, within what that is guaranteed | never |
+| in such a quota, beyond what that is guaranteed | also of higher priority, if a quota owes the preemptor room |
+| of a gang that would be left with less than its minimum | only with the whole gang, wherever its pods stand |
+
+Gangs are those of all loaded policies. Pods are given up from the least important to the most, or in the order of
+`preempt { order by … }`, so that those that go last are put back first.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence, Set
+from typing import TYPE_CHECKING, Any
+
+from policyengine.framework.quota import Surplus
+from policyengine.plugins.preemption.candidate_node import importance
+
+if TYPE_CHECKING:
+    from policyengine.cluster.pod_info import PodInfo
+    from policyengine.cluster.view import ClusterView
+    from policyengine.framework.profile import Profile
+
+
+Unit = tuple["PodInfo", ...]
+"""Pods that go together or not at all; not all of them need stand on the node in question."""
+
+
+class Preemptible:
+    """Whom one pod may preempt. Holds for the view as it is."""
+
+    def __init__(self, pod: PodInfo, profile: Profile, view: ClusterView) -> None:
+        self._pod = pod
+        self._view = view
+        rule = profile.preempt
+        self._rule = rule if rule is not None and rule.applies(pod, view) else None
+        self._quotas = profile.quotas
+        self.reclaims = bool(self._quotas) and self._quotas.is_entitled(pod, view.snapshot())
+        """Whether a quota owes the pod room, so that it may take what others have borrowed."""
+        self.by_priority_alone = self._rule is None and not self._quotas
+        """Whether kube-scheduler's rule is the only one."""
+        self.most = None if self._rule is None else self._rule.most(pod, view)
+        """How many victims a node may take; None for any number."""
+
+    def on(self, row: int) -> list[list[Unit]]:
+        """The units of pods that may all have to go for room on the node, those that are put back first in front. Where
+        not all can go that could go alone, several lists to be tried one after the other. None of them is empty."""
+        units = self._units([pod for pod in self._view.nodes.pods_on(row).values() if self._may_be_asked(pod)])
+        if not self._quotas:
+            return [units] if units else []
+        first = self._together(units[::-1])
+        # What is left of a surplus after some small pods may be too little for a large one.
+        found = [first, *([self._together(sorted(units, key=_size, reverse=True))] if len(first) < len(units) else [])]
+        place = {unit[0].uid: number for number, unit in enumerate(units)}
+        ordered = [sorted(some, key=lambda unit: place[unit[0].uid]) for some in found if some]
+        return ordered[:1] if ordered[1:] == ordered[:1] else ordered
+
+    def with_mates(self, row: int, uids: Set[str]) -> Unit:
+        """Those pods of the node, and whoever has to go with them, the most important first; nobody where one of them
+        may not be made to go, or they are too many."""
+        for units in self.on(row):
+            going = {one.uid: one for unit in units if any(one.uid in uids for one in unit) for one in unit}
+            if uids <= going.keys() and (self.most is None or len(going) <= self.most):
+                return tuple(sorted(going.values(), key=importance))
+        return ()
+
+    def rows_of_teams(self) -> list[int]:
+        """The rows where pods stand that may have to go with others."""
+        view = self._view
+        names = {view.pods[uid].node_name for uid in view.teams.placed() if uid in view.pods}
+        return [view.nodes.row_of[name] for name in names if name in view.nodes.row_of]
+
+    def may_await(self, pod: PodInfo) -> bool:
+        """Whether a pod on its way out may be going for this one."""
+        return pod.priority < self._pod.priority or self.reclaims
+
+    def _may_be_asked(self, pod: PodInfo) -> bool:
+        if not self.may_await(pod):
+            return False
+        return self._rule is None or self._rule.may_go(self._pod, pod, self._view)
+
+    def _units(self, standing: list[PodInfo]) -> list[Unit]:
+        """The pods, each with those that have to go with it, the last to go first; those without their mates' leave
+        left out."""
+        standing.sort(key=self._last_to_go_first())
+        teams = {pod.uid: team for pod in standing if (team := self._view.teams.of(pod.uid)) is not None}
+        here = Counter(id(team.placed) for team in teams.values())
+        units: list[Unit] = []
+        done: set[int] = set()
+        for pod in standing:
+            team = teams.get(pod.uid)
+            if team is None:
+                units.append((pod,))
+                continue
+            mates = [self._view.pods[uid] for uid in sorted(team.placed) if uid in self._view.pods]
+            if len(mates) - here[id(team.placed)] >= team.minimum:
+                units.append((pod,))
+            elif id(team.placed) not in done:
+                done.add(id(team.placed))
+                if all(map(self._may_be_asked, mates)):
+                    units.append((pod, *(mate for mate in mates if mate is not pod)))
+        return units
+
+    def _together(self, in_turn: Sequence[Unit]) -> list[Unit]:
+        """Those that can go together, taken in turn as long as no quota loses what it is guaranteed."""
+        surplus = Surplus(self._quotas, self._pod, self._view.snapshot())
+        going: list[Unit] = []
+        for unit in in_turn:
+            tried = surplus.copy()
+            if all(self._takes(tried, pod) for pod in unit):
+                surplus = tried
+                going.append(unit)
+        return going
+
+    def _takes(self, surplus: Surplus, pod: PodInfo) -> bool:
+        has = surplus.has(pod)
+        if not has and (has is not None or pod.priority >= self._pod.priority):
+            return False
+        surplus.take(pod)
+        return True
+
+    def _last_to_go_first(self) -> Callable[[PodInfo], Any]:
+        rule = self._rule
+        if rule is None:
+            return importance
+        return lambda pod: (_Turned(rule.turn(self._pod, pod, self._view)), importance(pod))
+
+
+class _Turned:
+    """A key that sorts the other way round."""
+
+    __slots__ = ("key",)
+
+    def __init__(self, key: tuple[Any, ...]) -> None:
+        self.key = key
+
+    def __lt__(self, other: _Turned) -> bool:
+        return other.key < self.key
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Turned) and other.key == self.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+
+def _size(unit: Unit) -> tuple[int, ...]:
+    requests = [pod.shape.requests for pod in unit]
+    return sum(one.cpu for one in requests), sum(one.memory for one in requests)

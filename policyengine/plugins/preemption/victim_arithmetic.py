@@ -1,0 +1,192 @@
+"""Victims on many nodes at once, where a filter's verdict follows from the sums of what stands on a node.
+
+The same steps as `victim_selection`, each for all rows together, with the profile's own filters: they are asked about a
+table whose sums lack the pods taken off. This holds as long as no filter looks at more than sums (`SumsReader`),
+and none at the pods of other rows (`EvictionBlind` tells). Where a filter does look at more, what can be said of the
+others still rules rows out: a pod that does not fit with all lesser pods gone will not fit with some of them gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyengine.framework.column import Column
+from policyengine.framework.filtering import Diagnosis, Verdict
+from policyengine.framework.plugin import FilterPlugin, Reads, TopologyPlugin, extends
+from policyengine.framework.post_filter import EasedByEvictions, EvictionBlind, SumsReader
+from policyengine.framework.status import Code, Rows
+from policyengine.plugins.preemption.candidate_node import PRIORITY_SHIFT, Candidate, Ints, Ranks
+from policyengine.plugins.preemption.disruption_budget import DisruptionBudgets
+from policyengine.plugins.preemption.standing_pods import StandingPods
+from policyengine.plugins.preemption.victim_selection import in_eviction_order
+
+if TYPE_CHECKING:
+    from policyengine.cluster.snapshot import Snapshot
+
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KnownFilter:
+    """A filter whose verdict without some pods can be worked out for many rows at once."""
+
+    plugin: FilterPlugin
+    column: Column
+    follows_sums: bool
+    """False: its verdict stays, whoever leaves."""
+
+
+def known_filters(asked: Sequence[tuple[FilterPlugin, Column]]) -> tuple[list[KnownFilter], bool]:
+    """The filters asked about a pod up to the first that is not known, and whether all are.
+
+    A node's refusal is worded by the first filter that refuses it, so none behind an unknown one may speak for it.
+    """
+    known: list[KnownFilter] = []
+    for plugin, column in asked:
+        if column.status.is_skip and (column.settled or _is_eased(plugin)):
+            continue
+        if column.status.code is not Code.SUCCESS:
+            return known, False
+        if _is_unmoved(plugin, column):
+            known.append(KnownFilter(plugin, column, False))
+        elif extends(plugin, SumsReader) and plugin.reads_only_sums:
+            known.append(KnownFilter(plugin, column, True))
+        else:
+            return known, False
+    return known, True
+
+
+def _is_unmoved(plugin: FilterPlugin, column: Column) -> bool:
+    if extends(plugin, EvictionBlind) and plugin.is_eviction_blind(column.state):
+        return True
+    if column.unanimous and _is_eased(plugin):
+        return True
+    return Reads.PODS not in plugin.reads and not extends(plugin, TopologyPlugin)
+
+
+def _is_eased(plugin: FilterPlugin) -> bool:
+    return extends(plugin, EasedByEvictions) and plugin.eased_by_evictions
+
+
+class Eviction:
+    """The rows of one attempt without the pods below a priority, and what the known filters say of that."""
+
+    def __init__(
+        self, filters: list[KnownFilter], snapshot: Snapshot, standing: StandingPods, rows: Rows, priority: int
+    ) -> None:
+        """`rows`: on each of them at least one pod stands below the priority."""
+        self._filters = filters
+        self._standing = standing
+        self._table = snapshot.nodes.with_own_sums()
+        self._snapshot = snapshot.with_table(self._table)
+        below: Bools = standing.priority[rows] < priority
+        amounts = standing.amounts(standing.shape[rows])
+        relief = {name: -(amount * below).sum(axis=1) for name, amount in amounts.items()}
+        self._table.shift_sums(rows, relief, -below.sum(axis=1))
+        fits = self._passes(rows, filters)
+        self.failed: Rows = rows[~fits]
+        self.rows: Rows = rows[fits]
+        """Those on which the pod may fit without all of the pods."""
+        self._potential: Ints = below[fits].sum(axis=1)
+        self._first: Ints = np.argmax(below[fits], axis=1)
+
+    def refusals(self) -> list[tuple[str, int]]:
+        """(reason, number of nodes) of the rows that failed."""
+        verdicts = tuple(self._verdict(known) for known in self._filters)
+        return Diagnosis(self._table.names, self.failed[:0], verdicts, None).counts()
+
+    def reprieve(self, budgets: DisruptionBudgets) -> Victims:
+        """Put back, on each of `rows`, whoever can be; the others are the victims. To be asked once."""
+        rows, standing = self.rows, self._standing
+        following = [known for known in self._filters if known.follows_sums]
+        taken = np.zeros((len(rows), standing.width), dtype=np.bool_)
+        order, broken = self._order(budgets)
+        for turn in range(int(self._potential.max(initial=0))):
+            live = np.flatnonzero(turn < self._potential)
+            place = order[live, turn]
+            shapes = standing.shape[rows[live], place]
+            self._shift(rows[live], shapes, 1)
+            refused = ~self._passes(rows[live], following)
+            self._shift(rows[live][refused], shapes[refused], -1)
+            taken[live[refused], place[refused]] = True
+        return Victims(standing, rows, taken, broken)
+
+    def _order(self, budgets: DisruptionBudgets) -> tuple[Ints, Bools]:
+        """In which order the places of each row are put back, and which of them break a budget."""
+        width = self._standing.width
+        order: Ints = np.minimum(self._first[:, np.newaxis] + np.arange(width), width - 1)
+        broken = np.zeros((len(self.rows), width), dtype=np.bool_)
+        if budgets.are_absent:
+            return order, broken
+        for index, row in enumerate(self.rows.tolist()):
+            first, many = int(self._first[index]), int(self._potential[index])
+            violated = budgets.violated_by(self._standing.pods[row][first : first + many])
+            if any(violated):
+                flags = np.array(violated)
+                broken[index, first : first + many] = flags
+                order[index, :many] = first + np.argsort(~flags, kind="stable")
+        return order, broken
+
+    def _shift(self, rows: Rows, shapes: NDArray[np.int32], sign: int) -> None:
+        amounts = {name: amount * sign for name, amount in self._standing.amounts(shapes).items()}
+        self._table.shift_sums(rows, amounts, np.full(len(rows), sign))
+
+    def _passes(self, rows: Rows, filters: list[KnownFilter]) -> Bools:
+        passing = np.ones(len(rows), dtype=np.bool_)
+        for known in filters:
+            if known.follows_sums:
+                passing &= known.plugin.filter(known.column.state, self._snapshot, rows).refused == 0
+            elif not known.column.unanimous:
+                passing &= known.column.values[rows] == 0
+        return passing
+
+    def _verdict(self, known: KnownFilter) -> Verdict:
+        """The filter's verdict on the rows that failed, and on no others."""
+        column = known.column
+        refused = np.zeros(self._table.n, dtype=np.int16)
+        if not known.follows_sums:
+            refused[self.failed] = column.values[self.failed]
+            return Verdict(column.plugin, refused, column.refusals)
+        verdicts = known.plugin.filter(column.state, self._snapshot, self.failed)
+        refused[self.failed] = verdicts.refused
+        return Verdict(column.plugin, refused, verdicts.refusals)
+
+
+class Victims:
+    """Who has to leave which of `rows`. A row that nobody has to leave is no candidate and is left out."""
+
+    def __init__(self, standing: StandingPods, rows: Rows, taken: Bools, broken: Bools) -> None:
+        """`taken`, `broken`: by row and place, who is a victim, and who breaks a budget by leaving."""
+        some = taken.any(axis=1)
+        self._standing = standing
+        self.rows: Rows = rows[some]
+        self._taken = taken[some]
+        self._broken = broken[some] & self._taken
+
+    def candidate(self, index: int) -> Candidate:
+        """The candidate that `rows[index]` is."""
+        pods = self._standing.pods[int(self.rows[index])]
+        taken, broken = self._taken[index], self._broken[index]
+        first = [pods[place] for place in np.flatnonzero(broken).tolist()]
+        others = [pods[place] for place in np.flatnonzero(taken & ~broken).tolist()]
+        return Candidate(int(self.rows[index]), in_eviction_order(first, others), len(first))
+
+    def ranks(self) -> Ranks:
+        """What the candidates are compared by, aligned with `rows`."""
+        taken = self._taken
+        priority = self._standing.priority[self.rows]
+        highest = priority[np.arange(len(self.rows)), np.argmax(taken, axis=1)]
+        foremost = taken & (priority == highest[:, np.newaxis])
+        started = np.where(foremost, self._standing.started[self.rows], np.inf)
+        return Ranks(
+            self._broken.sum(axis=1),
+            highest,
+            np.where(taken, priority + PRIORITY_SHIFT, 0).sum(axis=1),
+            taken.sum(axis=1),
+            started.min(axis=1, initial=np.inf),
+        )

@@ -1,0 +1,133 @@
+"""Pod affinity and anti-affinity terms, compiled (core/v1 PodAffinityTerm).
+
+matchLabelKeys and mismatchLabelKeys are not read here: the API server merges them into the term's selector when
+the pod is created (KEP-3633).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from policyengine.cluster.objects import Affinity, PodAffinityTerm, WeightedPodAffinityTerm
+from policyengine.cluster.pod_info import PodInfo, PodShape
+from policyengine.plugins.selectors.pod_selector import PodSelector, compile_pod_selector
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """Pods of these namespaces, or of namespaces so labelled, with these labels, within one value of `key`."""
+
+    key: str
+    selector: PodSelector
+    namespaces: frozenset[str]
+    namespace_selector: PodSelector
+
+    def matches(self, namespace: str, namespace_labels: Mapping[str, str], labels: Mapping[str, str]) -> bool:
+        """Whether a pod there with these labels is meant."""
+        if namespace not in self.namespaces and not self.namespace_selector.matches(namespace_labels):
+            return False
+        return self.selector.matches(labels)
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedTerm:
+    """A term and what it is worth; negative for anti-affinity."""
+
+    term: Term
+    weight: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Terms:
+    """All terms of one pod. `problem`: what is wrong with one, in which case there are none.
+
+    Interned by `terms_of`: equal terms are nearly always one object, so identity may key a cache.
+    """
+
+    affinity: tuple[Term, ...] = ()
+    anti_affinity: tuple[Term, ...] = ()
+    preferred: tuple[WeightedTerm, ...] = ()
+    problem: str | None = None
+
+    @property
+    def any(self) -> bool:
+        """Whether there are terms at all."""
+        return bool(self.affinity or self.anti_affinity or self.preferred)
+
+
+NO_TERMS: Final = Terms()
+
+
+def pod_affinity(pod: PodInfo) -> Affinity | None:
+    """The pod's affinity where it concerns other pods."""
+    affinity = pod.shape.spec.affinity
+    if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
+        return None
+    return affinity
+
+
+_LIMIT: Final = 4096
+_known: dict[tuple[PodShape, str], Terms] = {}
+_interned: dict[Hashable, Terms] = {}
+
+
+def terms_of(pod: PodInfo) -> Terms:
+    """The pod's terms; its own namespace counts where a term names none. Compiled once a shape and namespace."""
+    affinity = pod_affinity(pod)
+    if affinity is None:
+        return NO_TERMS
+    found = _known.get((pod.shape, pod.namespace))
+    if found is None:
+        if max(len(_known), len(_interned)) >= _LIMIT:
+            _known.clear()
+            _interned.clear()
+        compiled = _compile_terms(affinity, pod)
+        key = (compiled.affinity, compiled.anti_affinity, compiled.preferred, compiled.problem)
+        found = _known[pod.shape, pod.namespace] = _interned.setdefault(key, compiled)
+    return found
+
+
+def _compile_terms(affinity: Affinity, pod: PodInfo) -> Terms:
+    near, away = affinity.pod_affinity, affinity.pod_anti_affinity
+    try:
+        return Terms(
+            _compile_all(near.required_during_scheduling_ignored_during_execution if near else (), pod.namespace),
+            _compile_all(away.required_during_scheduling_ignored_during_execution if away else (), pod.namespace),
+            (
+                *_weighted(near.preferred_during_scheduling_ignored_during_execution if near else (), pod.namespace, 1),
+                *_weighted(
+                    away.preferred_during_scheduling_ignored_during_execution if away else (), pod.namespace, -1
+                ),
+            ),
+        )
+    except _MalformedError as error:
+        return Terms(problem=str(error))
+
+
+class _MalformedError(ValueError):
+    """A selector of a term is malformed."""
+
+
+def _compile_all(sources: Iterable[PodAffinityTerm], namespace: str) -> tuple[Term, ...]:
+    return tuple(_compile(source, namespace) for source in sources)
+
+
+def _weighted(sources: Iterable[WeightedPodAffinityTerm], namespace: str, sign: int) -> tuple[WeightedTerm, ...]:
+    return tuple(
+        WeightedTerm(_compile(source.pod_affinity_term, namespace), source.weight * sign) for source in sources
+    )
+
+
+def _compile(source: PodAffinityTerm, namespace: str) -> Term:
+    selectors: list[PodSelector] = []
+    for selector in (source.label_selector, source.namespace_selector):
+        compiled = compile_pod_selector(selector)
+        if isinstance(compiled, str):
+            raise _MalformedError(f"pod affinity term on `{source.topology_key}`: {compiled}")
+        selectors.append(compiled)
+    named = frozenset(source.namespaces)
+    if not named and source.namespace_selector is None:
+        named = frozenset((namespace,))
+    return Term(source.topology_key, selectors[0], named, selectors[1])

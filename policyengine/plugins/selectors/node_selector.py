@@ -1,0 +1,221 @@
+"""Node selectors, terms and preferences, compiled: over rows for the columns, over one node for the hints.
+
+Source: component-helpers' scheduling/corev1/nodeaffinity: terms are ORed, requirements ANDed; a term without
+requirements matches nothing; a malformed one matches nothing and says so where nothing else matched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyengine.cluster.objects import (
+    Node,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    PodSpec,
+    PreferredSchedulingTerm,
+)
+from policyengine.framework.rows import at
+from policyengine.framework.status import Rows
+from policyengine.plugins.selectors.label_requirement import Requirement, requirement
+
+if TYPE_CHECKING:
+    from policyengine.cluster.columns import NodeTable
+
+Mask = NDArray[np.bool_]
+NAME_FIELD: Final = "metadata.name"
+
+
+class LabelTest:
+    """One requirement over a label's column: judged once per distinct value, then gathered."""
+
+    __slots__ = ("_table", "requirement")
+
+    def __init__(self, requirement: Requirement) -> None:
+        self.requirement = requirement
+        self._table: Mask = np.array([requirement.holds(None)])
+
+    def mask(self, nodes: NodeTable, rows: Rows) -> Mask:
+        """`bool[rows]`"""
+        ids = nodes.label_ids(self.requirement.key)
+        # The last entry answers for an absent label, whose id is -1.
+        mask: Mask = self._verdicts(nodes.label_values(self.requirement.key))[at(ids, rows)]
+        return mask
+
+    def _verdicts(self, values: Sequence[str]) -> Mask:
+        known = len(self._table) - 1
+        if known < len(values):
+            holds = self.requirement.holds
+            new = np.fromiter((holds(value) for value in values[known:]), dtype=np.bool_)
+            self._table = np.concatenate([self._table[:-1], new, self._table[-1:]])
+        return self._table
+
+
+@dataclass(frozen=True, slots=True)
+class FieldTest:
+    """`metadata.name` is, or is not, one name. Any other field reads as empty."""
+
+    key: str
+    name: str
+    negated: bool
+
+    def mask(self, nodes: NodeTable, rows: Rows) -> Mask:
+        """`bool[rows]`"""
+        if self.key != NAME_FIELD:
+            return np.full(len(rows), (self.name == "") is not self.negated)
+        mask: Mask = (rows == nodes.row_of.get(self.name, -1)) != self.negated
+        return mask
+
+    def matches(self, name: str) -> bool:
+        """Whether a node of this name meets the test."""
+        return ((name if self.key == NAME_FIELD else "") == self.name) is not self.negated
+
+
+class Term:
+    """A term whose requirements are all valid."""
+
+    __slots__ = ("_fields", "_labels")
+
+    def __init__(self, labels: Sequence[Requirement], fields: Sequence[FieldTest]) -> None:
+        self._labels = [LabelTest(requirement) for requirement in labels]
+        self._fields = list(fields)
+
+    def mask(self, nodes: NodeTable, rows: Rows) -> Mask:
+        """`bool[rows]`"""
+        mask: Mask = np.ones(len(rows), dtype=np.bool_)
+        for label in self._labels:
+            mask &= label.mask(nodes, rows)
+        for field in self._fields:
+            mask &= field.mask(nodes, rows)
+        return mask
+
+    def matches(self, node: Node) -> bool:
+        """Whether the node meets all requirements."""
+        return all(test.requirement.matches(node.metadata.labels) for test in self._labels) and all(
+            test.matches(node.metadata.name) for test in self._fields
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """A node selector: any of the terms. `problems` are those of the malformed terms, which match nothing."""
+
+    terms: tuple[Term, ...]
+    problems: tuple[str, ...] = ()
+
+    def mask(self, nodes: NodeTable, rows: Rows) -> Mask:
+        """`bool[rows]`"""
+        if len(self.terms) == 1:
+            return self.terms[0].mask(nodes, rows)
+        mask: Mask = np.zeros(len(rows), dtype=np.bool_)
+        for term in self.terms:
+            mask |= term.mask(nodes, rows)
+        return mask
+
+    def matches(self, node: Node) -> bool:
+        """Whether the node meets one of the terms."""
+        return any(term.matches(node) for term in self.terms)
+
+
+@dataclass(frozen=True, slots=True)
+class Preferences:
+    """Weighted terms; a node's score is the sum of the weights of those it meets."""
+
+    terms: tuple[tuple[int, Term], ...]
+    problems: tuple[str, ...] = ()
+
+    def scores(self, nodes: NodeTable, rows: Rows) -> NDArray[np.int64]:
+        """`int64[rows]`"""
+        total = np.zeros(len(rows), dtype=np.int64)
+        for weight, term in self.terms:
+            total += term.mask(nodes, rows) * np.int64(weight)
+        return total
+
+
+def exact_labels(labels: Mapping[str, str]) -> Selector:
+    """What `nodeSelector` means: every label with exactly this value; keys and values are taken as they are."""
+    requirements = [Requirement(key, "In", frozenset((value,))) for key, value in sorted(labels.items())]
+    return Selector((Term(requirements, ()),))
+
+
+def required_selectors(spec: PodSpec) -> tuple[Selector, ...]:
+    """nodeSelector and required node affinity: a node must meet each of them; none where nothing is required."""
+    selectors: tuple[Selector, ...] = (exact_labels(spec.node_selector),) if spec.node_selector else ()
+    required = required_affinity(spec)
+    return selectors if required is None else (*selectors, compile_selector(required))
+
+
+def required_key(spec: PodSpec) -> Hashable:
+    """Equal for specs that require the same of nodes."""
+    return tuple(sorted(spec.node_selector.items())), required_affinity(spec)
+
+
+def required_affinity(spec: PodSpec) -> NodeSelector | None:
+    """The required node affinity as written."""
+    affinity = spec.affinity.node_affinity if spec.affinity else None
+    return affinity.required_during_scheduling_ignored_during_execution if affinity else None
+
+
+def compile_selector(selector: NodeSelector) -> Selector:
+    """Required node affinity, or a persistent volume's."""
+    terms: list[Term] = []
+    problems: list[str] = []
+    for source in selector.node_selector_terms:
+        if is_empty(source):
+            continue
+        term = _compile_term(source)
+        if isinstance(term, Term):
+            terms.append(term)
+        else:
+            problems.append(term)
+    return Selector(tuple(terms), tuple(problems))
+
+
+def compile_preferences(sources: Sequence[PreferredSchedulingTerm]) -> Preferences:
+    """Preferred node affinity. Terms of weight 0 and empty ones are passed over."""
+    terms: list[tuple[int, Term]] = []
+    problems: list[str] = []
+    for source in sources:
+        if source.weight == 0 or is_empty(source.preference):
+            continue
+        term = _compile_term(source.preference)
+        if isinstance(term, Term):
+            terms.append((source.weight, term))
+        else:
+            problems.append(term)
+    return Preferences(tuple(terms), tuple(problems))
+
+
+def is_empty(term: NodeSelectorTerm) -> bool:
+    """Whether the term has no requirement, and so selects nothing."""
+    return not term.match_expressions and not term.match_fields
+
+
+def _compile_term(source: NodeSelectorTerm) -> Term | str:
+    labels: list[Requirement] = []
+    fields: list[FieldTest] = []
+    for expression in source.match_expressions:
+        compiled = requirement(expression, comparing=True)
+        if isinstance(compiled, str):
+            return compiled
+        labels.append(compiled)
+    for field in source.match_fields:
+        test = _compile_field(field)
+        if isinstance(test, str):
+            return test
+        fields.append(test)
+    return Term(labels, fields)
+
+
+def _compile_field(source: NodeSelectorRequirement) -> FieldTest | str:
+    if source.operator not in ("In", "NotIn"):
+        return f"`{source.key}`: `{source.operator}` is not an operator for fields"
+    if len(source.values) != 1:
+        return f"`{source.key}`: `{source.operator}` needs exactly one value for a field"
+    return FieldTest(source.key, source.values[0], source.operator == "NotIn")

@@ -1,0 +1,272 @@
+"""PodTopologySpread: how unevenly matching pods may be, and should be, spread over topology domains.
+
+Filter (DoNotSchedule): matching pods in the node's domain + 1 if the pod matches itself - the smallest number in
+any domain must not exceed maxSkew; with fewer than minDomains domains the smallest number counts as 0.
+Score (ScheduleAnyway): Σ (count·ln(domains + 2) + maxSkew - 1), rounded, then 100·(max + min - s)/max.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from math import log
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyengine.cluster.objects import TopologySpreadConstraint, decode
+from policyengine.cluster.pod_info import PodInfo, PodShape
+from policyengine.framework.events import ClusterEventWithHint
+from policyengine.framework.plugin import MAX_NODE_SCORE, UNCONCERNED, Reads, Scores
+from policyengine.framework.rows import at
+from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
+from policyengine.plugins.resources.per_shape import LIMIT
+from policyengine.plugins.selectors.node_selector import required_key
+from policyengine.plugins.topology.domain_counts import rows_in
+from policyengine.plugins.topology.domain_rows import rows_moved
+from policyengine.plugins.topology.pod_index import pod_index
+from policyengine.plugins.topology.spread_constraint import (
+    CONSTRAINT_SCHEMA,
+    DO_NOT_SCHEDULE,
+    HOSTNAME,
+    OWNER_KINDS,
+    SCHEDULE_ANYWAY,
+    SYSTEM_DEFAULTS,
+    Constraint,
+    compile_constraints,
+    owners_selector,
+)
+from policyengine.plugins.topology.spread_counts import SpreadCounts
+from policyengine.plugins.topology.spread_hints import spread_events
+from policyengine.plugins.topology.spread_states import SpreadSums, SpreadVerdicts, domain_count
+
+if TYPE_CHECKING:
+    from policyengine.cluster.snapshot import Snapshot
+
+NAME: Final = "PodTopologySpread"
+_MISMATCH: Final = "node(s) didn't match pod topology spread constraints"
+_REFUSALS: Final = (
+    Refusal(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (f"{_MISMATCH} (missing required label)",)),
+    Refusal(Code.UNSCHEDULABLE, (_MISMATCH,)),
+)
+Compiled = tuple[Constraint, ...] | str
+
+ARGUMENTS: Final[Mapping[str, object]] = {
+    "type": "object",
+    "properties": {
+        "defaultConstraints": {"type": "array", "items": CONSTRAINT_SCHEMA},
+        "defaultingType": {"enum": ["System", "List"]},
+    },
+    "additionalProperties": False,
+}
+
+
+class _Own:
+    """What pods' own constraints come to. Interned: equal pods share one, whose identity keys their columns."""
+
+    __slots__ = ("hard", "soft")
+
+    def __init__(self, hard: Compiled, soft: Compiled) -> None:
+        self.hard = hard
+        self.soft = soft
+
+    def itself(self, pod: PodInfo) -> tuple[bool, ...]:
+        """Per hard constraint, whether it selects the pod itself."""
+        if isinstance(self.hard, str):
+            return ()
+        return tuple(constraint.selector.matches(pod.labels) for constraint in self.hard)
+
+
+class PodTopologySpread:
+    """Reads constraints, labels and namespace of the pod, labels of the nodes, and the pods that stand on them."""
+
+    name = NAME
+    reads = Reads.NODE | Reads.PODS
+    of_template = True
+    kinds = OWNER_KINDS
+    pointwise = False
+
+    def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
+        """PodTopologySpreadArgs; the system's defaults unless `defaultingType` is List. ValueError when malformed."""
+        given = (arguments or {}).get("defaultConstraints") or ()
+        kind = (arguments or {}).get("defaultingType") or ("List" if given else "System")
+        if kind == "System" and given:
+            raise ValueError("PodTopologySpread: `defaultConstraints` need `defaultingType: List`")
+        self._system = kind == "System"
+        self._defaults = (
+            SYSTEM_DEFAULTS if self._system else tuple(decode(TopologySpreadConstraint, one) for one in given)
+        )
+        self._known: dict[tuple[PodShape, Hashable], _Own] = {}
+        self._interned: dict[Hashable, _Own] = {}
+        if any(one.label_selector is not None for one in self._defaults):
+            raise ValueError("PodTopologySpread: default constraints take no labelSelector")
+        meant = Counter((one.topology_key, one.when_unsatisfiable) for one in self._defaults)
+        for (key, when), count in meant.items():
+            if count > 1:
+                raise ValueError(f"PodTopologySpread: `defaultConstraints`: `{key}` with `{when}` stands there twice")
+
+    def signature(self, pod: PodInfo) -> Hashable:
+        """What the constraints, the pod's labels and what it requires of nodes come to."""
+        spec = pod.shape.spec
+        if not spec.topology_spread_constraints:
+            if not pod.labels and pod.owner is None:
+                return UNCONCERNED
+            return pod.namespace, tuple(pod.labels.items()), pod.owner, required_key(spec), spec.tolerations
+        own = self._own(pod)
+        return pod.namespace, own, own.itself(pod)
+
+    def pre_filter(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, State]:
+        """Skipped without DoNotSchedule constraints. A malformed selector refuses the pod."""
+        constraints = self._constraints(pod, snapshot, DO_NOT_SCHEDULE)
+        broken = constraints if isinstance(constraints, str) else self._constraints(pod, snapshot, SCHEDULE_ANYWAY)
+        if isinstance(broken, str):
+            return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (broken,)), None
+        if not constraints or isinstance(constraints, str):
+            return SKIP, None
+        counts = SpreadCounts(pod, constraints, every_key=True)
+        counts.update(snapshot.nodes, np.arange(snapshot.nodes.n))
+        state = SpreadVerdicts(counts, [one.selector.matches(pod.labels) for one in constraints])
+        state.judge()
+        return SUCCESS, state
+
+    def passes(self, state: State, snapshot: Snapshot, row: int) -> bool:
+        """The same of one row."""
+        spread: SpreadVerdicts = state
+        for constraint, table in zip(spread.counts.constraints, spread.tables, strict=True):
+            if table.item(snapshot.nodes.label_ids(constraint.key).item(row)):
+                return False
+        return True
+
+    def filter(self, state: State, snapshot: Snapshot, rows: Rows) -> Verdicts:
+        """The first constraint that a node breaks is reported, and for it a missing label first."""
+        spread: SpreadVerdicts = state
+        refused = np.zeros(len(rows), dtype=np.int16)
+        for constraint, table in zip(reversed(spread.counts.constraints), reversed(spread.tables), strict=True):
+            mine = table[at(snapshot.nodes.label_ids(constraint.key), rows)]
+            refused = np.where(mine != 0, mine, refused)
+        return Verdicts(refused, _REFUSALS)
+
+    def pre_score(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, State]:
+        """Skipped without ScheduleAnyway constraints, the default ones included."""
+        constraints = self._constraints(pod, snapshot, SCHEDULE_ANYWAY)
+        if not constraints or isinstance(constraints, str):
+            return SKIP, None
+        every_key = bool(pod.shape.spec.topology_spread_constraints) or not self._system
+        counts = SpreadCounts(pod, constraints, every_key)
+        counts.update(snapshot.nodes, np.arange(snapshot.nodes.n))
+        state = SpreadSums(counts, every_key)
+        state.look(snapshot.nodes)
+        return SUCCESS, state
+
+    def score(self, state: State, snapshot: Snapshot, rows: Rows) -> NDArray[np.generic]:
+        """`int64[rows, 2 · constraints]`: matching pods in the node's domain, and the domain's id, -1 for none."""
+        spread: SpreadSums = state
+        raw = np.empty((len(rows), 2 * len(spread.counts.constraints)), dtype=np.int64, order="F")
+        for place, (constraint, counts) in enumerate(zip(spread.counts.constraints, spread.counts.counts, strict=True)):
+            ids = at(snapshot.nodes.label_ids(constraint.key), rows)
+            if constraint.key == HOSTNAME:
+                raw[:, 2 * place] = at(spread.counts.on_row[place], rows)
+            else:
+                raw[:, 2 * place] = counts.padded_sums[ids]
+            raw[:, 2 * place + 1] = ids
+        return raw
+
+    def deciding_key(self, state: State) -> str | None:
+        """That of all constraints, where they have one in common; not the host name, by which nodes are counted."""
+        spread: SpreadSums = state
+        keys = {constraint.key for constraint in spread.counts.constraints}
+        return keys.pop() if len(keys) == 1 and HOSTNAME not in keys else None
+
+    def scale(self, state: State, scores: NDArray[np.generic]) -> Hashable:
+        """What a pod counts for by each constraint, which goes by how many domains the feasible nodes make up, and the
+        largest and the smallest sum. Nodes that lack a key are left out."""
+        spread: SpreadSums = state
+        raw: NDArray[np.int64] = scores.astype(np.int64, copy=False)
+        lacking = spread.lacking(raw)
+        counted = raw if lacking is None else raw[~lacking]
+        weights = tuple(
+            log(domain_count(constraint, counted[:, 2 * place + 1], spread.empty[place]) + 2)
+            for place, constraint in enumerate(spread.counts.constraints)
+        )
+        sums = spread.sums(counted, weights)
+        return (weights, int(sums.max()), int(sums.min())) if len(sums) else (weights, 0, 0)
+
+    def rescale(self, state: State, scale: Any, scores: NDArray[np.generic]) -> Scores:
+        """100·(max + min - s)/max, 100 for all where max is 0; 0 for nodes that lack a key."""
+        spread: SpreadSums = state
+        raw: NDArray[np.int64] = scores.astype(np.int64, copy=False)
+        weights, most, least = scale
+        if most == 0:
+            share: Scores = np.full(len(raw), MAX_NODE_SCORE, dtype=np.int64)
+        else:
+            share = MAX_NODE_SCORE * (most + least - spread.sums(raw, weights)) // most
+        lacking = spread.lacking(raw)
+        if lacking is not None:
+            share[lacking] = 0
+        return share
+
+    def normalize(self, state: State, scores: NDArray[np.generic]) -> Scores:
+        """Domains are counted among the feasible nodes. Nodes that lack a key are left out, and get 0."""
+        return self.rescale(state, self.scale(state, scores), scores)
+
+    def touched(self, state: State, snapshot: Snapshot, changed: Rows) -> Rows | None:
+        """All rows where a domain's verdict, or for scores a domain's sum, changed."""
+        if isinstance(state, SpreadVerdicts):
+            flipped = state.judge_moved(state.counts.update(snapshot.nodes, changed))
+            return None if flipped is None else rows_in(flipped, snapshot.nodes, changed)
+        spread: SpreadSums = state
+        moved = spread.counts.update(snapshot.nodes, changed)
+        spread.look(snapshot.nodes)
+        return None if moved is None else rows_in(moved, snapshot.nodes, changed)
+
+    def touched_by_pods(self, state: State, snapshot: Snapshot, rows: Sequence[int]) -> Sequence[int] | Rows | None:
+        """The rows of the domains where a verdict or a sum changed; host by host, `rows`."""
+        nodes = snapshot.nodes
+        spread: SpreadVerdicts | SpreadSums = state
+        moved = spread.counts.recount(pod_index(nodes), rows)
+        if isinstance(spread, SpreadVerdicts):
+            flipped = spread.judge_moved(moved)
+            return None if flipped is None else rows_moved(nodes, flipped)
+        if not any(constraint.key == HOSTNAME for constraint in spread.counts.constraints):
+            return rows_moved(nodes, moved)
+        return rows_moved(nodes, {key: moved[key] for key in moved if key != HOSTNAME}, rows)
+
+    def standing(self, state: State) -> Status:
+        """What is skipped keeps no state."""
+        return SUCCESS
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        """Pods that come, go or change labels in the pod's namespace; nodes that change domains."""
+        return spread_events(self._hinted)
+
+    def _own(self, pod: PodInfo) -> _Own:
+        """The pod's own constraints, compiled once a shape (and labels, where they enter a selector)."""
+        sources = pod.shape.spec.topology_spread_constraints
+        keyed = any(source.match_label_keys for source in sources)
+        key = (pod.shape, tuple(pod.labels.items()) if keyed else ())
+        found = self._known.get(key)
+        if found is None:
+            if max(len(self._known), len(self._interned)) >= LIMIT:
+                self._known.clear()
+                self._interned.clear()
+            hard, soft = (compile_constraints(sources, pod.labels, kind) for kind in (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY))
+            equal = (hard, soft, required_key(pod.shape.spec), pod.shape.spec.tolerations)
+            found = self._known[key] = self._interned.setdefault(equal, _Own(hard, soft))
+        return found
+
+    def _constraints(self, pod: PodInfo, snapshot: Snapshot, kind: str) -> Compiled:
+        if pod.shape.spec.topology_spread_constraints:
+            own = self._own(pod)
+            return own.hard if kind == DO_NOT_SCHEDULE else own.soft
+        if not any(one.when_unsatisfiable == kind for one in self._defaults):
+            return ()
+        selector = owners_selector(pod, snapshot)
+        return () if selector.empty else compile_constraints(self._defaults, pod.labels, kind, selector)
+
+    def _hinted(self, pod: PodInfo) -> tuple[Constraint, ...] | None:
+        """The constraints a hint may go by; None where it cannot know them."""
+        if not pod.shape.spec.topology_spread_constraints:
+            return None
+        constraints = self._own(pod).hard
+        return None if isinstance(constraints, str) else constraints

@@ -1,0 +1,119 @@
+"""Topology spread constraints, compiled for one pod (core/v1 TopologySpreadConstraint, KEP-895, 3022, 3094, 3243)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from policyengine.cluster.objects import (
+    ReplicaSet,
+    ReplicationController,
+    StatefulSet,
+    TopologySpreadConstraint,
+)
+from policyengine.cluster.pod_info import PodInfo
+from policyengine.plugins.selectors.label_requirement import KEY_SCHEMA
+from policyengine.plugins.selectors.pod_selector import EVERYTHING, PodSelector, compile_pod_selector, of_labels
+
+if TYPE_CHECKING:
+    from policyengine.cluster.snapshot import Snapshot
+
+HOSTNAME: Final = "kubernetes.io/hostname"
+ZONE: Final = "topology.kubernetes.io/zone"
+DO_NOT_SCHEDULE: Final = "DoNotSchedule"
+SCHEDULE_ANYWAY: Final = "ScheduleAnyway"
+_POLICY: Final[Mapping[str, object]] = {"enum": ["Honor", "Ignore"]}
+CONSTRAINT_SCHEMA: Final[Mapping[str, object]] = {
+    "type": "object",
+    "properties": {
+        "maxSkew": {"type": "integer", "minimum": 1},
+        "topologyKey": KEY_SCHEMA,
+        "whenUnsatisfiable": {"enum": [DO_NOT_SCHEDULE, SCHEDULE_ANYWAY]},
+        "minDomains": {"type": "integer", "minimum": 1},
+        "nodeAffinityPolicy": _POLICY,
+        "nodeTaintsPolicy": _POLICY,
+        "matchLabelKeys": {"type": "array", "items": KEY_SCHEMA},
+        "labelSelector": {"type": "object"},
+    },
+    "required": ["maxSkew", "topologyKey", "whenUnsatisfiable"],
+    "additionalProperties": False,
+}
+"""A constraint as arguments hold it."""
+SYSTEM_DEFAULTS: Final = (
+    TopologySpreadConstraint(topology_key=HOSTNAME, max_skew=3, when_unsatisfiable=SCHEDULE_ANYWAY),
+    TopologySpreadConstraint(topology_key=ZONE, max_skew=5, when_unsatisfiable=SCHEDULE_ANYWAY),
+)
+"""What kube-scheduler applies to pods without constraints that a Service or a controller selects."""
+OWNER_KINDS: Final = ("Service", "ReplicationController", "ReplicaSet", "StatefulSet")
+"""The kinds that the selector of default constraints is made of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """One constraint as it applies to a pod. Hashable: equal constraints share their counts."""
+
+    key: str
+    max_skew: int
+    min_domains: int
+    selector: PodSelector
+    honors_affinity: bool
+    """Only nodes that the pod's node affinity admits are counted."""
+    honors_taints: bool
+    """Only nodes whose taints the pod tolerates are counted."""
+
+
+def compile_constraints(
+    sources: Iterable[TopologySpreadConstraint],
+    labels: Mapping[str, str],
+    when_unsatisfiable: str,
+    selector: PodSelector | None = None,
+) -> tuple[Constraint, ...] | str:
+    """Those of one kind, or what is wrong with one. `labels` are the pod's, for matchLabelKeys; a given `selector`
+    takes the place of the constraints' own."""
+    constraints: list[Constraint] = []
+    for source in sources:
+        if source.when_unsatisfiable != when_unsatisfiable:
+            continue
+        chosen = compile_pod_selector(source.label_selector)
+        if isinstance(chosen, str):
+            return f"topology spread constraint on `{source.topology_key}`: {chosen}"
+        shared = {key: labels[key] for key in source.match_label_keys if key in labels}
+        if shared:
+            chosen = chosen.and_labels(shared)
+        constraints.append(
+            Constraint(
+                source.topology_key,
+                source.max_skew,
+                1 if source.min_domains is None else source.min_domains,
+                chosen if selector is None else selector,
+                source.node_affinity_policy in (None, "Honor"),
+                source.node_taints_policy == "Honor",
+            )
+        )
+    return tuple(constraints)
+
+
+def owners_selector(pod: PodInfo, snapshot: Snapshot) -> PodSelector:
+    """What the Services that select the pod, and its controller, select; empty where there are none."""
+    merged: dict[str, str] = {}
+    for service in snapshot.services.values():
+        wanted = service.spec.selector
+        if wanted is not None and service.metadata.namespace == pod.namespace and _all_in(wanted, pod.labels):
+            merged |= wanted
+    owner = pod.owner
+    if owner is None:
+        return of_labels(merged) if merged else EVERYTHING
+    found = snapshot.objects(owner.kind).get(f"{pod.namespace}/{owner.name}")
+    if owner.api_version == "v1" and isinstance(found, ReplicationController):
+        merged |= found.spec.selector or {}
+    selector = of_labels(merged) if merged else EVERYTHING
+    if owner.api_version == "apps/v1" and isinstance(found, ReplicaSet | StatefulSet):
+        theirs = compile_pod_selector(found.spec.selector)
+        if isinstance(theirs, PodSelector) and not theirs.nothing:
+            selector = selector.and_selector(theirs)
+    return selector
+
+
+def _all_in(wanted: Mapping[str, str], labels: Mapping[str, str]) -> bool:
+    return all(labels.get(key) == value for key, value in wanted.items())

@@ -1,0 +1,211 @@
+"""NodeVolumeLimits: how many volumes of a CSI driver a node takes (CSINode's `allocatable.count`).
+
+Volumes of the pod count once with those of the pods on the node and with what is attached. In-tree volumes count
+for the CSI driver that has taken them over.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from policyengine.cluster.objects import CSINode, PersistentVolumeClaim, VolumeAttachment
+from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.pod_shape import PodShape
+from policyengine.framework.events import (
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    QueueingHint,
+    Resource,
+)
+from policyengine.framework.plugin import UNCONCERNED, Reads
+from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
+from policyengine.plugins.volumes.migrated_volume import DRIVERS, csi_of_inline, csi_of_persistent
+from policyengine.plugins.volumes.volume_claims import (
+    CLAIM,
+    CLASS,
+    VOLUME,
+    claim_refs,
+    class_name,
+    find_claim,
+    find_class,
+    find_volume,
+    names_claim,
+    not_for_pod,
+    not_found,
+)
+
+if TYPE_CHECKING:
+    from policyengine.cluster.snapshot import Snapshot
+
+NAME: Final = "NodeVolumeLimits"
+_CSI_NODE, _ATTACHMENT = "CSINode", "VolumeAttachment"
+_EXCEEDED: Final = Refusal(Code.UNSCHEDULABLE, ("node(s) exceed max volume count",))
+
+Handle = tuple[str, str]
+"""(driver, handle); of a volume still to be made the handle is its claim."""
+
+
+class _Wanted:
+    """The pod's volumes, with and without those that need a CSINode to count, and what is attached where."""
+
+    __slots__ = ("attached", "everywhere", "problem", "with_csi_node")
+
+    def __init__(self, pod: PodInfo, snapshot: Snapshot) -> None:
+        self.problem = _problem(pod, snapshot)
+        self.everywhere = _volumes(pod, snapshot, migrated=False)
+        self.with_csi_node = _volumes(pod, snapshot, migrated=True)
+        self.attached: dict[str, set[Handle]] = {}
+        for item in snapshot.objects(_ATTACHMENT).values():
+            if isinstance(item, VolumeAttachment) and item.spec.attacher:
+                name = item.spec.source.persistent_volume_name
+                volume = find_volume(snapshot, name) if name is not None else None
+                if volume is not None and volume.spec.csi is not None:
+                    handle = (item.spec.attacher, volume.spec.csi.volume_handle)
+                    self.attached.setdefault(item.spec.node_name, set()).add(handle)
+
+
+class NodeVolumeLimits:
+    """Reads the pod's volumes and what stands behind them, the nodes' CSINodes, and the volumes in use there."""
+
+    name = NAME
+    reads = Reads.NODE | Reads.PODS
+    eased_by_evictions = True
+    kinds = (_CSI_NODE, CLAIM, VOLUME, CLASS, _ATTACHMENT)
+
+    def concerns(self, shape: PodShape) -> bool:
+        """Only pods with volumes."""
+        return bool(shape.spec.volumes)
+
+    def signature(self, pod: PodInfo) -> Hashable:
+        """Namespace and volumes; the pod itself where claims are made for it."""
+        volumes = pod.shape.spec.volumes
+        if not volumes:
+            return UNCONCERNED
+        own = pod.uid if any(volume.ephemeral is not None for volume in volumes) else ""
+        return pod.namespace, volumes, own
+
+    def pre_filter(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, State]:
+        """Skipped for a pod without volumes that could count."""
+        volumes = pod.shape.spec.volumes
+        if not any(csi_of_inline(volume) for volume in volumes) and not claim_refs(pod):
+            return SKIP, None
+        return SUCCESS, _Wanted(pod, snapshot)
+
+    def filter(self, state: State, snapshot: Snapshot, rows: Rows) -> Verdicts:
+        """Nodes whose limit the new volumes would exceed are refused."""
+        wanted: _Wanted = state
+        if wanted.problem is not None:
+            refusal = Refusal(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (wanted.problem,))
+            return Verdicts(np.ones(len(rows), dtype=np.int16), (refusal,))
+        refused = np.zeros(len(rows), dtype=np.int16)
+        csi_nodes = snapshot.objects(_CSI_NODE)
+        for place, row in enumerate(rows.tolist()):
+            csi_node = csi_nodes.get(snapshot.nodes.names[row])
+            if isinstance(csi_node, CSINode) and _exceeds(wanted, csi_node, row, snapshot):
+                refused[place] = 1
+        return Verdicts(refused, (_EXCEEDED,))
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        """Limits that rise, pods and attachments that go, claims that come."""
+        return (
+            ClusterEventWithHint(ClusterEvent(Resource.CSI_NODE, ActionType.ADD)),
+            ClusterEventWithHint(ClusterEvent(Resource.CSI_NODE, ActionType.UPDATE), _limit_rose),
+            ClusterEventWithHint(ClusterEvent(Resource.POD, ActionType.DELETE), _volumes_freed),
+            ClusterEventWithHint(ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD), _claim_came),
+            ClusterEventWithHint(ClusterEvent(Resource.VOLUME_ATTACHMENT, ActionType.DELETE), _detached),
+        )
+
+
+def _exceeds(wanted: _Wanted, csi_node: CSINode, row: int, snapshot: Snapshot) -> bool:
+    limits = _limits(csi_node)
+    if not any(driver in limits for driver, _ in wanted.with_csi_node):
+        return False
+    used: set[Handle] = set()
+    for pod in snapshot.nodes.pods_on(row).values():
+        if pod.shape.spec.volumes:
+            used |= _volumes(pod, snapshot, migrated=True)
+    new = Counter(driver for driver, _ in wanted.with_csi_node - used)
+    attached = wanted.attached.get(csi_node.metadata.name, set())
+    current = Counter(driver for driver, _ in used | attached)
+    return any(driver in limits and current[driver] + count > limits[driver] for driver, count in new.items())
+
+
+def _limits(csi_node: CSINode) -> dict[str, int]:
+    return {
+        driver.name: driver.allocatable.count
+        for driver in csi_node.spec.drivers
+        if driver.allocatable is not None and driver.allocatable.count is not None
+    }
+
+
+def _problem(pod: PodInfo, snapshot: Snapshot) -> str | None:
+    """Why the pod's own claims cannot be looked up."""
+    for ref in claim_refs(pod):
+        claim = find_claim(snapshot, pod.namespace, ref.name)
+        if claim is None:
+            absent = not_found("persistentvolumeclaim", ref.name)
+            return f"looking up PVC {pod.namespace}/{ref.name}: {absent}"
+        if ref.ephemeral and (foreign := not_for_pod(pod, claim)) is not None:
+            return foreign
+    return None
+
+
+def _volumes(pod: PodInfo, snapshot: Snapshot, migrated: bool) -> frozenset[Handle]:
+    """The volumes of the pod that count; claims that cannot be found do not. `migrated`: in-tree ones too."""
+    found: set[Handle] = set()
+    for ref in claim_refs(pod):
+        claim = find_claim(snapshot, pod.namespace, ref.name)
+        handle = None if claim is None else _handle(claim, snapshot, migrated)
+        if handle is not None and all(handle):
+            found.add(handle)
+    if migrated:
+        found.update(handle for volume in pod.shape.spec.volumes if (handle := csi_of_inline(volume)) is not None)
+    return frozenset(found)
+
+
+def _handle(claim: PersistentVolumeClaim, snapshot: Snapshot, migrated: bool) -> Handle | None:
+    volume = find_volume(snapshot, claim.spec.volume_name) if claim.spec.volume_name else None
+    if volume is not None:
+        if volume.spec.csi is not None:
+            return volume.spec.csi.driver, volume.spec.csi.volume_handle
+        return csi_of_persistent(volume) if migrated else None
+    wanted = class_name(claim)
+    storage = find_class(snapshot, wanted) if wanted else None
+    if storage is None:
+        return None
+    driver = DRIVERS.get(storage.provisioner)
+    if driver is not None and not migrated:
+        return None
+    return driver or storage.provisioner, f"claim {claim.metadata.key}"
+
+
+def _limit_rose(pod: PodInfo, old: object, new: object) -> QueueingHint:
+    if not isinstance(old, CSINode) or not isinstance(new, CSINode):
+        return QueueingHint.QUEUE
+    before: Mapping[str, int] = _limits(old)
+    rose = any(limit > before.get(driver, 0) for driver, limit in _limits(new).items())
+    return QueueingHint.QUEUE if rose else QueueingHint.SKIP
+
+
+def _volumes_freed(pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
+    if old is None or not (old.node_name or old.nominated_node_name):
+        return QueueingHint.SKIP
+    counted = bool(claim_refs(old)) or any(csi_of_inline(volume) for volume in old.shape.spec.volumes)
+    return QueueingHint.QUEUE if counted else QueueingHint.SKIP
+
+
+def _claim_came(pod: PodInfo, old: object, new: object) -> QueueingHint:
+    return QueueingHint.QUEUE if names_claim(pod, new) else QueueingHint.SKIP
+
+
+def _detached(pod: PodInfo, old: object, new: object) -> QueueingHint:
+    if claim_refs(pod, with_ephemeral=False):
+        return QueueingHint.QUEUE
+    attacher = old.spec.attacher if isinstance(old, VolumeAttachment) else ""
+    drivers = {handle[0] for volume in pod.shape.spec.volumes if (handle := csi_of_inline(volume)) is not None}
+    return QueueingHint.QUEUE if attacher in drivers else QueueingHint.SKIP

@@ -1,0 +1,273 @@
+"""VolumeBinding: bound volumes must be within reach, unbound claims must find a volume or have one made.
+
+Claims of classes that bind at once must be bound before the pod is placed. The others wait for this decision
+(WaitForFirstConsumer): a static volume in reach, else provisioning where class, topology and capacity allow it.
+What is decided is written at PreBind (`volume_plan`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyengine.cluster.objects import PersistentVolumeClaim
+from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.pod_shape import PodShape
+from policyengine.framework.events import ClusterEventWithHint
+from policyengine.framework.plugin import UNCONCERNED, Reads
+from policyengine.framework.reservation import NOTHING_TO_DO, Plan
+from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
+from policyengine.plugins.resources.scoring_strategy import SHAPE_SCHEMA
+from policyengine.plugins.selectors.node_selector import Mask, Selector
+from policyengine.plugins.volumes.volume_claims import (
+    CLAIM,
+    CLASS,
+    SELECTED_NODE,
+    VOLUME,
+    WAIT_FOR_FIRST_CONSUMER,
+    claim_refs,
+    class_name,
+    find_claim,
+    find_class,
+    find_volume,
+    is_fully_bound,
+    not_for_pod,
+    not_found,
+)
+from policyengine.plugins.volumes.volume_hints import volume_binding_events
+from policyengine.plugins.volumes.volume_matching import Match, Provision, StaticMatch, reach, reach_mask
+from policyengine.plugins.volumes.volume_plan import Bound, judge_plan, make_plan
+
+if TYPE_CHECKING:
+    from policyengine.cluster.columns import NodeTable
+    from policyengine.cluster.snapshot import Snapshot
+
+NAME: Final = "VolumeBinding"
+_UNRESOLVABLE: Final = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+_OUT_OF_REACH, _NO_VOLUME, _NO_SPACE, _NOT_THERE = 1, 2, 4, 8
+_TEXTS: Final = {
+    _OUT_OF_REACH: "node(s) didn't match PersistentVolume's node affinity",
+    _NO_VOLUME: "node(s) didn't find available persistent volumes to bind",
+    _NO_SPACE: "node(s) did not have enough free storage",
+    _NOT_THERE: "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)",
+}
+_REFUSALS: Final = tuple(
+    Refusal(_UNRESOLVABLE, tuple(text for bit, text in _TEXTS.items() if bits & bit)) for bits in range(1, 16)
+)
+
+Bits = NDArray[np.int16]
+
+
+ARGUMENTS: Final[Mapping[str, object]] = {
+    "type": "object",
+    "properties": {"bindTimeoutSeconds": {"type": "integer", "minimum": 0}, "shape": SHAPE_SCHEMA},
+    "additionalProperties": False,
+}
+DEFAULT_TIMEOUT: Final = 600
+"""Seconds."""
+
+
+class PodClaims:
+    """The pod's claims, sorted by what they need of a node."""
+
+    __slots__ = ("bound", "matched", "provided", "provisions", "selected")
+
+    def __init__(
+        self,
+        bound: Sequence[PersistentVolumeClaim],
+        waiting: Sequence[PersistentVolumeClaim],
+        snapshot: Snapshot,
+    ) -> None:
+        volumes = [find_volume(snapshot, claim.spec.volume_name) for claim in bound]
+        self.bound: list[tuple[bool, Selector | None]] = [
+            (volume is not None, reach(volume) if volume is not None else None) for volume in volumes
+        ]
+        self.selected = [
+            claim.metadata.annotations[SELECTED_NODE]
+            for claim in waiting
+            if SELECTED_NODE in claim.metadata.annotations
+        ]
+        self.provided = [claim for claim in waiting if SELECTED_NODE in claim.metadata.annotations]
+        self.matched = StaticMatch([claim for claim in waiting if claim not in self.provided], snapshot)
+        self.provisions = {
+            claim.metadata.key: Provision(claim, storage, snapshot)
+            for claim in waiting
+            if (storage := find_class(snapshot, class_name(claim))) is not None
+        }
+
+    def decided(self, nodes: NodeTable, row: int) -> tuple[list[Bound], list[PersistentVolumeClaim]]:
+        """What a node that passed the filter means for the claims: which take a static volume, named, and for which
+        a volume is made."""
+        matched = self.matched.claims
+        matches: Match = (None,) * len(matched)
+        if not self.matched.none:
+            found, which = self.matched.matches(nodes, np.array([row]))
+            matches = found[which[0]]
+        taken: dict[str, Bound] = {}
+        made = {claim.metadata.key: claim for claim in self.provided}
+        for claim, volume in zip(matched, matches, strict=True):
+            key = claim.metadata.key
+            if key in taken or key in made:
+                continue  # a pod may mount one claim twice
+            if volume is None:
+                made[key] = claim
+            else:
+                taken[key] = (claim, volume)
+        return list(taken.values()), list(made.values())
+
+
+class VolumeBinding:
+    """Reads the pod's claims, their volumes and classes, drivers and capacities, and labels and names of nodes."""
+
+    name = NAME
+    reads = Reads.NODE
+    kinds = (CLAIM, VOLUME, CLASS, "CSIDriver", "CSIStorageCapacity")
+
+    def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
+        """VolumeBindingArgs; `shape` is for `volume_capacity`."""
+        self._timeout = float((arguments or {}).get("bindTimeoutSeconds", DEFAULT_TIMEOUT))
+
+    def concerns(self, shape: PodShape) -> bool:
+        """Only pods with volumes."""
+        return bool(shape.spec.volumes)
+
+    def signature(self, pod: PodInfo) -> Hashable:
+        """Namespace and claims; the pod itself where claims are made for it."""
+        refs = tuple(claim_refs(pod))
+        if not refs:
+            return UNCONCERNED
+        return pod.namespace, refs, pod.uid if any(ref.ephemeral for ref in refs) else ""
+
+    def pre_filter(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, State]:
+        """Skipped without claims. Absent, lost, deleted or unbound immediate claims refuse the pod."""
+        claims: list[PersistentVolumeClaim] = []
+        for ref in claim_refs(pod):
+            found = _usable(pod, ref.name, ref.ephemeral, snapshot)
+            if isinstance(found, str):
+                return Status(_UNRESOLVABLE, (found,)), None
+            claims.append(found)
+        if not claims:
+            return SKIP, None
+        bound = [claim for claim in claims if is_fully_bound(claim)]
+        waiting: list[PersistentVolumeClaim] = []
+        immediate = False
+        for claim in claims:
+            if is_fully_bound(claim):
+                continue
+            waits = _waits(claim, snapshot)
+            if isinstance(waits, str):
+                return Status(_UNRESOLVABLE, (waits,)), None
+            if waits and not claim.spec.volume_name:
+                waiting.append(claim)
+            else:
+                immediate = True
+        if immediate:
+            return Status(_UNRESOLVABLE, ("pod has unbound immediate PersistentVolumeClaims",)), None
+        return SUCCESS, PodClaims(bound, waiting, snapshot)
+
+    def filter(self, state: State, snapshot: Snapshot, rows: Rows) -> Verdicts:
+        """All that speaks against a node is named."""
+        claims: PodClaims = state
+        bits = _check_bound(claims, snapshot.nodes, rows) | _check_waiting(claims, snapshot.nodes, rows)
+        return Verdicts(bits, _REFUSALS)
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        """Claims, volumes, classes, drivers and capacities that come or change; nodes that come or move."""
+        return volume_binding_events()
+
+    def plan(self, pod: PodInfo, node_name: str, snapshot: Snapshot) -> tuple[Status, Plan]:
+        """Take static volumes, and name the node for volumes to be made. Skipped where all claims are bound."""
+        if not pod.shape.spec.volumes:
+            return SKIP, NOTHING_TO_DO
+        status, claims = self.pre_filter(pod, snapshot)
+        if not status.is_success:
+            return status, NOTHING_TO_DO
+        bound, provided = claims.decided(snapshot.nodes, snapshot.nodes.row_of[node_name])
+        if not bound and not provided:
+            return SKIP, NOTHING_TO_DO
+        return SUCCESS, make_plan(bound, provided, node_name, snapshot, self._timeout)
+
+    def prepared(self, pod: PodInfo, node_name: str, plan: Plan, snapshot: Snapshot) -> Status:
+        """Whether the volume controller is done with all claims of the plan."""
+        return judge_plan(plan, node_name, snapshot)
+
+
+def _usable(pod: PodInfo, name: str, ephemeral: bool, snapshot: Snapshot) -> PersistentVolumeClaim | str:
+    claim = find_claim(snapshot, pod.namespace, name)
+    if claim is None:
+        if ephemeral:
+            return f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{name}"'
+        return not_found("persistentvolumeclaim", name)
+    if claim.status.phase == "Lost":
+        volume = claim.spec.volume_name
+        return f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{volume}"'
+    if claim.metadata.deletion_timestamp is not None:
+        return f'persistentvolumeclaim "{name}" is being deleted'
+    foreign = not_for_pod(pod, claim) if ephemeral else None
+    return claim if foreign is None else foreign
+
+
+def _waits(claim: PersistentVolumeClaim, snapshot: Snapshot) -> bool | str:
+    """Whether the claim's class waits for the first consumer; or why that cannot be told."""
+    wanted = class_name(claim)
+    storage = find_class(snapshot, wanted) if wanted else None
+    if storage is None:
+        return False
+    if storage.volume_binding_mode is None:
+        return f'VolumeBindingMode not set for StorageClass "{wanted}"'
+    return storage.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
+
+
+def _check_bound(claims: PodClaims, nodes: NodeTable, rows: Rows) -> Bits:
+    """The first bound claim that fails on a node decides."""
+    bits: Bits = np.zeros(len(rows), dtype=np.int16)
+    open_rows: Mask = np.ones(len(rows), dtype=np.bool_)
+    for exists, selector in claims.bound:
+        if not exists:
+            bits[open_rows] |= _NOT_THERE
+            break
+        missed = open_rows & ~reach_mask(selector, nodes, rows)
+        bits[missed] |= _OUT_OF_REACH
+        open_rows &= ~missed
+    return bits
+
+
+def _check_waiting(claims: PodClaims, nodes: NodeTable, rows: Rows) -> Bits:
+    """Claims with a selected node go there; the others find a volume, or a class that makes one."""
+    bits: Bits = np.zeros(len(rows), dtype=np.int16)
+    elsewhere: Mask = np.zeros(len(rows), dtype=np.bool_)
+    for name in claims.selected:
+        elsewhere |= rows != nodes.row_of.get(name, -1)
+    bits[elsewhere] = _NO_VOLUME
+    matched = claims.matched
+    if matched.none:
+        unmatched = np.ones((len(rows), len(matched.claims)), dtype=np.bool_)
+    else:
+        unmatched = matched.unmatched(nodes, rows)
+    open_rows = ~elsewhere
+    for claim in claims.provided:
+        open_rows = _provide(claims, claim, open_rows, bits, nodes, rows)
+    for place, claim in enumerate(matched.claims):
+        needed = open_rows & unmatched[:, place]
+        left = _provide(claims, claim, needed, bits, nodes, rows)
+        open_rows &= ~needed | left
+    return bits
+
+
+def _provide(
+    claims: PodClaims, claim: PersistentVolumeClaim, needed: Mask, bits: Bits, nodes: NodeTable, rows: Rows
+) -> Mask:
+    """The rows among `needed` where the claim's volume can be made; the others get their reason."""
+    provision = claims.provisions.get(claim.metadata.key)
+    if provision is None or not provision.possible:
+        bits[needed] = _NO_VOLUME
+        return np.zeros(len(rows), dtype=np.bool_)
+    allowed = provision.allowed(nodes, rows)
+    sufficient = provision.sufficient(nodes, rows)
+    bits[needed & ~allowed] = _NO_VOLUME
+    bits[needed & allowed & ~sufficient] = _NO_SPACE
+    made: Mask = needed & allowed & sufficient
+    return made

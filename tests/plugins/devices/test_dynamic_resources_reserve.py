@@ -1,0 +1,312 @@
+"""DynamicResources from Reserve to Bind: in memory, in the writes, and through the scheduler; and what wakes pods."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from policyengine.cluster import objects
+from policyengine.cluster.pod_info import PodInfo
+from policyengine.framework.events import ActionType, QueueingHint, Resource
+from policyengine.plugins.devices.dynamic_resources import DynamicResources
+from policyengine.scheduler.actions import Action
+from policyengine.scheduler.messages import BindFailure, ObjectPatched, ObjectPatchFailed
+from tests.builders import make_pod
+from tests.plugins.devices.devices import (
+    World,
+    allocated,
+    cel,
+    claim,
+    device,
+    device_class,
+    exactly,
+    first_of,
+    resource_slice,
+    using,
+)
+from tests.scheduler.driver import Driver, binds, conditions, node
+from tests.scheduler.storage import patches, seen
+
+FINALIZER = "resource.kubernetes.io/delete-protection"
+
+
+def world_of_one(*claims: Any) -> World:
+    return World(resource_slice("g", node="n0"), *(claims or (claim(),)))
+
+
+def info(pod: Any, uid: str) -> PodInfo:
+    return pod.uid(uid).info()
+
+
+# --- in memory ---------------------------------------------------------------------------------------------
+
+
+def test_a_reserved_device_is_taken_until_it_is_given_back() -> None:
+    world = world_of_one(claim(), claim(name="d"))
+    first = info(using("c"), "first")
+    assert world.reserve(pod=first) == [[("r", "g")]]
+    assert world.fits(using("d")) == []
+    world.plugin.unreserve(first, "n0")
+    assert world.fits(using("d")) == ["n0"]
+    world.plugin.unreserve(first, "n0")  # again: nothing happens
+
+
+def test_another_pod_of_a_claim_waits_while_it_is_being_allocated() -> None:
+    world = world_of_one()
+    world.reserve(pod=info(using("c"), "first"))
+    assert world.judge(info(using("c"), "second")) == "resource claim default/c is in the process of being allocated"
+
+
+def test_a_reservation_ends_when_the_claim_is_seen_as_it_was_to_be() -> None:
+    world = world_of_one()
+    world.reserve(pod=info(using("c"), "first"))
+    world.see(claim(version=2))  # a finalizer was added, say
+    assert len(world.view.pending_claims) == 1
+    world.see(claim(version=3, status=allocated("g", users=("first",))))
+    assert len(world.view.pending_claims) == 0
+    assert world.fits(info(using("c"), "second")) == ["n0"]
+
+
+def test_a_reservation_ends_when_the_claim_is_gone() -> None:
+    world = world_of_one(claim(), claim(name="d"))
+    world.reserve(pod=info(using("c"), "first"))
+    world.view.remove_object("ResourceClaim", "default/c")
+    assert world.fits(using("d")) == ["n0"]
+
+
+def test_while_a_claim_is_reserved_for_one_pod_the_next_waits_without_backoff() -> None:
+    world = world_of_one(claim(status=allocated("g")))
+    assert world.reserve(pod=info(using("c"), "first")) == [[]]
+    second = info(using("c"), "second")
+    diagnosis = world.evaluator.filter(second, world.view.snapshot())
+    assert diagnosis.message().endswith("resource claim default/c is being reserved for another pod.")
+    assert diagnosis.pending_plugins == {"DynamicResources"}
+
+
+def test_all_profiles_share_what_is_reserved() -> None:
+    world = world_of_one(claim(), claim(name="d"))
+    other = World(nodes=0)
+    other.view = world.view
+    world.reserve(pod=info(using("c"), "first"))
+    assert other.fits(using("d")) == []
+
+
+def test_a_pod_without_claims_reserves_nothing() -> None:
+    world = world_of_one()
+    pod = make_pod("p").info()
+    assert world.plugin.reserve(pod, "n0", world.view.snapshot()).is_success
+    assert world.plugin.plan(pod, "n0", world.view.snapshot())[0].is_skip
+
+
+# --- what is written ---------------------------------------------------------------------------------------
+
+
+def test_the_allocation_says_what_was_given_and_from_where_it_is_reached() -> None:
+    parameters = {"driver": "gpu.example", "parameters": {"mode": "fast"}}
+    world = World(
+        device_class("tuned", config=[{"opaque": parameters}]),
+        resource_slice("g", node="n0"),
+        claim(
+            first_of({"deviceClassName": "tuned", "tolerations": [{"operator": "Exists"}]}),
+            config=[{"requests": ["r"], "opaque": parameters}, {"requests": ["other"], "opaque": parameters}],
+        ),
+    )
+    pod = info(using("c"), "first")
+    world.reserve(pod=pod)
+    _, plan = world.plugin.plan(pod, "n0", world.view.snapshot())
+    finalizer, status = plan.patches
+    assert finalizer.patch == {"metadata": {"finalizers": [FINALIZER]}}
+    assert (status.subresource, status.key, status.uid, status.resource_version) == (
+        "status",
+        "default/c",
+        "uid-c",
+        "1",
+    )
+    only = {"key": "metadata.name", "operator": "In", "values": ["n0"]}
+    assert status.patch["status"] == {
+        "reservedFor": [{"resource": "pods", "name": "p", "uid": "first"}],
+        "allocation": {
+            "devices": {
+                "results": [
+                    {
+                        "request": "r/a0",
+                        "driver": "gpu.example",
+                        "pool": "n0",
+                        "device": "g",
+                        "tolerations": [{"operator": "Exists"}],
+                    }
+                ],
+                "config": [
+                    {"source": "FromClass", "requests": ["r/a0"], "opaque": parameters},
+                    {"source": "FromClaim", "requests": ["r"], "opaque": parameters},
+                ],
+            },
+            "nodeSelector": {"nodeSelectorTerms": [{"matchFields": [only]}]},
+        },
+    }
+    assert msgspec.json.encode(status.patch)
+
+
+@pytest.mark.parametrize(
+    ("where", "selector"),
+    [
+        ({"allNodes": True}, None),
+        (
+            {"nodeSelector": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "Exists"}]}]}},
+            {"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "Exists"}]}]},
+        ),
+    ],
+)
+def test_an_allocation_is_tied_to_no_more_nodes_than_its_slices(where: Any, selector: Any) -> None:
+    world = World(resource_slice("g", "h", **where), claim(exactly(count=2)))
+    world.reserve("n1")
+    (pending,) = world.view.pending_claims
+    assert pending.allocation is not None
+    assert msgspec.json.decode(msgspec.json.encode(pending.allocation.node_selector)) == selector
+
+
+def test_a_device_that_binds_to_a_node_ties_the_claim_to_it() -> None:
+    world = World(resource_slice({**device("g"), "bindsToNode": True}), claim())
+    world.reserve("n1")
+    (pending,) = world.view.pending_claims
+    assert pending.allocation is not None and pending.allocation.node_selector is not None
+    assert pending.allocation.node_selector.node_selector_terms[0].match_fields[0].values == ("n1",)
+
+
+def test_an_allocated_claim_gets_one_more_user_and_keeps_the_others() -> None:
+    world = world_of_one(claim(status=allocated("g", users=("before",)), metadata={"finalizers": ["other"]}))
+    pod = info(using("c"), "first")
+    world.reserve(pod=pod)
+    (patch,) = world.plugin.plan(pod, "n0", world.view.snapshot())[1].patches
+    users = [{"resource": "pods", "name": name, "uid": uid} for name, uid in (("before", "before"), ("p", "first"))]
+    assert patch.patch == {"status": {"reservedFor": users}}
+
+
+def test_other_finalizers_stay() -> None:
+    world = world_of_one(claim(metadata={"finalizers": ["other"]}))
+    world.reserve()
+    first, _ = world.plugin.plan(using("c").info(), "n0", world.view.snapshot())[1].patches
+    assert first.patch == {"metadata": {"finalizers": ["other", FINALIZER]}}
+
+
+def test_a_claim_reserved_for_the_pod_needs_no_writing() -> None:
+    world = world_of_one(claim(status=allocated("g", users=("first",))))
+    pod = info(using("c"), "first")
+    world.reserve(pod=pod)
+    assert world.plugin.plan(pod, "n0", world.view.snapshot())[0].is_skip
+
+
+# --- through the scheduler ---------------------------------------------------------------------------------
+
+
+def scheduler(*claims: Any) -> Driver:
+    driver = Driver()
+    for message in seen(device_class(), resource_slice("g", node="n0"), *(claims or (claim(),))):
+        driver.send(message)
+    driver.see(node("n0"), node("n1"))
+    return driver
+
+
+def write_all(driver: Driver, actions: list[Action], status: Any) -> list[Action]:
+    """The server takes every patch, each giving the next version, and the watch shows the claims at last."""
+    version = 1
+    while asked := patches(actions):
+        (patch,) = asked
+        version += 1
+        actions = driver.send(ObjectPatched(patch, str(version)))
+    for message in seen(claim(version=version, status=status)):
+        actions = [*actions, *driver.send(message)]
+    return [*actions, *driver.cycle()]
+
+
+def test_a_pod_is_bound_once_its_claim_is_written_and_seen() -> None:
+    driver = scheduler()
+    driver.see(using("c"))
+    actions = driver.cycle()
+    assert binds(actions) == {}
+    assert [one.patch.subresource for one in patches(actions)] == [""]
+    actions = write_all(driver, actions, allocated("g", users=("p",)))
+    assert binds(actions) == {"p": "n0"}
+
+
+def test_two_pods_for_one_device_get_it_one_after_the_other() -> None:
+    driver = scheduler(claim(), claim(name="d"))
+    driver.see(using("c"), using("d", name="q"))
+    actions = driver.cycle()
+    assert len(patches(actions)) == 1
+    ((reason, text),) = conditions(actions)
+    assert reason == "Unschedulable"
+    assert text.startswith("0/2 nodes are available: 2 cannot allocate all claims.")
+
+
+def test_a_refused_write_gives_the_device_back() -> None:
+    driver = scheduler(claim(), claim(name="d"))
+    driver.see(using("c"))
+    (asked,) = patches(driver.cycle())
+    driver.send(ObjectPatchFailed(asked, BindFailure.CONFLICT, "the object has been modified"))
+    driver.see(using("d", name="q"))
+    assert [one.uid for one in patches(driver.cycle())] == ["q"]
+
+
+def test_a_claim_allocated_elsewhere_meanwhile_is_an_error_and_tried_again() -> None:
+    driver = scheduler()
+    driver.see(using("c"))
+    actions = write_all(driver, driver.cycle(), allocated("g", users=("somebody",)))
+    assert binds(actions) == {}
+    assert any("got deallocated elsewhere in the meantime" in text for _, text in conditions(actions))
+
+
+# --- what wakes a pod --------------------------------------------------------------------------------------
+
+
+def hint(resource: Resource, action: ActionType, pod: PodInfo, old: Any, new: Any) -> QueueingHint:
+    for registered in DynamicResources().events_to_register():
+        if registered.event.resource is resource and registered.event.action & action:
+            return registered.hint(pod, old, new) if registered.hint else QueueingHint.QUEUE
+    return QueueingHint.SKIP
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "wakes"),
+    [
+        (None, claim(), True),
+        (None, claim(name="other"), False),
+        (claim(), claim(version=2), False),
+        (claim(), claim(version=2, status=allocated("g")), True),
+        (claim(name="other"), claim(name="other", status=allocated("g")), False),
+        (claim(name="other", status=allocated("g")), claim(name="other"), True),
+        (claim(status=allocated("g")), claim(status=allocated("g", users=("x",))), True),
+    ],
+)
+def test_a_claim_wakes(old: objects.ResourceClaim | None, new: objects.ResourceClaim, wakes: bool) -> None:
+    action = ActionType.ADD if old is None else ActionType.UPDATE_OTHER
+    answer = hint(Resource.RESOURCE_CLAIM, action, using("c").info(), old, new)
+    assert (answer is QueueingHint.QUEUE) == wakes
+
+
+def test_the_making_of_its_own_claims_wakes_a_pod() -> None:
+    waiting = make_pod("p").set("spec.resourceClaims", [{"name": "e", "resourceClaimTemplateName": "t"}])
+    made = make_pod("p").set("spec.resourceClaims", [{"name": "e", "resourceClaimTemplateName": "t"}])
+    made.set("status.resourceClaimStatuses", [{"name": "e", "resourceClaimName": "c"}])
+    action = ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM
+    assert hint(Resource.POD, action, waiting.info(), waiting.info(), made.info()) is QueueingHint.QUEUE
+    assert hint(Resource.POD, action, waiting.info(), waiting.info(), waiting.info()) is QueueingHint.SKIP
+    assert hint(Resource.POD, action, waiting.info(), None, made.uid("other").info()) is QueueingHint.SKIP
+
+
+def test_slices_classes_and_node_labels_wake_and_claims_that_go_do_not() -> None:
+    pod = using("c").info()
+    for resource in (Resource.RESOURCE_SLICE, Resource.DEVICE_CLASS, Resource.NODE):
+        assert hint(resource, ActionType.ADD, pod, None, object()) is QueueingHint.QUEUE
+    assert hint(Resource.NODE, ActionType.UPDATE_NODE_TAINT, pod, None, object()) is QueueingHint.SKIP
+    assert hint(Resource.RESOURCE_CLAIM, ActionType.DELETE, pod, claim(), None) is QueueingHint.SKIP
+
+
+def test_a_wrong_selector_costs_the_pod_an_attempt_and_nothing_else() -> None:
+    driver = scheduler(claim(exactly(selectors=[cel("device.x")])))
+    driver.see(using("c"), make_pod("plain").uid("plain"))
+    actions = driver.cycle()
+    assert set(binds(actions)) == {"plain"}
+    assert [reason for reason, _ in conditions(actions)] == ["SchedulerError"]

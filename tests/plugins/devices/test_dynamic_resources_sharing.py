@@ -1,0 +1,126 @@
+"""DynamicResources: taints of devices, counters and capacities that are shared, access for admins."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.plugins.devices.devices import (
+    World,
+    allocated,
+    claim,
+    device,
+    exactly,
+    gpus,
+    resource_slice,
+    tainted,
+    using,
+)
+
+
+@pytest.mark.parametrize(
+    ("effect", "toleration", "fits"),
+    [
+        ("NoSchedule", None, False),
+        ("NoExecute", None, False),
+        ("None", None, True),
+        ("NoSchedule", {"operator": "Exists"}, True),
+        ("NoSchedule", {"key": "broken", "value": "yes"}, True),
+        ("NoSchedule", {"key": "broken", "value": "no"}, False),
+        ("NoExecute", {"operator": "Exists", "effect": "NoSchedule"}, False),
+    ],
+)
+def test_a_taint_keeps_a_device_unless_tolerated(effect: str, toleration: Any, fits: bool) -> None:
+    request = exactly(tolerations=[toleration] if toleration else [])
+    assert World(gpus(tainted(effect)), claim(request)).fits() == (["n0"] if fits else [])
+
+
+def partition(name: str, amount: str) -> Any:
+    draws = [{"counterSet": "card", "counters": {"memory": {"value": amount}}}]
+    return {**device(name), "consumesCounters": draws}
+
+
+def partitioned(*devices: Any, total: str = "8Gi") -> list[Any]:
+    card = {"name": "card", "counters": {"memory": {"value": total}}}
+    counters = resource_slice(name="0", pool="n0", count=2, sharedCounters=[card])
+    return [counters, gpus(*devices, name="1", count=2)]
+
+
+@pytest.mark.parametrize(
+    ("amounts", "count", "taken", "fits"),
+    [
+        (["4Gi", "4Gi"], 2, [], True),
+        (["4Gi", "5Gi"], 2, [], False),
+        (["4Gi", "5Gi", "1Gi"], 2, [], True),
+        (["4Gi", "4Gi"], 1, ["d0"], True),
+        (["4Gi", "5Gi"], 1, ["d0"], False),
+        (["9Gi"], 1, [], False),
+    ],
+)
+def test_partitions_share_counters(amounts: list[str], count: int, taken: list[str], fits: bool) -> None:
+    devices = [partition(f"d{place}", amount) for place, amount in enumerate(amounts)]
+    other = claim(name="other", status=allocated(*taken)) if taken else claim(name="other")
+    world = World(*partitioned(*devices), claim(exactly(count=count)), other)
+    assert ("n0" in world.fits()) == fits
+
+
+def test_a_device_of_an_unknown_counter_makes_its_pool_invalid() -> None:
+    strange = {**device("g"), "consumesCounters": [{"counterSet": "none", "counters": {"memory": {"value": 1}}}]}
+    judged = World(*partitioned(strange), claim()).judge()
+    assert judged == dict.fromkeys(("n0", "n1"), "invalid resource pools were encountered")
+
+
+def shared(policy: Any = None) -> Any:
+    memory = {"value": "10Gi", **({"requestPolicy": policy} if policy else {})}
+    return {"name": "g", "allowMultipleAllocations": True, "capacity": {"memory": memory}}
+
+
+def share_of(amount: str) -> Any:
+    return exactly(capacity={"requests": {"memory": amount}})
+
+
+def consumed(amount: str) -> Any:
+    return allocated("g", shareID="s", consumedCapacity={"memory": amount})
+
+
+@pytest.mark.parametrize(
+    ("policy", "request_", "held", "fits"),
+    [
+        (None, share_of("10Gi"), None, True),
+        (None, share_of("11Gi"), None, False),
+        (None, share_of("4Gi"), "6Gi", True),
+        (None, share_of("5Gi"), "6Gi", False),
+        (None, exactly(), "1Gi", False),  # without a default all of it is meant
+        ({"default": "1Gi"}, exactly(), "9Gi", True),
+        ({"validRange": {"min": "2Gi", "step": "2Gi"}}, share_of("3Gi"), "6Gi", True),
+        ({"validRange": {"min": "2Gi", "step": "2Gi"}}, share_of("5Gi"), "5Gi", False),
+        ({"validRange": {"min": "1Gi", "max": "4Gi"}}, share_of("5Gi"), None, False),
+        ({"validValues": ["2Gi", "4Gi"]}, share_of("3Gi"), "6Gi", True),
+        ({"validValues": ["2Gi", "4Gi"]}, share_of("5Gi"), None, False),
+        (None, exactly(capacity={"requests": {"cores": "1"}}), None, False),
+        (None, share_of("lots"), None, False),
+    ],
+)
+def test_a_device_gives_shares_while_capacity_is_left(policy: Any, request_: Any, held: str | None, fits: bool) -> None:
+    other = claim(name="other", status=consumed(held) if held else None)
+    assert World(gpus(shared(policy)), claim(request_), other).fits() == (["n0"] if fits else [])
+
+
+def test_a_share_is_recorded_with_what_it_consumes() -> None:
+    world = World(gpus(shared()), claim(share_of("4Gi")), claim(share_of("6Gi"), name="d"))
+    world.reserve(pod=using("c", "d").info())
+    first, second = [one.allocation.devices.results[0] for one in world.view.pending_claims if one.allocation]
+    assert (first.consumed_capacity, second.consumed_capacity) == ({"memory": "4Gi"}, {"memory": "6Gi"})
+    assert first.share_id and second.share_id and first.share_id != second.share_id
+
+
+def test_admin_access_sees_devices_in_use_and_holds_none() -> None:
+    held = claim(name="other", status=allocated("g"))
+    assert World(gpus("g"), claim(exactly(adminAccess=True)), held).fits() == ["n0"]
+    admin = claim(name="other", status=allocated("g", adminAccess=True))
+    assert World(gpus("g"), claim(), admin).fits() == ["n0"]
+
+
+def test_devices_with_binding_conditions_are_passed_over() -> None:
+    assert World(gpus({**device("g"), "bindingConditions": ["ready"]}), claim()).fits() == []

@@ -1,0 +1,117 @@
+"""Domains that are counted row by row, as pods come and go, are counted as if anew; so are the rows in them found."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from policyengine.cluster.objects import Pod, decode
+from policyengine.cluster.snapshot import Snapshot
+from policyengine.cluster.view import ClusterView
+from policyengine.framework.plugin import DomainPlugin, extends
+from policyengine.framework.status import Rows, State
+from policyengine.plugins.affinity.inter_pod_affinity import InterPodAffinity
+from policyengine.plugins.registry import IN_TREE, build
+from policyengine.plugins.topology.domain_rows import domain_rows, rows_moved
+from policyengine.scheduler.cluster_file import load_cluster
+from tests.builders import make_node, make_pod
+from tests.plugins import random_cluster
+
+SEEDS = st.integers(0, 2**32)
+COUNTING = [name for name in IN_TREE if extends(build(name), DomainPlugin)]
+
+
+def test_spreading_and_affinity_follow_pods_row_by_row() -> None:
+    assert sorted(COUNTING) == ["InterPodAffinity", "PodTopologySpread"]
+
+
+@pytest.mark.parametrize("name", COUNTING)
+@settings(max_examples=60, deadline=None)
+@given(seed=SEEDS, nodes=st.integers(1, 24))
+def test_a_state_that_followed_the_pods_says_what_a_new_one_says(name: str, seed: int, nodes: int) -> None:
+    rng = Random(seed)
+    loaded = load_cluster(random_cluster.cluster(rng, nodes, pods=24, pending=3))
+    plugin: Any = build(name)
+    view = loaded.view
+    every_row = np.arange(nodes)
+    for pod in loaded.pending:
+        snapshot = view.snapshot()
+        for prepare, answer in ((plugin.pre_filter, refused), (plugin.pre_score, raw)):
+            status, state = prepare(pod, snapshot)
+            before = answer(plugin, state, snapshot, every_row) if status.is_success else None
+            for step in range(4):
+                rows = disturb(view, rng, f"{pod.uid}-{step}")
+                if state is None:
+                    continue
+                touched = plugin.touched_by_pods(state, snapshot, rows)
+                status_anew, state_anew = prepare(pod, snapshot)
+                assert plugin.standing(state).code is status_anew.code
+                if not status_anew.is_success:
+                    before = None
+                    continue
+                now = answer(plugin, state, snapshot, every_row)
+                assert now == answer(plugin, state_anew, snapshot, every_row)
+                if before is not None and touched is not None:
+                    assert {row for row in range(nodes) if now[row] != before[row]} <= set(map(int, touched))
+                before = now
+
+
+def test_a_series_that_is_all_gone_begins_on_any_node_again() -> None:
+    wanted = make_pod("waiting").label("app", "mine").pod_affinity("topology.kubernetes.io/zone", {"app": "mine"})
+    view = ClusterView()
+    for number in range(4):
+        view.add_or_update_node(make_node(f"n{number}").label("topology.kubernetes.io/zone", f"z{number % 2}").build())
+    standing = view.add_or_update_pod(make_pod("standing").label("app", "mine").node("n0").build()).new
+    pod = view.add_or_update_pod(wanted.build()).new
+    assert pod is not None and standing is not None
+    plugin, every_row = InterPodAffinity(), np.arange(4)
+    _, state = plugin.pre_filter(pod, view.snapshot())
+    assert refused(plugin, state, view.snapshot(), every_row) == [0, 1, 0, 1]
+    view.remove_pod(standing.uid)
+    assert plugin.touched_by_pods(state, view.snapshot(), [0]) is None
+    assert refused(plugin, state, view.snapshot(), every_row) == [0, 0, 0, 0]
+
+
+def refused(plugin: Any, state: State, snapshot: Snapshot, rows: Rows) -> list[int]:
+    answer: list[int] = plugin.filter(state, snapshot, rows).refused.tolist()
+    return answer
+
+
+def raw(plugin: Any, state: State, snapshot: Snapshot, rows: Rows) -> list[object]:
+    answer: list[object] = plugin.score(state, snapshot, rows).tolist()
+    return answer
+
+
+def disturb(view: ClusterView, rng: Random, name: str) -> list[int]:
+    """Pods come and go; the rows where they did."""
+    position = view.nodes.pod_journal.position
+    for number in range(rng.randint(1, 3)):
+        standing = [pod for pod in view.pods.values() if pod.node_name]
+        if standing and rng.random() < 0.4:
+            view.remove_pod(rng.choice(standing).uid)
+        else:
+            pod = random_cluster.pod(rng, f"{name}-{number}", rng.choice(view.nodes.names))
+            pod["metadata"]["resourceVersion"] = "1"
+            view.add_or_update_pod(decode(Pod, pod))
+    rows = view.nodes.pod_journal.listed_since(position)
+    assert rows is not None
+    return rows
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=SEEDS, nodes=st.integers(1, 40))
+def test_the_rows_of_a_domain_are_those_with_its_label(seed: int, nodes: int) -> None:
+    table = load_cluster(random_cluster.cluster(Random(seed), nodes, pods=0, pending=0)).view.nodes
+    for key in ("kubernetes.io/hostname", "topology.kubernetes.io/zone"):
+        ids = table.label_ids(key)
+        domains = sorted({domain for domain in ids.tolist() if domain >= 0})
+        for domain in domains:
+            assert list(domain_rows(table, key).of(domain)) == np.flatnonzero(ids == domain).tolist()
+        expected = np.isin(ids, domains[::2])
+        expected[0] = True
+        assert list(rows_moved(table, {key: set(domains[::2])}, [0])) == np.flatnonzero(expected).tolist()
