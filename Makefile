@@ -50,10 +50,10 @@ image: setup    # what deploy/Dockerfile installs, in a virtual environment of i
 	sh deploy/install.sh build/image
 
 # A few seconds of decisions as ratios within the run, beside those that were kept. It tells and never fails: machines are
-# noisy. `policyengine bench ratios --save FILE` keeps them anew.
-RATIOS := tests/simulator/benchmark/ratios.json
+# noisy. `python -m benchmarks ratios --save FILE` keeps them anew.
+RATIOS := benchmarks/ratios.json
 ratios: setup
-	@$(BIN)/policyengine bench ratios --compare $(RATIOS) --threshold 0.5 || echo "a ratio grew by more than half, or nothing was measured: see above"
+	@$(BIN)/python -m benchmarks ratios --compare $(RATIOS) --threshold 0.5 || echo "a ratio grew by more than half, or nothing was measured: see above"
 
 # What docs/performance.md shows: on a machine that does nothing else. Each command is bounded; one that fails is told and
 # the page is made of the others. Minutes on 2 cores stand behind them.
@@ -62,7 +62,7 @@ RUNS    ?= 3
 PEERS   := peer-basic peer-mixed peer-spread peer-affinity peer-antiaffinity peer-nodeaffinity
 ALIKE   := peer-spread-mixed peer-affinity-mixed peer-antiaffinity-mixed
 KEPT     = --save $(RESULTS) || echo "not measured"
-BENCH   := $(BIN)/policyengine bench
+BENCH   := $(BIN)/python -m benchmarks
 
 bench: bench-quick bench-beside bench-page
 

@@ -20,7 +20,6 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 COMMANDS = {
     "annotate": "What nodes really use, from Prometheus or metrics.k8s.io, as annotations.",
-    "bench": "Measure decisions, events and memory on this machine.",
     "config": "Check the configuration of `run`, and print it whole.",
     "convert": "kube-scheduler's configuration to a policy, or a policy to it.",
     "demo": "Show a policy at work on a cluster in memory; ends by itself.",
@@ -94,10 +93,10 @@ def cli() -> None:
     """
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None, command: click.Command = cli, prog_name: str = "policyengine") -> None:
     """Run the command line and exit; never shows a traceback for what a user can put right."""
     try:
-        code = cli.main(arguments, prog_name="policyengine", standalone_mode=False)
+        code = command.main(arguments, prog_name=prog_name, standalone_mode=False)
     except click.exceptions.Exit as error:
         code = error.exit_code
     except click.ClickException as error:

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,9 +18,19 @@ class Ended:
 
 
 def policyengine(*arguments: str | Path, cwd: Path = ROOT, env: dict[str, str] | None = None) -> Ended:
-    """Run it to its end. A traceback is never what a user may see."""
+    """Run the command to its end."""
+    return _ended("policyengine.commands.main", arguments, cwd, env)
+
+
+def benchmarks(*arguments: str | Path, env: dict[str, str] | None = None) -> Ended:
+    """Run `python -m benchmarks` to its end."""
+    return _ended("benchmarks", arguments, ROOT, env)
+
+
+def _ended(module: str, arguments: Sequence[str | Path], cwd: Path, env: dict[str, str] | None) -> Ended:
+    """A traceback is never what a user may see."""
     done = subprocess.run(
-        [sys.executable, "-m", "policyengine.commands.main", *map(str, arguments)],
+        [sys.executable, "-m", module, *map(str, arguments)],
         cwd=cwd,
         env={**os.environ, "PYTHONPATH": str(ROOT), **(env or {})},
         capture_output=True,

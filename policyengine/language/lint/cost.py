@@ -19,7 +19,7 @@ PODS_A_NODE: Final = 30
 """How many elements a list of a node's pods is taken to have; the table's `pods` was measured with four."""
 _PODS_MEASURED: Final = 4
 MACHINE: Final = "Two virtual CPUs of an AMD EPYC shared with other work, CPython 3.11; CPU time, medians of five runs"
-"""Where the table was measured, by `policyengine bench language`. `compare` is what a comparison adds to its `||`."""
+"""Where the table was measured. `compare` is what a comparison adds to its `||`."""
 MICROSECONDS: Final[dict[str, float]] = {
     "add": 2.0,
     "multiply": 2.4,

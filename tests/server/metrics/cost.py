@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import msgspec
 from prometheus_client.exposition import generate_latest
 
+from benchmarks.scheduler_perf import WORKLOADS
 from policyengine.cluster.objects import Node, Pod, decode
 from policyengine.kube.client import Client
 from policyengine.kube.scheduling import Scheduler
@@ -28,7 +29,6 @@ from policyengine.server.metrics.observed import ObservedCore
 from policyengine.server.metrics.readings import read_before_scrape
 from policyengine.server.metrics.registry import Registry
 from policyengine.simulator.api_server import ApiServer, MemoryTransport
-from policyengine.simulator.workloads_perf import WORKLOADS
 from tests.kube.virtual_time import VirtualClock
 
 WORKLOAD = "SchedulingBasic"

@@ -1,9 +1,9 @@
 """a decision that costs more than its budget
 
 The rules of the policy take longer than the budget to judge 5,000 nodes once, when nothing is kept from before. The
-estimate adds up what each operation was measured to cost (`policyengine bench language` prints the table, and measures
-it on your machine). What helps most: leave `matches`, `betaCdf` and aggregates to the rules that need them, behind a
-`when`; name with `let` what several rules compute; ask the pod instead of the node.
+estimate adds up what each operation was measured to cost; the table of costs lies in `language/lint/cost.py`. What
+helps most: leave `matches`, `betaCdf` and aggregates to the rules that need them, behind a `when`; name with `let` what
+several rules compute; ask the pod instead of the node.
 
 The budget is 5 ms, or `budget = "10ms"` in `policyengine.toml`.
 """

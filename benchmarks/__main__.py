@@ -1,0 +1,197 @@
+"""`python -m benchmarks`: what a workload, a decision, an event, a cluster and a policy cost on this machine."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from benchmarks.options import BenchError, asked
+from policyengine.commands.main import main
+from policyengine.commands.policies import param_option
+
+if TYPE_CHECKING:
+    from benchmarks.records import Record
+
+WORSE = 1
+
+
+@click.command()
+@click.argument("what", metavar="WHAT")
+@click.argument("workload", required=False)
+@click.option("--nodes", type=click.IntRange(1), help="Nodes of the cluster; default: the workload's.")
+@click.option("--pods", type=click.IntRange(1), help="Pods to place, or to hold; default: the workload's.")
+@click.option("--policy", type=click.Path(path_type=Path), metavar="FILE", help="Default: the in-tree plugins.")
+@param_option
+@click.option(
+    "--create",
+    type=click.Choice(("before", "during")),
+    default="before",
+    show_default=True,
+    help="When the pods are created: before the scheduler starts, or while it runs.",
+)
+@click.option(
+    "--kubeconfig",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="An API server without nodes, filled and emptied; default: the embedded one, in a process of its own.",
+)
+@click.option(
+    "--apiserver",
+    type=click.Choice(("embedded", "envtest")),
+    default="embedded",
+    show_default=True,
+    help="envtest: start the real etcd and kube-apiserver in $KUBEBUILDER_ASSETS.",
+)
+@click.option(
+    "--beside",
+    metavar="COMMAND",
+    help="Measure another scheduler in turn with ours: PROGRAM --kubeconfig {kubeconfig} …; `kube-scheduler` alone is "
+    "the one in $KUBEBUILDER_ASSETS without limits on its requests.",
+)
+@click.option("--limit/--no-limit", "with_limit", default=True, help="Measure the client that decides nothing, too.")
+@click.option(
+    "--schedulers", type=click.IntRange(2, 16), metavar="N", help="Split the pods among N schedulers, each its leader."
+)
+@click.option("--runs", type=click.IntRange(1, 99), default=1, show_default=True, help="Runs; medians are told.")
+@click.option("-o", "--output", type=click.Choice(("text", "json")), default="text", show_default=True)
+@click.option(
+    "--plot", type=click.Path(path_type=Path), metavar="FILE", help="Draw a workload's run, or scale, as SVG."
+)
+@click.option("--save", type=click.Path(path_type=Path), metavar="FILE", help="Keep the results in FILE.")
+@click.option("--compare", type=click.Path(path_type=Path), metavar="FILE", help="Compare ratios with those in FILE.")
+@click.option(
+    "--threshold", type=click.FloatRange(0), default=0.25, show_default=True, help="Growth of a ratio that is too much."
+)
+@click.option("--from", "source", type=click.Path(path_type=Path), metavar="FILE", help="Results that `page` shows.")
+@click.option(
+    "--plots",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Where `page` puts its pictures; default: none.",
+)
+def bench(
+    what: str,
+    workload: str | None,
+    output: str,
+    plot: Path | None,
+    save: Path | None,
+    compare: Path | None,
+    threshold: float,
+    source: Path | None,
+    plots: Path | None,
+    **options: Any,
+) -> None:
+    """Measure a workload end to end, or a part alone.
+
+    \b
+    WORKLOAD              an API server and the scheduler, each in a process of its own
+    limit [WORKLOAD]      a client that decides nothing in the scheduler's place
+    decisions [WORKLOAD]  the core without a server: CPU of a decision and of an event
+    memory [WORKLOAD]     what holding the workload's nodes and pods takes
+    scale                 decisions at 1,000 to 100,000 nodes and up to 150,000 pods: exponents, memory each
+    language              lint, compile, one filter over every node
+    reload                a policy replaced: for how long the event loop is held
+    queue                 the queue at 100,000 pods; refused pods in the way; a gang of 1,000
+    server                the embedded API server on one core: start, memory, bindings and watch events a second
+    extender              the extender on one core: names at 200 requests a second, whole node objects
+    instructions          instructions of a decision, a lint, a filter, counted by valgrind: the same on any machine
+    ratios                a few seconds' worth of decisions, as ratios within the run
+    page --from FILE      docs/performance.md, from saved results
+
+    Workloads: peer-basic, -mixed, -spread, -affinity, -antiaffinity, -nodeaffinity as kube-scheduler was measured
+    with, and those of Kubernetes' scheduler_perf by name (SchedulingBasic, TopologySpreading, …).
+
+    Exit codes: 0 measured; 1 a ratio grew by more than --threshold; 2 unusable input; 3 server unreachable.
+    """
+    if what == "page":
+        _page(source, plots)
+        return
+    from benchmarks.dispatch import measure
+
+    record = measure(asked(what, workload, **options))
+    if record is None:
+        return
+    _tell(record, output)
+    worse = compare is not None and _compare(compare, record, threshold, output)
+    if save is not None:
+        _save(save, record)
+    if plot is not None:
+        _plot(plot, record)
+    if worse:
+        sys.exit(WORSE)
+
+
+def _tell(record: Record, output: str) -> None:
+    if output == "json":
+        click.echo(json.dumps(record.to_json(), indent=2))
+        return
+    from benchmarks.tables import show
+
+    show(record)
+
+
+def _compare(path: Path, record: Record, threshold: float, output: str) -> bool:
+    """Show the differences (on standard error beside JSON); whether one is too large."""
+    from benchmarks import records
+    from benchmarks.tables import show_differences
+
+    try:
+        differences = records.compare(records.load(path), [record])
+    except (records.UnusableRecords, records.NothingToCompare) as error:
+        raise BenchError(str(error)) from None
+    show_differences(differences, threshold, stderr=output == "json")
+    return any(one.growth > threshold for one in differences)
+
+
+def _save(path: Path, record: Record) -> None:
+    from benchmarks import records
+
+    try:
+        records.save(path, [record])
+    except records.UnusableRecords as error:
+        raise BenchError(str(error)) from None
+
+
+def _plot(path: Path, record: Record) -> None:
+    from benchmarks.picture import NoPicture, svg
+
+    try:
+        path.write_text(svg(record), encoding="utf-8")
+    except NoPicture as error:
+        raise BenchError(str(error)) from None
+    except OSError as error:
+        raise BenchError(f"cannot write `{path}`: {(error.strerror or str(error)).lower()}") from None
+
+
+def _page(source: Path | None, plots: Path | None) -> None:
+    from benchmarks import records
+    from benchmarks.page import page, pictures
+
+    if source is None:
+        raise click.UsageError("`page` needs --from FILE, a file that --save has written")
+    try:
+        found: Sequence[Record] = records.load(source)
+    except records.UnusableRecords as error:
+        raise BenchError(str(error)) from None
+    try:
+        drawn = pictures(found) if plots is not None else {}
+        text = page(found, plots.name if plots is not None else None)
+    except KeyError as error:
+        raise BenchError(f"`{source}` was saved by another version: a result in it has no {error}") from None
+    for name, picture in drawn.items():
+        assert plots is not None
+        try:
+            plots.mkdir(parents=True, exist_ok=True)
+            (plots / name).write_text(picture, encoding="utf-8")
+        except OSError as error:
+            raise BenchError(f"cannot write `{plots / name}`: {(error.strerror or str(error)).lower()}") from None
+    click.echo(text, nl=False)
+
+
+if __name__ == "__main__":
+    main(command=bench, prog_name="python -m benchmarks")

@@ -1,0 +1,126 @@
+"""In the scheduler's place, a client that decides nothing: it binds the waiting pods to the nodes round robin.
+
+It uses the scheduler's own client and as many connections, so its rate is what the way to the server allows.
+Argument: {"kubeconfig": PATH, "watch": bool, "events": bool, "workers": N}. With `watch`, pods are also followed and
+decoded as the scheduler does; with `events`, each binding is followed by its Scheduled event, written at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import sys
+from collections.abc import Iterator, Sequence
+from itertools import cycle, islice
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import msgspec
+
+from benchmarks.processes import say, stdin_closed
+from benchmarks.workloads import NAMESPACE
+from policyengine.clock import SystemClock
+from policyengine.cluster.objects import Pod
+from policyengine.kube import config, event_loop
+from policyengine.kube.binder import TOGETHER
+from policyengine.kube.client import ApiError, Client
+from policyengine.kube.events import EventRecorder
+from policyengine.kube.reflector import Reflector
+from policyengine.kube.resources import NODES, PODS, Resource
+from policyengine.kube.transport import ConnectionFailed
+from policyengine.scheduler.actions import Bind, RecordEvent
+
+
+class _Meta(msgspec.Struct):
+    name: str
+    uid: str
+
+
+class _Spec(msgspec.Struct, rename="camel"):
+    node_name: str = ""
+
+
+class _Item(msgspec.Struct):
+    metadata: _Meta
+    spec: _Spec
+
+
+Work = Iterator[tuple[_Item, str]]
+
+
+async def main(argument: dict[str, Any]) -> None:
+    """Bind everything, then wait for the end."""
+    client = Client(config.load(Path(argument["kubeconfig"])).connect())
+    clock, random = SystemClock(), Random()
+    following: list[asyncio.Task[None]] = []
+    if argument["watch"]:
+        reflector = Reflector(client, PODS, clock, random)
+        following.append(asyncio.create_task(_follow(reflector)))
+        await reflector.synced.wait()
+    events = EventRecorder(client, clock, random) if argument["events"] else None
+    if events is not None:
+        following.append(asyncio.create_task(events.outbox.run()))
+    nodes = [item.metadata.name async for item in _items(client, NODES)]
+    waiting = [item async for item in _items(client, PODS, NAMESPACE) if not item.spec.node_name]
+    say({"started": True})
+    work: Work = zip(waiting, cycle(nodes), strict=False)
+    await asyncio.gather(*(_bind(client, work, events) for _ in range(argument["workers"] // TOGETHER)))
+    await stdin_closed()
+    for task in following:
+        task.cancel()
+    await client.close()
+    say({"bound": len(waiting)})
+
+
+async def _items(client: Client, resource: Resource[Any], namespace: str = "") -> Any:
+    decode = msgspec.json.Decoder(_Item).decode
+    token = ""
+    while True:
+        page = await client.list_page(resource, namespace, continue_=token)
+        for raw in page.items or ():
+            yield decode(raw)
+        token = page.metadata.continue_
+        if not token:
+            return
+
+
+async def _follow(reflector: Reflector[Pod]) -> None:
+    async for _ in reflector.changes():
+        pass
+
+
+async def _bind(client: Client, work: Work, events: EventRecorder | None) -> None:
+    """Take the next few pods, as many as the scheduler binds together, until there are none."""
+    while binds := [_decided(item, node) for item, node in islice(work, TOGETHER)]:
+        refusals: list[Exception] = []
+
+        def told(
+            at: int,
+            refusal: ApiError | ConnectionFailed | None,
+            binds: Sequence[Bind] = binds,
+            refusals: list[Exception] = refusals,
+        ) -> None:
+            if refusal is not None:
+                refusals.append(refusal)
+            elif events is not None:
+                events.record(_scheduled(binds[at]))
+
+        await client.bind_all(binds, told)
+        if refusals:
+            raise refusals[0]
+
+
+def _decided(item: _Item, node: str) -> Bind:
+    return Bind(item.metadata.uid, NAMESPACE, item.metadata.name, node, "")
+
+
+def _scheduled(bind: Bind) -> RecordEvent:
+    note = f"Successfully assigned {NAMESPACE}/{bind.name} to {bind.node}"
+    return RecordEvent(bind.uid, NAMESPACE, bind.name, "", "Normal", "Scheduled", "Binding", note, "limit")
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.WARNING)
+    event_loop.run(main(json.loads(sys.argv[1])))

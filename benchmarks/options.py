@@ -1,0 +1,186 @@
+"""What the command line of `python -m benchmarks` asks for, checked."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+if TYPE_CHECKING:
+    from benchmarks.workloads import Workload
+    from policyengine.framework.profile import Profile
+
+ALONE = (
+    "decisions",
+    "memory",
+    "scale",
+    "language",
+    "queue",
+    "reload",
+    "server",
+    "extender",
+    "instructions",
+    "ratios",
+    "limit",
+    "page",
+)
+OF_A_WORKLOAD = ("decisions", "memory", "limit")
+"""Those that may be told a workload."""
+DEFAULT_WORKLOAD = "peer-basic"
+KUBE_SCHEDULER = "kube-scheduler"
+KUBE_SCHEDULER_FLAGS = (
+    "--kubeconfig {kubeconfig} --kube-api-qps 5000 --kube-api-burst 10000 --leader-elect=false --secure-port=0"
+)
+UNUSABLE = 2
+
+
+class BenchError(click.ClickException):
+    """What was asked for cannot be measured."""
+
+    exit_code = UNUSABLE
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is to be measured."""
+
+    what: str
+    workload: Workload
+    profile: Profile
+    policy_text: str
+    params: Mapping[str, str]
+    """Other values of the policy's params, as they were written."""
+    nodes: int | None
+    """As given; the workload has them already."""
+    pods: int | None
+    kubeconfig: Path | None
+    apiserver: Literal["embedded", "envtest"]
+    beside: str | None
+    with_limit: bool
+    schedulers: int
+    """1, or among how many the pods are split."""
+    runs: int
+    command: str
+
+    @property
+    def size(self) -> str:
+        """Workload, sizes, policy and when pods come: what makes two measurements the same."""
+        during = " during" if self.workload.during else ""
+        return f"{self.workload.name} {self.workload.nodes}/{self.workload.pods} {self.policy}{during}"
+
+    @property
+    def policy(self) -> str:
+        """The policy's name, with the values it was given: `training(headroom=4Gi)`."""
+        given = ", ".join(f"{name}={value}" for name, value in sorted(self.params.items()))
+        return f"{self.profile.name}({given})" if given else self.profile.name
+
+
+def asked(
+    what: str,
+    name: str | None,
+    *,
+    nodes: int | None,
+    pods: int | None,
+    policy: Path | None,
+    params: Mapping[str, str],
+    create: str,
+    kubeconfig: Path | None,
+    apiserver: Literal["embedded", "envtest"],
+    beside: str | None,
+    with_limit: bool,
+    schedulers: int | None,
+    runs: int,
+) -> Asked:
+    """From the options. Raises `click.UsageError`, `BenchError`."""
+    from benchmarks.scheduler_perf import WORKLOADS
+
+    if kubeconfig is not None and apiserver != "embedded":
+        raise click.UsageError("--kubeconfig names a server that runs; --apiserver starts one")
+    if schedulers and (what in ALONE or policy is not None):
+        raise click.UsageError("--schedulers is for a workload with the in-tree plugins, each a policy of its own")
+    if what not in OF_A_WORKLOAD and name is not None:
+        raise click.UsageError(f"`{what}` takes no second workload")
+    chosen = name or (DEFAULT_WORKLOAD if what in ALONE else what)
+    if chosen not in WORKLOADS:
+        known = ", ".join(WORKLOADS if what in ALONE else (*ALONE, *WORKLOADS))
+        raise click.UsageError(f"there is no workload `{chosen}`; choose one of {known}")
+    workload = replace(WORKLOADS[chosen].sized(nodes, pods), during=create == "during")
+    if schedulers and workload.policy:
+        raise click.UsageError(f"`{chosen}` has a policy of its own: it cannot be split among --schedulers")
+    profile, text = _policy(policy, params, workload)
+    given = {
+        "--nodes": nodes,
+        "--pods": pods,
+        "--policy": policy,
+        "--create": create if create != "before" else None,
+        "--beside": _quoted(beside),
+        "--apiserver": apiserver if apiserver != "embedded" else None,
+        "--schedulers": schedulers,
+        "--kubeconfig": kubeconfig and "FILE",
+        "--runs": runs if runs > 1 else None,
+    }
+    words = ["python -m benchmarks", what, *([name] if name else [])]
+    words += [f"{option} {value}" for option, value in given.items() if value is not None]
+    words += [f"--param {shlex.quote(f'{name}={value}')}" for name, value in params.items()]
+    words += ["--no-limit"] * (not with_limit)
+    return Asked(
+        what,
+        workload,
+        profile,
+        text,
+        params,
+        nodes,
+        pods,
+        kubeconfig,
+        apiserver,
+        beside and _command(beside),
+        with_limit,
+        schedulers or 1,
+        runs,
+        " ".join(words),
+    )
+
+
+def _quoted(command: str | None) -> str | None:
+    return f'"{command}"' if command and " " in command else command
+
+
+def _command(beside: str) -> str:
+    """The program to measure beside ours, with all its flags. Raises `BenchError`."""
+    if beside != KUBE_SCHEDULER:
+        return beside
+    from policyengine.simulator.real_server import ASSETS
+
+    path = Path(os.environ.get(ASSETS, "")) / KUBE_SCHEDULER
+    if not os.access(path, os.X_OK):
+        raise BenchError(f"`{path}` is not there or cannot be run; ${ASSETS} names its folder")
+    return f"{shlex.quote(str(path))} {KUBE_SCHEDULER_FLAGS}"
+
+
+def _policy(path: Path | None, params: Mapping[str, str], workload: Workload) -> tuple[Profile, str]:
+    """The profile that decides, and its text; the in-tree plugins have none. Raises `click.UsageError`, `BenchError`,
+    and what `load_profiles` does."""
+    from policyengine.catalogue import PolicyError, compile_policy
+    from policyengine.commands.policies import load_profiles
+    from policyengine.plugins.registry import default_profile
+
+    if path is not None:
+        if path.is_dir():
+            raise BenchError(f"`{path}` is a folder; a benchmark is of one file")
+        profiles = load_profiles([path], params)
+        if len(profiles) != 1:
+            raise BenchError(f"`{path}` holds {len(profiles)} policies; a benchmark is of one")
+        return profiles[0], path.read_text(encoding="utf-8")
+    if workload.policy:
+        try:
+            return compile_policy(workload.policy, params), workload.policy
+        except PolicyError as error:
+            raise BenchError(str(error)) from None
+    if params:
+        raise click.UsageError("--param is for a policy: give its file with --policy")
+    return default_profile(), ""

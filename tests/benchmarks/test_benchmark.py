@@ -1,0 +1,370 @@
+"""What the benchmark counts, and that it counts right; no time is asserted."""
+
+import asyncio
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks import records
+from benchmarks.audit import AuditedCore, WrongDecision, check
+from benchmarks.cluster import MARK, Cluster, NotOurs, Watcher, call
+from benchmarks.decisions import EPOCH, decisions, memory, nodes_of, pods_of
+from benchmarks.end_to_end import Contestant, EndToEndFigures, median_run, run_embedded
+from benchmarks.figures import Samples, Spread, percentile, rate
+from benchmarks.language import FILTER, LINES, language, policy_text
+from benchmarks.machine import this_machine
+from benchmarks.measure import LIMITS, alone_record, end_to_end_record
+from benchmarks.page import page
+from benchmarks.peers import peer_of
+from benchmarks.processes import ChildFailed, program
+from benchmarks.scheduler_perf import WORKLOADS
+from benchmarks.server import server
+from policyengine.catalogue import checked, compile_text
+from policyengine.cluster.objects import Node, Pod
+from policyengine.language.diagnostics import Source
+from policyengine.language.lint.cost import MICROSECONDS
+from policyengine.plugins.registry import default_profile
+from policyengine.scheduler.actions import Bind
+from policyengine.scheduler.messages import BindSucceeded, CacheSynced, CyclesRequested, NodeObserved, PodObserved
+from policyengine.scheduler.state import SchedulerState
+from tests.benchmarks import results
+
+TINY = WORKLOADS["peer-basic"].sized(12, 30)
+
+
+# Figures
+
+
+def test_a_rate_is_from_the_first_bind_to_the_last() -> None:
+    assert rate([10.0, 10.5, 11.0]) == 2.0
+    assert rate([10.0]) == 0.0
+
+
+def test_only_full_seconds_are_samples() -> None:
+    samples = Samples.of([0.0, 0.1, 0.9, 1.5, 2.2, 2.3, 2.4])
+    assert samples.series == (3, 1, 3)
+    assert (samples.minimum, samples.p99) == (1, 3)
+
+
+@given(st.lists(st.floats(0, 300), min_size=1, max_size=60).map(sorted))
+def test_no_bind_is_lost_between_the_seconds(times: list[float]) -> None:
+    assert sum(Samples.of(times).series) == len(times)
+
+
+@given(st.lists(st.integers(0, 10**9), min_size=1), st.floats(0, 100))
+def test_a_percentile_is_one_of_the_values_and_grows(values: list[int], percent: float) -> None:
+    ordered = sorted(values)
+    assert percentile(ordered, percent) in values
+    assert percentile(ordered, percent) <= percentile(ordered, 100) == ordered[-1]
+
+
+def test_a_spread_is_in_microseconds() -> None:
+    assert Spread.of([3_000, 1_000, 2_000]) == Spread(2.0, 3.0, 3.0, 3)
+    assert Spread.of([]).count == 0
+
+
+def test_the_peer_s_figures_count_only_at_their_own_size() -> None:
+    peer = peer_of("peer-affinity", 5_000, 5_000)
+    assert peer is not None and peer.binds_per_second == 70
+    assert peer_of("peer-affinity", 5_000, 4_999) is None
+
+
+# Decisions, checked
+
+
+def filled() -> SchedulerState:
+    state = SchedulerState([default_profile()])
+    for node in nodes_of(TINY):
+        state.handle(NodeObserved(node), EPOCH)
+    for pod in pods_of(TINY, "default-scheduler"):
+        state.handle(PodObserved(pod), EPOCH)
+    state.handle(CacheSynced(), EPOCH)
+    return state
+
+
+def test_an_audited_core_decides_as_one_that_is_not() -> None:
+    plain, state = filled(), filled()
+    audited = AuditedCore(state, every=7)
+    expected = [action for action in plain.handle(CyclesRequested(30), EPOCH) if isinstance(action, Bind)]
+    found: list[Bind] = []
+    while audited.ready:
+        found += [action for action in audited.handle(CyclesRequested(8), EPOCH) if isinstance(action, Bind)]
+    assert found == expected
+    assert audited.checks >= 3
+    state.validate()
+
+
+def test_a_decision_that_is_not_the_best_is_found() -> None:
+    state = filled()
+    (bind,) = [one for one in state.handle(CyclesRequested(1), EPOCH) if isinstance(one, Bind)]
+    check(state, bind)
+    state.handle(BindSucceeded(bind.uid), EPOCH)
+    (second,) = [one for one in state.handle(CyclesRequested(1), EPOCH) if isinstance(one, Bind)]
+    assert second.node != bind.node
+    taken = Bind(second.uid, second.namespace, second.name, bind.node, second.policy_hash)
+    with pytest.raises(WrongDecision, match="another node has"):
+        check(state, taken)
+
+
+def test_among_equals_only_the_one_the_hash_names_is_right() -> None:
+    state = filled()
+    (bind,) = [one for one in state.handle(CyclesRequested(1), EPOCH) if isinstance(one, Bind)]
+    other = next(name for name in state.view.nodes.names if name != bind.node)
+    with pytest.raises(WrongDecision, match=f"its hash names `{bind.node}`"):
+        check(state, Bind(bind.uid, bind.namespace, bind.name, other, bind.policy_hash))
+
+
+def test_a_node_that_refuses_the_pod_is_found() -> None:
+    state = filled()
+    (bind,) = [one for one in state.handle(CyclesRequested(1), EPOCH) if isinstance(one, Bind)]
+    other = next(node for node in nodes_of(TINY) if node.metadata.name != bind.node)
+    closed = msgspec.structs.replace(other, spec=msgspec.structs.replace(other.spec, unschedulable=True))
+    metadata = msgspec.structs.replace(other.metadata, resource_version="9000000")
+    state.handle(NodeObserved(msgspec.structs.replace(closed, metadata=metadata)), EPOCH)
+    with pytest.raises(WrongDecision, match="a fresh evaluation refuses it"):
+        check(state, Bind(bind.uid, bind.namespace, bind.name, other.metadata.name, bind.policy_hash))
+
+
+def test_a_run_binds_and_checks_what_it_says() -> None:
+    figures = decisions(TINY, default_profile())
+    assert (figures.bound, figures.pods_per_node_max) == (30, 3)
+    assert figures.decision.count == figures.pod_event.count == 30
+    assert figures.node_event.count == 12
+    assert figures.checks == 30  # fewer pods than checks: every one
+    assert set(figures.ratios) == {"decision / yardstick", "pod event / yardstick", "node event / yardstick"}
+
+
+def test_memory_counts_what_is_held() -> None:
+    held = memory(TINY, default_profile())
+    assert (held.nodes, held.pods) == (12, 30)
+    assert held.after_mb >= held.before_mb > 0
+
+
+# The language
+
+
+@pytest.mark.parametrize("number", [0, 3])
+def test_the_measured_policy_has_its_lines_and_no_finding(number: int) -> None:
+    text = policy_text(LINES, number)
+    assert len(text.splitlines()) == LINES
+    assert checked(Source("bench.policy", text))[1] == []
+    assert len(compile_text(text).profiles) == 1
+
+
+def test_the_measured_filter_compiles() -> None:
+    assert not compile_text(FILTER).failed
+
+
+def test_the_language_is_measured_in_full() -> None:
+    figures = language(repeats=1, nodes=20)
+    assert figures.lines == LINES
+    assert figures.operations.keys() == MICROSECONDS.keys()
+    values = [*figures.operations.values(), *(v for v in asdict(figures).values() if not isinstance(v, dict))]
+    assert all(value > 0 for value in values)
+
+
+# The server
+
+
+async def test_the_server_is_measured_in_full() -> None:
+    figures = await server(nodes=20, pods=30, bindings=200, runs=1)
+    assert all(value > 0 for value in (*asdict(figures).values(), *figures.ratios.values()))
+    assert figures.start_cpu_ms < 5_000 and figures.listed_mb >= figures.held_mb
+    record = alone_record(figures, "", "python -m benchmarks server", this_machine())
+    text = page([record])
+    assert "| bindings, one watch attached | at least 4,000 a second |" in text
+    assert "`python -m benchmarks server`" in text
+
+
+# A cluster of its own
+
+
+async def request(cluster_transport: object, method: str, path: str, body: object = None) -> bytes:
+    return await call(cluster_transport, method, path, json.dumps(body).encode() if body else b"")  # type: ignore[arg-type]
+
+
+def memory_transport() -> object:
+    from policyengine.clock import SystemClock
+    from policyengine.simulator.api_server.handler import ApiServer
+    from policyengine.simulator.api_server.memory import MemoryTransport
+
+    return MemoryTransport(ApiServer(SystemClock()))
+
+
+async def names(transport: object, path: str) -> list[str]:
+    return [item["metadata"]["name"] for item in json.loads(await request(transport, "GET", path))["items"]]
+
+
+async def test_a_cluster_is_filled_in_order_and_emptied() -> None:
+    transport = memory_transport()
+    cluster = Cluster(transport)  # type: ignore[arg-type]
+    await cluster.fill(WORKLOADS["SchedulingBasic"].sized(10, 5), "s")
+    assert len(await names(transport, "/api/v1/nodes")) == 10
+    pods = await names(transport, "/api/v1/namespaces/bench/pods")
+    assert sorted(pods) == ["initial-000000", "initial-000001", *(f"pod-{i:06d}" for i in range(5))]
+    await cluster.empty()
+    assert await names(transport, "/api/v1/nodes") == []
+    assert await names(transport, "/api/v1/namespaces/bench/pods") == []
+
+
+async def test_a_cluster_with_nodes_of_others_is_refused_and_left_as_it_is() -> None:
+    transport = memory_transport()
+    cluster = Cluster(transport)  # type: ignore[arg-type]
+    await cluster.fill(TINY, "s")
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "precious"}}
+    await request(transport, "POST", "/api/v1/nodes", node)
+    with pytest.raises(NotOurs, match="`precious`"):
+        await cluster.empty()
+    assert len(await names(transport, "/api/v1/nodes")) == 13
+    assert len(await names(transport, "/api/v1/namespaces/bench/pods")) == 30
+
+
+async def test_churn_is_made_and_unmade_and_marked() -> None:
+    transport = memory_transport()
+    cluster = Cluster(transport)  # type: ignore[arg-type]
+    await cluster.fill(TINY, "s")
+    plan = WORKLOADS["MixedChurn"].churn
+    assert plan is not None
+    items = [make(0) for make in plan.objects]
+    await cluster.recreate(items)
+    found = json.loads(await request(transport, "GET", "/api/v1/nodes/churned-000000"))
+    assert found["metadata"]["annotations"] == {MARK: "true"}
+    await cluster.remove(items)
+    assert "churned-000000" not in await names(transport, "/api/v1/nodes")
+    assert await names(transport, "/api/v1/namespaces/bench/services") == []
+
+
+async def test_the_watcher_sees_each_measured_pod_get_its_node_once() -> None:
+    from policyengine.kube.client import Client
+
+    transport = memory_transport()
+    cluster = Cluster(transport)  # type: ignore[arg-type]
+    await cluster.fill(WORKLOADS["SchedulingBasic"].sized(10, 3), "s")
+    client = Client(transport)  # type: ignore[arg-type]
+    watcher = Watcher(client)
+    watching = asyncio.create_task(watcher.run())
+    await watcher.synced.wait()
+    for name, node in (("pod-000001", "node-000002"), ("pod-000000", "node-000002")):
+        await client.bind("bench", name, "", node, {})
+    while len(watcher.times) < 2:  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    watching.cancel()
+    assert watcher.nodes == {"pod-000001": "node-000002", "pod-000000": "node-000002"}
+    assert watcher.times == sorted(watcher.times)
+
+
+# End to end, in processes
+
+
+async def test_a_scheduler_process_places_every_pod_and_writes_every_event() -> None:
+    run = await run_embedded(TINY, Contestant("ours"))
+    assert (run.bound, run.events, run.server) == (30, 30, "embedded")
+    assert run.pods_per_node == (2, 3, 2.5)
+    assert run.checks > 0 and run.cpu_seconds > 0 and run.peak_mb > 10
+    assert run.last_words == ""
+
+
+async def test_a_client_that_decides_nothing_binds_round_robin() -> None:
+    run = await run_embedded(TINY, LIMITS[2])
+    assert (run.bound, run.events, run.checks) == (30, 30, 0)
+    assert run.pods_per_node == (2, 3, 2.5)
+
+
+async def test_a_program_that_cannot_run_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ChildFailed, match="cannot start `/nowhere/scheduler`"):
+        async with program(["/nowhere/scheduler"], tmp_path):
+            pytest.fail("it cannot have started")
+
+
+async def test_a_program_that_ends_early_is_told_with_its_last_words() -> None:
+    wrong = Contestant("broken", command="sh -c 'echo RuntimeError: no luck >&2; exit 3'")
+    with pytest.raises(ChildFailed, match="RuntimeError: no luck"):
+        await run_embedded(TINY, wrong)
+
+
+# Records
+
+
+def figures_of(contestant: str, binds_per_second: float, cpu_seconds: float = 1.0) -> EndToEndFigures:
+    return results.run(contestant, binds_per_second, cpu_seconds=cpu_seconds, cpu_ms_per_pod=0.1)
+
+
+def a_record(rate_of_ours: float = 500.0) -> records.Record:
+    found = {"ours": [figures_of("ours", rate_of_ours, 2.0)], "limit": [figures_of("limit", 1_000.0, 1.0)]}
+    return end_to_end_record(found, "ours", "default", "python -m benchmarks peer-basic", this_machine())
+
+
+def test_ratios_are_costs_of_ours_over_the_other() -> None:
+    assert a_record().ratios == {"time / limit": 2.0, "cpu / limit": 2.0}
+
+
+def test_the_median_run_is_one_of_the_runs() -> None:
+    runs = [figures_of("x", rate) for rate in (5.0, 1.0, 3.0, 9.0)]
+    assert median_run(runs).binds_per_second == 3.0
+    assert median_run(runs[:3]).binds_per_second == 3.0
+
+
+def test_what_is_saved_is_read_back_and_saved_anew_replaced(tmp_path: Path) -> None:
+    file = tmp_path / "results.json"
+    alone = alone_record(memory(TINY, default_profile()), "tiny", "python -m benchmarks memory", this_machine())
+    records.save(file, [a_record(), alone])
+    records.save(file, [a_record(800.0)])
+    found = records.load(file)
+    assert [one.what for one in found] == ["end-to-end", "memory"]
+    assert found[0].ratios["time / limit"] == 1.25
+    assert found[1] == alone
+
+
+def test_a_ratio_that_grew_shows_by_how_much() -> None:
+    (time, cpu) = records.compare([a_record(500.0)], [a_record(400.0)])
+    assert (time.name, round(time.growth, 3)) == ("time / limit", 0.25)
+    assert cpu.growth == 0.0
+
+
+def test_nothing_in_common_is_no_verdict() -> None:
+    alone = alone_record(memory(TINY, default_profile()), "tiny", "python -m benchmarks memory", this_machine())
+    with pytest.raises(records.NothingToCompare, match="memory tiny"):
+        records.compare([a_record()], [alone])
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"records": [{"what": "x"}]}', '{"records": [1]}'])
+def test_a_file_that_holds_no_results_is_refused(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "results.json"
+    file.write_text(text)
+    with pytest.raises(records.UnusableRecords, match=r"results\.json"):
+        records.load(file)
+
+
+# The page
+
+
+def test_the_page_shows_every_record_with_its_command_and_the_peer_s_figures(tmp_path: Path) -> None:
+    alone = [
+        alone_record(decisions(TINY, default_profile()), "tiny", "python -m benchmarks decisions", this_machine()),
+        alone_record(memory(TINY, default_profile()), "tiny", "python -m benchmarks memory", this_machine()),
+        alone_record(language(1, 20), "", "python -m benchmarks language", this_machine()),
+    ]
+    limit = end_to_end_record(
+        {"limit, watch": [figures_of("limit, watch", 3.0)]},
+        "ours",
+        "default",
+        "python -m benchmarks limit",
+        this_machine(),
+    )
+    text = page([a_record(), limit, *alone])
+    for command in ("peer-basic", "limit", "decisions", "memory", "language"):
+        assert f"`python -m benchmarks {command}`" in text, command
+    assert "| *kube-scheduler, recorded* | 420 |" in text
+    assert "**0.50 times the rate of limit**" in text
+    assert this_machine().cpu_model in text
+    assert text.endswith("\n")
+
+
+def test_decoded_objects_are_what_the_core_takes() -> None:
+    assert isinstance(next(nodes_of(TINY)), Node)
+    assert isinstance(next(pods_of(TINY, "s")), Pod)

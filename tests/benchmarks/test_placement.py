@@ -1,0 +1,39 @@
+"""How evenly pods lie, counted over every node and zone."""
+
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks.placement import Placement
+from benchmarks.scheduler_perf import WORKLOADS
+
+TWENTY = WORKLOADS["peer-basic"].sized(20, 1)
+
+
+def on(*nodes: int) -> dict[str, str]:
+    return {f"pod-{i}": f"node-{node:06d}" for i, node in enumerate(nodes)}
+
+
+def test_a_node_without_a_pod_counts() -> None:
+    found = Placement.of(TWENTY, on(*range(19)))
+    assert (found.least, found.most, found.zones) == (0, 1, (1, 2))
+
+
+def test_one_pod_everywhere_is_as_even_as_can_be() -> None:
+    assert Placement.of(TWENTY, on(*range(20))) == Placement(1, 1, 1.0, 0.0, (2, 2))
+
+
+@given(st.lists(st.integers(0, 19), max_size=80))
+def test_bounds_enclose_the_mean_and_nothing_is_lost(nodes: list[int]) -> None:
+    found = Placement.of(TWENTY, on(*nodes))
+    counts = [Counter(nodes)[i] for i in range(20)]
+    assert (found.least, found.most) == (min(counts), max(counts))
+    assert found.least <= found.mean <= found.most and found.mean * 20 == len(nodes)
+    assert (found.deviation == 0) == (found.least == found.most)
+    assert found.zones[0] * 10 <= len(nodes) <= found.zones[1] * 10
+
+
+def test_a_node_that_came_later_counts_where_it_has_pods() -> None:
+    found = Placement.of(TWENTY, {"pod-0": "churned-000001"})
+    assert (found.most, found.zones) == (1, (0, 0))

@@ -1,0 +1,39 @@
+"""What a process under measurement said before it ended is told, whatever its log looks like."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from benchmarks.processes import program
+
+PLAIN = """Traceback (most recent call last):
+  File "a.py", line 1, in <module>
+RuntimeError: no luck
+"""
+GROUP = """  + Exception Group Traceback (most recent call last):
+  | ExceptionGroup: unhandled errors in a TaskGroup (1 sub-exception)
+  +-+---------------- 1 ----------------
+    | Traceback (most recent call last):
+    |   File "a.py", line 1, in <module>
+    | RuntimeError: no luck
+    +------------------------------------
+"""
+
+
+@pytest.mark.parametrize(
+    ("log", "words"),
+    [
+        (PLAIN, "RuntimeError: no luck"),
+        (GROUP, "RuntimeError: no luck"),
+        (PLAIN + "and then it ended\n", "RuntimeError: no luck"),
+        ("E1122 the lease was lost\n", "E1122 the lease was lost"),
+        ("", "without a word"),
+    ],
+)
+async def test_the_last_error_is_told_else_the_last_line(log: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / "said").write_text(log)
+    async with program(["sh", "-c", f"cat {tmp_path}/said >&2"], tmp_path) as child:
+        while child.running:  # noqa: ASYNC110  (polled as a measurement does)
+            await asyncio.sleep(0.01)
+        assert child.last_words() == words
