@@ -26,9 +26,9 @@ from policyengine.plugins.registry import default_profile
 from policyengine.simulator.api_server.handler import ApiServer
 from policyengine.simulator.api_server.http import serve
 from policyengine.simulator.api_server.memory import MemoryTransport
+from policyengine.simulator.controllers.kubelet import Kubelet
 from policyengine.simulator.controllers.manager import ControllerManager
 from policyengine.simulator.kubeconfig import kubeconfig
-from policyengine.simulator.kubelet import Kubelet
 from policyengine.simulator.real_server import real_server, unverified
 
 Kind = Literal["embedded", "envtest"]

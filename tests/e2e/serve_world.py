@@ -18,12 +18,12 @@ from policyengine.clock import SystemClock
 from policyengine.kube.aiohttp_transport import AiohttpTransport
 from policyengine.kube.transport import Transport
 from policyengine.simulator.api_server import ApiServer, MemoryTransport
-from policyengine.simulator.api_server.access.tls import server_context
+from policyengine.simulator.api_server.access.authentication import server_context
 from policyengine.simulator.api_server.http import serve
 from policyengine.simulator.api_server.requests import ADMIN as ADMINISTRATOR
 from policyengine.simulator.api_server.requests import User
+from policyengine.simulator.controllers.kubelet import Kubelet
 from policyengine.simulator.kubeconfig import kubeconfig, write_kubeconfig
-from policyengine.simulator.kubelet import Kubelet
 from policyengine.simulator.real_server import real_server, unverified
 from policyengine.simulator.sandbox import create, node
 from tests.e2e.account import ADMIN, BY_CERTIFICATE, BY_TOKEN, REFUSED, SCHEDULER, set_up

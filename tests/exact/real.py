@@ -12,7 +12,7 @@ from typing import Any
 from policyengine.clock import SystemClock
 from policyengine.kube import config
 from policyengine.kube.transport import Transport
-from policyengine.simulator.following import Caller
+from policyengine.simulator.controllers.client import Caller
 from policyengine.simulator.kubeconfig import kubeconfig, write_kubeconfig
 from policyengine.simulator.real_server import real_server
 from tests.exact.random_pods import NAMESPACES

@@ -23,7 +23,7 @@ from policyengine.clock import SystemClock
 from policyengine.kube.aiohttp_transport import AiohttpTransport
 from policyengine.kube.reflector import STALL_AFTER
 from policyengine.kube.transport import ConnectionFailed
-from policyengine.simulator.following import MERGE, Caller
+from policyengine.simulator.controllers.client import MERGE, Caller
 from policyengine.simulator.kubeconfig import kubeconfig, write_kubeconfig
 from policyengine.simulator.real_server import ASSETS, Daemon, RealServer, real_processes, unverified
 from tests.faults.process_evidence import Bystander

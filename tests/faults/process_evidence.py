@@ -16,7 +16,7 @@ from typing import Any
 from policyengine.clock import SystemClock
 from policyengine.kube.leader import LeaseSettings
 from policyengine.kube.transport import Transport
-from policyengine.simulator.following import Caller
+from policyengine.simulator.controllers.client import Caller
 from tests.faults.auditor import Auditor, Call, Policy
 
 Json = dict[str, Any]

@@ -15,7 +15,7 @@ from policyengine.kube import config, package_settings, server_settings
 from policyengine.kube.kubeconfig import ConfigError, choose
 from policyengine.kube.server_settings import Pem, Settings
 from policyengine.simulator.api_server import ApiServer
-from policyengine.simulator.api_server.access.tls import server_context
+from policyengine.simulator.api_server.access.authentication import server_context
 from policyengine.simulator.api_server.http import serve
 from tests.simulator.api_server.keys import Keys, needs_openssl
 

@@ -25,7 +25,7 @@ from urllib.parse import parse_qsl, unquote
 
 import httptools
 
-from policyengine.simulator.api_server.access.tls import user_of
+from policyengine.simulator.api_server.access.authentication import user_of
 from policyengine.simulator.api_server.faults import ConnectionDropped
 from policyengine.simulator.api_server.handler import ApiServer, error_response
 from policyengine.simulator.api_server.requests import Request, Response, User

@@ -10,7 +10,6 @@ from dataclasses import replace
 from policyengine.clock import Clock
 from policyengine.simulator.api_server.access import impersonation
 from policyengine.simulator.api_server.access.authentication import Authenticator
-from policyengine.simulator.api_server.access.claim_status import ClaimStatusGuard
 from policyengine.simulator.api_server.access.escalation import EscalationGuard
 from policyengine.simulator.api_server.access.rbac import GROUP as RBAC_GROUP
 from policyengine.simulator.api_server.access.rbac import Authorizer
@@ -22,14 +21,14 @@ from policyengine.simulator.api_server.decoding.bodies import (
 )
 from policyengine.simulator.api_server.faults import Drop, Faults
 from policyengine.simulator.api_server.faults.api import PREFIX, FaultApi
-from policyengine.simulator.api_server.faults.offset_clock import OffsetClock
+from policyengine.simulator.api_server.faults.rules import OffsetClock
 from policyengine.simulator.api_server.kinds.served import Kind, Kinds
 from policyengine.simulator.api_server.patching.requests import APPLY, Patcher
-from policyengine.simulator.api_server.reading import deadlines, fields
-from policyengine.simulator.api_server.reading.conversion import converter_for
+from policyengine.simulator.api_server.reading import deadlines
 from policyengine.simulator.api_server.reading.list_options import ListOptions, check_version, parse_options
 from policyengine.simulator.api_server.reading.lists import Lister
-from policyengine.simulator.api_server.reading.representation import PartialView, View, YamlView, wanted
+from policyengine.simulator.api_server.reading.representation import PartialView, View, YamlView, converter_for, wanted
+from policyengine.simulator.api_server.reading.selectors import check_fields
 from policyengine.simulator.api_server.reading.tables import TableView
 from policyengine.simulator.api_server.requests import (
     ADMIN,
@@ -51,10 +50,10 @@ from policyengine.simulator.api_server.statuses import (
 from policyengine.simulator.api_server.storage import bootstrap
 from policyengine.simulator.api_server.storage.audit import WriteLog
 from policyengine.simulator.api_server.storage.store import Entry, Object, Store, decode, encode, key_of, metadata
+from policyengine.simulator.api_server.writing.admission import ClaimStatusGuard, PriorityAdmission
 from policyengine.simulator.api_server.writing.custom_kinds import CustomKinds
 from policyengine.simulator.api_server.writing.deletion import DeleteOptions, Deleter, read_delete_options
 from policyengine.simulator.api_server.writing.names import Names
-from policyengine.simulator.api_server.writing.priorities import PriorityAdmission
 from policyengine.simulator.api_server.writing.registry import Caller, Registry
 from policyengine.simulator.api_server.writing.subresources import Subresources
 
@@ -246,7 +245,7 @@ class ApiServer:
 
     def _options(self, request: Request, info: RequestInfo, kind: Kind, watching: bool) -> ListOptions:
         options = parse_options(request.query, watching, info.name if watching else "")
-        fields.check(kind, options.fields)
+        check_fields(kind, options.fields)
         return options
 
     async def _list(self, request: Request, info: RequestInfo, kind: Kind) -> Response:

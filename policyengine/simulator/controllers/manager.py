@@ -10,11 +10,11 @@ import msgspec
 from policyengine.clock import Clock
 from policyengine.kube.transport import ConnectionFailed, Transport
 from policyengine.simulator.controllers.budgets import budgets
+from policyengine.simulator.controllers.client import RETRY_SECONDS, Caller, Object, Refused
+from policyengine.simulator.controllers.kubelet import stamp
 from policyengine.simulator.controllers.objects import PATHS, Cluster, Write, going, key_of
 from policyengine.simulator.controllers.owners import owners
 from policyengine.simulator.controllers.workloads import deployments, jobs, replica_sets, stateful_sets
-from policyengine.simulator.following import RETRY_SECONDS, Caller, Object, Refused
-from policyengine.simulator.kubelet import stamp
 
 AGENT = "kube-controller-manager/v1.36.2 (stand-in)"
 # A burst of changes is looked at once, and the manager's own writes have come back by then.

@@ -8,7 +8,7 @@ from hashlib import sha256
 from itertools import count
 from typing import Any
 
-from policyengine.simulator.following import JSON, MERGE, Object
+from policyengine.simulator.controllers.client import JSON, MERGE, Object
 
 PATHS = {
     "Namespace": "/api/v1/namespaces",

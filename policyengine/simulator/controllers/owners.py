@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from policyengine.simulator.controllers.client import MERGE, Object
 from policyengine.simulator.controllers.objects import PATHS, Cluster, Write, delete, going, of
-from policyengine.simulator.following import MERGE, Object
 
 OWNERS = ("Deployment", "ReplicaSet", "StatefulSet", "Job")
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"

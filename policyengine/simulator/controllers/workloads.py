@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
+from policyengine.simulator.controllers.client import MERGE, Object
+from policyengine.simulator.controllers.kubelet import RUN_FOR
 from policyengine.simulator.controllers.objects import (
     Cluster,
     Write,
@@ -26,8 +28,6 @@ from policyengine.simulator.controllers.objects import (
     status,
     suffix,
 )
-from policyengine.simulator.following import MERGE, Object
-from policyengine.simulator.kubelet import RUN_FOR
 
 HASH = "pod-template-hash"
 INDEX = "apps.kubernetes.io/pod-index"

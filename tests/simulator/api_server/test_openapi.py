@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from policyengine.simulator.api_server.kinds.descriptions import of_field, of_type
-from policyengine.simulator.api_server.kinds.openapi import document
+from policyengine.simulator.api_server.kinds.openapi import document, of_field, of_type
 from policyengine.simulator.api_server.kinds.openapi_v2 import document_v2, protobuf
 from policyengine.simulator.api_server.kinds.schema import FOLDER
 from policyengine.simulator.api_server.kinds.served import Kinds

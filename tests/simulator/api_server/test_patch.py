@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from policyengine.simulator.api_server.kinds.schema import struct
 from policyengine.simulator.api_server.patching import strategic
 from policyengine.simulator.api_server.patching.documents import apply_json_patch, merge
-from policyengine.simulator.api_server.reading.label_selectors import parse_labels
-from policyengine.simulator.api_server.reading.selectors import matches_labels
+from policyengine.simulator.api_server.reading.selectors import matches_labels, parse_labels
 from policyengine.simulator.api_server.statuses import ApiError
 
 values = st.recursive(

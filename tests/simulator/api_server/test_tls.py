@@ -8,8 +8,12 @@ import pytest
 
 from policyengine.clock import SystemClock
 from policyengine.simulator.api_server import ApiServer
-from policyengine.simulator.api_server.access.authentication import service_account
-from policyengine.simulator.api_server.access.tls import CertificateError, server_context, user_of
+from policyengine.simulator.api_server.access.authentication import (
+    CertificateError,
+    server_context,
+    service_account,
+    user_of,
+)
 from policyengine.simulator.api_server.http import serve
 from tests.simulator.api_server.keys import Keys, needs_openssl
 

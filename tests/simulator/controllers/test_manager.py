@@ -14,8 +14,8 @@ from policyengine.kube.aiohttp_transport import AiohttpTransport
 from policyengine.kube.transport import Transport
 from policyengine.simulator.api_server import ApiServer, MemoryTransport
 from policyengine.simulator.api_server.requests import ADMIN
+from policyengine.simulator.controllers.kubelet import Kubelet
 from policyengine.simulator.controllers.manager import ControllerManager
-from policyengine.simulator.kubelet import Kubelet
 from policyengine.simulator.real_server import ASSETS, real_server, unverified
 from policyengine.simulator.sandbox import node
 from tests.simulator.api_server.server_bench import VirtualClock

@@ -7,14 +7,13 @@ them and warns, Strict refuses the request (https://kubernetes.io/docs/reference
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from types import ModuleType
 from typing import cast
 
 import msgspec
 
 from policyengine.simulator.api_server.decoding import protobuf
 from policyengine.simulator.api_server.decoding.codec import DecodeError, Decoder, json_kind
-from policyengine.simulator.api_server.decoding.go_json import duplicates, fault, utf8
+from policyengine.simulator.api_server.decoding.json_and_yaml import duplicates, fault, load_yaml, utf8, yaml_duplicates
 from policyengine.simulator.api_server.kinds.crds import CustomDecoder
 from policyengine.simulator.api_server.kinds.schema import load, struct
 from policyengine.simulator.api_server.kinds.served import Kind
@@ -137,17 +136,10 @@ def unrecognized(body: bytes, what: str, why: str) -> ApiError:
     )
 
 
-def _yaml() -> ModuleType:
-    """Loaded when first needed: PyYAML is a tenth of what a server takes to start."""
-    from policyengine.simulator.api_server.decoding import yaml_text
-
-    return yaml_text
-
-
 def parse_yaml(body: bytes, what: str) -> Json:
     """YAML of a body; raises a 400."""
     try:
-        return cast(Json, _yaml().load(body))
+        return load_yaml(body)
     except ValueError as error:
         raise unrecognized(body, what, str(error)) from error
 
@@ -155,7 +147,7 @@ def parse_yaml(body: bytes, what: str) -> Json:
 def parse_configuration(body: bytes) -> Json:
     """YAML of an applied configuration; raises a 400."""
     try:
-        return cast(Json, _yaml().load(body))
+        return load_yaml(body)
     except ValueError as error:
         raise bad_request(f"error decoding YAML: error converting YAML to JSON: {error}") from error
 
@@ -182,7 +174,7 @@ def read_object(request: Request, kind: Kind, options: WriteOptions) -> Object:
     if options.validation != "Ignore" and request.content_type in JSON_TYPES:
         twice = duplicates(request.body)
     elif options.validation != "Ignore" and request.content_type in YAML_TYPES:
-        twice = _yaml().duplicates(request.body)
+        twice = yaml_duplicates(request.body)
     return typed(value, kind, options, twice, request.body)
 
 

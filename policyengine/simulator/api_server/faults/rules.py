@@ -1,4 +1,6 @@
-"""Fault injection, said through an API of its own and never through the Kubernetes paths.
+"""A clock whose wall time may be set wrong; what is slept and measured stays true.
+
+Fault injection, said through an API of its own and never through the Kubernetes paths.
 
 A `Rule` says which requests it means (verb, resource, client, user, a count, a span of time) and what befalls them;
 `effects` lists the effects. All of faults.md can be said with these. Chance is seeded.
@@ -27,6 +29,27 @@ from policyengine.simulator.api_server.faults.effects import (
     overloaded,
 )
 from policyengine.simulator.api_server.requests import Request, RequestInfo, Response
+
+
+class OffsetClock:
+    """Another clock, `offset` seconds ahead of it (behind, where negative)."""
+
+    def __init__(self, inner: Clock, offset: float = 0.0) -> None:
+        self._inner = inner
+        self.offset = offset
+
+    def now(self) -> float:
+        """Wall-clock time in seconds since the epoch, off by `offset`."""
+        return self._inner.now() + self.offset
+
+    def monotonic(self) -> float:
+        """Seconds on the inner clock."""
+        return self._inner.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        """Return after `seconds`."""
+        await self._inner.sleep(seconds)
+
 
 Act = Callable[[], Awaitable[Response]]
 

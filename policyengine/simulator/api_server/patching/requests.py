@@ -15,7 +15,7 @@ from policyengine.simulator.api_server.kinds.served import Kind
 from policyengine.simulator.api_server.patching import apply as server_side
 from policyengine.simulator.api_server.patching import documents as patches
 from policyengine.simulator.api_server.patching import strategic
-from policyengine.simulator.api_server.patching.managed_fields import Manager, owned_part
+from policyengine.simulator.api_server.patching.apply import Manager, owned_part
 from policyengine.simulator.api_server.patching.paths import held, mistyped
 from policyengine.simulator.api_server.requests import Request, RequestInfo
 from policyengine.simulator.api_server.statuses import (

@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from policyengine.clock import Clock
-from policyengine.simulator.api_server.reading.durations import parse_duration
+from policyengine.simulator.api_server.decoding.scalars import parse_duration
 from policyengine.simulator.api_server.requests import Request, RequestInfo, Response
 from policyengine.simulator.api_server.statuses import bad_request
 from policyengine.simulator.api_server.storage.store import encode

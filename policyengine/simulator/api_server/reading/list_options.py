@@ -6,14 +6,15 @@ Rules: https://kubernetes.io/docs/reference/using-api/api-concepts/#semantics-fo
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from policyengine.simulator.api_server.reading import fields
-from policyengine.simulator.api_server.reading.label_selectors import parse_labels
 from policyengine.simulator.api_server.reading.selectors import (
     FieldSelector,
     LabelSelector,
+    field_reader,
+    labels_of,
     matches_fields,
     matches_labels,
     parse_fields,
+    parse_labels,
 )
 from policyengine.simulator.api_server.reading.watch import Predicate
 from policyengine.simulator.api_server.requests import is_true
@@ -49,9 +50,9 @@ class ListOptions:
         return self._selects
 
     def _selects(self, obj: Object) -> bool:
-        if self.labels and not matches_labels(self.labels, fields.labels_of(obj)):
+        if self.labels and not matches_labels(self.labels, labels_of(obj)):
             return False
-        return not self.fields or matches_fields(self.fields, fields.reader(obj))
+        return not self.fields or matches_fields(self.fields, field_reader(obj))
 
 
 def _integer(query: Mapping[str, str], name: str) -> int:

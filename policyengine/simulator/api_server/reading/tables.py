@@ -12,10 +12,8 @@ from typing import cast
 from policyengine.clock import Clock
 from policyengine.simulator.api_server.kinds.schema import FOLDER
 from policyengine.simulator.api_server.kinds.served import Kind
-from policyengine.simulator.api_server.reading.cell_texts import age
-from policyengine.simulator.api_server.reading.cells import CELLS, jsonpath
-from policyengine.simulator.api_server.reading.conversion import from_storage
-from policyengine.simulator.api_server.reading.representation import View, partial
+from policyengine.simulator.api_server.reading.cells import CELLS, age, jsonpath
+from policyengine.simulator.api_server.reading.representation import View, from_storage, partial
 from policyengine.simulator.api_server.statuses import Json
 from policyengine.simulator.api_server.storage.store import Object, decode, encode, metadata, objects
 

@@ -1,4 +1,7 @@
-"""What the other kinds must be, beyond their metadata: the refusals clients of this server run into."""
+"""What the other kinds must be, beyond their metadata: the refusals clients of this server run into.
+
+What roles and bindings must be.
+"""
 
 import re
 from collections.abc import Callable
@@ -6,7 +9,6 @@ from collections.abc import Callable
 from policyengine.simulator.api_server.reading.selectors import from_object, matches_labels
 from policyengine.simulator.api_server.statuses import Cause, Json
 from policyengine.simulator.api_server.storage.store import Object, child, metadata, objects
-from policyengine.simulator.api_server.validation import rbac
 from policyengine.simulator.api_server.validation.metadata import (
     CONFIG_KEY,
     duplicate,
@@ -246,6 +248,81 @@ def crd(new: Object, old: Object | None) -> list[Cause]:
     return found
 
 
+SUBJECTS = ("ServiceAccount", "User", "Group")
+
+
+def _rules(new: Object, namespaced: bool) -> list[Cause]:
+    return [
+        cause for at, rule in enumerate(objects(new.get("rules"))) for cause in _rule(rule, f"rules[{at}]", namespaced)
+    ]
+
+
+def _rule(rule: Object, path: str, namespaced: bool) -> list[Cause]:
+    if not rule.get("verbs"):
+        return [required(f"{path}.verbs", "verbs must contain at least one value")]
+    paths: Json = rule.get("nonResourceURLs")
+    if paths:
+        if namespaced:
+            return [invalid(f"{path}.nonResourceURLs", paths, "namespaced rules cannot apply to non-resource URLs")]
+        if rule.get("apiGroups") or rule.get("resources") or rule.get("resourceNames"):
+            why = "rules cannot apply to both regular resources and non-resource URLs"
+            return [invalid(f"{path}.nonResourceURLs", paths, why)]
+        return []
+    found: list[Cause] = []
+    if not rule.get("apiGroups"):
+        found.append(required(f"{path}.apiGroups", "resource rules must supply at least one api group"))
+    if not rule.get("resources"):
+        found.append(required(f"{path}.resources", "resource rules must supply at least one resource"))
+    return found
+
+
+def role(new: Object, old: Object | None) -> list[Cause]:
+    """A Role."""
+    return _rules(new, namespaced=True)
+
+
+def cluster_role(new: Object, old: Object | None) -> list[Cause]:
+    """A ClusterRole."""
+    return _rules(new, namespaced=False)
+
+
+def _binding(new: Object, old: Object | None, kinds: tuple[str, ...], home: bool) -> list[Cause]:
+    reference = child(new, "roleRef")
+    found: list[Cause] = []
+    group = str(reference.get("apiGroup") or "")
+    if group != "rbac.authorization.k8s.io":
+        found.append(unsupported("roleRef.apiGroup", group, ("rbac.authorization.k8s.io",)))
+    if reference.get("kind") not in kinds:
+        found.append(unsupported("roleRef.kind", str(reference.get("kind") or ""), kinds))
+    if not reference.get("name"):
+        found.append(required("roleRef.name"))
+    for at, subject in enumerate(objects(new.get("subjects"))):
+        found += _subject(subject, f"subjects[{at}]", home)
+    if old is not None and old.get("roleRef") != reference:
+        shown: Json = {"APIGroup": group, "Kind": reference.get("kind"), "Name": reference.get("name")}
+        found.append(invalid("roleRef", shown, "cannot change roleRef"))
+    return found
+
+
+def _subject(subject: Object, path: str, home: bool) -> list[Cause]:
+    found: list[Cause] = [] if subject.get("name") else [required(f"{path}.name")]
+    if subject.get("kind") not in SUBJECTS:
+        return [*found, unsupported(f"{path}.kind", str(subject.get("kind") or ""), SUBJECTS)]
+    if subject.get("kind") == "ServiceAccount" and not home and not subject.get("namespace"):
+        found.append(required(f"{path}.namespace"))
+    return found
+
+
+def role_binding(new: Object, old: Object | None) -> list[Cause]:
+    """A RoleBinding, which may name a Role or a ClusterRole."""
+    return _binding(new, old, ("Role", "ClusterRole"), home=True)
+
+
+def cluster_role_binding(new: Object, old: Object | None) -> list[Cause]:
+    """A ClusterRoleBinding."""
+    return _binding(new, old, ("ClusterRole",), home=False)
+
+
 VALIDATORS: dict[str, Callable[[Object, Object | None], list[Cause]]] = {
     "ConfigMap": config_map,
     "Secret": secret,
@@ -259,9 +336,9 @@ VALIDATORS: dict[str, Callable[[Object, Object | None], list[Cause]]] = {
     "StatefulSet": workload,
     "DaemonSet": workload,
     "Job": job,
-    "Role": rbac.role,
-    "ClusterRole": rbac.cluster_role,
-    "RoleBinding": rbac.role_binding,
-    "ClusterRoleBinding": rbac.cluster_role_binding,
+    "Role": role,
+    "ClusterRole": cluster_role,
+    "RoleBinding": role_binding,
+    "ClusterRoleBinding": cluster_role_binding,
     "CustomResourceDefinition": crd,
 }

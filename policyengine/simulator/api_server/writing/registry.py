@@ -13,9 +13,9 @@ from policyengine.simulator.api_server.decoding.scalars import format_time
 from policyengine.simulator.api_server.kinds.crds import validate_custom
 from policyengine.simulator.api_server.kinds.schema import Type
 from policyengine.simulator.api_server.kinds.served import Kind, Kinds
-from policyengine.simulator.api_server.patching import managed_fields
+from policyengine.simulator.api_server.patching import apply as managed_fields
 from policyengine.simulator.api_server.patching.paths import TREE, Path, Shape
-from policyengine.simulator.api_server.reading.conversion import from_storage, to_storage
+from policyengine.simulator.api_server.reading.representation import from_storage, to_storage
 from policyengine.simulator.api_server.requests import User
 from policyengine.simulator.api_server.statuses import (
     MODIFIED,
@@ -48,10 +48,10 @@ from policyengine.simulator.api_server.validation.metadata import (
 )
 from policyengine.simulator.api_server.writing.defaults import apply_defaults
 from policyengine.simulator.api_server.writing.names import Names
-from policyengine.simulator.api_server.writing.service_addresses import allocate
 from policyengine.simulator.api_server.writing.strategies import (
     CREATE_ON_UPDATE,
     NO_UNCONDITIONAL_UPDATE,
+    allocate,
     count_generation,
     reset_status,
     strategy_of,

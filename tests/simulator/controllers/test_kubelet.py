@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policyengine.simulator.api_server import MemoryTransport
-from policyengine.simulator.kubelet import RUN_FOR, Kubelet, parse_span
+from policyengine.simulator.controllers.kubelet import RUN_FOR, Kubelet, parse_span
 from tests.simulator.api_server.server_bench import NODES, PODS, Bench, binding, node, pod
 
 

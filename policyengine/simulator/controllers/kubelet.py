@@ -19,7 +19,7 @@ import msgspec
 
 from policyengine.clock import Clock
 from policyengine.kube.transport import ConnectionFailed, Transport
-from policyengine.simulator.following import RETRY_SECONDS, STRATEGIC, Caller, Object, Refused
+from policyengine.simulator.controllers.client import RETRY_SECONDS, STRATEGIC, Caller, Object, Refused
 
 RUN_FOR = "policyengine.io/run-for"
 FINISHED = ("Succeeded", "Failed")
