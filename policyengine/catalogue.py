@@ -10,8 +10,8 @@ from typing import Final
 
 from policyengine.compiler import compile as phases
 from policyengine.compiler.assemble import Catalogue
+from policyengine.compiler.columns.frame import Watch
 from policyengine.compiler.compile import CompileResult, PolicyError
-from policyengine.compiler.frame import Watch
 from policyengine.framework.profile import Profile
 from policyengine.language import ir
 from policyengine.language.diagnostics import Diagnostic, Source

@@ -1,4 +1,6 @@
-"""IR -> column closures and rules: the only place that knows both language and cluster.
+"""Compiles a checked policy to a `Profile`: the only package that knows both `language` and `cluster`.
 
-May import: `language`, `cluster`, `framework`, numpy, scipy. Pure.
+`compile` runs all phases; `columns` holds values and their kernels, `lower` makes closures of expressions, `rules`
+makes plugins of closures, `conversion` translates kube-scheduler's configuration. `catalogue` and everything above may
+import it. It imports `language`, `cluster`, `framework` and numpy, and has no clock, socket, thread or randomness.
 """

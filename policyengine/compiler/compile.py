@@ -3,8 +3,8 @@
     parse     text -> syntax tree          language.parse
     check     syntax tree -> typed tree    language.check (constants folded, cheap conjuncts first)
     params    what is given from outside   compiler.params
-    lower     typed tree -> closures       compiler.lower, compiler.scalar
-    rules     closures -> plugins          compiler.rule_*, queue_key, fair_share
+    lower     typed tree -> closures       compiler.lower
+    rules     closures -> plugins          compiler.rules
     assemble  plugins -> profile           compiler.assemble
 
 Files that are loaded together (`import`, `overlay`) are compiled together. Every finding comes out of one run;
@@ -18,22 +18,23 @@ from dataclasses import dataclass, field
 
 from policyengine.compiler import front
 from policyengine.compiler.assemble import Catalogue, assemble, plugin_facts, weight_of
-from policyengine.compiler.codes import WRONG_ARGUMENTS, WRONG_PARAM
-from policyengine.compiler.fair_share import fair_share
+from policyengine.compiler.columns.frame import Watch
+from policyengine.compiler.finding_codes import WRONG_ARGUMENTS, WRONG_PARAM
 from policyengine.compiler.fingerprints import fingerprints
-from policyengine.compiler.frame import Scope, Watch
-from policyengine.compiler.kinds import kinds_read
+from policyengine.compiler.lower.scope import Scope
 from policyengine.compiler.params import param_values, wrong_values
 from policyengine.compiler.policy_hash import policy_hash
-from policyengine.compiler.queue_key import counts_attempts, queue_key
-from policyengine.compiler.rule_filter import rule_filter
-from policyengine.compiler.rule_gang import RuleGang
-from policyengine.compiler.rule_log import RuleAnnotation, RuleLog
-from policyengine.compiler.rule_permit import RulePermit
-from policyengine.compiler.rule_preempt import RulePreempt
-from policyengine.compiler.rule_quota import quotas
-from policyengine.compiler.rule_score import rule_score
-from policyengine.compiler.signature import Decisions
+from policyengine.compiler.rules.fair_share import fair_share
+from policyengine.compiler.rules.filter import rule_filter
+from policyengine.compiler.rules.gang import RuleGang
+from policyengine.compiler.rules.kinds import kinds_read
+from policyengine.compiler.rules.log import RuleAnnotation, RuleLog
+from policyengine.compiler.rules.permit import RulePermit
+from policyengine.compiler.rules.preempt import RulePreempt
+from policyengine.compiler.rules.queue_key import counts_attempts, queue_key
+from policyengine.compiler.rules.quota import quotas
+from policyengine.compiler.rules.score import rule_score
+from policyengine.compiler.rules.signature import Decisions
 from policyengine.framework.plugin_entry import ArgumentError
 from policyengine.framework.profile import Profile, QueueSettings
 from policyengine.language import ir

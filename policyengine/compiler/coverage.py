@@ -25,9 +25,9 @@ from typing import Any
 
 import numpy as np
 
-from policyengine.compiler.column import Column
-from policyengine.compiler.frame import Decision, Frame, Scalar, Vector
-from policyengine.compiler.walk import expressions_of
+from policyengine.compiler.columns.column import Column
+from policyengine.compiler.columns.frame import Decision, Frame, Scalar, Vector
+from policyengine.compiler.rules.walk import expressions_of
 from policyengine.language import ir
 from policyengine.language.ir.ir_walk import walk
 from policyengine.language.syntax import Span

@@ -11,7 +11,7 @@ from fractions import Fraction
 from policyengine.language import ir, syntax
 from policyengine.language.checking.literal_types import BINARY, DECIMAL
 from policyengine.language.functions import FUNCTIONS, Style
-from policyengine.language.functions.conversions import DIMENSIONS
+from policyengine.language.functions.type_conversions import DIMENSIONS
 from policyengine.language.syntax import Span
 from policyengine.language.types import DYN
 from policyengine.language.values import (

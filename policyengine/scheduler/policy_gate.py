@@ -11,7 +11,7 @@ from typing import Final
 
 from policyengine.catalogue import CATALOGUE, CompileResult
 from policyengine.compiler.assemble import Catalogue
-from policyengine.compiler.codes import FAILED_TEST
+from policyengine.compiler.finding_codes import FAILED_TEST
 from policyengine.language import ir
 from policyengine.language.diagnostics import Diagnostic, Severity
 from policyengine.scheduler.policy_test import STEPS, Outcome, TestedPolicy, in_file_tests, run_tests

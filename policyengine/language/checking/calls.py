@@ -27,10 +27,10 @@ from policyengine.language.checking.function_calls import check_function_call
 from policyengine.language.checking.literal_types import is_flexible
 from policyengine.language.checking.overloads import Choice, overload_for
 from policyengine.language.functions import FUNCTIONS, Function, Style
-from policyengine.language.functions.conversions import DIMENSIONS
 from policyengine.language.functions.moments import zone
 from policyengine.language.functions.table import is_open, substitute, unify
 from policyengine.language.functions.text import compiled
+from policyengine.language.functions.type_conversions import DIMENSIONS
 from policyengine.language.schema import METHODS, attribute
 from policyengine.language.syntax import Span
 from policyengine.language.types import DOUBLE, INT, STRING, Kind, Reach, Shape, Type

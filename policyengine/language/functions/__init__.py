@@ -10,17 +10,17 @@ from collections.abc import Mapping
 from policyengine.language.functions import (
     arithmetic,
     comparison,
-    conversions,
     kubernetes,
     moments,
     numeric,
     optionals,
     randomness,
     text,
+    type_conversions,
 )
 from policyengine.language.functions.table import Function, Overload, Style
 
-_FAMILIES = (arithmetic, comparison, conversions, kubernetes, moments, numeric, optionals, randomness, text)
+_FAMILIES = (arithmetic, comparison, type_conversions, kubernetes, moments, numeric, optionals, randomness, text)
 
 FUNCTIONS: Mapping[str, Function] = {row.name: row for family in _FAMILIES for row in family.FUNCTIONS}
 """Name -> function. Operators are named as in CEL: `_+_`, `-_`, `!_`, `@in`."""

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from policyengine.compiler.rule_filter import RuleFilter
-from policyengine.compiler.rule_score import RuleScore
+from policyengine.compiler.rules.filter import RuleFilter
+from policyengine.compiler.rules.score import RuleScore
 from policyengine.framework.evaluator import Evaluator
 from policyengine.framework.filtering import Diagnosis
 from policyengine.framework.plugin import Reads

@@ -1,0 +1,274 @@
+"""Arithmetic over columns: checked 64-bit integers, IEEE doubles, quantities that scale to whole grains.
+
+Every kernel is strict: a row fails where an operand failed. Integer kernels never wrap around: where the bounds
+of the operands allow an overflow the rows are checked, where they do not nothing is paid for it. The scalar
+forms in `scalar_operators` answer the same, bit for bit; a property test holds the two together.
+
+Callers evaluate under `np.errstate(all="ignore")`: what numpy would warn about is masked here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyengine.compiler.columns.column import (
+    INT64_MAX,
+    INT64_MIN,
+    Array,
+    Column,
+    Fault,
+    Faults,
+    Mask,
+    faults_where,
+    first_fault,
+)
+
+Kernel = Callable[..., Column]
+_EXACT = 2**53
+"""Integers up to here are doubles without loss."""
+
+
+def _faults(*operands: Column) -> Faults | None:
+    faults: Faults | None = None
+    for operand in operands:
+        faults = first_fault(faults, operand.faults)
+    return faults
+
+
+def add(a: Column, b: Column) -> Column:
+    """`a + b`, int64."""
+    values, bound = a.values + b.values, a.bound + b.bound
+    if bound <= INT64_MAX:
+        return Column(values, _faults(a, b), bound=bound)
+    overflow = ((a.values ^ values) & (b.values ^ values)) < 0
+    return _checked(values, overflow, a, b)
+
+
+def subtract(a: Column, b: Column) -> Column:
+    """`a - b`, int64."""
+    values, bound = a.values - b.values, a.bound + b.bound
+    if bound <= INT64_MAX:
+        return Column(values, _faults(a, b), bound=bound)
+    overflow = ((a.values ^ b.values) & (a.values ^ values)) < 0
+    return _checked(values, overflow, a, b)
+
+
+def multiply(a: Column, b: Column) -> Column:
+    """`a * b`, int64."""
+    values, bound = a.values * b.values, a.bound * b.bound
+    if bound <= INT64_MAX:
+        return Column(values, _faults(a, b), bound=bound)
+    divisor = np.where(a.values == 0, 1, a.values)
+    wrapped = (values // divisor != b.values) & (a.values != 0)
+    overflow = wrapped | ((a.values == -1) & (b.values == INT64_MIN))
+    return _checked(values, overflow, a, b)
+
+
+def _checked(values: Array, overflow: Mask, *operands: Column) -> Column:
+    return Column(values, first_fault(_faults(*operands), faults_where(overflow, Fault.OVERFLOW)))
+
+
+def _divided(a: Column, b: Column, quotient: Callable[[Array, Array], Array]) -> Column:
+    """A division whose rows fail where b is 0, or where the one quotient that does not fit comes out."""
+    by_zero = b.values == 0
+    divisor = np.where(by_zero, 1, b.values) if by_zero.any() else b.values
+    faults = first_fault(_faults(a, b), faults_where(by_zero, Fault.DIVISION))
+    if a.bound <= INT64_MAX:
+        return Column(quotient(a.values, divisor), faults, bound=a.bound)
+    overflow = (a.values == INT64_MIN) & (b.values == -1)
+    divisor = np.where(overflow, 1, divisor)
+    return Column(quotient(a.values, divisor), first_fault(faults, faults_where(overflow, Fault.OVERFLOW)))
+
+
+def divide(a: Column, b: Column) -> Column:
+    """`a / b` truncated towards zero, int64."""
+    return _divided(a, b, lambda x, y: (x - np.fmod(x, y)) // y)
+
+
+def remainder(a: Column, b: Column) -> Column:
+    """`a % b` with the sign of a, int64."""
+    return _divided(a, b, np.fmod)
+
+
+def negate(a: Column) -> Column:
+    """`-a`, int64."""
+    if a.bound <= INT64_MAX:
+        return Column(-a.values, a.faults, bound=a.bound)
+    return _checked(-a.values, a.values == INT64_MIN, a)
+
+
+def absolute(a: Column) -> Column:
+    """`abs(a)`, int64."""
+    if a.bound <= INT64_MAX:
+        return Column(np.abs(a.values), a.faults, bound=a.bound)
+    return _checked(np.abs(a.values), a.values == INT64_MIN, a)
+
+
+def double_kernel(function: Callable[..., Array]) -> Kernel:
+    """A kernel of doubles whose values are those of a numpy function; it never fails by itself."""
+
+    def kernel(*operands: Column) -> Column:
+        return Column(function(*(operand.values for operand in operands)), _faults(*operands))
+
+    return kernel
+
+
+def to_double(a: Column) -> Column:
+    """`double(a)` of an int column."""
+    return Column(a.values.astype(np.float64), a.faults, a.present)
+
+
+def in_units(grain: int) -> Kernel:
+    """`double(q)`: a quantity or duration in whole units, `grain` of which its integers count."""
+
+    def kernel(a: Column) -> Column:
+        return Column(quotients(a.values, np.array(grain), a.bound, grain), a.faults)
+
+    return kernel
+
+
+def quotients(a: Array, b: Array, a_bound: int, b_bound: int) -> Array:
+    """`a / b` of integers (b not 0) as the nearest doubles, however large they are."""
+    if max(a_bound, b_bound) <= _EXACT:
+        return a / b
+    wide, narrow = np.broadcast_arrays(a, b)
+    exact = [int(x) / int(y) for x, y in zip(wide.ravel(), narrow.ravel(), strict=True)]
+    return np.array(exact, np.float64).reshape(wide.shape)
+
+
+def quantity_quotient(a: Column, b: Column) -> Column:
+    """`q / q`: a double; fails where b is 0."""
+    by_zero = b.values == 0
+    divisor = np.where(by_zero, 1, b.values) if by_zero.any() else b.values
+    values = quotients(a.values, divisor, a.bound, b.bound)
+    return Column(values, first_fault(_faults(a, b), faults_where(by_zero, Fault.DIVISION)))
+
+
+def ratio_of_whole(a: Column, b: Column) -> Column:
+    """`ratio(a, b)` of ints or quantities: a / b kept within 0..1, 0 where b is 0."""
+    by_zero = b.values == 0
+    if not by_zero.any():
+        return Column(_within_one(quotients(a.values, b.values, a.bound, b.bound)), _faults(a, b))
+    values = quotients(a.values, np.where(by_zero, 1, b.values), a.bound, b.bound)
+    return Column(np.where(by_zero, 0.0, _within_one(values)), _faults(a, b))
+
+
+def ratio_of_doubles(a: Column, b: Column) -> Column:
+    """`ratio(a, b)` of doubles; NaN stays NaN."""
+    by_zero = b.values == 0.0
+    values = _within_one(a.values / np.where(by_zero, 1.0, b.values))
+    return Column(np.where(by_zero, 0.0, values), _faults(a, b))
+
+
+def _within_one(values: Array) -> Array:
+    return np.minimum(np.maximum(values, 0.0), 1.0) + 0.0  # no negative zero
+
+
+def scale(a: Column, factor: Column) -> Column:
+    """`q * d`: a quantity or duration times a double, rounded to the grain, half to even."""
+    return to_grain(a.values.astype(np.float64) * factor.values, a, factor)
+
+
+def unscale(a: Column, divisor: Column) -> Column:
+    """`q / d`: a quantity or duration over a double, rounded to the grain; fails where d is 0."""
+    result = to_grain(a.values.astype(np.float64) / divisor.values, a, divisor)
+    by_zero = faults_where(divisor.values == 0.0, Fault.DIVISION)
+    return Column(result.values, first_fault(by_zero, result.faults), bound=result.bound)
+
+
+def to_grain(values: NDArray[np.float64], *operands: Column) -> Column:
+    """Doubles rounded to whole grains, half to even; a row fails where an operand did, or where it does not fit."""
+    return _rounded(np.rint(values), _faults(*operands))
+
+
+def _rounded(values: NDArray[np.float64], faults: Faults | None) -> Column:
+    """Whole doubles as int64; a row fails where it is not finite or does not fit."""
+    outside = ~((values >= -(2.0**63)) & (values < 2.0**63))
+    if not outside.any():
+        return Column(values.astype(np.int64), faults)
+    kind = np.where(np.isfinite(values), np.uint8(Fault.OVERFLOW), np.uint8(Fault.NOT_FINITE))
+    wrong = np.where(outside, kind, np.uint8(0)).astype(np.uint8)
+    return Column(np.where(outside, 0.0, values).astype(np.int64), first_fault(faults, wrong))
+
+
+def divide_to_grain(a: Column, b: Column) -> Column:
+    """`q / n`: a quantity or duration over an int, rounded to the grain, half to even; fails where n is 0."""
+    return _divided(a, b, _half_even)
+
+
+def _half_even(a: Array, b: Array) -> Array:
+    quotient, rest = np.floor_divide(a, b), np.remainder(a, b)
+    # The remainder has the sign of b; twice it may overflow, so what is left to b is compared instead.
+    left = b - rest
+    over = np.where(b > 0, rest > left, rest < left)
+    return np.asarray(quotient + (over | ((rest == left) & (quotient % 2 != 0))))
+
+
+def round_with(function: Callable[[Array], Array]) -> Kernel:
+    """`floor`, `ceil`, `round` of doubles: an int64; a row fails where it is not finite or does not fit."""
+
+    def kernel(a: Column) -> Column:
+        return _rounded(function(a.values), a.faults)
+
+    return kernel
+
+
+def half_away(values: Array) -> Array:
+    """Doubles rounded to whole ones, halves away from zero, as CEL's `math.round`."""
+    return np.where(np.abs(values - np.trunc(values)) == 0.5, np.trunc(values) + np.sign(values), np.rint(values))
+
+
+def smaller(a: Column, b: Column) -> Column:
+    """`min(a, b)` of int64."""
+    return Column(np.minimum(a.values, b.values), _faults(a, b), bound=max(a.bound, b.bound))
+
+
+def larger(a: Column, b: Column) -> Column:
+    """`max(a, b)` of int64."""
+    return Column(np.maximum(a.values, b.values), _faults(a, b), bound=max(a.bound, b.bound))
+
+
+def smaller_double(a: Column, b: Column) -> Column:
+    """`min(a, b)` of doubles: the first of equal ones, NaN where one is NaN."""
+    chosen = ((b.values < a.values) | np.isnan(b.values)) & ~np.isnan(a.values)
+    return Column(np.where(chosen, b.values, a.values), _faults(a, b))
+
+
+def larger_double(a: Column, b: Column) -> Column:
+    """`max(a, b)` of doubles, as `smaller_double`."""
+    chosen = ((b.values > a.values) | np.isnan(b.values)) & ~np.isnan(a.values)
+    return Column(np.where(chosen, b.values, a.values), _faults(a, b))
+
+
+def truncated(a: Column) -> Column:
+    """`int(d)`: truncated; a row fails where d is beyond 64 bits or at their very edge."""
+    outside = ~((a.values > -(2.0**63)) & (a.values < 2.0**63))
+    kind = np.where(np.isfinite(a.values), np.uint8(Fault.OVERFLOW), np.uint8(Fault.NOT_FINITE))
+    wrong = np.where(outside, kind, np.uint8(0)).astype(np.uint8) if outside.any() else None
+    values = np.where(outside, 0.0, a.values).astype(np.int64)
+    return Column(values, first_fault(a.faults, wrong))
+
+
+def beta_cdf(x: Column, a: Column, b: Column) -> Column:
+    """`betaCdf(x, a, b)`: fails where a or b is not positive, NaN where they are infinite or x is NaN."""
+    from scipy import special  # takes longer to import than all the rest, and few policies need it
+
+    wrong = ~((a.values > 0) & (b.values > 0))
+    usable = np.isfinite(a.values) & np.isfinite(b.values) & ~wrong
+    inside = special.betainc(
+        np.where(usable, a.values, 1.0), np.where(usable, b.values, 1.0), np.clip(x.values, 0.0, 1.0)
+    )
+    return Column(np.where(usable, inside, np.nan), first_fault(_faults(x, a, b), faults_where(wrong, Fault.FAILED)))
+
+
+TRANSCENDENTAL: Mapping[str, Kernel] = {
+    "sqrt": double_kernel(np.sqrt),
+    "ln": double_kernel(np.log),
+    "exp": double_kernel(np.exp),
+    "pow": double_kernel(np.power),
+    "betaCdf": beta_cdf,
+}
+"""For columns and single values alike: libm may differ from these in the last bit."""

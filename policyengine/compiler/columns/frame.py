@@ -1,0 +1,113 @@
+"""What an expression is evaluated over: a `Decision` for one value, a `Frame` for a column of nodes.
+
+A scalar expression is a closure `(Decision) -> value` that raises `EvaluationError`; a node expression is a
+closure `(Frame) -> Column`. Every scalar part of a node expression is hoisted: worked out once for the pod, kept in
+the rule's state, and met again in the frame as a column of one value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyengine.compiler.columns.column import Column
+from policyengine.language import ir
+
+if TYPE_CHECKING:
+    from policyengine.cluster.node_table import NodeTable
+    from policyengine.cluster.pod_info import PodInfo
+    from policyengine.cluster.pod_table import PodTable
+    from policyengine.cluster.snapshot import Snapshot
+
+
+class Decision:
+    """One pod, and what is known beside it. `memo` holds the lets evaluated so far."""
+
+    __slots__ = ("attempts", "locals", "memo", "pod", "queued_at", "snapshot", "victim")
+
+    def __init__(
+        self, pod: PodInfo, snapshot: Snapshot | None = None, queued_at: float | None = None, attempts: int = 0
+    ) -> None:
+        """`queued_at`, `attempts`: what the queue knows, where it asks itself and there is no snapshot."""
+        self.pod = pod
+        self.snapshot = snapshot
+        self.queued_at = queued_at
+        self.attempts = attempts
+        self.victim: PodInfo | None = None
+        """The pod that may have to make room; known in `preempt` only."""
+        self.memo: dict[str, Any] = {}
+        self.locals: dict[str, Any] = {}
+
+
+Scalar = Callable[[Decision], Any]
+
+
+class Frame:
+    """Rows of the node table, the hoisted values, and the node lets evaluated so far."""
+
+    __slots__ = ("count", "hoisted", "memo", "nodes", "rows")
+
+    def __init__(self, nodes: NodeTable, rows: NDArray[np.int64] | None, hoisted: tuple[Column, ...]) -> None:
+        self.nodes = nodes
+        self.rows = rows
+        """The rows asked for; None: all of them, in order."""
+        self.count = nodes.n if rows is None else len(rows)
+        self.hoisted = hoisted
+        self.memo: dict[str, Column] = {}
+
+    def pick(self, array: NDArray[Any]) -> NDArray[Any]:
+        """The asked rows of a column of the node table."""
+        return array if self.rows is None else array[self.rows]
+
+    def row_numbers(self) -> NDArray[np.int64]:
+        """The asked rows, written out."""
+        return np.arange(self.count) if self.rows is None else self.rows
+
+
+class PodFrame(Frame):
+    """Pods as the elements of a list, a row each; what holds for their node is taken from `base`."""
+
+    __slots__ = ("base", "owners", "places", "pods")
+
+    def __init__(
+        self,
+        nodes: NodeTable,
+        pods: PodTable,
+        places: NDArray[np.int64] | None,
+        hoisted: tuple[Column, ...],
+        base: Frame | None = None,
+        owners: NDArray[np.int64] | None = None,
+    ) -> None:
+        """`places` in the pod table, None: all, in order. `base`: the nodes the list is asked for, where each node has
+        its own; then `owners` says in which row of it each pod's node stands: `int64[count]`."""
+        super().__init__(nodes, None, hoisted)
+        self.count = pods.n if places is None else len(places)
+        self.pods = pods
+        self.places = places
+        self.base = base
+        self.owners = owners
+
+    def pick(self, array: NDArray[Any]) -> NDArray[Any]:
+        """The asked places of a column of the pod table."""
+        return array[: self.count] if self.places is None else array[self.places]
+
+    def from_nodes(self, vector: Vector) -> Column:
+        """What a vector says of each pod's node."""
+        assert self.base is not None and self.owners is not None
+        return vector(self.base).take(self.owners)
+
+
+Vector = Callable[[Frame], Column]
+
+
+class Watch(Protocol):
+    """Sees what expressions evaluate to, for coverage: each closure made from an expression may be wrapped."""
+
+    def scalar(self, expr: ir.Expr, closure: Scalar) -> Scalar:
+        """The closure of a single value, or one that also notes what it answers."""
+
+    def vector(self, expr: ir.Expr, closure: Vector) -> Vector:
+        """The closure of a column, or one that also notes what it answers."""

@@ -1,0 +1,268 @@
+"""Aggregates over lists of the cluster's nodes and pods: filtered, mapped, and made one value of, by columns.
+
+What is asked of each element is lowered for all elements at once: a node element is the root `node` of a frame of
+nodes, a pod element the root `victim` of a frame of pods. What a `map` made is a let of that frame. An error in a
+`filter` or `map` fails the whole list, as in CEL; `exists` and `all` absorb errors as `||` and `&&` do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Any, Final
+
+import numpy as np
+
+from policyengine.compiler.columns import aggregates, list_elements
+from policyengine.compiler.columns.aggregates import Members, with_group_faults
+from policyengine.compiler.columns.column import Column, Faults, Mask, first_fault
+from policyengine.compiler.columns.frame import Decision, Frame, Scalar, Vector
+from policyengine.compiler.columns.list_elements import Found, Locate
+from policyengine.compiler.lower.hoists import Hoists
+from policyengine.compiler.lower.scalar import optional, unfailed
+from policyengine.compiler.lower.scope import Scope
+from policyengine.language import ir
+from policyengine.language.ir.ir_walk import children, rebuilt, walk
+from policyengine.language.ir.list_sources import aggregated, element_shape
+from policyengine.language.schema import attribute
+from policyengine.language.schema_objects import CLUSTER_POD, NODE
+from policyengine.language.syntax import Span
+from policyengine.language.types import BOOL, STRING, Kind, Reach, Shape
+from policyengine.language.values import EvaluationError
+
+Lower = Callable[[ir.Expr, Scope, Hoists], Vector]
+_ROOTS: Final = {Shape.POD: (("victim",), CLUSTER_POD), Shape.NODE: (("node",), NODE)}
+_numbers = count()
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterList:
+    """A list, lowered. `element`: what stands for an element in `scope`."""
+
+    locate: Locate
+    steps: tuple[tuple[bool, Vector], ...]
+    """(whether it is a test, its column): filters and maps, in order."""
+    element: ir.Expr
+    scope: Scope
+
+    def rows(self, frame: Frame) -> Remaining:
+        """The elements that pass the filters, for the asked rows."""
+        found = self.locate(frame)
+        keep: Mask | None = None
+        faults: Faults | None = None
+        for is_test, vector in self.steps:
+            column = vector(found.elements).spread(found.elements.count)
+            if column.faults is not None:
+                failed = column.faults if keep is None else np.where(keep, column.faults, np.uint8(0))
+                faults = first_fault(faults, failed)
+            if is_test:
+                keep = column.values if keep is None else keep & column.values
+        return Remaining(found, None if keep is None else np.flatnonzero(keep), faults)
+
+
+@dataclass(frozen=True, slots=True)
+class Remaining:
+    """What filters left of a list. `kept`: which elements, None for all. `faults`: of every element, of filters and
+    maps."""
+
+    found: Found
+    kept: list_elements.Rows | None
+    faults: Faults | None
+
+    @property
+    def members(self) -> Members:
+        """The elements that are left."""
+        return self.found.members if self.kept is None else Members(self.found.groups[self.kept], self.found.count)
+
+    def column(self, vector: Vector) -> Column:
+        """What holds for each element that is left."""
+        column = vector(self.found.elements).spread(self.found.elements.count)
+        return column if self.kept is None else column.take(self.kept)
+
+    def answer(self, column: Column) -> Column:
+        """What holds for each group, for the asked rows."""
+        return self.found.spread(with_group_faults(column, self.found.members, self.faults))
+
+
+def aggregate(expr: ir.Expr, scope: Scope, hoists: Hoists, lower: Lower) -> Vector | None:
+    """The column closure of an aggregate over a list of the cluster; None for any other expression."""
+    whole = aggregated(expr, scope.let_value)
+    if whole is None:
+        return None
+    hoists.follows_all |= sum(_is_domain(part) for part in walk(expr, scope.let_value)) > 1
+    listed = _listed(whole, scope, hoists, lower)
+    if isinstance(expr, ir.Comprehension):
+        return _tested(expr, listed, hoists, lower)
+    assert isinstance(expr, ir.Call)
+    if expr.function == "@in":
+        return _contained(expr, listed, scope, hoists, lower)
+    if expr.function == "size":
+        return lambda frame: (rest := listed.rows(frame)).answer(aggregates.size(rest.members))
+    compute = aggregates.aggregate_of(expr.function, whole.type.args[0])
+    element = lower(listed.element, listed.scope, hoists)
+
+    def vector(frame: Frame) -> Column:
+        rest = listed.rows(frame)
+        return rest.answer(compute(rest.members, rest.column(element)))
+
+    return vector
+
+
+def _is_domain(expr: ir.Expr) -> bool:
+    return isinstance(expr, ir.Call) and expr.function == "domain" and expr.type.kind is Kind.LIST
+
+
+def _tested(expr: ir.Comprehension, listed: ClusterList, hoists: Hoists, lower: Lower) -> Vector:
+    """`.exists(x, e)`, `.all(x, e)`, `.exists_one(x, e)`."""
+    test = lower(bound(expr.body, expr.variables[0], listed.element), listed.scope, hoists)
+    compute = _TESTS[expr.fold]
+
+    def vector(frame: Frame) -> Column:
+        rest = listed.rows(frame)
+        return rest.answer(compute(rest.members, rest.column(test)))
+
+    return vector
+
+
+_TESTS: dict[ir.Fold, aggregates.Aggregate] = {
+    ir.Fold.EXISTS: aggregates.exists,
+    ir.Fold.ALL: aggregates.for_all,
+    ir.Fold.EXISTS_ONE: aggregates.exists_one,
+}
+
+
+def _contained(expr: ir.Call, listed: ClusterList, scope: Scope, hoists: Hoists, lower: Lower) -> Vector:
+    """`x in list`: whether an element equals x; an x without a value fails whatever the list holds."""
+    wanted = expr.args[0]
+    same = ir.Call(type=BOOL, span=expr.span, shape=listed.scope.row, function="_==_", args=(listed.element, wanted))
+    test, value = lower(same, listed.scope, hoists), lower(wanted, scope, hoists)
+
+    def vector(frame: Frame) -> Column:
+        rest = listed.rows(frame)
+        tests = rest.column(test)
+        return rest.answer(aggregates.exists(rest.members, Column(tests.values))).with_faults(value(frame).faults)
+
+    return vector
+
+
+# --- lists -----------------------------------------------------------------------------------------------
+
+
+def _listed(expr: ir.Expr, scope: Scope, hoists: Hoists, lower: Lower) -> ClusterList:
+    if isinstance(expr, ir.LetRef):
+        return _listed(scope.lets[expr.name].value, scope, hoists, lower)
+    if isinstance(expr, ir.Comprehension):
+        return _step(expr, _listed(expr.source, scope, hoists, lower), hoists, lower)
+    shape = element_shape(expr)
+    path, type_ = _ROOTS[shape]
+    element = ir.Field(type=type_, span=expr.span, shape=shape, reach=expr.reach, path=path)
+    return ClusterList(_source(expr, scope, hoists, lower), (), element, scope.of(shape))
+
+
+def _step(expr: ir.Comprehension, over: ClusterList, hoists: Hoists, lower: Lower) -> ClusterList:
+    steps = over.steps
+    tests = (expr.condition,) if expr.fold is ir.Fold.MAP else (expr.body,)
+    for test in tests:
+        if test is not None:
+            steps = (*steps, (True, lower(bound(test, expr.variables[0], over.element), over.scope, hoists)))
+    if expr.fold is ir.Fold.FILTER:
+        return replace(over, steps=steps)
+    value = bound(expr.body, expr.variables[0], over.element)
+    name = f"{expr.variables[0]}#{next(_numbers)}"
+    scope = over.scope.naming(name, value)
+    element = ir.LetRef(type=value.type, span=value.span, shape=value.shape, reach=value.reach, name=name)
+    return ClusterList(over.locate, (*steps, (False, lower(element, scope, hoists))), element, scope)
+
+
+def _source(expr: ir.Expr, scope: Scope, hoists: Hoists, lower: Lower) -> Locate:
+    if isinstance(expr, ir.Call):
+        member, key = expr.args
+        assert isinstance(member, ir.Field)
+        label = lower(key, scope, hoists)
+        hoists.domains.append(label)
+        return list_elements.domain_pods(label) if member.path[-1] == "pods" else list_elements.domain_nodes(label)
+    assert isinstance(expr, ir.Field)
+    if expr.path == ("node", "nominated"):
+        return list_elements.nominated_pods(lower(NOMINEE, scope, hoists))
+    return _SOURCES[expr.path]
+
+
+_SOURCES: dict[tuple[str, ...], Locate] = {
+    ("pods",): list_elements.all_pods,
+    ("nodes",): list_elements.all_nodes,
+    ("node", "pods"): list_elements.node_pods,
+}
+NOMINEE: Final = ir.Field(type=STRING, span=Span(0, 0), reach=Reach.POD, path=("pod", "nominee"))
+"""The UID of the pod being placed where it is nominated to a node, else ''. No field of the schema."""
+
+
+def bound(expr: ir.Expr, name: str, element: ir.Expr) -> ir.Expr:
+    """The expression with a variable's value in the place of the variable; fields of a root become its paths."""
+    if isinstance(expr, ir.Local):
+        return element if expr.name == name else expr
+    parts = children(expr)
+    if not parts:
+        return expr
+    if isinstance(expr, ir.Comprehension) and name in expr.variables:
+        return rebuilt(expr, [bound(parts[0], name, element), *parts[1:]])
+    if isinstance(expr, ir.OptMap) and name == expr.variable:
+        return rebuilt(expr, [bound(parts[0], name, element), parts[1]])
+    return _as_path(rebuilt(expr, [bound(part, name, element) for part in parts]))
+
+
+def _as_path(expr: ir.Expr) -> ir.Expr:
+    if not (isinstance(expr, ir.Select) and isinstance(expr.operand, ir.Field)):
+        return expr
+    path = (*expr.operand.path, expr.name)
+    known = attribute(path)
+    if expr.operand.type.kind is not Kind.OBJECT or known is None or known.optional:
+        return expr
+    return ir.Field(type=known.type, span=expr.span, shape=expr.operand.shape, reach=expr.reach, path=path)
+
+
+def opt_map(expr: ir.OptMap, scope: Scope, hoists: Hoists, lower: Lower) -> Vector:
+    """`o.optMap(x, e)` where e asks a list: x is a let, and e counts where o holds something."""
+    content = expr.operand.type.args[0]
+    value = ir.Call(
+        type=content, span=expr.span, shape=expr.operand.shape, reach=expr.operand.reach, function="value",
+        args=(expr.operand,),
+    )  # fmt: skip
+    name = f"{expr.variable}#{next(_numbers)}"
+    let = ir.LetRef(type=content, span=expr.span, shape=value.shape, reach=value.reach, name=name)
+    operand = lower(expr.operand, scope, hoists)
+    body = lower(bound(expr.body, expr.variable, let), scope.naming(name, value), hoists)
+
+    def vector(frame: Frame) -> Column:
+        held, result = operand(frame), body(frame)
+        if held.present is None:
+            return result.with_faults(held.faults)
+        faults = None if result.faults is None else np.where(held.present, result.faults, np.uint8(0))
+        present = held.present if result.present is None else held.present & result.present
+        answer = Column(result.values, faults, present, result.dictionary, result.bound)
+        return answer.with_faults(held.faults)
+
+    return vector
+
+
+# --- one value for the whole cluster -----------------------------------------------------------------------
+
+
+def scalar_aggregate(expr: ir.Expr, scope: Scope, lower: Lower) -> Scalar | None:
+    """The closure of an aggregate over all nodes or all pods; None for any other expression."""
+    if aggregated(expr, scope.let_value) is None:
+        return None
+    hoists = Hoists()
+    vector = aggregate(expr, scope.of(Shape.NODE), hoists, lower)
+    assert vector is not None
+    is_optional = expr.type.kind is Kind.OPTIONAL
+
+    def scalar(decision: Decision) -> Any:
+        if decision.snapshot is None:
+            raise EvaluationError("the cluster is not known here")
+        with np.errstate(all="ignore"):
+            column = vector(Frame(decision.snapshot.nodes, None, hoists.columns(decision)))
+        value = unfailed(column.at(0))
+        return optional(value) if is_optional else value
+
+    return scalar

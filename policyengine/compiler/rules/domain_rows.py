@@ -1,0 +1,78 @@
+"""Which rows of a rule's column follow which: those of one domain follow each other.
+
+A rule that asks about domains is a `TopologyPlugin`: its state remembers which value of the label each row had when the
+column was last brought up to date, so that a node that changed domains counts in the one it left too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyengine.compiler.columns.column import Column
+from policyengine.compiler.columns.frame import Frame
+from policyengine.compiler.lower.hoists import Hoists
+from policyengine.compiler.lower.scope import Scope, reading
+from policyengine.framework.status import SUCCESS, Rows, Status
+from policyengine.language import ir
+
+if TYPE_CHECKING:
+    from policyengine.cluster.node_table import NodeTable
+    from policyengine.cluster.snapshot import Snapshot
+
+
+class DomainRows:
+    """The labels a rule's column was worked out by, and their values then."""
+
+    def __init__(self, hoists: Hoists, hoisted: tuple[Column, ...], nodes: NodeTable) -> None:
+        nobody = Frame(nodes, np.zeros(0, np.int64), hoisted)
+        keys = [column for column in (label(nobody) for label in hoists.domains) if column.faults is None]
+        labels = {column.dictionary[int(column.values)] for column in keys if column.dictionary is not None}
+        self._follows_all = hoists.follows_all
+        self._ids: dict[str, NDArray[np.int32]] = {label: nodes.label_ids(label).copy() for label in sorted(labels)}
+
+    def touched(self, nodes: NodeTable, changed: Rows) -> Rows | None:
+        """The rows whose value may be another, `changed` having changed; None: all. Brings itself up to date."""
+        if len(changed) == 0 and all(len(ids) == nodes.n for ids in self._ids.values()):
+            return changed
+        touched = np.zeros(nodes.n, np.bool_)
+        touched[changed] = True
+        for label, before in self._ids.items():
+            now = nodes.label_ids(label)
+            if self._follows_all or len(before) != len(now):
+                self._ids = {label: nodes.label_ids(label).copy() for label in self._ids}
+                return None
+            left = before != now
+            domains = np.zeros(len(nodes.label_values(label)) + 1, np.bool_)
+            domains[now[changed]] = domains[now[left]] = domains[before[left]] = True
+            domains[-1] = False  # where the label is absent there is no domain
+            touched |= domains[now]
+            if left.any():
+                self._ids[label] = now.copy()
+        return np.flatnonzero(touched)
+
+
+def domain_rows(hoists: Hoists, hoisted: tuple[Column, ...], nodes: NodeTable) -> DomainRows | None:
+    """Those of a rule for one pod; None where it asks about no domain."""
+    return DomainRows(hoists, hoisted, nodes) if hoists.domains else None
+
+
+class FollowsDomains:
+    """What makes a rule a `TopologyPlugin`; its state has a `domains`."""
+
+    def touched(self, state: Any, snapshot: Snapshot, changed: Rows) -> Rows | None:
+        """The rows of every domain in which something changed."""
+        domains: DomainRows | None = state.domains
+        return changed if domains is None else domains.touched(snapshot.nodes, changed)
+
+    def standing(self, state: Any) -> Status:
+        """What `pre_filter` answered: what could change it is no part of the state."""
+        return SUCCESS
+
+
+def asks_domains(expressions: Iterable[ir.Expr], scope: Scope) -> bool:
+    """Whether one of the expressions asks about a domain, through lets too."""
+    return any(reading(expr, scope).asks_domains for expr in expressions)

@@ -1,0 +1,260 @@
+"""`filter "name" [when e] { require … }` as a filter plugin.
+
+Rules of this file:
+1. The first failing require in the order written is the one reported, whatever order evaluation took.
+2. A require that reads no node is settled in `pre_filter` and refuses the pod as a whole.
+3. A condition without a value refuses, and says why, unless `on error` chooses otherwise; so does a `when`
+   without a value: it counts as true.
+4. The texts of refusals are written when they are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyengine.compiler.columns.column import Column, Failed, Fault, attempt
+from policyengine.compiler.columns.frame import Decision, Frame, Scalar, Vector
+from policyengine.compiler.columns.logic_kernels import chosen
+from policyengine.compiler.lower.hoists import Hoists
+from policyengine.compiler.lower.scalar import lower_scalar
+from policyengine.compiler.lower.scope import Scope, all_read
+from policyengine.compiler.lower.vector import lower
+from policyengine.compiler.rules.domain_rows import DomainRows, FollowsDomains, asks_domains, domain_rows
+from policyengine.compiler.rules.requeue_events import events_of
+from policyengine.compiler.rules.signature import Decisions, Signature, Situation
+from policyengine.compiler.rules.texts import Text, erred, unmet
+from policyengine.compiler.rules.walk import expressions_of
+from policyengine.framework.events import ClusterEventWithHint
+from policyengine.framework.plugin import Reads
+from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, Status, Verdicts
+from policyengine.language import ir
+from policyengine.language.types import Reach
+
+if TYPE_CHECKING:
+    from policyengine.cluster.node_table import NodeTable
+    from policyengine.cluster.pod_info import PodInfo
+    from policyengine.cluster.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRequire:
+    """A require that is asked of every node."""
+
+    condition: Vector
+    on_error: Vector | None
+    text: Text | None
+    source: str
+    code: Code
+    fixed: Refusal | None
+    """How the condition refuses where it is false, if that reads the same for every pod."""
+
+    def column(self, frame: Frame) -> Column:
+        """The condition's bools and faults, `on error` put in."""
+        column = self.condition(frame)
+        if self.on_error is None or column.faults is None:
+            return column
+        met = Column(column.values, None)
+        return chosen(Column(column.faults == 0), met, self.on_error(frame))
+
+
+@dataclass(frozen=True, slots=True)
+class PodRequire:
+    """A require that reads no node."""
+
+    condition: Scalar
+    on_error: Scalar | None
+    text: Text | None
+    source: str
+    code: Code
+
+    def refusal(self, rule: str, decision: Decision) -> Status | None:
+        """The refusal of the pod, None where the condition holds."""
+        met = attempt(self.condition, decision)
+        if isinstance(met, Failed) and self.on_error is not None:
+            met = attempt(self.on_error, decision)
+        if met is True:
+            return None
+        if isinstance(met, Failed):
+            reason = erred(rule, self.source, met.detail or met.fault.text)
+        else:
+            # A text that reads the node has nothing to say about the pod as a whole.
+            text = self.text
+            reason = unmet(rule, self.source) if text is None or text.differs else text.of(decision)
+        return Status(self.code, (reason,), rule)
+
+
+@dataclass(slots=True)
+class FilterState:
+    """What `pre_filter` prepared: the hoisted values, and the ways of refusing, two a require (false, failed)."""
+
+    hoisted: tuple[Column, ...]
+    domains: DomainRows | None
+    refusals: list[Refusal] = field(default_factory=list)
+
+
+class RuleFilter:
+    """A filter rule of a policy."""
+
+    def __init__(self, rule: ir.Filter, scope: Scope, decisions: Decisions) -> None:
+        self._name = rule.name
+        self._hoists = Hoists()
+        self._when = None if rule.when is None else lower_scalar(rule.when, scope)
+        asked = [one for one in rule.requires if one.reads_node]
+        self._of_nodes = tuple(self._node_require(one, scope) for one in asked)
+        self._of_pod = tuple(self._pod_require(one, scope) for one in rule.requires if not one.reads_node)
+        self._signature = Signature(rule.when, tuple(_expressions(rule.requires)), scope, decisions)
+        self._reads = reads_of(list(_conditions(asked)), scope)
+        when = () if rule.when is None else (rule.when,)
+        self._events = events_of((*when, *_conditions(rule.requires)), scope, bool(asked))
+
+    def _node_require(self, require: ir.Require, scope: Scope) -> NodeRequire:
+        code = _code(require)
+        text = None if require.otherwise is None else Text(require.otherwise, scope, self._hoists)
+        said = unmet(self._name, require.text) if text is None else text.fixed
+        return NodeRequire(
+            lower(require.condition, scope, self._hoists),
+            None if require.on_error is None else lower(require.on_error, scope, self._hoists),
+            text,
+            require.text,
+            code,
+            None if said is None else Refusal(code, (said,)),
+        )
+
+    def _pod_require(self, require: ir.Require, scope: Scope) -> PodRequire:
+        return PodRequire(
+            lower_scalar(require.condition, scope),
+            None if require.on_error is None else lower_scalar(require.on_error, scope),
+            None if require.otherwise is None else Text(require.otherwise, scope, Hoists()),
+            require.text,
+            _code(require),
+        )
+
+    @property
+    def name(self) -> str:
+        """The rule's name."""
+        return self._name
+
+    @property
+    def reads(self) -> Reads:
+        """Derived from what the requires read."""
+        return self._reads
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        """Derived from the schema fields the rule reads."""
+        return self._events
+
+    def signature(self, pod: PodInfo) -> Hashable:
+        """The values of the pod-only subexpressions, texts included."""
+        return self._signature.of(pod)
+
+    @property
+    def of_template(self) -> bool:
+        """Whether the pod-only subexpressions read nothing that differs among pods of one template."""
+        return self._signature.of_template
+
+    @property
+    def situation(self) -> Situation | None:
+        """What the rule reads of the cluster as a whole."""
+        return self._signature.situation
+
+    def pre_filter(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, FilterState | None]:
+        """SKIP where `when` is false or no require is left for nodes; refuses where a require without node fails."""
+        decision = Decision(pod, snapshot)
+        if self._when is not None and attempt(self._when, decision) is False:
+            return SKIP, None
+        for require in self._of_pod:
+            refusal = require.refusal(self._name, decision)
+            if refusal is not None:
+                return refusal, None
+        if not self._of_nodes:
+            return SKIP, None
+        return SUCCESS, self._state(decision, snapshot.nodes)
+
+    def _state(self, decision: Decision, nodes: NodeTable) -> FilterState:
+        hoisted = self._hoists.columns(decision)
+        state = FilterState(hoisted, domain_rows(self._hoists, hoisted, nodes))
+        for require in self._of_nodes:
+            state.refusals.append(self._unmet(require, state, decision, nodes))
+            state.refusals.append(self._erred(require, state, nodes))
+        return state
+
+    def _unmet(self, require: NodeRequire, state: FilterState, decision: Decision, nodes: NodeTable) -> Refusal:
+        if require.fixed is not None:
+            return require.fixed
+        text = require.text
+        assert text is not None
+        if not text.differs:
+            return Refusal(require.code, (text.of(decision),))
+        return Refusal(require.code, render=lambda rows: text.at(nodes, state.hoisted, rows))
+
+    def _erred(self, require: NodeRequire, state: FilterState, nodes: NodeTable) -> Refusal:
+        def render(rows: Rows) -> list[str]:
+            with np.errstate(all="ignore"):
+                values = require.column(Frame(nodes, rows, state.hoisted)).to_list(len(rows))
+            faults = [value.fault if isinstance(value, Failed) else Fault.FAILED for value in values]
+            return [erred(self._name, require.source, fault.text) for fault in faults]
+
+        return Refusal(require.code, render=render)
+
+    def filter(self, state: FilterState, snapshot: Snapshot, rows: Rows) -> Verdicts:
+        """Judge the rows; whole columns where all of them are asked for."""
+        frame = Frame(snapshot.nodes, None if len(rows) == snapshot.nodes.n else rows, state.hoisted)
+        with np.errstate(all="ignore"):
+            columns = [require.column(frame) for require in self._of_nodes]
+        return Verdicts(_refused(columns, frame.count), state.refusals)
+
+
+class DomainFilter(FollowsDomains, RuleFilter):
+    """A filter rule that asks about domains."""
+
+
+def rule_filter(rule: ir.Filter, scope: Scope, decisions: Decisions) -> RuleFilter:
+    """The plugin of a filter rule."""
+    kind = DomainFilter if asks_domains(_expressions(rule.requires), scope) else RuleFilter
+    return kind(rule, scope, decisions)
+
+
+def _refused(columns: Sequence[Column], rows: int) -> NDArray[np.int16]:
+    """`int16[rows]`: 0 where every column is true, else what the first says that is not: odd numbers for false, even
+    ones for failed."""
+    first = columns[0]
+    if len(columns) == 1 and first.faults is None and not first.is_single:
+        return np.logical_not(first.values).astype(np.int16)
+    refused = np.zeros(rows, dtype=np.int16)
+    # Written from the last require to the first: the first that fails is what remains.
+    for place in range(len(columns) - 1, -1, -1):
+        column = columns[place]
+        np.putmask(refused, np.broadcast_to(np.logical_not(column.values), (rows,)), np.int16(2 * place + 1))
+        if column.faults is not None:
+            np.putmask(refused, np.broadcast_to(column.faults != 0, (rows,)), np.int16(2 * place + 2))
+    return refused
+
+
+def _code(require: ir.Require) -> Code:
+    return Code.UNSCHEDULABLE if require.evictable else Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+
+
+def _conditions(requires: Sequence[ir.Require]) -> Iterator[ir.Expr]:
+    for require in requires:
+        yield require.condition
+        if require.on_error is not None:
+            yield require.on_error
+
+
+def _expressions(requires: Sequence[ir.Require]) -> Iterator[ir.Expr]:
+    yield from _conditions(requires)
+    for require in requires:
+        yield from expressions_of(require.otherwise)
+
+
+def reads_of(expressions: Sequence[ir.Expr], scope: Scope) -> Reads:
+    """Which parts of a row expressions read, from their reach; lists of all nodes or pods are read of every row."""
+    reach = max((expr.reach for expr in expressions), default=Reach.CONSTANT)
+    if reach is Reach.NODE_CHANGING or all_read(expressions, scope).is_evictable:
+        return Reads.NODE | Reads.PODS
+    return Reads.NODE if reach is Reach.NODE_FIXED else Reads.NOTHING

@@ -1,0 +1,106 @@
+"""`queue { order by … }` as a key: the smallest is popped first, and every order is total.
+
+A key is a flat tuple: for each expression whether it is missing and its value, turned round for `desc`; then when
+the pod was queued, then its UID. A missing value (an error, an empty optional, a double that is not finite) sorts
+behind all others, or before them with `missing first`, whatever the direction.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import total_ordering
+from typing import TYPE_CHECKING, Any
+
+from policyengine.compiler.columns.column import Failed, attempt
+from policyengine.compiler.columns.frame import Decision, Scalar
+from policyengine.compiler.lower.scalar import lower_scalar
+from policyengine.compiler.lower.scope import Scope
+from policyengine.framework.profile import QueueKey, by_priority
+from policyengine.language import ir
+from policyengine.language.ir.ir_walk import fields
+from policyengine.language.types import Kind
+from policyengine.language.values import Optional
+
+if TYPE_CHECKING:
+    from policyengine.cluster.pod_info import PodInfo
+
+Part = Callable[[Decision], tuple[int, Any]]
+
+
+@total_ordering
+class Reversed:
+    """A value that sorts the other way round; for what cannot be negated."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: str) -> None:
+        self.value = value
+
+    def __lt__(self, other: Reversed) -> bool:
+        return other.value < self.value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Reversed) and other.value == self.value
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+
+def queue_key(order: Sequence[ir.OrderKey], scope: Scope) -> QueueKey:
+    """The key function of a queue's order; without keys kube-scheduler's: priority, then time, then UID."""
+    if not order:
+        return by_priority
+    parts = key_parts(order, scope)
+
+    def key(pod: PodInfo, queued_at: float, attempts: int = 0) -> tuple[Any, ...]:
+        return (*flat_key(parts, Decision(pod, queued_at=queued_at, attempts=attempts)), queued_at, pod.uid)
+
+    return key
+
+
+def counts_attempts(order: Sequence[ir.OrderKey], scope: Scope) -> bool:
+    """Whether an order reads how often the pod was tried, through lets too."""
+    return any(field.path == ("pod", "attempts") for key in order for field in fields(key.value, scope.let_value))
+
+
+def key_parts(order: Sequence[ir.OrderKey], scope: Scope) -> tuple[Part, ...]:
+    """The expressions of an order, each as the part of a key that it makes."""
+    return tuple(_part(key, scope) for key in order)
+
+
+def flat_key(parts: Sequence[Part], decision: Decision) -> tuple[Any, ...]:
+    """The parts of a key for one decision, the smallest first."""
+    flat: list[Any] = []
+    for part in parts:
+        flat += part(decision)
+    return tuple(flat)
+
+
+def _part(key: ir.OrderKey, scope: Scope) -> Part:
+    value = lower_scalar(key.value, scope)
+    missing = (-1, 0) if key.missing_first else (1, 0)
+    turned = _turned(key)
+
+    def part(decision: Decision) -> tuple[int, Any]:
+        found = _present(value, decision)
+        return missing if found is None else (0, turned(found))
+
+    return part
+
+
+def _present(value: Scalar, decision: Decision) -> Any:
+    """The value, None where it is missing."""
+    found = attempt(value, decision)
+    if isinstance(found, Optional):
+        found = found.content if found.present else None
+    if isinstance(found, Failed) or (isinstance(found, float) and not math.isfinite(found)):
+        return None
+    return found
+
+
+def _turned(key: ir.OrderKey) -> Callable[[Any], Any]:
+    if not key.descending:
+        return lambda value: value
+    kind = key.value.type.args[0].kind if key.value.type.kind is Kind.OPTIONAL else key.value.type.kind
+    return Reversed if kind is Kind.STRING else lambda value: -value

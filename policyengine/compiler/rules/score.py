@@ -1,0 +1,205 @@
+"""`score "name" weight N [when e] [normalize …] = e [on error e]` as a score plugin.
+
+Raw scores are doubles. A row whose expression has no value (an error, NaN or an infinity that `on error` does not
+replace) is `FAILED`, an empty optional is `EMPTY`; both score 0 in the end and stay out of maximum and minimum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyengine.compiler.columns.column import Array, Column, Faults, Mask, attempt
+from policyengine.compiler.columns.frame import Decision, Frame
+from policyengine.compiler.lower.hoists import Hoists
+from policyengine.compiler.lower.scalar import lower_scalar
+from policyengine.compiler.lower.scope import Scope
+from policyengine.compiler.lower.vector import lower
+from policyengine.compiler.rules.domain_rows import DomainRows, FollowsDomains, asks_domains, domain_rows
+from policyengine.compiler.rules.filter import reads_of
+from policyengine.compiler.rules.signature import Decisions, Signature, Situation
+from policyengine.framework.events import ClusterEventWithHint
+from policyengine.framework.plugin import MAX_NODE_SCORE, Reads, Scores
+from policyengine.framework.status import SKIP, SUCCESS, Rows, Status
+from policyengine.language import ir
+from policyengine.language.ir import Normalize
+
+if TYPE_CHECKING:
+    from policyengine.cluster.pod_info import PodInfo
+    from policyengine.cluster.snapshot import Snapshot
+
+EMPTY = np.nan
+FAILED = -np.inf
+"""Neither can be a raw score: one that is not finite is an error."""
+
+_EQUAL = 1e-9
+"""Scores that differ by less are all the same to `minmax`; also what is added before truncating."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreState:
+    """What `pre_score` prepared: the hoisted values."""
+
+    hoisted: tuple[Column, ...]
+    domains: DomainRows | None
+
+
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """An expression's doubles, and the rows where it is empty or failed."""
+
+    values: NDArray[np.float64]
+    empty: Mask | None
+    failed: Mask | None
+
+
+class RuleScore:
+    """A score rule of a policy."""
+
+    def __init__(self, rule: ir.Score, scope: Scope, decisions: Decisions) -> None:
+        self._name = rule.name
+        self._normalize, self._reverse = rule.normalize, rule.reverse
+        self._hoists = Hoists()
+        self._when = None if rule.when is None else lower_scalar(rule.when, scope)
+        self._value = lower(rule.value, scope, self._hoists)
+        self._on_error = None if rule.on_error is None else lower(rule.on_error, scope, self._hoists)
+        read = [rule.value] if rule.on_error is None else [rule.value, rule.on_error]
+        self._reads = reads_of(read, scope)
+        self._signature = Signature(rule.when, read, scope, decisions)
+
+    @property
+    def name(self) -> str:
+        """The rule's name."""
+        return self._name
+
+    @property
+    def reads(self) -> Reads:
+        """Derived from what the expression reads."""
+        return self._reads
+
+    @property
+    def pointwise(self) -> bool:
+        """Whether a row's score needs no other row's."""
+        return self._normalize is Normalize.NONE
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        """None: a score refuses nothing."""
+        return ()
+
+    def signature(self, pod: PodInfo) -> Hashable:
+        """The values of the pod-only subexpressions."""
+        return self._signature.of(pod)
+
+    @property
+    def of_template(self) -> bool:
+        """Whether the pod-only subexpressions read nothing that differs among pods of one template."""
+        return self._signature.of_template
+
+    @property
+    def situation(self) -> Situation | None:
+        """What the rule reads of the cluster as a whole."""
+        return self._signature.situation
+
+    def pre_score(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, ScoreState | None]:
+        """SKIP unless `when` is true; one without a value counts as false."""
+        decision = Decision(pod, snapshot)
+        if self._when is not None and attempt(self._when, decision) is not True:
+            return SKIP, None
+        hoisted = self._hoists.columns(decision)
+        return SUCCESS, ScoreState(hoisted, domain_rows(self._hoists, hoisted, snapshot.nodes))
+
+    def score(self, state: ScoreState, snapshot: Snapshot, rows: Rows) -> NDArray[np.generic]:
+        """Raw scores: `float64[rows]`, `EMPTY` and `FAILED` among them."""
+        frame = Frame(snapshot.nodes, None if len(rows) == snapshot.nodes.n else rows, state.hoisted)
+        with np.errstate(all="ignore"):
+            raw = raw_scores(self._value(frame))
+            if raw.failed is not None and self._on_error is not None:
+                raw = _replaced(raw, raw_scores(self._on_error(frame)))
+        return _marked(raw, frame.count)
+
+    def normalize(self, state: ScoreState, scores: NDArray[np.generic]) -> Scores:
+        """0..100, `int64[feasible]`."""
+        return self.rescale(state, None if self.pointwise else self._extremes(scores), scores)
+
+    def scale(self, state: ScoreState, scores: NDArray[np.generic]) -> Hashable:
+        """(least, greatest) of the scores that count, None where none does."""
+        return self._extremes(scores)
+
+    @staticmethod
+    def _extremes(scores: NDArray[np.generic]) -> tuple[float, float] | None:
+        counted = scores[np.isfinite(scores)]
+        return (float(counted.min()), float(counted.max())) if len(counted) else None
+
+    def rescale(self, state: ScoreState, scale: tuple[float, float] | None, scores: NDArray[np.generic]) -> Scores:
+        """Normalised, reversed, clamped to 0..100, and truncated after 1e-9 is added."""
+        raw = np.asarray(scores, dtype=np.float64)
+        counts = np.isfinite(raw)
+        with np.errstate(all="ignore"):
+            values = self._normalized(np.where(counts, raw, 0.0), scale)
+            if self._reverse:
+                values = MAX_NODE_SCORE - values
+            whole = np.floor(np.clip(values, 0.0, float(MAX_NODE_SCORE)) + _EQUAL)
+        return np.where(counts, np.minimum(whole, MAX_NODE_SCORE), 0).astype(np.int64)
+
+    def _normalized(self, values: NDArray[np.float64], scale: tuple[float, float] | None) -> NDArray[np.float64]:
+        if self._normalize is Normalize.NONE:
+            return values
+        least, greatest = scale if scale is not None else (0.0, 0.0)
+        if self._normalize is Normalize.MAX:
+            return MAX_NODE_SCORE * values / greatest if greatest > 0 else np.zeros_like(values)
+        if greatest - least < _EQUAL:
+            return np.zeros_like(values)
+        return MAX_NODE_SCORE * (values - least) / (greatest - least)
+
+
+class DomainScore(FollowsDomains, RuleScore):
+    """A score rule that asks about domains."""
+
+
+def rule_score(rule: ir.Score, scope: Scope, decisions: Decisions) -> RuleScore:
+    """The plugin of a score rule."""
+    read = [rule.value] if rule.on_error is None else [rule.value, rule.on_error]
+    return (DomainScore if asks_domains(read, scope) else RuleScore)(rule, scope, decisions)
+
+
+def raw_scores(column: Column) -> Raw:
+    """A column of ints or doubles as doubles; what is not finite has failed."""
+    values = np.asarray(column.values, dtype=np.float64)
+    failed = _failed(column.faults, values)
+    return Raw(values, None if column.present is None else np.logical_not(column.present), failed)
+
+
+def _failed(faults: Faults | None, values: NDArray[np.float64]) -> Mask | None:
+    infinite = np.logical_not(np.isfinite(values))
+    if faults is not None:
+        return np.asarray((faults != 0) | infinite)
+    return np.asarray(infinite) if infinite.any() else None
+
+
+def _replaced(raw: Raw, instead: Raw) -> Raw:
+    failed = raw.failed
+    assert failed is not None
+    return Raw(
+        np.where(failed, instead.values, raw.values),
+        _either(failed, instead.empty, raw.empty),
+        _either(failed, instead.failed, None),
+    )
+
+
+def _either(which: Mask, then: Mask | None, otherwise: Mask | None) -> Mask | None:
+    if then is None and otherwise is None:
+        return None
+    return np.where(which, False if then is None else then, False if otherwise is None else otherwise)
+
+
+def _marked(raw: Raw, rows: int) -> NDArray[np.float64]:
+    values: Array = raw.values
+    if raw.empty is not None:
+        values = np.where(raw.empty, EMPTY, values)
+    if raw.failed is not None:
+        values = np.where(raw.failed, FAILED, values)
+    return np.array(np.broadcast_to(values, (rows,)))

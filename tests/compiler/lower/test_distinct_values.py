@@ -1,0 +1,74 @@
+"""Which rows stand for others where an expression is worked out by value."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from policyengine.compiler.columns.column import Column
+from policyengine.compiler.lower import distinct_values
+from policyengine.language import ir
+from policyengine.language.types import INT, STRING
+from tests.compiler.lower.test_vector import columns
+from tests.compiler.typed import call, const, field, logic
+from tests.compiler.worlds import PlainNode, PlainPod, World
+
+DOUBLES = st.sampled_from((0.0, -0.0, 1.5, float("nan"), float("inf")))
+WORDS = ("a", "b", "c", "d")
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> tuple[int, list[Column]]:
+    rows = draw(st.integers(1, 30))
+
+    def of(values: st.SearchStrategy[object], dtype: type[np.generic]) -> np.ndarray[tuple[int], np.dtype[np.generic]]:
+        return np.array(draw(st.lists(values, min_size=rows, max_size=rows)), dtype)
+
+    def column(kind: str) -> Column:
+        if kind == "code":
+            return Column(of(st.integers(-1, 3), np.int32), present=of(st.booleans(), np.bool_), dictionary=WORDS)
+        if kind == "bool":
+            return Column(of(st.booleans(), np.bool_), faults=of(st.integers(0, 9), np.uint8))
+        if kind == "int":
+            return Column(of(st.sampled_from((0, 1, -(2**63), 2**63 - 1)), np.int64))
+        return Column(of(DOUBLES, np.float64), present=np.array(True))
+
+    kinds = draw(st.lists(st.sampled_from(("code", "bool", "int", "double")), min_size=1, max_size=5))
+    return rows, [column(kind) for kind in kinds]
+
+
+def seen(column: Column, row: int) -> tuple[object, ...]:
+    arrays = (column.values, column.faults, column.present)
+    return tuple(array[row].tobytes() for array in arrays if array is not None and array.ndim)
+
+
+@pytest.mark.parametrize("small", [0, 1 << 12])
+@settings(max_examples=200, deadline=None)
+@given(table=tables())
+def test_a_row_is_stood_for_by_one_that_is_alike(small: int, table: tuple[int, Sequence[Column]]) -> None:
+    rows, held = table
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(distinct_values, "_SMALL", small)
+        standing, places = distinct_values._distinct(held, rows)
+    assert places is not None
+    kinds = [tuple(seen(column, row) for column in held) for row in range(rows)]
+    assert [kinds[int(standing[place])] for place in places] == kinds
+    assert len(standing) == len(set(kinds))
+
+
+@pytest.mark.parametrize(
+    ("expr", "values"),
+    [
+        (field("node", "ready"), ["true", "false", "true", "true"]),
+        (logic("&&", field("node", "ready"), field("node", "unschedulable")), ["false", "false", "true", "false"]),
+        (call("_+_", INT, field("node", "podCount"), const(1, INT)), ["1", "1", "1", "2"]),
+    ],
+)
+def test_flags_and_numbers_are_told_apart(expr: ir.Expr, values: list[str]) -> None:
+    nodes = [PlainNode("a"), PlainNode("b", ready=False), PlainNode("c", unschedulable=True)]
+    world = World([*nodes, PlainNode("d", pods=[PlainPod()])])
+    assert columns(call("string", STRING, expr), world, PlainPod()) == values

@@ -1,0 +1,266 @@
+"""Aggregates over nodes and pods: columns answer what a naive interpreter does, cached ones what fresh ones do."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from policyengine.catalogue import compile_policy
+from policyengine.cluster.node_objects import Node
+from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.view import ClusterView
+from policyengine.compiler.columns.column import Failed
+from policyengine.compiler.columns.frame import Decision, Frame
+from policyengine.compiler.lower.hoists import Hoists
+from policyengine.compiler.lower.scope import Scope
+from policyengine.compiler.lower.vector import lower
+from policyengine.framework.evaluator import Evaluator
+from policyengine.framework.status import Code
+from policyengine.language import ir
+from policyengine.scheduler.explain import explain_pod
+from tests.builders import make_node, make_pod
+from tests.compiler import naive
+from tests.compiler.list_texts import LISTS
+from tests.compiler.lower.test_vector import FAILED, alike, explain
+from tests.compiler.naive import Place
+from tests.compiler.naive_functions import NOTHING, NoValue, Some
+from tests.compiler.worlds import PlainNode, PlainPod, World, full_worlds, plain_pods
+from tests.framework import test_incremental as incremental
+from tests.language.checking import checked
+
+quick = settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+def typed(text: str) -> ir.Expr | None:
+    """The checked tree of an expression; None where it would cost nodes times nodes."""
+    policies, findings, _ = checked(f'policy "p" {{ let it = {text} }}')
+    if findings:
+        assert all(finding.code in ("PE1017", "PE1006") for finding in findings), (text, findings)
+        return None
+    return policies[0].lets[-1].value
+
+
+def columns(expr: ir.Expr, world: World, pod: PlainPod, rows: Any = None) -> list[Any]:
+    view = world.view()
+    if pod.name not in view.pods:
+        view.add_or_update_pod(pod.decode())
+    hoists = Hoists()
+    vector = lower(expr, Scope(), hoists)
+    snapshot = view.snapshot()
+    with np.errstate(all="ignore"):
+        frame = Frame(snapshot.nodes, rows, hoists.columns(Decision(view.pods[pod.name], snapshot)))
+        column = vector(frame)
+    return [FAILED if isinstance(value, Failed) else value for value in column.to_list(frame.count)]
+
+
+def expected(expr: ir.Expr, world: World, pod: PlainPod) -> list[Any]:
+    everyone = World(world.nodes, [*world.pending, pod])
+    return [value_at(expr, everyone, node, pod) for node in world.nodes]
+
+
+def value_at(expr: ir.Expr, world: World, node: PlainNode, pod: PlainPod) -> Any:
+    try:
+        value = naive.evaluate(expr, Place(pod, node, {}, {}, world))
+    except NoValue:
+        return FAILED
+    if value == NOTHING:
+        return None
+    return value.value if isinstance(value, Some) else value
+
+
+@pytest.mark.parametrize("type_", sorted(LISTS))
+@quick
+@given(data=st.data())
+def test_lists_agree_with_the_naive_interpreter(type_: str, data: st.DataObject) -> None:
+    text = data.draw(LISTS[type_])
+    expr = typed(text)
+    assume(expr is not None)
+    assert expr is not None
+    world, pod = data.draw(full_worlds()), data.draw(plain_pods("me"))
+    got, want = columns(expr, world, pod), expected(expr, world, pod)
+    assert len(got) == len(want)
+    assert all(map(alike, got, want)), (text, explain(got, want))
+    chosen = data.draw(st.lists(st.integers(0, len(world.nodes) - 1), unique=True)) if world.nodes else []
+    rows = np.array(sorted(chosen), dtype=np.int64)
+    assert all(map(alike, columns(expr, world, pod, rows), [got[row] for row in rows.tolist()])), text
+
+
+# --- cached columns --------------------------------------------------------------------------------------
+
+ZONE = "topology.kubernetes.io/zone"
+POLICY = f"""
+  base none
+  let crowd = node.pods.filter(p, p.labels[?"app"].orValue("") == pod.labels[?"app"].orValue(""))
+  let there = node.domain("{ZONE}")
+  filter "own" {{
+    require crowd.size() < 3 else "has {{crowd.size()}} of its kind, {{node.pods.map(p, p.name).size()}} in all"
+    require node.pods.all(p, p.priority <= pod.priority + 5) || node.nominated.size() > 0
+  }}
+  filter "zone" {{
+    require node.domain("{ZONE}").pods.filter(p, p.namespace == pod.namespace).size() < 9
+      else "{{there.pods.size()}} pods"
+    require node.domain("{ZONE}").nodes.exists(n, n.ready && n.pods.size() < 6) on error true
+  }}
+  filter "cluster" when pods.size() < 60 {{
+    require pods.filter(p, p.labels[?"app"].orValue("") == pod.labels[?"app"].orValue("")).size() < 12
+    require nodes.filter(n, n.pods.exists(p, p.namespace == pod.namespace)).size() < nodes.size()
+      else "{{nodes.size()}}"
+  }}
+  score "mean" weight 2 normalize minmax = node.pods.map(p, p.requests.cpu / 3m).avg()
+  score "spread" weight 3 normalize max = node.domain("{ZONE}").pods.map(p, ratio(p.requests.memory, 7Gi)).stddev()
+  score "all" weight 1 = clamp(node.podCount - nodes.map(n, n.podCount).max().orValue(0), 0, 100)
+"""
+
+
+class Cluster(incremental.World):
+    """A cluster with a history, judged by rules about lists."""
+
+    def __init__(self, rng: Random, columns: int) -> None:
+        super().__init__(rng, columns)
+        self.profile = compile_policy(f'policy "p" {{ {POLICY} }}')
+        self.evaluator = Evaluator(self.profile, columns)
+
+    def step(self) -> None:
+        super().step()
+        waiting = [uid for uid in self.pending() if uid not in self.assumed]
+        if waiting and self.rng.random() < 0.2:
+            self.view.nominate(self.rng.choice(waiting), self.rng.choice([*self.nodes, ""]))
+
+    def fresh(self) -> ClusterView:
+        view = super().fresh()
+        for uid, info in self.view.pods.items():
+            if uid not in self.assumed and not info.node_name:
+                view.nominate(uid, info.nominated_node_name)
+        return view
+
+    def check(self) -> None:
+        fresh = self.fresh()
+        self.view.validate()
+        for uid in self.pending():
+            if uid not in self.assumed:
+                cached = explain_pod(self.evaluator, self.view.pods[uid], self.view.snapshot())
+                anew = explain_pod(Evaluator(self.profile), fresh.pods[uid], fresh.snapshot())
+                assert cached == anew
+
+
+@settings(max_examples=12, deadline=None)
+@given(seed=st.integers(0, 2**32), columns=st.sampled_from((2, 128)))
+def test_cached_columns_about_lists_equal_fresh_ones_over_any_history(seed: int, columns: int) -> None:
+    cluster = Cluster(Random(seed), columns)
+    for _ in range(incremental.STEPS):
+        cluster.step()
+        if cluster.rng.random() < 0.6:
+            cluster.check()
+    cluster.check()
+
+
+@settings(max_examples=10, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_a_hypothesis_is_judged_as_if_it_were_so_and_leaves_no_trace(seed: int) -> None:
+    cluster = Cluster(Random(seed), 128)
+    cluster.check()
+    gone = [uid for uid, pod in cluster.pods.items() if pod["spec"].get("nodeName")][:4]
+    without = cluster.fresh()
+    for uid in gone:
+        without.remove_pod(uid)
+    with cluster.view.hypothetically(remove=gone) as snapshot:
+        for uid in cluster.pending():
+            judged = explain_pod(cluster.evaluator, cluster.view.pods[uid], snapshot)
+            assert judged == explain_pod(Evaluator(cluster.profile), without.pods[uid], without.snapshot())
+    cluster.check()
+
+
+def view_of(*things: Any) -> ClusterView:
+    view = ClusterView()
+    for thing in things:
+        built = thing.build()
+        (view.add_or_update_node if isinstance(built, Node) else view.add_or_update_pod)(built)
+    return view
+
+
+def the_pod(view: ClusterView, name: str = "p") -> PodInfo:
+    found = view.find_pod("default", name)
+    assert found is not None
+    return found
+
+
+def verdicts(members: str, view: ClusterView) -> dict[str, str]:
+    """Node -> "" where the pod p fits, else the code of the refusal."""
+    profile = compile_policy(f'policy "t" {{ base none\n{members}\n}}')
+    diagnosis = Evaluator(profile).filter(the_pod(view), view.snapshot())
+    rows = view.nodes.row_of.items()
+    return {
+        name: "" if row in diagnosis.feasible.tolist() else diagnosis.refusal(row).code.wire_name for name, row in rows
+    }
+
+
+def test_a_node_without_the_label_has_no_domain() -> None:
+    view = view_of(make_node("a").label("zone", "z"), make_node("b"), make_pod("p"))
+    members = 'filter "f" { require node.domain("zone").pods.size() < 5 }'
+    assert verdicts(members, view) == {"a": "", "b": "Unschedulable"}
+    assert verdicts(members.replace("< 5", "< 5 on error true"), view) == {"a": "", "b": ""}
+
+
+@pytest.mark.parametrize(
+    ("condition", "code"),
+    [
+        ("node.pods.size() > 5", Code.UNSCHEDULABLE),
+        ('node.domain("zone").pods.size() > 5', Code.UNSCHEDULABLE),
+        ('node.domain("zone").nodes.size() > 5', Code.UNSCHEDULABLE),
+        ("nodes.size() > 5", Code.UNSCHEDULABLE),
+        ("pods.size() > 5", Code.UNSCHEDULABLE),
+        ("node.nominated.size() > 5", Code.UNSCHEDULABLE),
+        ("node.conditions.exists(c, c.type == 'X')", Code.UNSCHEDULABLE_AND_UNRESOLVABLE),
+        ("node.usage.?cpu.orValue(1m) == 0", Code.UNSCHEDULABLE_AND_UNRESOLVABLE),
+    ],
+)
+def test_what_an_eviction_could_change_is_not_final(condition: str, code: Code) -> None:
+    view = view_of(make_node("a").label("zone", "z"), make_pod("p"))
+    profile = compile_policy(f'policy "t" {{ base none filter "f" {{ require {condition} }} }}')
+    diagnosis = Evaluator(profile).filter(the_pod(view), view.snapshot())
+    assert diagnosis.refusal(0).code is code
+
+
+def test_the_pod_being_placed_is_not_among_those_nominated() -> None:
+    view = view_of(make_node("a"), make_pod("p"), make_pod("q"))
+    view.nominate(the_pod(view).uid, "a")
+    members = 'filter "f" { require node.nominated.size() == 0 }'
+    assert verdicts(members, view) == {"a": ""}
+    view.nominate(the_pod(view, "q").uid, "a")
+    assert verdicts(members, view) == {"a": "Unschedulable"}
+
+
+def test_a_pod_that_ended_within_the_hour_is_remembered_for_its_node() -> None:
+    view = view_of(make_node("a"), make_node("b"), make_pod("p"))
+    view.now = 1_800_000_000.0
+    ended = make_pod("job").node("a").owner("Job", "j").phase("Failed")
+    view.add_or_update_pod(ended.build())
+    members = (
+        'filter "f" { require !node.finished.exists(f, f.failed && f.owner.?name.orValue("") == "j" '
+        "&& now - f.finishedAt < 10min) }"
+    )
+    assert verdicts(members, view) == {"a": "Unschedulable", "b": ""}
+    view.now += 700
+    assert verdicts(members, view) == {"a": "", "b": ""}
+    assert verdicts('filter "f" { require node.finished.size() == 0 }', view)["a"] == "Unschedulable"
+    view.now += 3000
+    assert verdicts('filter "f" { require node.finished.size() == 0 }', view)["a"] == ""
+
+
+def test_measured_usage_stands_in_annotations() -> None:
+    annotated = make_node("a").annotation("policyengine.io/usage-cpu", "1500m")
+    annotated.annotation("policyengine.io/usage-at", "2026-01-05T18:30:00Z")
+    broken = make_node("b").annotation("policyengine.io/usage-cpu", "much")
+    view = view_of(annotated, broken, make_node("c"), make_pod("p"))
+    assert verdicts('filter "f" { require node.usage.?cpu.orValue(9) == 1500m }', view) == {
+        "a": "",
+        "b": "UnschedulableAndUnresolvable",
+        "c": "UnschedulableAndUnresolvable",
+    }
+    members = 'filter "f" { require has(node.usage.at) && node.usage.at < timestamp("2027-01-01T00:00:00Z") }'
+    assert [name for name, code in verdicts(members, view).items() if not code] == ["a"]

@@ -1,0 +1,252 @@
+"""Single values: closures answer what the language's tree evaluator answers, on the same function table."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from msgspec import structs
+
+from policyengine.catalogue import compile_policy
+from policyengine.cluster.view import ClusterView
+from policyengine.compiler.columns.column import Failed, attempt, column_of, plain, single
+from policyengine.compiler.columns.frame import Decision, Frame
+from policyengine.compiler.columns.node_columns import NODE_COLUMNS, scalar_binding
+from policyengine.compiler.columns.object_fields import _BY_OBJECT
+from policyengine.compiler.columns.pod_columns import pod_binding
+from policyengine.compiler.lower.scalar import lower_scalar, optional
+from policyengine.compiler.lower.scope import Scope
+from policyengine.framework.evaluator import Evaluator
+from policyengine.language import ir
+from policyengine.language.evaluate_tree import TreeEvaluator
+from policyengine.language.ir.ir_walk import walk
+from policyengine.language.schema import OBJECTS, paths
+from policyengine.language.schema_objects import CLUSTER_POD, NODE
+from policyengine.language.types import INT, STRING, Kind, Type, list_of, optional_of
+from policyengine.language.values import NONE, EvaluationError, Optional
+from tests.builders import make_node, make_pod
+from tests.compiler.lower.test_vector import ANY
+from tests.compiler.typed import call, const, field, fold, local, text
+from tests.compiler.worlds import PlainPod, World, plain_pods, worlds
+
+
+class OneNode:
+    """The names of a policy for one node: each node path read from its column."""
+
+    def __init__(self, world: World, pod: PlainPod, row: int) -> None:
+        self.snapshot = world.snapshot()
+        self.decision = Decision(pod.info(), self.snapshot)
+        self.row = row
+
+    def field(self, path: tuple[str, ...]) -> object:
+        if path[0] != "node":
+            return scalar_binding(path, Scope())(self.decision)
+        if path[1:] in NODE_COLUMNS:
+            value = NODE_COLUMNS[path[1:]](Frame(self.snapshot.nodes, None, ())).at(self.row)
+            return [structs.asdict(taint) for taint in value] if path[1] == "taints" else value
+        raise EvaluationError(f"{path}")
+
+    def let(self, name: str) -> object:
+        raise EvaluationError(name)
+
+    param = let
+
+
+quick = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+def is_for_both(expr: ir.Expr) -> bool:
+    """Whether the tree evaluator gives the expression the same meaning: it reads no amounts as a map."""
+    whole = {("node", "free"), ("pod", "requests")}
+    amounts = any(isinstance(part, ir.Field) and part.path in whole for part in walk(expr))
+    return not amounts
+
+
+@pytest.mark.parametrize("type_", ["bool", "int", "double", "string", "memory"])
+@quick
+@given(data=st.data())
+def test_the_tree_evaluator_agrees_row_by_row(type_: str, data: st.DataObject) -> None:
+    from tests.compiler.lower.test_vector import FAILED, columns
+
+    expr = data.draw(ANY[type_](2).filter(is_for_both))
+    world, pod = data.draw(worlds(most=3)), data.draw(plain_pods())
+    for row, got in enumerate(columns(expr, world, pod)):
+        want = attempt(lambda row=row: TreeEvaluator(OneNode(world, pod, row)).value(expr))
+        if isinstance(want, Failed):
+            assert got is FAILED
+        else:
+            assert got == want or (isinstance(got, float) and math.isnan(got) and math.isnan(want))
+
+
+def value(expr: ir.Expr, pod: Any = None) -> Any:
+    return lower_scalar(expr, Scope())(Decision((pod or make_pod()).info()))
+
+
+def test_every_field_of_the_schema_is_bound() -> None:
+    scope = Scope(policy={"name": "n", "hash": "h"})
+    for path, known in paths():
+        if known.optional or known.type in (list_of(CLUSTER_POD), list_of(NODE)):
+            continue
+        if path[0] == "victim":
+            assert all(pod_binding((name,)) for name in OBJECTS["clusterPod"].fields)
+        elif path[0] != "node":
+            assert scalar_binding(path, scope)
+        elif known.type.kind is not Kind.OBJECT:
+            assert path[1:] in NODE_COLUMNS, path
+
+
+def test_every_field_of_things_with_fields_is_bound() -> None:
+    roots = {"node", "cluster", "policy", "domain", "usage"}
+    waiting = {"queuedAt", "attempts"}
+    for name, info in OBJECTS.items():
+        if name not in roots:
+            assert set(info.fields) - waiting <= set(_BY_OBJECT[name]), name
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        (("name",), "p"),
+        (("namespace",), "default"),
+        (("qos",), 1),
+        (("priority",), 7),
+        (("requests", "cpu"), 500),
+        (("requests", "storage"), 0),
+        (("serviceAccount",), ""),
+        (("createdAt",), 1767225600 * 10**9),
+        (("owner",), None),
+    ],
+)
+def test_pod_fields(path: tuple[str, ...], expected: object) -> None:
+    pod = make_pod("p").req(cpu="500m").priority(7).created("2026-01-01T00:00:00Z")
+    found = value(field("pod", *path), pod)
+    assert (found.content if isinstance(found, Optional) else found) == expected
+
+
+def test_a_pod_in_no_queue_waits_since_it_was_made() -> None:
+    pod = make_pod().created("2026-01-01T00:00:00Z")
+    assert value(field("pod", "queuedAt"), pod) == 1767225600 * 10**9
+    assert value(field("pod", "attempts"), pod) == 0
+
+
+def test_node_columns_read_what_the_node_says() -> None:
+    view = ClusterView()
+    view.add_or_update_node(
+        make_node("a")
+        .capacity({"cpu": "4", "memory": "8Gi", "vendor/x": "2"})
+        .label("topology.kubernetes.io/region", "eu")
+        .created("2026-01-01T00:00:00Z")
+        .taint("t", "v")
+        .image("app:1", 7, "app@sha256:x")
+        .ready()
+        .build()
+    )
+    view.add_or_update_pod(make_pod("q").req(cpu="1500m").node("a").build())
+    frame = Frame(view.snapshot().nodes, None, ())
+    seen = {".".join(path): read(frame).at(0) for path, read in NODE_COLUMNS.items()}
+    assert seen["free.cpu"] == 2500
+    assert seen["used.cpu"] == 1500
+    assert seen["capacity.memory"] == 2**33
+    assert seen["podCount"] == 1
+    assert (seen["zone"], seen["region"]) == ("", "eu")
+    assert seen["createdAt"] == 1767225600 * 10**9
+    assert seen["images"] == ("app:1", "app@sha256:x")
+    assert [taint.key for taint in seen["taints"]] == ["t"]
+    assert seen["ready"] is True
+
+
+def test_a_variable_comes_back_after_an_inner_one_of_its_name() -> None:
+    items = ir.ListExpr(
+        type=list_of(INT), span=field("now").span, items=((const(1, INT), False), (const(2, INT), False))
+    )
+    x = local("x", INT, items)
+    inner = fold(ir.Fold.EXISTS, items, "x", call("_==_", Type(Kind.BOOL), x, const(2, INT)))
+    body = ir.Logic(
+        type=Type(Kind.BOOL), span=x.span, op="&&", operands=(inner, call("_==_", Type(Kind.BOOL), x, const(1, INT)))
+    )
+    assert value(fold(ir.Fold.EXISTS, items, "x", body)) is True
+
+
+@pytest.mark.parametrize(
+    ("values", "type_"),
+    [
+        ([1, Failed(1), -(2**63)], INT),
+        ([None, 3], optional_of(INT)),
+        (["a", "b", "a"], STRING),
+        ([(1, 2), (1,)], list_of(INT)),
+        ([2**63], INT),
+        ([None, Optional(Optional(3)), Optional(NONE), NONE], optional_of(optional_of(INT))),
+    ],
+)
+def test_a_column_gives_back_what_went_in(values: list[Any], type_: Type) -> None:
+    column = column_of(values, type_)
+    for row, put in enumerate(values):
+        got = column.at(row)
+        alone = single(put, type_).at(0)
+        if put == 2**63 or isinstance(put, Failed):
+            assert isinstance(got, Failed)
+            assert isinstance(alone, Failed)
+        else:
+            assert got == plain(put) == alone
+
+
+def test_the_keys_of_a_signature_tell_zeros_apart() -> None:
+    from policyengine.compiler.lower.hoists import key_of
+
+    assert key_of(0.0) != key_of(-0.0)
+    assert key_of(optional(None)) != key_of(optional(()))
+    assert key_of({"a": [1]}) == key_of({"a": [1]})
+    assert text("x").value == "x"
+
+
+def test_everything_a_rule_may_read_of_a_pod_is_read() -> None:
+    condition = """pod.limits.?cpu.orValue(1) > 2 && has(pod.limits.memory) && pod.limits.memory > 1Gi
+      && pod.containers.all(c, c.limits.?cpu.hasValue() && c.requests[?"a/b"].orValue(0) == 3)
+      && pod.owner.?kind.orValue("") == "Job" && pod.volumes.all(v, v.claim.orValue("") == "data")
+      && pod.podGroup.orValue("") == "g" && pod.tolerations.exists(t, t.operator == "Exists")
+      && pod.images.exists(i, i.startsWith("app"))"""
+    profile = compile_policy(f'policy "t" {{ base none filter "f" {{ require {condition} }} }}')
+    pod = (
+        make_pod()
+        .req({"a/b": 3})
+        .limit(cpu="3", memory="2Gi")
+        .owner("Job", "j")
+        .pvc("data")
+        .toleration("k", "Exists")
+        .label("scheduling.x-k8s.io/pod-group", "g")
+    )
+    view = ClusterView()
+    assert profile.filters[0].pre_filter(pod.info(), view.snapshot())[0].is_skip
+    assert profile.filters[0].pre_filter(make_pod().info(), view.snapshot())[0].is_rejection
+
+
+def test_everything_a_rule_may_read_of_a_node_is_read() -> None:
+    condition = """node.conditions.exists(c, c.type == "Ready" && c.status == "True") && has(node.labels.app)
+      && node.labels.?app.orValue("x") == "y" && "app:1" in node.images && node.annotations[?"a"].orValue("") == "b"
+      && node.createdAt < timestamp("2030-01-01T00:00:00Z") && node.taints.size() == 1 && node.capacity.cpu > 1"""
+    profile = compile_policy(f'policy "t" {{ base none filter "f" {{ require {condition} }} }}')
+    view = ClusterView()
+    full = make_node("a").capacity(cpu="4").label("app", "y").annotation("a", "b").image("app:1", 7).taint("t").ready()
+    view.add_or_update_node(full.build())
+    view.add_or_update_node(make_node("b").capacity(cpu="4").build())
+    assert list(Evaluator(profile).filter(make_pod().info(), view.snapshot()).feasible) == [0]
+
+
+def test_a_default_that_fails_shows_only_where_it_is_taken() -> None:
+    condition = 'toInt(pod.labels[?"n"]).orValue(1 / pod.priority) > 2'
+    profile = compile_policy(f'policy "t" {{ base none filter "f" {{ require {condition} }} }}')
+    snapshot = ClusterView().snapshot()
+    assert profile.filters[0].pre_filter(make_pod().label("n", "3").info(), snapshot)[0].is_skip
+    assert "division by zero" in profile.filters[0].pre_filter(make_pod().info(), snapshot)[0].message
+
+
+def test_a_fault_of_the_first_optional_is_not_forgotten_for_the_second() -> None:
+    condition = 'node.labels[?string(1 / pod.priority)].or(pod.labels[?"app"]).hasValue() on error false'
+    profile = compile_policy(f'policy "t" {{ base none filter "f" {{ require {condition} }} }}')
+    view = ClusterView()
+    view.add_or_update_node(make_node("n").build())
+    pod = make_pod("p").label("app", "x").priority(0).info()
+    assert len(Evaluator(profile).filter(pod, view.snapshot()).feasible) == 0
