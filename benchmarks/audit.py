@@ -18,8 +18,8 @@ from policyengine.framework.evaluator import Evaluator
 from policyengine.framework.nominated import filter_with_nominated
 from policyengine.scheduler.actions import Action, Bind
 from policyengine.scheduler.messages import CyclesRequested, Message
+from policyengine.scheduler.pod_timeline import StoryLine
 from policyengine.scheduler.state import SchedulerState
-from policyengine.scheduler.story import StoryLine
 
 
 class WrongDecision(AssertionError):

@@ -25,7 +25,7 @@ from policyengine.framework.events import NODE_DELETE
 from policyengine.plugins.registry import default_profile
 from policyengine.scheduler.actions import Bind
 from policyengine.scheduler.messages import CacheSynced, CyclesRequested, NodeObserved, PodObserved
-from policyengine.scheduler.queue import SchedulingQueue
+from policyengine.scheduler.queue.scheduling_queue import SchedulingQueue
 from policyengine.scheduler.state import SchedulerState
 
 REFUSED_BY = frozenset({"NodeResourcesFit"})

@@ -10,15 +10,15 @@ if TYPE_CHECKING:
     from policyengine.catalogue import PolicyError, compile_policy
     from policyengine.explaining import explain
     from policyengine.language.evaluate import EvaluationError, evaluate
-    from policyengine.simulator.simulation.scenario import ScenarioError
-    from policyengine.simulator.simulation.simulation import Simulation
+    from policyengine.trials.scenario import ScenarioError
+    from policyengine.trials.simulation import Simulation
     from policyengine.version import __version__
 
 _HOMES = {
     "EvaluationError": "policyengine.language.evaluate",
     "PolicyError": "policyengine.catalogue",
-    "ScenarioError": "policyengine.simulator.simulation.scenario",
-    "Simulation": "policyengine.simulator.simulation.simulation",
+    "ScenarioError": "policyengine.trials.scenario",
+    "Simulation": "policyengine.trials.simulation",
     "compile_policy": "policyengine.catalogue",
     "evaluate": "policyengine.language.evaluate",
     "explain": "policyengine.explaining",

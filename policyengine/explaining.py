@@ -8,9 +8,9 @@ from typing import Any
 
 from policyengine.catalogue import compile_policy
 from policyengine.clock import SystemClock
+from policyengine.diagnosis import explain as explaining
 from policyengine.framework.profile import Profile
 from policyengine.plugins.registry import default_profile
-from policyengine.scheduler import explain as explaining
 
 
 def explain(

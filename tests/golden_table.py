@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from policyengine.diagnosis.explain import explain
 from policyengine.framework.profile import Profile
 from policyengine.plugins.registry import IN_TREE
-from policyengine.scheduler.explain import explain
 from tests.minimise import minimise
 from tests.plugins import oracle, oracle_scores
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from policyengine.diagnosis.explain import explain
 from policyengine.plugins.registry import default_profile
-from policyengine.scheduler.explain import explain
 from tests.golden_table import Tally
 from tests.shared_facts import shared
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from policyengine.diagnosis.explain import explain
 from policyengine.plugins.preemption import dry_run
 from policyengine.plugins.preemption.victim_arithmetic import known_filters
 from policyengine.plugins.registry import default_profile
-from policyengine.scheduler.explain import explain
 from tests.shared_facts import shared
 
 Json = Mapping[str, Any]

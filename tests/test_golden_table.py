@@ -11,13 +11,13 @@ import pytest
 
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.snapshot import Snapshot
+from policyengine.diagnosis.explain import explain
 from policyengine.framework.profile import Profile
 from policyengine.framework.status import Rows, State, Status, Verdicts
 from policyengine.plugins.node_state.taint_toleration import TaintToleration
 from policyengine.plugins.registry import default_profile
 from policyengine.plugins.resources.fit import NodeResourcesFit
 from policyengine.plugins.selectors.tolerations import HARD, TaintTable
-from policyengine.scheduler.explain import explain
 from tests.golden_table import Tally, smallest_case
 from tests.minimise import minimise
 from tests.plugins import random_cluster

@@ -97,8 +97,8 @@ def explain(
     assert cluster_path is not None
     from policyengine.clock import SystemClock
     from policyengine.cluster.objects import ObjectError
-    from policyengine.scheduler.cluster_file import ClusterShapeError
-    from policyengine.scheduler.explain import explain as explain_cluster
+    from policyengine.diagnosis.cluster_file import ClusterShapeError
+    from policyengine.diagnosis.explain import explain as explain_cluster
 
     cluster = read_json(cluster_path)
     profiles = _profiles(policy_path, params)

@@ -8,9 +8,9 @@ from policyengine.compiler.finding_codes import WRONG_PARAM
 from policyengine.compiler.front import Checked
 from policyengine.compiler.params import with_params, wrong_values
 from policyengine.kube.params_file import PARAMS_FILE, Given, read_params
-from policyengine.kube.plain_yaml import PlainYamlError
 from policyengine.language.diagnostics import Diagnostic, Severity
 from policyengine.language.syntax import Span
+from policyengine.plain_yaml import PlainYamlError
 
 
 def laid_over(checked: Checked, params: PolicyText) -> tuple[Checked, list[Diagnostic]]:

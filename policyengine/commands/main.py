@@ -58,7 +58,7 @@ EXIT_CODES = {
     "policyengine.simulator.api_server.http.PortInUse": UNUSABLE,
     "policyengine.simulator.real_server.ServerError": UNUSABLE,
     "policyengine.simulator.sandbox.SandboxError": UNUSABLE,
-    "policyengine.simulator.simulation.scenario.ScenarioError": UNUSABLE,
+    "policyengine.trials.scenario.ScenarioError": UNUSABLE,
 }
 """Errors whose message is meant for the user, by name, so that none of their modules is imported for it."""
 

@@ -10,9 +10,9 @@ import yaml
 
 from policyengine.commands.policy_files import PolicyText
 from policyengine.kube.params_file import PARAMS_FILE
-from policyengine.kube.plain_yaml import PlainYamlError, documents
 from policyengine.language.diagnostics import Source
 from policyengine.language.parse import SourceError, decode_source
+from policyengine.plain_yaml import PlainYamlError, documents
 
 MAX_MANIFEST = 4 << 20
 

@@ -28,7 +28,7 @@ def _given(texts: Iterable[PolicyText]) -> Iterable[tuple[str, object, str]]:
         return
     # Imported here: most commands meet no manifest, and YAML takes a while to load.
     from policyengine.kube.params_file import read_params
-    from policyengine.kube.plain_yaml import PlainYamlError
+    from policyengine.plain_yaml import PlainYamlError
 
     for name, file in files.items():
         try:

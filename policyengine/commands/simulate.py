@@ -23,7 +23,7 @@ FAILED = 1
 def _print_schema(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
     if not wanted:
         return
-    from policyengine.simulator.simulation.scenario_file import schema
+    from policyengine.trials.scenario_file import schema
 
     click.echo(json.dumps(schema(), indent=2))
     context.exit()
@@ -65,14 +65,14 @@ def simulate(
     used.
     """
     from policyengine.commands.installed_plugins import installed_catalogue
-    from policyengine.simulator.simulation.simulation import Simulation
+    from policyengine.trials.simulation import Simulation
 
     profiles = _given(paths, params)
     simulation = Simulation(scenario, profiles, seed=seed, catalogue=installed_catalogue())
     with _progress() as told:
         outcome = simulation.run(told)
     if svg_path is not None:
-        from policyengine.simulator.simulation.picture import svg
+        from policyengine.commands.simulate_picture import svg
 
         _write(svg_path, svg(outcome))
     if output == "json":

@@ -12,9 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from policyengine import quantity
-from policyengine.simulator.simulation.figures import clock, mean_share, percentile, thinned
-from policyengine.simulator.simulation.ledger import NodeRecord, PodRecord, Sample
-from policyengine.simulator.simulation.outcome import Outcome, resources, waits_of
+from policyengine.trials.figures import clock, mean_share, percentile, thinned
+from policyengine.trials.ledger import NodeRecord, PodRecord, Sample
+from policyengine.trials.outcome import Outcome, resources, waits_of
 
 ROWS: Final = 30
 """Pods and nodes shown one by one; of more, a line a template, and the fullest nodes."""

@@ -14,15 +14,15 @@ from typing import Any, Final
 
 import yaml
 
+from policyengine.checked_yaml import CheckedYaml, CheckedYamlError
 from policyengine.cluster.objects import KINDS, ObjectError, decode
 from policyengine.commands.manifests import read_text
 from policyengine.commands.test_suite_steps import steps
 from policyengine.commands.test_suite_values import SuiteError, SuiteValues, fields_of, items_of, span_of
-from policyengine.kube.checked_yaml import CheckedYaml, CheckedYamlError
 from policyengine.language.diagnostics import Source
 from policyengine.language.ir import test_nodes as ir_test
 from policyengine.scheduler.messages import Message, ObjectObserved
-from policyengine.scheduler.policy_test import TestedPolicy
+from policyengine.trials.policy_test import TestedPolicy
 
 SUFFIX: Final = ".test.yaml"
 

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import yaml
 
+from policyengine.checked_yaml import plain, wrong_at
 from policyengine.compiler.params import ParamError, convert
-from policyengine.kube.checked_yaml import plain, wrong_at
 from policyengine.language import ir
 from policyengine.language.checking.param_checks import outside
 from policyengine.language.suggestion import closest

@@ -21,7 +21,6 @@ from typing import Final
 from policyengine.catalogue import CATALOGUE, CompileResult, compile_files
 from policyengine.compiler.assemble import Catalogue, plugin_facts
 from policyengine.kube.params_file import PARAMS_FILE, Given, read_params
-from policyengine.kube.plain_yaml import PlainYamlError
 from policyengine.kube.reload import Compile, Compiled
 from policyengine.kube.rivals import Problem
 from policyengine.language.diagnostics import Diagnostic, Severity, Source
@@ -29,7 +28,8 @@ from policyengine.language.lint.lint_settings import Settings
 from policyengine.language.lint.linter import lint
 from policyengine.language.lint.rules import RULES
 from policyengine.language.parse import SourceError, decode_source, parse_file
-from policyengine.scheduler.policy_gate import held_to_tests
+from policyengine.plain_yaml import PlainYamlError
+from policyengine.trials.policy_gate import held_to_tests
 
 TURN: Final = 0.0005
 """Seconds for which the compiling thread may keep the interpreter while the event loop wants it. Python's own 5 ms

@@ -16,7 +16,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from policyengine.kube.checked_yaml import CheckedYaml, CheckedYamlError
+from policyengine.checked_yaml import CheckedYaml, CheckedYamlError
 from policyengine.kube.leader import LeaseSettings
 from policyengine.language.suggestion import closest
 from policyengine.language.values import parse_duration

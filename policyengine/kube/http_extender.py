@@ -19,7 +19,7 @@ import msgspec
 from policyengine.kube import extender_protocol as protocol
 from policyengine.kube.extender_connection import ExtenderConnection, ExtenderFailed
 from policyengine.scheduler.actions import AskAboutVictims, Bind, NodeVictims
-from policyengine.scheduler.extenders import Extender
+from policyengine.scheduler.extenders.extender import Extender
 
 if TYPE_CHECKING:
     import aiohttp

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import yaml
 
-from policyengine.kube.plain_yaml import PlainYamlError, documents
+from policyengine.plain_yaml import PlainYamlError, documents
 
 PARAMS_FILE = "params.yaml"
 LARGEST = 1 << 20

@@ -25,8 +25,8 @@ from policyengine.kube.policy_config_map import STATUS, SUSPENDED, annotated, st
 from policyengine.kube.rivals import Standing
 from policyengine.kube.rollout_status import Suspension, described, found
 from policyengine.scheduler.actions import RecordEvent
-from policyengine.scheduler.rollout import Rollout
-from policyengine.scheduler.rollout_settings import RolloutSettings
+from policyengine.scheduler.rollout.candidate import Rollout
+from policyengine.scheduler.rollout.rollout_settings import RolloutSettings
 
 logger = logging.getLogger(__name__)
 

@@ -42,8 +42,8 @@ from policyengine.kube.rollout_annotations import BadAnnotation, rollout_setting
 from policyengine.kube.rollout_status import Suspension, suspension_of
 from policyengine.scheduler.actions import RecordEvent
 from policyengine.scheduler.messages import CandidateLoaded, CandidateRemoved, ProfileRemoved, ProfileReplaced
-from policyengine.scheduler.rollout import Rollout
-from policyengine.scheduler.rollout_settings import RolloutSettings
+from policyengine.scheduler.rollout.candidate import Rollout
+from policyengine.scheduler.rollout.rollout_settings import RolloutSettings
 
 logger = logging.getLogger(__name__)
 

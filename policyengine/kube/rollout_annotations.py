@@ -22,11 +22,11 @@ from dataclasses import replace
 from typing import Any
 
 from policyengine.kube import policy_config_map
-from policyengine.kube.plain_yaml import PlainYamlError, documents
 from policyengine.kube.policy_config_map import BUDGET, CANARY_NAMESPACES, CANARY_PERCENT, MODE, SHADOW_SAMPLE
 from policyengine.language.suggestion import closest
 from policyengine.language.values import EvaluationError, parse_duration
-from policyengine.scheduler.rollout_settings import Budget, LabelTerm, Mode, RolloutSettings
+from policyengine.plain_yaml import PlainYamlError, documents
+from policyengine.scheduler.rollout.rollout_settings import Budget, LabelTerm, Mode, RolloutSettings
 
 LONGEST = 24 * 3600.0
 """Seconds of a window at most."""

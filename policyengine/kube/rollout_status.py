@@ -8,8 +8,8 @@ from typing import Any
 
 from policyengine.cluster.objects import ConfigMap
 from policyengine.kube.policy_config_map import SUSPENDED, annotated
-from policyengine.scheduler.rollout import Rollout
-from policyengine.scheduler.rollout_settings import RolloutSettings
+from policyengine.scheduler.rollout.candidate import Rollout
+from policyengine.scheduler.rollout.rollout_settings import RolloutSettings
 
 MOST_RULES = 10
 """Rules that are named in a status: those that make most differences."""

@@ -7,7 +7,7 @@ clock, and approaches a wall clock that was set by one second in ten.
 from __future__ import annotations
 
 from policyengine.clock import Clock
-from policyengine.scheduler.server_time import SLEW
+from policyengine.scheduler.binding.server_time import SLEW
 
 
 class SteadyClock:

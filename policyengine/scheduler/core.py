@@ -16,26 +16,26 @@ from typing import TYPE_CHECKING, Any
 from policyengine.cluster.pod_info import PodState
 from policyengine.cluster.view import ClusterView
 from policyengine.framework.events import ASSIGNED_POD_DELETE, ClusterEvent
-from policyengine.scheduler import notices
+from policyengine.scheduler import conditions_and_events
 from policyengine.scheduler.actions import Action
-from policyengine.scheduler.aftermath import Aftermath
-from policyengine.scheduler.bindings import Bindings
-from policyengine.scheduler.evictions import Evictions
-from policyengine.scheduler.lanes import Lane, Lanes
-from policyengine.scheduler.nominations import Nominations
-from policyengine.scheduler.permits import Permits
-from policyengine.scheduler.pod_group_status import PodGroupStatuses
-from policyengine.scheduler.queue_facts import LaneFacts
-from policyengine.scheduler.queued_pod import NO_PLUGINS, Place, QueuedPod
-from policyengine.scheduler.reservation import Reservation
-from policyengine.scheduler.story import Story
-from policyengine.scheduler.teams import GangTeams
+from policyengine.scheduler.binding.bindings import Bindings
+from policyengine.scheduler.binding.reservation import Reservation
+from policyengine.scheduler.binding.waiting_pods import Permits
+from policyengine.scheduler.gangs.gang_index import GangTeams
+from policyengine.scheduler.gangs.pod_group_status import PodGroupStatuses
+from policyengine.scheduler.pod_timeline import Story
+from policyengine.scheduler.preemption.evictions import Evictions
+from policyengine.scheduler.preemption.nominations import Nominations
+from policyengine.scheduler.profiles import Lane, Lanes
+from policyengine.scheduler.queue.deferred_work import Aftermath
+from policyengine.scheduler.queue.queue_facts import LaneFacts
+from policyengine.scheduler.queue.queued_pod import NO_PLUGINS, Place, QueuedPod
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
-    from policyengine.scheduler.candidates import Decided
-    from policyengine.scheduler.extenders import Extender, Question
-    from policyengine.scheduler.kept_room import KeptRoom
+    from policyengine.scheduler.extenders.extender import Extender, Question
+    from policyengine.scheduler.gangs.reserved_room import KeptRoom
+    from policyengine.scheduler.rollout.candidate_cycles import Decided
 
 
 class Core:
@@ -144,13 +144,13 @@ class Core:
     ) -> None:
         """An attempt failed: the pod goes back to its queue, its owner is told. `nominated`: the node that is being
         cleared for it, "" where none is, None where an earlier nomination stays. `node`: on which it failed."""
-        what = "refused" if reason == notices.UNSCHEDULABLE else "failed"
+        what = "refused" if reason == conditions_and_events.UNSCHEDULABLE else "failed"
         by = (plugins,) if what == "refused" else ()
         self.story.tell(queued.uid, self.now, what, *by, lane.serving.policy_hash, message)
         lane.queue.failed(queued, self.now, plugins, pending, by=lane.serving.profile)
         news = nominated if nominated is not None and self.nominate(queued.pod, nominated) else None
         name = queued.pod.scheduler_name
-        self.actions += notices.failed(queued, reason, message, name, nominated=news, node=node)
+        self.actions += conditions_and_events.failed(queued, reason, message, name, nominated=news, node=node)
 
     def nominate(self, pod: PodInfo, node: str) -> bool:
         """A node is being cleared for the pod, or ("") none is any more; whether that is news."""
@@ -174,6 +174,11 @@ class Core:
                     continue  # the API server has set the condition SchedulingGated
                 name = queued.pod.scheduler_name
                 news = "" if self.nominate(queued.pod, "") else None
-                self.actions += notices.failed(
-                    queued, notices.UNSCHEDULABLE, denial.message, name, with_event=not again, nominated=news
+                self.actions += conditions_and_events.failed(
+                    queued,
+                    conditions_and_events.UNSCHEDULABLE,
+                    denial.message,
+                    name,
+                    with_event=not again,
+                    nominated=news,
                 )

@@ -19,26 +19,29 @@ from __future__ import annotations
 
 from policyengine.framework.filtering import Diagnosis
 from policyengine.framework.fit_error import NO_NODES
-from policyengine.scheduler import extender_victims, extenders, gang_cycle, notices, preemption
+from policyengine.scheduler import conditions_and_events
+from policyengine.scheduler.binding.permit import ask_permit
+from policyengine.scheduler.binding.reservation import Reservation
+from policyengine.scheduler.binding.unreserve import undo
 from policyengine.scheduler.core import Core
-from policyengine.scheduler.extenders import Question
-from policyengine.scheduler.lanes import Lane
+from policyengine.scheduler.extenders import extender, extender_victims
+from policyengine.scheduler.extenders.extender import Question
+from policyengine.scheduler.gangs import gang_cycle
 from policyengine.scheduler.messages import ExtendersAnswered, VictimsAnswered
-from policyengine.scheduler.permission import ask_permit
 from policyengine.scheduler.placement import error_in, judge, pick, pick_again, reserve
-from policyengine.scheduler.queued_pod import QueuedPod
-from policyengine.scheduler.reservation import Reservation
-from policyengine.scheduler.undo import undo
+from policyengine.scheduler.preemption import preempt
+from policyengine.scheduler.profiles import Lane
+from policyengine.scheduler.queue.queued_pod import QueuedPod
 
 
 def run_cycle(core: Core, lane: Lane, queued: QueuedPod) -> None:
     """Try to place the pod, which the lane's queue has just popped, alone or with its gang."""
     core.story.tell(queued.uid, core.now, "attempted", queued.attempts, lane.serving.policy_hash)
     if core.view.nodes.n == 0:
-        core.fail(lane, queued, notices.UNSCHEDULABLE, NO_NODES)
+        core.fail(lane, queued, conditions_and_events.UNSCHEDULABLE, NO_NODES)
         return
     gang = lane.queue.gangs.of(queued.uid)
-    if gang is not None and gang.minimum > 1 and gang_cycle.needed(core, gang) and not extenders.concern(core, gang):
+    if gang is not None and gang.minimum > 1 and gang_cycle.needed(core, gang) and not extender.concern(core, gang):
         gang_cycle.run(core, lane, gang, queued)
         return
     _attempt(core, lane, queued)
@@ -46,7 +49,7 @@ def run_cycle(core: Core, lane: Lane, queued: QueuedPod) -> None:
 
 def extenders_answered(core: Core, message: ExtendersAnswered) -> None:
     """What was asked about a pod's nodes is known: go on where its cycle stopped, with things as they are now."""
-    found = extenders.awaited(core, message)
+    found = extender.awaited(core, message)
     if found is None:
         return
     lane, queued = found.lane, found.queued
@@ -55,14 +58,14 @@ def extenders_answered(core: Core, message: ExtendersAnswered) -> None:
     elif found.serving is not lane.serving:
         _attempt(core, lane, queued)
     elif message.error:
-        core.fail(lane, queued, notices.SCHEDULER_ERROR, message.error)
+        core.fail(lane, queued, conditions_and_events.SCHEDULER_ERROR, message.error)
     else:
         _decide(core, lane, queued, message)
 
 
 def victims_answered(core: Core, message: VictimsAnswered) -> None:
     """What was asked about a pod's victims is known: likewise."""
-    found = extenders.awaited(core, message)
+    found = extender.awaited(core, message)
     if found is None:
         return
     if not found.lane.is_served:
@@ -75,7 +78,7 @@ def victims_answered(core: Core, message: VictimsAnswered) -> None:
 
 def _attempt(core: Core, lane: Lane, queued: QueuedPod) -> None:
     """Place the pod, or refuse it, or ask the extenders first."""
-    numbers = extenders.interested(core, queued.pod) if core.extenders else ()
+    numbers = extender.interested(core, queued.pod) if core.extenders else ()
     try:
         row = None if numbers else pick_again(core, lane, queued.pod)
         diagnosis = None if row is not None else judge(core, lane, queued.pod)
@@ -85,14 +88,14 @@ def _attempt(core: Core, lane: Lane, queued: QueuedPod) -> None:
             _refuse(core, lane, queued, diagnosis)
             return
         if diagnosis is not None and numbers:
-            extenders.ask(core, lane, queued, numbers, diagnosis)
+            extender.ask(core, lane, queued, numbers, diagnosis)
             return
         if diagnosis is not None:
             row = pick(lane.serving.evaluator, queued.pod, core.view.snapshot(), diagnosis)
         assert row is not None
         core.story.mark(queued.uid, core.now, "scored")
     except Exception as failure:
-        core.fail(lane, queued, notices.SCHEDULER_ERROR, str(failure) or type(failure).__name__)
+        core.fail(lane, queued, conditions_and_events.SCHEDULER_ERROR, str(failure) or type(failure).__name__)
         return
     _place(core, lane, queued, core.view.nodes.names[row])
 
@@ -100,13 +103,13 @@ def _attempt(core: Core, lane: Lane, queued: QueuedPod) -> None:
 def _decide(core: Core, lane: Lane, queued: QueuedPod, message: ExtendersAnswered) -> None:
     """Place or refuse a pod whose extenders have answered."""
     try:
-        diagnosis = extenders.judge_again(core, lane, queued, message)
+        diagnosis = extender.judge_again(core, lane, queued, message)
         if len(diagnosis.feasible) == 0:
             _refuse(core, lane, queued, diagnosis, message)
             return
-        row = extenders.pick_with(core, lane, queued, diagnosis, message.scores)
+        row = extender.pick_with(core, lane, queued, diagnosis, message.scores)
     except Exception as failure:
-        core.fail(lane, queued, notices.SCHEDULER_ERROR, str(failure) or type(failure).__name__)
+        core.fail(lane, queued, conditions_and_events.SCHEDULER_ERROR, str(failure) or type(failure).__name__)
         return
     _place(core, lane, queued, core.view.nodes.names[row])
 
@@ -118,19 +121,19 @@ def _preempt(core: Core, question: Question, message: VictimsAnswered) -> None:
         if question.answered is None:
             diagnosis = judge(core, lane, queued.pod)
         else:
-            diagnosis = extenders.judge_again(core, lane, queued, question.answered)
+            diagnosis = extender.judge_again(core, lane, queued, question.answered)
         if len(diagnosis.feasible):
             _attempt(core, lane, queued)
             return
         error = error_in(diagnosis)
         if error is not None:
-            core.fail(lane, queued, notices.SCHEDULER_ERROR, error)
+            core.fail(lane, queued, conditions_and_events.SCHEDULER_ERROR, error)
             return
         found = extender_victims.chosen(core, question, diagnosis, message)
     except Exception as failure:
-        core.fail(lane, queued, notices.SCHEDULER_ERROR, str(failure) or type(failure).__name__)
+        core.fail(lane, queued, conditions_and_events.SCHEDULER_ERROR, str(failure) or type(failure).__name__)
         return
-    preemption.refuse(core, lane, queued, diagnosis, found)
+    preempt.refuse(core, lane, queued, diagnosis, found)
 
 
 def _refuse(
@@ -138,11 +141,11 @@ def _refuse(
 ) -> None:
     error = error_in(diagnosis)
     if error is not None:
-        core.fail(lane, queued, notices.SCHEDULER_ERROR, error)
+        core.fail(lane, queued, conditions_and_events.SCHEDULER_ERROR, error)
         return
-    found = preemption.find_room(core, lane, queued, diagnosis)
+    found = preempt.find_room(core, lane, queued, diagnosis)
     if not (core.extenders and extender_victims.ask(core, lane, queued, diagnosis, found, answered)):
-        preemption.refuse(core, lane, queued, diagnosis, found)
+        preempt.refuse(core, lane, queued, diagnosis, found)
 
 
 def _place(core: Core, lane: Lane, queued: QueuedPod, node: str) -> None:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from policyengine.framework.placed import NO_NODE
 from policyengine.scheduler.actions import Log
+from policyengine.scheduler.binding.reservation import Reservation
 from policyengine.scheduler.core import Core
-from policyengine.scheduler.lanes import Serving
-from policyengine.scheduler.reservation import Reservation
+from policyengine.scheduler.profiles import Serving
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo

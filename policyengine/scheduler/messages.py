@@ -21,7 +21,7 @@ from policyengine.scheduler.actions import (
     PatchObject,
     ReadPod,
 )
-from policyengine.scheduler.rollout_settings import RolloutSettings
+from policyengine.scheduler.rollout.rollout_settings import RolloutSettings
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,12 +14,12 @@ from policyengine.framework.filtering import Diagnosis
 from policyengine.framework.nominated import filter_with_nominated
 from policyengine.framework.reservation import PreBindPlugin
 from policyengine.framework.status import SKIP, SUCCESS, Code, Status
-from policyengine.scheduler import kept_room
+from policyengine.scheduler.binding.reservation import Reservation
+from policyengine.scheduler.binding.unreserve import failed_with
 from policyengine.scheduler.core import Core
-from policyengine.scheduler.lanes import Lane
+from policyengine.scheduler.gangs import reserved_room
 from policyengine.scheduler.logs import log
-from policyengine.scheduler.reservation import Reservation
-from policyengine.scheduler.undo import failed_with
+from policyengine.scheduler.profiles import Lane
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
@@ -31,7 +31,7 @@ def judge(core: Core, lane: Lane, pod: PodInfo) -> Diagnosis:
     log(core, lane.serving, "preFilter", pod)
     diagnosis = filter_with_nominated(lane.serving.evaluator, core.view, pod)
     if core.kept_room is not None:
-        diagnosis = kept_room.refuse_kept(core, core.kept_room, lane.serving.evaluator, pod, diagnosis)
+        diagnosis = reserved_room.refuse_kept(core, core.kept_room, lane.serving.evaluator, pod, diagnosis)
     return diagnosis
 
 

@@ -19,27 +19,21 @@ from typing import Any
 from policyengine.cluster.pod_info import PodState
 from policyengine.cluster.view import ClusterView
 from policyengine.framework.profile import Profile
-from policyengine.scheduler import (
-    candidates,
-    gang_release,
-    kept_room,
-    messages,
-    observation,
-    outcome,
-    policies,
-    prebind,
-    preemption,
-)
+from policyengine.scheduler import event_handlers, messages, policy_changes
 from policyengine.scheduler.actions import Action
-from policyengine.scheduler.bindings import Phase
+from policyengine.scheduler.binding import bind_result, prebind
+from policyengine.scheduler.binding.bindings import Phase
+from policyengine.scheduler.binding.permit import ask_permit, time_out
 from policyengine.scheduler.core import Core
 from policyengine.scheduler.cycle import extenders_answered, run_cycle, victims_answered
-from policyengine.scheduler.extenders import Extender
+from policyengine.scheduler.extenders.extender import Extender
+from policyengine.scheduler.gangs import gang_release, reserved_room
 from policyengine.scheduler.logs import log_asked
 from policyengine.scheduler.messages import Message
-from policyengine.scheduler.permission import ask_permit, time_out
-from policyengine.scheduler.rollout import Rollout
-from policyengine.scheduler.story import Observer, StoryLine
+from policyengine.scheduler.pod_timeline import Observer, StoryLine
+from policyengine.scheduler.preemption import preempt
+from policyengine.scheduler.rollout import candidate_cycles
+from policyengine.scheduler.rollout.candidate import Rollout
 
 
 class SchedulerState:
@@ -50,7 +44,7 @@ class SchedulerState:
         self._core = Core()
         self._core.extenders = tuple(extenders)
         for profile in profiles:
-            policies.profile_replaced(self._core, messages.ProfileReplaced(profile))
+            policy_changes.profile_replaced(self._core, messages.ProfileReplaced(profile))
 
     def handle(self, message: Message, now: float) -> list[Action]:
         """Take one message in; say what to do, in this order."""
@@ -244,7 +238,7 @@ def _see_to_the_rest(core: Core) -> None:
     members of a gang may just not have been listed yet."""
     core.aftermath.is_due = not core.is_synced
     gang_release.settle(core)
-    kept_room.review(core)
+    reserved_room.review(core)
     log_asked(core)
     if core.is_synced:
         core.tell_waiting()
@@ -271,7 +265,7 @@ def _pass_time(core: Core) -> None:
             else:
                 time_out(core, waiting)
     if core.bindings.are_looked_after:
-        outcome.read_due(core)
+        bind_result.read_due(core)
         prebind.ask_due(core)
 
 
@@ -290,39 +284,39 @@ def _cycles_requested(core: Core, message: messages.CyclesRequested) -> None:
         if lane.rollout is None:
             run_cycle(core, lane, queued)
         else:
-            candidates.run(core, lane, lane.rollout, queued)
+            candidate_cycles.run(core, lane, lane.rollout, queued)
         if core.aftermath.is_due:
             gang_release.settle(core)
         if core.kept_room is not None:
-            kept_room.review(core)
+            reserved_room.review(core)
 
 
 _HANDLERS: dict[type, Callable[[Core, Any], None]] = {
-    messages.NodeObserved: observation.node_observed,
-    messages.NodeDeleted: observation.node_deleted,
-    messages.PodObserved: observation.pod_observed,
-    messages.PodDeleted: observation.pod_deleted,
-    messages.ObjectObserved: observation.object_observed,
-    messages.ObjectDeleted: observation.object_deleted,
+    messages.NodeObserved: event_handlers.node_observed,
+    messages.NodeDeleted: event_handlers.node_deleted,
+    messages.PodObserved: event_handlers.pod_observed,
+    messages.PodDeleted: event_handlers.pod_deleted,
+    messages.ObjectObserved: event_handlers.object_observed,
+    messages.ObjectDeleted: event_handlers.object_deleted,
     messages.CacheSynced: _cache_synced,
-    messages.ProfileReplaced: policies.profile_replaced,
-    messages.ProfileRemoved: policies.profile_removed,
-    messages.CandidateLoaded: candidates.candidate_loaded,
-    messages.CandidateRemoved: candidates.candidate_removed,
-    messages.BindSucceeded: outcome.bind_succeeded,
-    messages.BindFailed: outcome.bind_failed,
-    messages.BindUnknown: outcome.bind_unknown,
+    messages.ProfileReplaced: policy_changes.profile_replaced,
+    messages.ProfileRemoved: policy_changes.profile_removed,
+    messages.CandidateLoaded: candidate_cycles.candidate_loaded,
+    messages.CandidateRemoved: candidate_cycles.candidate_removed,
+    messages.BindSucceeded: bind_result.bind_succeeded,
+    messages.BindFailed: bind_result.bind_failed,
+    messages.BindUnknown: bind_result.bind_unknown,
     messages.ObjectPatched: prebind.object_patched,
     messages.ObjectPatchFailed: prebind.object_patch_failed,
-    messages.VictimDeleted: preemption.victim_deleted,
-    messages.VictimNotDeleted: preemption.victim_not_deleted,
+    messages.VictimDeleted: preempt.victim_deleted,
+    messages.VictimNotDeleted: preempt.victim_not_deleted,
     messages.ExtendersAnswered: extenders_answered,
     messages.VictimsAnswered: victims_answered,
-    messages.PodRead: observation.pod_read,
-    messages.ReadPodFailed: outcome.read_pod_failed,
+    messages.PodRead: event_handlers.pod_read,
+    messages.ReadPodFailed: bind_result.read_pod_failed,
     messages.Tick: _tick,
     messages.CyclesRequested: _cycles_requested,
-    messages.ComparisonRequested: candidates.comparison_requested,
-    messages.ComparisonTimed: candidates.comparison_timed,
+    messages.ComparisonRequested: candidate_cycles.comparison_requested,
+    messages.ComparisonTimed: candidate_cycles.comparison_timed,
 }
 """Message -> the function that handles it."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+from policyengine.scheduler.pod_timeline import StoryLine
 from policyengine.scheduler.state import SchedulerState
-from policyengine.scheduler.story import StoryLine
 
 
 def pod_story(state: SchedulerState, namespace: str, name: str) -> dict[str, Any]:

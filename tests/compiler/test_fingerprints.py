@@ -7,7 +7,7 @@ import pytest
 from policyengine.catalogue import compile_files, compile_policy
 from policyengine.framework.profile import Profile
 from policyengine.language.diagnostics import Source
-from policyengine.scheduler.succession import queue_changed, rules_changed
+from policyengine.scheduler.queue.policy_replacement import queue_changed, rules_changed
 
 TEXT = """policy "p" {
   let team = pod.labels[?"team"].orValue("")

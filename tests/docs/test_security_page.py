@@ -7,8 +7,8 @@ import pytest
 from policyengine.kube import events, http_connection, http_stream
 from policyengine.language.parse import MAX_DEPTH
 from policyengine.language.parse_expression import MAX_TEXT
-from policyengine.scheduler import policy_gate
 from policyengine.server.extender import app
+from policyengine.trials import policy_gate
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "security.md").read_text()
 MIB = 1 << 20

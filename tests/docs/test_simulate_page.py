@@ -6,8 +6,8 @@ import re
 from typing import Any
 
 from policyengine.commands.simulate import simulate
-from policyengine.simulator.simulation.scenario_file import schema
-from policyengine.simulator.simulation.simulation import Simulation
+from policyengine.trials.scenario_file import schema
+from policyengine.trials.simulation import Simulation
 from tests.commands.process import ROOT
 
 TEXT = (ROOT / "docs/simulate.md").read_text(encoding="utf-8")

@@ -19,8 +19,8 @@ from policyengine.cluster.objects import Node, Pod, decode
 from policyengine.commands.policies import load_profiles
 from policyengine.language.parse import read_source
 from policyengine.scheduler.messages import NodeObserved, PodObserved
-from policyengine.scheduler.trial import Trial
-from policyengine.simulator.simulation.outcome import Outcome
+from policyengine.trials.outcome import Outcome
+from policyengine.trials.trial import Trial
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"

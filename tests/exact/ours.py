@@ -9,8 +9,8 @@ from typing import Any
 
 from policyengine.catalogue import compile_policy
 from policyengine.cluster.objects import KINDS, Node, Pod, decode
+from policyengine.diagnosis.explain import explain
 from policyengine.scheduler.actions import Action, DeleteVictim, PatchObject, PatchPodCondition, RecordEvent
-from policyengine.scheduler.explain import explain
 from policyengine.scheduler.messages import (
     BindFailed,
     BindFailure,

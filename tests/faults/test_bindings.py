@@ -13,9 +13,10 @@ from policyengine.kube import binder
 from policyengine.kube.backoff import Backoff
 from policyengine.kube.client import Client
 from policyengine.kube.pod_reader import PodReader
-from policyengine.scheduler import outcome, state
-from policyengine.scheduler.backoff import BackoffQueue
+from policyengine.scheduler import state
+from policyengine.scheduler.binding import bind_result
 from policyengine.scheduler.messages import BindFailed, BindFailure
+from policyengine.scheduler.queue.backoff import BackoffQueue
 from policyengine.simulator.api_server import faults as effects
 from policyengine.simulator.api_server import statuses
 from tests.faults.defence import fault
@@ -39,7 +40,7 @@ def taking_silence_for_a_no(patch: Any) -> None:
     8,
     "I1 I2",
     defence="an answer that leaves the outcome open keeps the reservation, and has the pod read, later each time, "
-    "until that or the binding posted again tells (`kube/binder.py`, `scheduler/outcome.py`)",
+    "until that or the binding posted again tells (`kube/binder.py`, `scheduler/binding/bind_result.py`)",
     taken_out="no answer counts as a refusal",
     without=taking_silence_for_a_no,
 )
@@ -93,7 +94,7 @@ def test_the_auditor_objects_where_that_room_is_given_away_before(lands: bool, m
     async def scene(world: World) -> None:
         await a_taint_while_the_outcome_is_open(world, lands)
 
-    monkeypatch.setattr(outcome, "LANDS_WITHIN", 3.0)
+    monkeypatch.setattr(bind_result, "LANDS_WITHIN", 3.0)
     objections, _ = play(scene)
     assert any(one.startswith("I2") for one in objections)
 
@@ -105,7 +106,7 @@ def asking_nobody(patch: Any) -> None:
 @fault(
     9,
     "I7",
-    defence="a conflict has the pod read, and what is true of it is adopted (`scheduler/outcome.py`)",
+    defence="a conflict has the pod read, and what is true of it is adopted (`scheduler/binding/bind_result.py`)",
     taken_out="the pod is not read",
     without=asking_nobody,
 )
@@ -161,7 +162,7 @@ def not_minding_not_found(patch: Any) -> None:
     11,
     "I3 I7",
     defence="a pod that is not found gives its room back at once and is read: gone, it is dropped; there all the same, "
-    "it is tried again after a backoff (`scheduler/outcome.py`)",
+    "it is tried again after a backoff (`scheduler/binding/bind_result.py`)",
     taken_out="not found is no outcome",
     without=not_minding_not_found,
 )
@@ -180,7 +181,7 @@ async def test_11_a_binding_of_a_pod_that_is_gone(world: World) -> None:
 @fault(
     12,
     "I8",
-    defence="a refused binding backs off, longer each time, and the pod is told (`scheduler/backoff.py`)",
+    defence="a refused binding backs off, longer each time, and the pod is told (`scheduler/queue/backoff.py`)",
     taken_out="there is no backoff",
     without=lambda patch: patch.setattr(BackoffQueue, "expiry", lambda self, pod: float("-inf")),
 )
@@ -211,7 +212,7 @@ def overhearing_retry_after(patch: Any) -> None:
     13,
     "I8",
     defence="nothing is asked again before Retry-After, and not by all at once "
-    "(`scheduler/outcome.py`, `kube/backoff.py`)",
+    "(`scheduler/binding/bind_result.py`, `kube/backoff.py`)",
     taken_out="Retry-After is not read",
     without=overhearing_retry_after,
 )

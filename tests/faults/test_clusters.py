@@ -7,8 +7,8 @@ from typing import Any
 
 from policyengine.cluster.view import ClusterView, PodChange
 from policyengine.framework import cached_column
-from policyengine.scheduler import observation
-from policyengine.scheduler.queue import SchedulingQueue
+from policyengine.scheduler import event_handlers
+from policyengine.scheduler.queue.scheduling_queue import SchedulingQueue
 from policyengine.scheduler.state import SchedulerState
 from policyengine.simulator.api_server import faults as effects
 from tests.faults.defence import fault
@@ -33,7 +33,7 @@ async def decided_not_sent(world: World, cpu: str = "1") -> None:
     15,
     "I9",
     defence="a node that changed has the decisions for it asked again; the runner asks `may_bind` before it posts "
-    "(`scheduler/recheck.py`, `kube/binder.py`)",
+    "(`scheduler/binding/revalidate.py`, `kube/binder.py`)",
     taken_out="`may_bind` is always yes",
     without=lambda patch: patch.setattr(SchedulerState, "may_bind", lambda self, uid: True),
 )
@@ -49,13 +49,13 @@ async def test_15_a_node_cordoned_or_tainted_or_deleted_before_the_binding(world
 
 
 def leaving_decisions_alone(patch: Any) -> None:
-    patch.setattr(observation, "recheck", lambda core, node: None)
+    patch.setattr(event_handlers, "recheck", lambda core, node: None)
 
 
 @fault(
     16,
     "I2",
-    defence="a node that offers less has the decisions for it asked again (`scheduler/recheck.py`)",
+    defence="a node that offers less has the decisions for it asked again (`scheduler/binding/revalidate.py`)",
     taken_out="decisions are left alone",
     without=leaving_decisions_alone,
 )
@@ -109,7 +109,8 @@ async def test_17_a_node_is_deleted_and_created_again(world: World) -> None:
 @fault(
     18,
     "I2",
-    defence="whoever else places a pod on a node has the decisions for it asked again (`scheduler/recheck.py`)",
+    defence="whoever else places a pod on a node has the decisions for it asked again "
+    "(`scheduler/binding/revalidate.py`)",
     taken_out="decisions are left alone",
     without=leaving_decisions_alone,
 )
@@ -131,14 +132,14 @@ def keeping_nominations(patch: Any) -> None:
         return original(self, uid)
 
     patch.setattr(ClusterView, "remove_pod", remove_pod)
-    patch.setattr(observation, "_mind_nomination", lambda core, old, new: None)
+    patch.setattr(event_handlers, "_mind_nomination", lambda core, old, new: None)
 
 
 @fault(
     25,
     "I3",
     defence="a nomination ends with its pod, and the room is offered to others "
-    "(`cluster/view.py`, `scheduler/observation.py`)",
+    "(`cluster/view.py`, `scheduler/event_handlers.py`)",
     taken_out="a nomination outlives its pod",
     without=keeping_nominations,
 )
@@ -166,7 +167,7 @@ async def test_25_a_victim_that_never_dies_and_a_preemptor_that_is_deleted(world
     29,
     "I3",
     defence="an event moves those it may help, those whose attempt still runs included; what waited five minutes is "
-    "tried again besides (`scheduler/queue.py`, `scheduler/in_flight.py`)",
+    "tried again besides (`scheduler/queue/scheduling_queue.py`, `scheduler/queue/in_flight_pods.py`)",
     taken_out="events move nobody",
     without=lambda patch: patch.setattr(SchedulingQueue, "move", lambda self, *event, **how: None),
 )

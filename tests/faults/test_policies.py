@@ -13,10 +13,11 @@ import pytest
 from policyengine.kube import configuration, extender_connection
 from policyengine.kube.http_extender import HttpExtender
 from policyengine.kube.rivals import Rivals
-from policyengine.scheduler import gang_cycle, policies, state
-from policyengine.scheduler.lanes import Serving
+from policyengine.scheduler import policy_changes, state
+from policyengine.scheduler.binding.waiting_pods import Permits
+from policyengine.scheduler.gangs import gang_cycle
 from policyengine.scheduler.messages import BindFailed, BindFailure
-from policyengine.scheduler.permits import Permits
+from policyengine.scheduler.profiles import Serving
 from policyengine.simulator.api_server import faults as effects
 from policyengine.simulator.api_server import statuses
 from tests.faults.defence import fault
@@ -44,7 +45,7 @@ def leaving_the_refused_where_they_are(patch: Any) -> None:
     23,
     "I4",
     defence="a member whose binding failed is given back and tried again beside its mates; a gang that is short of "
-    "members holds nothing (`scheduler/outcome.py`, `scheduler/gang_release.py`)",
+    "members holds nothing (`scheduler/binding/bind_result.py`, `scheduler/gangs/gang_release.py`)",
     taken_out="a refused binding is left as it is",
     without=leaving_the_refused_where_they_are,
 )
@@ -71,7 +72,7 @@ def placing_one_by_one_and_waiting_for_ever(patch: Any) -> None:
     24,
     "I3 I4",
     defence="as many members as a gang takes are placed together, or none, and who waits for mates waits no longer "
-    "than the gang's timeout (`scheduler/gang_cycle.py`, `scheduler/permits.py`)",
+    "than the gang's timeout (`scheduler/gangs/gang_cycle.py`, `scheduler/binding/waiting_pods.py`)",
     taken_out="members are placed one by one, and wait without end",
     without=placing_one_by_one_and_waiting_for_ever,
 )
@@ -96,15 +97,15 @@ def keeping_the_first_evaluator(patch: Any) -> None:
         made.evaluator = first.setdefault(profile.scheduler_name, made.evaluator)
         return made
 
-    patch.setattr(policies, "Serving", serving)
-    patch.setattr("policyengine.scheduler.lanes.Serving", serving)
+    patch.setattr(policy_changes, "Serving", serving)
+    patch.setattr("policyengine.scheduler.profiles.Serving", serving)
 
 
 @fault(
     26,
     "I6",
     defence="an evaluator lives and dies with its policy, and a decision keeps the one it was made by "
-    "(`scheduler/lanes.py`)",
+    "(`scheduler/profiles.py`)",
     taken_out="what the first policy computed serves its successor",
     without=keeping_the_first_evaluator,
 )

@@ -167,7 +167,7 @@ def trusting_event_types(patch: Any) -> None:
 @fault(
     6,
     "I3 I7",
-    defence="what an event says its object is counts, not what kind of event it is (`scheduler/observation.py`)",
+    defence="what an event says its object is counts, not what kind of event it is (`scheduler/event_handlers.py`)",
     taken_out="an update of an object that was not added is passed over",
     without=trusting_event_types,
 )

@@ -26,6 +26,7 @@ from policyengine.cluster.objects import (
 )
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.view import ClusterView
+from policyengine.diagnosis.explain import explain_pod
 from policyengine.framework.cached_column import ColumnCache
 from policyengine.framework.changes import Changes
 from policyengine.framework.column import Column
@@ -33,7 +34,6 @@ from policyengine.framework.evaluator import Evaluator
 from policyengine.framework.plugin import UNCONCERNED
 from policyengine.framework.status import Refusal
 from policyengine.plugins.registry import default_profile
-from policyengine.scheduler.explain import explain_pod
 from tests.plugins import random_cluster
 from tests.plugins.devices import random_devices
 from tests.plugins.volumes import random_storage

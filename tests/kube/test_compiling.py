@@ -15,9 +15,9 @@ from policyengine.catalogue import CATALOGUE
 from policyengine.kube import compiling
 from policyengine.kube.compiling import compiled, compiler_with
 from policyengine.kube.params_file import read_params
-from policyengine.kube.plain_yaml import PlainYamlError
 from policyengine.kube.reload import Compiled
 from policyengine.language.diagnostics import Severity
+from policyengine.plain_yaml import PlainYamlError
 
 SAFE = 'library "safe" { param spare: memory = 2Gi range [0Gi, 64Gi] }'
 POLICY = """import "safe"

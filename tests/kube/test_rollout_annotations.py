@@ -12,7 +12,7 @@ from policyengine.cluster.objects import ConfigMap, ObjectMeta
 from policyengine.kube.policy_config_map import STATUS
 from policyengine.kube.rollout_annotations import BadAnnotation, budget, namespaces, rollout_settings, share
 from policyengine.kube.rollout_status import Suspension, described, suspension_of
-from policyengine.scheduler.rollout_settings import Budget, LabelTerm, Mode, RolloutSettings
+from policyengine.scheduler.rollout.rollout_settings import Budget, LabelTerm, Mode, RolloutSettings
 
 P = "policyengine.io/"
 

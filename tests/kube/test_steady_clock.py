@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policyengine.kube.steady_clock import SteadyClock
-from policyengine.scheduler.server_time import LANDS_WITHIN, SLEW, retry_after
+from policyengine.scheduler.binding.server_time import LANDS_WITHIN, SLEW, retry_after
 
 
 class SetClock:

@@ -11,8 +11,8 @@ from policyengine.framework.profile import Profile
 from policyengine.language import ir
 from policyengine.language.diagnostics import Source
 from policyengine.language.mutants import mutants
-from policyengine.scheduler.policy_mutation import mutate
-from policyengine.scheduler.policy_test import TestedPolicy, in_file_tests
+from policyengine.trials.policy_mutation import mutate
+from policyengine.trials.policy_test import TestedPolicy, in_file_tests
 
 FOLDER = Path(__file__).resolve().parents[2] / "policies"
 

@@ -7,8 +7,8 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from policyengine.diagnosis.explain import explain
 from policyengine.plugins.registry import default_profile
-from policyengine.scheduler.explain import explain
 from tests.plugins import oracle, oracle_scores, random_cluster
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from policyengine.cluster.objects import Pod, decode
 from policyengine.cluster.pod_info import PodInfo, PodState
+from policyengine.diagnosis.cluster_file import LoadedCluster, load_cluster
 from policyengine.framework.plugin import (
     UNCONCERNED,
     FilterPlugin,
@@ -24,7 +25,6 @@ from policyengine.framework.plugin import (
 )
 from policyengine.framework.reservation import PreBindPlugin, ReservePlugin
 from policyengine.plugins.registry import IN_TREE, build
-from policyengine.scheduler.cluster_file import LoadedCluster, load_cluster
 from tests.plugins import random_cluster
 
 PLUGINS = {name: build(name) for name in IN_TREE}

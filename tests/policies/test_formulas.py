@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.stats import beta
 
 from policyengine.commands.policies import load_profiles
-from policyengine.scheduler.explain import explain
+from policyengine.diagnosis.explain import explain
 
 FOLDER = Path(__file__).resolve().parents[2] / "policies"
 KEYS = ("cpu", "memory", "pods", "nvidia.com/gpu", "ephemeral-storage")

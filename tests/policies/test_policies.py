@@ -23,7 +23,7 @@ from policyengine.language import ir
 from policyengine.language.diagnostics import Source, render
 from policyengine.language.format import format_source
 from policyengine.language.ir import test_nodes as ir_test
-from policyengine.scheduler.policy_test import TestedPolicy, in_file_tests, run_tests
+from policyengine.trials.policy_test import TestedPolicy, in_file_tests, run_tests
 
 FOLDER = Path(__file__).resolve().parents[2] / "policies"
 FILES = sorted(FOLDER.glob("*.policy"))

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from policyengine.diagnosis.explain import explain
 from policyengine.plugins.registry import default_profile
-from policyengine.scheduler.explain import explain
 from tests.builders import PodBuilder, make_node, make_pod
 from tests.scheduler.driver import Driver, binds, conditions, notes
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import pytest
 
-from policyengine.scheduler import observation, recheck
-from policyengine.scheduler.bindings import Decision, Phase
+from policyengine.scheduler import event_handlers
+from policyengine.scheduler.binding import revalidate
+from policyengine.scheduler.binding.bindings import Decision, Phase
 from tests.scheduler.driver import Driver, profile
 from tests.scheduler.world import World
 
@@ -33,7 +34,7 @@ def give_up_at_once(core, decision, asked_at):
     """In place of `seen_unassigned`: a pod read unassigned is given back to its queue."""
     if decision.phase is Phase.READING:
         core.bindings.pop(decision.bind.uid)
-        recheck.give_up(core, decision.held, "seen unassigned")
+        revalidate.give_up(core, decision.held, "seen unassigned")
 
 
 def let_others_try(found: World) -> None:
@@ -46,7 +47,7 @@ def let_others_try(found: World) -> None:
 @pytest.mark.parametrize("defended", [True, False])
 def test_a_binding_that_lands_after_its_pod_was_read_unassigned(monkeypatch, defended):
     if not defended:
-        monkeypatch.setattr(observation, "seen_unassigned", give_up_at_once)
+        monkeypatch.setattr(event_handlers, "seen_unassigned", give_up_at_once)
     found = world()
     found.answer_bind("lost and late")
     found.answer_read(fails=False)

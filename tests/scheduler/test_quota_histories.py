@@ -13,7 +13,7 @@ from policyengine.scheduler.actions import Action, DeleteVictim
 from tests.builders import PodBuilder
 from tests.scheduler.driver import Driver
 from tests.scheduler.policy_members import policy
-from tests.scheduler.test_preemption_histories import SOON, PreemptingWorld
+from tests.scheduler.preemption.test_preemption_histories import SOON, PreemptingWorld
 
 GUARANTEED = {"a": 3, "b": 4}
 LIMIT = {"a": 6}

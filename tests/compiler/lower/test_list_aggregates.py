@@ -19,10 +19,10 @@ from policyengine.compiler.columns.frame import Decision, Frame
 from policyengine.compiler.lower.hoists import Hoists
 from policyengine.compiler.lower.scope import Scope
 from policyengine.compiler.lower.vector import lower
+from policyengine.diagnosis.explain import explain_pod
 from policyengine.framework.evaluator import Evaluator
 from policyengine.framework.status import Code
 from policyengine.language import ir
-from policyengine.scheduler.explain import explain_pod
 from tests.builders import make_node, make_pod
 from tests.compiler import naive
 from tests.compiler.list_texts import LISTS

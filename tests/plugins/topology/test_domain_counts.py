@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from policyengine.cluster.objects import Pod, decode
 from policyengine.cluster.snapshot import Snapshot
 from policyengine.cluster.view import ClusterView
+from policyengine.diagnosis.cluster_file import load_cluster
 from policyengine.framework.plugin import DomainPlugin, extends
 from policyengine.framework.status import Rows, State
 from policyengine.plugins.affinity.inter_pod_affinity import InterPodAffinity
 from policyengine.plugins.registry import IN_TREE, build
 from policyengine.plugins.topology.domain_rows import domain_rows, rows_moved
-from policyengine.scheduler.cluster_file import load_cluster
 from tests.builders import make_node, make_pod
 from tests.plugins import random_cluster
 

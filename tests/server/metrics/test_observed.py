@@ -14,7 +14,7 @@ from policyengine.catalogue import compile_policy
 from policyengine.kube.client import Client
 from policyengine.kube.scheduling import Scheduler
 from policyengine.plugins.registry import default_profile
-from policyengine.scheduler.wakeups import WakeUps
+from policyengine.scheduler.queue.queueing_hints import WakeUps
 from policyengine.server.metrics.observed import ObservedCore
 from policyengine.server.metrics.readings import read_before_scrape
 from policyengine.server.metrics.registry import Registry

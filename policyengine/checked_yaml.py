@@ -1,0 +1,145 @@
+"""A YAML file that is held against a JSON schema; whatever is wrong with it is said with its line and column.
+
+Plain YAML (`kube.plain_yaml`), one document, every key once. Times stay text, as in JSON, and so do `on` and `no`, as
+in YAML 1.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from policyengine.plain_yaml import PlainYamlError, documents
+
+if TYPE_CHECKING:
+    from jsonschema import ValidationError
+
+Path = Sequence[str | int]
+"""The way from the root to a value: keys and indexes."""
+
+LARGEST = 4 << 20
+"""Characters."""
+_SCALARS = yaml.constructor.SafeConstructor()
+_SHOWN = 200
+_CHOICES = ("oneOf", "anyOf", "not")
+
+
+class CheckedYamlError(ValueError):
+    """A document that cannot be used: one sentence, with line and column where there are some."""
+
+
+class CheckedYaml:
+    """One document: `data` is what it says, `root` how it is written; `wrong` makes an error that names a place."""
+
+    def __init__(self, text: str, schema: Mapping[str, Any]) -> None:
+        """Read and check.
+
+        Raises:
+            CheckedYamlError: the text is no plain YAML, not one mapping, has a key twice, or is not valid.
+        """
+        self.root = _root(text)
+        _each_key_once(self.root)
+        self.data: dict[str, Any] = plain(self.root)
+        self._validate(schema)
+
+    def wrong(self, path: Path, message: str) -> CheckedYamlError:
+        """The error at the value the path leads to, or as near to it as there is something."""
+        node: yaml.Node = self.root
+        for step in path:
+            found = _child(node, step)
+            if found is None:
+                break
+            node = found
+        return wrong_at(node, message)
+
+    def _validate(self, schema: Mapping[str, Any]) -> None:
+        from jsonschema import Draft202012Validator
+
+        found = next(Draft202012Validator(schema).iter_errors(self.data), None)
+        if found is None:
+            return
+        found = _innermost(found)
+        where = ".".join(map(str, found.absolute_path)) or "the document"
+        form = found.schema
+        described = form.get("description") if isinstance(form, Mapping) and found.validator in _CHOICES else None
+        told = f"wanted is {described}" if described else str(found.message).replace("'", "`")[:_SHOWN]
+        raise self.wrong(list(found.absolute_path), f"`{where}`: {told}")
+
+
+def _innermost(error: ValidationError) -> ValidationError:
+    """Of a value that has none of several forms: what is wrong with it in the one it plainly means to have."""
+    while error.validator in _CHOICES and error.context:
+        forms: dict[Any, list[ValidationError]] = {}
+        for one in error.context:
+            forms.setdefault(one.schema_path[0], []).append(one)
+        meant = [wrong for wrong in forms.values() if not any(_is_of_another_form(one) for one in wrong)]
+        if len(meant) != 1:
+            return error
+        error = meant[0][0]
+    return error
+
+
+def _is_of_another_form(error: ValidationError) -> bool:
+    return not error.relative_path and error.validator in ("required", "type", "const")
+
+
+def _root(text: str) -> yaml.MappingNode:
+    if len(text) > LARGEST:
+        raise CheckedYamlError("it is larger than 4 MiB")
+    try:
+        found = documents(text)
+    except PlainYamlError as error:
+        raise CheckedYamlError(f"it {error}") from None
+    if len(found) != 1 or not isinstance(found[0], yaml.MappingNode):
+        raise CheckedYamlError("it is not one YAML document with keys and values")
+    return found[0]
+
+
+def _each_key_once(node: yaml.Node) -> None:
+    """YAML lets the last of two equal keys win; something would be lost without a word."""
+    seen: set[str] = set()
+    for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
+        if not isinstance(key, yaml.ScalarNode):
+            raise wrong_at(key, "a key is a text")
+        if key.value in seen:
+            raise wrong_at(key, f"the key `{key.value}` is there twice")
+        seen.add(key.value)
+        _each_key_once(value)
+    for item in node.value if isinstance(node, yaml.SequenceNode) else ():
+        _each_key_once(item)
+
+
+def _child(node: yaml.Node, step: str | int) -> yaml.Node | None:
+    if isinstance(node, yaml.MappingNode):
+        return next((value for key, value in node.value if key.value == str(step)), None)
+    if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
+        found: yaml.Node = node.value[step]
+        return found
+    return None
+
+
+def wrong_at(node: yaml.Node, message: str) -> CheckedYamlError:
+    """The error at a node."""
+    mark = node.start_mark
+    return CheckedYamlError(f"line {mark.line + 1}, column {mark.column + 1}: {message}")
+
+
+def plain(node: yaml.Node) -> Any:
+    """A node as the data it is."""
+    if isinstance(node, yaml.MappingNode):
+        return {_whole(key.value): plain(value) for key, value in node.value}
+    if isinstance(node, yaml.SequenceNode):
+        return [plain(item) for item in node.value]
+    if node.tag == "tag:yaml.org,2002:str":
+        return _whole(node.value)
+    is_word = node.tag == "tag:yaml.org,2002:bool" and node.value.lower() not in ("true", "false")
+    if is_word or node.tag == "tag:yaml.org,2002:timestamp":
+        return node.value
+    return _SCALARS.construct_object(node)
+
+
+def _whole(text: str) -> str:
+    """JSON writes a character beyond U+FFFF as two escapes, which YAML takes for two characters: make it one again."""
+    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -1,0 +1,100 @@
+"""What a profile says about every pending pod of a cluster: the JSON of `policyengine explain`. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.snapshot import Snapshot
+from policyengine.cluster.view import ClusterView
+from policyengine.diagnosis.cluster_file import load_cluster
+from policyengine.diagnosis.explain_preemption import explain_preemption
+from policyengine.diagnosis.suggest import suggest
+from policyengine.framework.evaluator import Diagnosis, Evaluator, NodeScores
+from policyengine.framework.nominated import filter_with_nominated
+from policyengine.framework.profile import Profile
+from policyengine.framework.status import Status
+
+
+def explain(
+    cluster: Mapping[str, Any],
+    profile: Profile | Sequence[Profile],
+    pod: str | None = None,
+    suggestions: bool = False,
+    now: float = 0.0,
+) -> list[dict[str, Any]]:
+    """Judge each pending pod, alone, against the cluster as it stands; none is placed.
+
+    `cluster`: see `cluster_file`. Of several profiles the one that serves the pod's scheduler name judges it, the
+    first where none does. `pod` (`namespace/name`) picks one pod; KeyError where it does not wait. `now`: the policy's,
+    in seconds since the epoch; a file tells none.
+    Answer: per pod `{pod, preFilter?, rejected: {node: {plugin, code, reasons}}, scores: {node: {plugin: weighted
+    score}}, total: {node: score}, chosen, preemption?}`; `chosen` is None where no node fits. `preemption`, only then:
+    see `explain_preemption`. With `suggestions`, an entry without a node that fits has those that help: see `suggest`.
+    """
+    loaded = load_cluster(cluster)
+    loaded.view.now = now
+    picked = [info for info in loaded.pending if pod is None or info.key == pod]
+    if pod is not None and not picked:
+        raise KeyError(pod)
+    profiles = [profile] if isinstance(profile, Profile) else list(profile)
+    evaluators = {one.scheduler_name: Evaluator(one) for one in profiles}
+    default = evaluators[profiles[0].scheduler_name]
+    view = loaded.view
+    entries: list[dict[str, Any]] = []
+    for one in picked:
+        evaluator = evaluators.get(one.scheduler_name, default)
+        entry = explain_pod(evaluator, one, view.snapshot(), view)
+        if suggestions and entry["chosen"] is None and (found := suggest(evaluator, one, view)):
+            entry["suggestions"] = found
+        entries.append(entry)
+    return entries
+
+
+def explain_pod(
+    evaluator: Evaluator, pod: PodInfo, snapshot: Snapshot, view: ClusterView | None = None
+) -> dict[str, Any]:
+    """One pod's entry. With the snapshot's view, nominated pods are minded and preemption is tried."""
+    diagnosis = evaluator.filter(pod, snapshot) if view is None else filter_with_nominated(evaluator, view, pod)
+    node_scores = evaluator.score(pod, snapshot, diagnosis)
+    names = snapshot.nodes.names
+    entry: dict[str, Any] = {"pod": pod.key}
+    if diagnosis.pre_filter is not None:
+        entry["preFilter"] = _status(diagnosis.pre_filter)
+    entry["rejected"] = _rejected(diagnosis, snapshot)
+    entry["scores"] = _scores(node_scores, names)
+    entry["total"] = {
+        names[row]: total for row, total in zip(node_scores.rows.tolist(), node_scores.total.tolist(), strict=True)
+    }
+    entry["chosen"] = names[node_scores.best(pod.uid)] if len(node_scores.rows) else None
+    if view is not None and len(diagnosis.feasible) == 0:
+        preemption = explain_preemption(evaluator, pod, diagnosis, view)
+        if preemption is not None:
+            entry["preemption"] = preemption
+    return entry
+
+
+def _status(status: Status) -> dict[str, Any]:
+    return {"plugin": status.plugin, "code": status.code.wire_name, "reasons": list(status.reasons)}
+
+
+def _rejected(diagnosis: Diagnosis, snapshot: Snapshot) -> dict[str, Any]:
+    """{node: refusal}, by node name; empty where PreFilter refused the pod as a whole."""
+    if diagnosis.pre_filter is not None:
+        return {}
+    feasible = set(diagnosis.feasible.tolist())
+    table = snapshot.nodes
+    return {
+        name: _status(diagnosis.refusal(table.row_of[name]))
+        for name in sorted(table.names)
+        if table.row_of[name] not in feasible
+    }
+
+
+def _scores(node_scores: NodeScores, names: list[str]) -> dict[str, dict[str, int]]:
+    shares = {plugin: scores.tolist() for plugin, scores in node_scores.per_plugin.items()}
+    return {
+        names[row]: {plugin: scores[place] for plugin, scores in shares.items()}
+        for place, row in enumerate(node_scores.rows.tolist())
+    }

@@ -1,0 +1,225 @@
+"""What could be done about a refusal, plugin by plugin. Proposals only: `suggest` tries each of them out.
+
+A remedy for a policy's own rule is found by trying: how much less of a resource would it take?
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from policyengine.cluster.node_objects import Taint
+from policyengine.diagnosis.free_capacity import free_ports, free_room, nearest_fit, roomiest
+from policyengine.diagnosis.pod_changes import (
+    amount_text,
+    requesting,
+    required_node_expressions,
+    tolerating,
+    with_spec,
+    with_spread,
+    without_host_port,
+    without_node_expression,
+    without_pod_term,
+    without_resource_claim,
+    without_selector_label,
+    without_volume,
+)
+from policyengine.diagnosis.what_if import Attempt, Change, WhatIf
+from policyengine.framework.filtering import Diagnosis
+from policyengine.framework.status import Rows
+from policyengine.plugins.affinity import inter_pod_affinity, node_affinity
+from policyengine.plugins.devices import dynamic_resources
+from policyengine.plugins.node_state import node_declared_features, node_ports, node_unschedulable, taint_toleration
+from policyengine.plugins.resources import fit as node_resources_fit
+from policyengine.plugins.selectors.tolerations import HARD, UNSCHEDULABLE_TAINT, untolerated
+from policyengine.plugins.topology import pod_topology_spread
+from policyengine.plugins.volumes import node_volume_limits, volume_binding, volume_restrictions, volume_zone
+
+Remedy = Callable[[Attempt, WhatIf, Rows], Iterator[Attempt]]
+_TAINT_SETS: Final = 4
+"""Different sets of taints that are looked at."""
+_TRIES: Final = 14
+"""Steps of a search for the largest request that a rule lets pass: within a ten-thousandth."""
+
+
+def remedies(attempt: Attempt, what_if: WhatIf, diagnosis: Diagnosis) -> Iterator[Attempt]:
+    """Further changes that could turn a refusal by one of the plugins that refused."""
+    for plugin, rows in diagnosis.by_plugin().items():
+        yield from _REMEDIES.get(plugin, _ask_for_less)(attempt, what_if, rows)
+
+
+def _fit(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Attempt]:
+    near = nearest_fit(attempt, what_if, rows)
+    if near is not None:
+        changed = attempt
+        for resource, free in near.items():
+            had = changed.pod.shape.requests.get(resource)
+            spec = requesting(changed.pod.shape.spec, resource, free)
+            if spec is None:
+                break
+            change = _request(resource, had, free)
+            changed = changed.having(change, pod=with_spec(changed.pod, spec))
+        else:
+            yield changed
+    yield from free_room(attempt, what_if, rows)
+
+
+def _request(resource: str, had: int, now: int) -> Change:
+    before, after = amount_text(resource, had), amount_text(resource, now)
+    detail = {"resource": resource, "from": before, "to": after}
+    return Change("request", resource, f"request {after} {resource} instead of {before}", 1 + (had - now) / had, detail)
+
+
+def _taints(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Attempt]:
+    nodes, spec = what_if.view.nodes, attempt.pod.shape.spec
+    counts: dict[int, int] = {}
+    for number in nodes.taint_ids[rows].tolist():
+        counts[number] = counts.get(number, 0) + 1
+    for number in sorted(counts, key=lambda number: (-counts[number], number))[:_TAINT_SETS]:
+        changed = attempt
+        for taint in untolerated(spec.tolerations, nodes.taint_sets[number], HARD):
+            changed = _tolerate(changed, taint)
+        yield changed
+
+
+def _tolerate(attempt: Attempt, taint: Taint, cost: float = 1.2) -> Attempt:
+    text = f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
+    detail = {"key": taint.key, "value": taint.value, "effect": taint.effect}
+    change = Change("tolerate", text, f"tolerate the taint {text}", cost, detail)
+    return attempt.having(change, pod=with_spec(attempt.pod, tolerating(attempt.pod.shape.spec, taint)))
+
+
+def _cordoned(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Attempt]:
+    for row in roomiest(attempt, what_if, rows):
+        name = what_if.view.nodes.names[row]
+        change = Change("uncordon", "", f"uncordon {name}", 1.0, {"node": name})
+        yield attempt.with_uncordoned(change, name)
+    yield _tolerate(attempt, UNSCHEDULABLE_TAINT, cost=2.0)
+
+
+def _node_affinity(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Attempt]:
+    spec = attempt.pod.shape.spec
+    for key, value in spec.node_selector.items():
+        text = f"drop `{key}: {value}` from nodeSelector"
+        change = Change("drop", f"nodeSelector {key}", text, 1.3, {"nodeSelector": {key: value}})
+        yield attempt.having(change, pod=with_spec(attempt.pod, without_selector_label(spec, key)))
+    for expression in required_node_expressions(spec):
+        told = f"{expression.key} {expression.operator} {', '.join(expression.values)}".strip()
+        detail = {
+            "nodeAffinity": {
+                "key": expression.key,
+                "operator": expression.operator,
+                "values": list(expression.values),
+            }
+        }
+        change = Change("drop", f"nodeAffinity {told}", f"drop `{told}` from required node affinity", 1.3, detail)
+        yield attempt.having(change, pod=with_spec(attempt.pod, without_node_expression(spec, expression)))
+
+
+def _ports(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Attempt]:
+    spec = attempt.pod.shape.spec
+    for port in sorted({port for _, _, port in attempt.pod.shape.host_ports}):
+        change = Change("drop", f"hostPort {port}", f"drop hostPort {port}", 1.3, {"hostPort": port})
+        yield attempt.having(change, pod=with_spec(attempt.pod, without_host_port(spec, port)))
+    yield from free_ports(attempt, what_if, rows)
+
+
+def _pod_affinity(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Attempt]:
+    spec = attempt.pod.shape.spec
+    affinity = spec.affinity
+    if affinity is None:
+        return
+    for anti, side, name in (
+        (False, affinity.pod_affinity, "podAffinity"),
+        (True, affinity.pod_anti_affinity, "podAntiAffinity"),
+    ):
+        terms = side.required_during_scheduling_ignored_during_execution if side else ()
+        for place, term in enumerate(terms):
+            text = f"drop the required {name} over {term.topology_key}"
+            change = Change("drop", f"{name} {place}", text, 1.4, {name: {"topologyKey": term.topology_key}})
+            yield attempt.having(change, pod=with_spec(attempt.pod, without_pod_term(spec, anti, place)))
+
+
+def _spread(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Attempt]:
+    spec = attempt.pod.shape.spec
+    for place, one in enumerate(spec.topology_spread_constraints):
+        if one.when_unsatisfiable != "DoNotSchedule":
+            continue
+        key, wider = one.topology_key, one.max_skew + 1
+        detail: dict[str, object] = {"topologyKey": key, "maxSkew": wider}
+        change = Change("relax", f"spread {place}", f"allow maxSkew {wider} over {key}", 1.2, detail)
+        yield attempt.having(change, pod=with_spec(attempt.pod, with_spread(spec, place, max_skew=wider)))
+        text, detail = (
+            f"spread over {key} with ScheduleAnyway",
+            {"topologyKey": key, "whenUnsatisfiable": "ScheduleAnyway"},
+        )
+        change = Change("relax", f"spread {place} anyway", text, 1.4, detail)
+        soft = with_spread(spec, place, when_unsatisfiable="ScheduleAnyway")
+        yield attempt.having(change, pod=with_spec(attempt.pod, soft))
+
+
+def _volumes(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Attempt]:
+    spec = attempt.pod.shape.spec
+    for volume in spec.volumes:
+        claim = volume.persistent_volume_claim
+        text = f"drop the volume {volume.name}" + (f", claim {claim.claim_name}" if claim is not None else "")
+        change = Change("drop", f"volume {volume.name}", text, 1.6, {"volume": volume.name})
+        yield attempt.having(change, pod=with_spec(attempt.pod, without_volume(spec, volume.name)))
+
+
+def _devices(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Attempt]:
+    spec = attempt.pod.shape.spec
+    for claim in spec.resource_claims:
+        change = Change(
+            "drop", f"claim {claim.name}", f"drop the resource claim {claim.name}", 1.6, {"resourceClaim": claim.name}
+        )
+        yield attempt.having(change, pod=with_spec(attempt.pod, without_resource_claim(spec, claim.name)))
+
+
+def _nothing(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Attempt]:
+    """A request is not what is in the way."""
+    return iter(())
+
+
+def _ask_for_less(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Attempt]:
+    """A rule of the policy: the largest request it lets pass on some node, resource by resource."""
+    for resource, had in attempt.pod.shape.amounts:
+        least, most = 1, had
+        best: Attempt | None = None
+        for _ in range(_TRIES):
+            if least >= most:
+                break
+            target = _round(resource, (least + most) // 2)
+            spec = requesting(attempt.pod.shape.spec, resource, target)
+            if spec is None:
+                break
+            tried = attempt.having(_request(resource, had, target), pod=with_spec(attempt.pod, spec))
+            if len(what_if.judge(tried).feasible):
+                best, least = tried, max(target, (least + most) // 2) + 1
+            else:
+                most = min(target, (least + most) // 2)
+        if best is not None:
+            yield best
+
+
+def _round(resource: str, amount: int) -> int:
+    """Down to what one would write: 10m of cpu, 1Mi of memory; never to nothing."""
+    grain = {"cpu": 10, "memory": 1 << 20, "ephemeral-storage": 1 << 20}.get(resource, 1)
+    return amount // grain * grain or amount
+
+
+_REMEDIES: Final[dict[str, Remedy]] = {
+    node_resources_fit.NAME: _fit,
+    taint_toleration.NAME: _taints,
+    node_unschedulable.NAME: _cordoned,
+    node_affinity.NAME: _node_affinity,
+    node_ports.NAME: _ports,
+    inter_pod_affinity.NAME: _pod_affinity,
+    pod_topology_spread.NAME: _spread,
+    volume_restrictions.NAME: _volumes,
+    node_volume_limits.NAME: _volumes,
+    volume_binding.NAME: _volumes,
+    volume_zone.NAME: _volumes,
+    dynamic_resources.NAME: _devices,
+    node_declared_features.NAME: _nothing,
+}

@@ -1,0 +1,26 @@
+"""A node's room taken for a pod that is not bound yet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from policyengine.framework.reservation import Plan, PreBindPlugin
+from policyengine.scheduler.profiles import Lane, Serving
+from policyengine.scheduler.queue.queued_pod import QueuedPod
+
+
+@dataclass(slots=True, eq=False)
+class Reservation:
+    """What one decision holds until it is bound or undone.
+
+    `serving` is the policy that decided; a policy loaded meanwhile has no part in it.
+    """
+
+    queued: QueuedPod
+    lane: Lane
+    node: str
+    serving: Serving
+    since: float
+    """When the decision was made, in seconds."""
+    plans: list[tuple[PreBindPlugin, Plan]] = field(default_factory=list)
+    """What the PreBind plugins have to do first; what they assume is assumed in the view."""

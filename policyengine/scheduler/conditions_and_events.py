@@ -1,0 +1,116 @@
+"""What the owner of a pod is told: Events and the PodScheduled condition, worded as kube-scheduler words them.
+
+Sources: `handleSchedulingFailure` and `finishBinding` (schedule_one.go, v1.36); the order, event before condition,
+as recorded from a real kube-scheduler. An event is written for each failed attempt, the condition only when its
+reason or message changes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from policyengine.scheduler.actions import Action, PatchPodCondition, RecordEvent
+from policyengine.scheduler.queue.queued_pod import QueuedPod
+
+if TYPE_CHECKING:
+    from policyengine.cluster.pod_info import PodInfo
+
+UNSCHEDULABLE = "Unschedulable"
+SCHEDULER_ERROR = "SchedulerError"
+PRE_BIND = "PreBind"
+_NOTE_LIMIT = 1024
+"""Bytes; the API server refuses longer notes (NoteLengthLimit, apis/core/validation/events.go)."""
+_CUT = " ..."
+
+
+def scheduled(queued: QueuedPod, node: str, scheduler_name: str) -> RecordEvent:
+    """The pod is bound."""
+    pod = queued.pod
+    note = f"Successfully assigned {pod.namespace}/{pod.name} to {node}"
+    return _event(pod, "Normal", "Scheduled", "Binding", note, scheduler_name)
+
+
+def failed(
+    queued: QueuedPod,
+    reason: str,
+    message: str,
+    scheduler_name: str,
+    with_event: bool = True,
+    nominated: str | None = None,
+    node: str = "",
+) -> list[Action]:
+    """The pod is not bound, and why. `reason` is UNSCHEDULABLE or SCHEDULER_ERROR; `nominated` the node that it is
+    newly nominated to, "" where a nomination ended, None where nothing changed; `node` the one it was refused on."""
+    message = cut(message)
+    said: list[Action] = []
+    if with_event:
+        said.append(_event(queued.pod, "Warning", "FailedScheduling", "Scheduling", message, scheduler_name, node))
+    if nominated is not None or _is_news(queued, reason, message):
+        said.append(_condition(queued.pod, reason, message, nominated))
+        queued.said = (reason, message)
+    return said
+
+
+def nominated(pod: PodInfo, node: str) -> PatchPodCondition:
+    """The pod was refused together with others, and is to come to the node with them. Its condition stays."""
+    return _condition(pod, "", "", node)
+
+
+def nomination_ended(pod: PodInfo) -> PatchPodCondition:
+    """The node the pod was nominated to is being cleared for a more important one. Its condition stays."""
+    return _condition(pod, "", "", "")
+
+
+def preempted(victim: PodInfo, preemptor: PodInfo, node: str, in_memory: bool = False) -> RecordEvent:
+    """The victim had to go. `in_memory`: it was not bound yet, and only gave its reservation back."""
+    note = f"Preempted by pod {preemptor.uid} on node {node}"
+    if in_memory:
+        note += " (in kube-scheduler memory)."
+    return _event(victim, "Normal", "Preempted", "Preempting", note, preemptor.scheduler_name)
+
+
+def cut(text: str) -> str:
+    """The text as far as an event has room for it."""
+    if len(text) <= _NOTE_LIMIT // 4 or len(text.encode()) <= _NOTE_LIMIT:
+        return text
+    kept = text.encode()[: _NOTE_LIMIT - len(_CUT)]
+    return kept.decode(errors="ignore") + _CUT
+
+
+def _event(
+    pod: PodInfo, kind: str, reason: str, action: str, note: str, scheduler_name: str, node: str = ""
+) -> RecordEvent:
+    return RecordEvent(
+        uid=pod.uid,
+        namespace=pod.namespace,
+        name=pod.name,
+        resource_version=pod.resource_version,
+        type=kind,
+        reason=reason,
+        action=action,
+        note=note,
+        scheduler_name=scheduler_name,
+        node=node,
+    )
+
+
+def _condition(pod: PodInfo, reason: str, message: str, nominated: str | None) -> PatchPodCondition:
+    return PatchPodCondition(
+        uid=pod.uid,
+        namespace=pod.namespace,
+        name=pod.name,
+        reason=reason,
+        message=message,
+        observed_generation=pod.generation,
+        nominated_node_name=nominated,
+    )
+
+
+def _is_news(queued: QueuedPod, reason: str, message: str) -> bool:
+    """Whether the pod's condition says something else than this. What was sent and is not seen yet counts."""
+    if queued.said is not None:
+        return queued.said != (reason, message)
+    for condition in queued.pod.conditions:
+        if condition.type == "PodScheduled":
+            return (condition.status, condition.reason, condition.message) != ("False", reason, message)
+    return True

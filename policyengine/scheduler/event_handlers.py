@@ -1,0 +1,223 @@
+"""What the watches bring: nodes, pods and other objects come, change and go.
+
+A pod is brought to its place by what it is now, not by what kind of event told of it: lists, relists, duplicates
+and coalesced updates all come to the same. Duplicates and older versions change nothing (`ClusterView` knows).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from policyengine.cluster import pod_groups
+from policyengine.cluster.object_store import ClusterObject
+from policyengine.cluster.pod_info import PodState
+from policyengine.framework.events import ASSIGNED_POD_DELETE, ClusterEvent
+from policyengine.scheduler.binding.bind_result import seen_unassigned, settle
+from policyengine.scheduler.binding.revalidate import recheck
+from policyengine.scheduler.core import Core
+from policyengine.scheduler.messages import (
+    NodeDeleted,
+    NodeObserved,
+    ObjectDeleted,
+    ObjectObserved,
+    PodDeleted,
+    PodObserved,
+    PodRead,
+)
+
+if TYPE_CHECKING:
+    from policyengine.cluster.objects import Pod
+    from policyengine.cluster.pod_info import PodInfo
+    from policyengine.cluster.view import PodChange
+    from policyengine.scheduler.profiles import Lane
+
+
+def node_observed(core: Core, message: NodeObserved) -> None:
+    """A node was added or changed."""
+    name = message.node.metadata.name
+    old = _node(core, name)
+    for event in core.view.add_or_update_node(message.node):
+        core.announce(event, old, message.node)
+    # Also without an event: a node that became worse wakes nobody, but decisions for it may not hold any more.
+    recheck(core, name)
+
+
+def node_deleted(core: Core, message: NodeDeleted) -> None:
+    """A node is gone."""
+    old = _node(core, message.name)
+    for event in core.view.remove_node(message.name):
+        core.announce(event, old, None)
+    recheck(core, message.name)
+
+
+def object_observed(core: Core, message: ObjectObserved) -> None:
+    """An object of another kind was added or changed."""
+    new = cast(ClusterObject, message.object)
+    old = core.view.objects(message.kind).get(new.metadata.key)
+    events = core.view.set_object(message.kind, new)
+    _regroup(core, message.kind, new.metadata.key)
+    for event in events:
+        core.announce(event, old, new)
+    core.bindings.note(message.kind)
+
+
+def object_deleted(core: Core, message: ObjectDeleted) -> None:
+    """An object of another kind is gone."""
+    key = f"{message.namespace}/{message.name}" if message.namespace else message.name
+    old = core.view.objects(message.kind).get(key)
+    events = core.view.remove_object(message.kind, key)
+    _regroup(core, message.kind, key)
+    for event in events:
+        core.announce(event, old, None)
+    core.bindings.note(message.kind)
+
+
+def _regroup(core: Core, kind: str, key: str) -> None:
+    """A PodGroup is another one: what its pods are members of may be too."""
+    if kind in pod_groups.KINDS:
+        for change in core.view.regroup(kind, key):
+            _apply(core, change)
+        core.pod_group_status.note(kind, key)
+
+
+def pod_observed(core: Core, message: PodObserved) -> None:
+    """A pod was added or changed."""
+    _observe(core, message.pod)
+
+
+def pod_read(core: Core, message: PodRead) -> None:
+    """A pod was read, because of a binding's outcome."""
+    _observe(core, message.pod)
+    decision = core.bindings.get(message.asked.uid)
+    if decision is not None:
+        seen_unassigned(core, decision, message.asked.asked_at)
+
+
+def _observe(core: Core, observed: Pod) -> None:
+    change = core.view.add_or_update_pod(observed)
+    if change.new is not None and change.new is not change.old:
+        _mind_nomination(core, change.old, change.new)
+    _apply(core, change)
+    decision = core.bindings.get(observed.metadata.uid)
+    if decision is not None:
+        settle(core, decision)
+
+
+def pod_deleted(core: Core, message: PodDeleted) -> None:
+    """A pod is gone."""
+    namesake = None if message.uid else core.view.find_pod(message.namespace, message.name)
+    _apply(core, core.view.remove_pod(message.uid if namesake is None else namesake.uid))
+
+
+def _apply(core: Core, change: PodChange) -> None:
+    old, new = change.old, change.new
+    if old is new:
+        return
+    if not core.view.pod_groups.is_empty:
+        for pod in (old, new):
+            if pod is not None:
+                core.pod_group_status.note_pod(pod)
+    if old is not None and (new is None or old.uid != new.uid):
+        _gone(core, old)
+    if new is not None:
+        before = old if old is not None and old.uid == new.uid else None
+        _arrange(core, before, new, change.events)
+    but = "" if new is None else new.uid
+    for event in change.events:
+        core.announce(event, None if event.is_add else old, None if event.is_delete else new, but)
+
+
+def _arrange(core: Core, old: PodInfo | None, new: PodInfo, events: list[ClusterEvent]) -> None:
+    """Bring a pod that exists to its place; `events` say what happened to it."""
+    lane = core.lane_of(new)
+    if new.state is PodState.BOUND:
+        _placed(core, lane, old, new)
+        if lane is not None:
+            lane.queue.gangs.observe(new, core.now)
+    elif lane is None:
+        return
+    elif new.deleting:
+        lane.queue.gangs.forget(new.uid, core.now)
+        _leaving(core, new)
+    else:
+        lane.queue.gangs.observe(new, core.now)
+        decision = core.bindings.get(new.uid)
+        if decision is not None:
+            decision.held.queued.pod = new
+            decision.held.queued.said = None
+        elif old is None:
+            lane.queue.add(new, core.now)
+        elif new.uid not in core.confirmed:
+            own = [event for event in events if not (event.is_add or event.is_delete)]
+            lane.queue.update(old, new, own, core.now)
+
+
+def _mind_nomination(core: Core, old: PodInfo | None, new: PodInfo) -> None:
+    """What was decided here counts until the server has taken it; a pod that is going is nominated nowhere. A node
+    that is not being cleared any more may have room for others."""
+    if new.state is not PodState.PENDING:
+        return
+    if new.deleting:
+        core.view.nominate(new.uid, "")
+    elif len(core.nominations):
+        core.view.nominate(new.uid, core.nominations.observed(new.uid, new.nominated_node_name))
+    before = "" if old is None or old.uid != new.uid else old.nominated_node_name
+    if before and before != new.nominated_node_name:
+        core.announce(ASSIGNED_POD_DELETE, old, None, but=new.uid)
+
+
+def _placed(core: Core, lane: Lane | None, old: PodInfo | None, new: PodInfo) -> None:
+    """The pod is seen on a node: by our binding, by somebody else's, or after a restart."""
+    core.confirmed.discard(new.uid)
+    _waits_no_more(core, new.uid)
+    if lane is not None and new.uid in lane.queue:
+        waiting = core.permits.pop(new.uid)
+        if waiting is not None:
+            core.unreserve(waiting.held)
+        lane.queue.remove(new.uid)
+        core.story.tell(new.uid, core.now, "observed", new.node_name)
+    was_here = old is not None and old.node_name == new.node_name
+    if not was_here:
+        # Somebody else took room here: decisions under way for this node may not hold any more.
+        recheck(core, new.node_name)
+
+
+def _leaving(core: Core, pod: PodInfo) -> None:
+    """The pod is being deleted before it was bound: no binding can succeed any more, so its room is free."""
+    _waits_no_more(core, pod.uid)
+    lane = core.lane_of(pod)
+    waiting = core.permits.pop(pod.uid)
+    decision = core.bindings.pop(pod.uid)
+    held = waiting.held if waiting is not None else decision.held if decision is not None else None
+    if held is not None:
+        held.queued.pod = pod
+        core.release(held, "the pod is being deleted")
+    if lane is not None and lane.queue.remove(pod.uid) is not None:
+        core.story.tell(pod.uid, core.now, "gone", "being deleted")
+
+
+def _gone(core: Core, pod: PodInfo) -> None:
+    """The pod was deleted or has finished; the view has freed its room already."""
+    core.confirmed.discard(pod.uid)
+    _waits_no_more(core, pod.uid)
+    waiting = core.permits.pop(pod.uid)
+    decision = core.bindings.pop(pod.uid)
+    if waiting is not None:
+        core.unreserve(waiting.held)
+    if decision is not None:
+        core.unreserve(decision.held)
+    lane = core.lane_of(pod)
+    if lane is not None:
+        lane.queue.remove(pod.uid)
+        lane.queue.gangs.forget(pod.uid, core.now)
+        core.story.tell(pod.uid, core.now, "gone", "finished" if pod.finished else "deleted")
+
+
+def _waits_no_more(core: Core, uid: str) -> None:
+    core.nominations.forget(uid)
+    core.evictions.forget(uid)
+
+
+def _node(core: Core, name: str) -> object | None:
+    row = core.view.nodes.row_of.get(name)
+    return None if row is None else core.view.nodes.objects[row]

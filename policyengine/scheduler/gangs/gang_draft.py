@@ -1,0 +1,188 @@
+"""Members of a gang placed in the view for the while of one decision: kept, or undone to the last bit.
+
+Members placed earlier count for those placed later: their room, what Reserve took for them, the volumes and devices
+that are planned for them. Until the draft is kept nobody hears of it: no event, no story, no action.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from policyengine.framework.events import ASSIGNED_POD_ADD
+from policyengine.framework.filtering import Diagnosis
+from policyengine.framework.fit_error import fit_error_message
+from policyengine.framework.post_filter import run_post_filters
+from policyengine.framework.profile import Profile
+from policyengine.scheduler.binding.reservation import Reservation
+from policyengine.scheduler.core import Core
+from policyengine.scheduler.placement import error_in, judge, pick, reserve, unreserve
+from policyengine.scheduler.profiles import Lane
+from policyengine.scheduler.queue.queued_pod import NO_PLUGINS, QueuedPod
+
+if TYPE_CHECKING:
+    from policyengine.cluster.pod_info import PodInfo
+
+
+@dataclass(slots=True, eq=False)
+class Refused:
+    """Why a member has no place in the draft."""
+
+    queued: QueuedPod
+    message: str
+    plugins: frozenset[str] = NO_PLUGINS
+    pending: frozenset[str] = NO_PLUGINS
+    diagnosis: Diagnosis | None = None
+    """None where the refusal came after the filters."""
+    is_error: bool = False
+
+
+class Draft:
+    """A decision about several pods of one lane, while it is being made."""
+
+    def __init__(self, core: Core, lane: Lane) -> None:
+        self._core = core
+        self._lane = lane
+        self._undo = ExitStack()
+        self.held: list[Reservation] = []
+        """The members placed, in order."""
+        self.refused: dict[str, Refused] = {}
+        """By UID, those that found no place so far."""
+        self.victims: list[tuple[Reservation, tuple[PodInfo, ...]]] = []
+        """For whom room would have to be made, and who would have to go for it."""
+
+    def fill(self, team: Sequence[QueuedPod], needed: int) -> bool:
+        """Place so many members of the team, the first that fit; whether there are enough.
+
+        Those refused by a plugin whom the placing of other pods may please are asked again while that goes on.
+        """
+        waiting = list(team)
+        pleased = _pleased_by_company(self._lane.serving.profile)
+        while waiting and len(self.held) < needed:
+            before = len(self.held)
+            for queued in waiting:
+                if len(self.held) == needed:
+                    break
+                self._place(queued)
+            if len(self.held) == before:
+                break
+            waiting = [one.queued for one in self.refused.values() if one.plugins & pleased]
+        return len(self.held) >= needed
+
+    def pack(self, team: Sequence[QueuedPod], needed: int) -> bool:
+        """Place so many members of the team, the smallest, the largest of these first, each where it leaves the least
+        room; whether there are enough. Finds room where the policy's own node_scores has scattered it."""
+        chosen = sorted(team, key=self._size)[:needed]
+        for queued in sorted(chosen, key=self._size, reverse=True):
+            self._place(queued, is_tight=True)
+        return len(self.held) >= needed
+
+    def make_room(self, needed: int, mates: Iterable[str]) -> bool:
+        """Place members that were refused where room can be made for them, as if it were made; whether there are enough
+        then. `mates`: UIDs of pods that are not to go for it."""
+        kept = frozenset(mates)
+        for one in list(self.refused.values()):
+            if len(self.held) >= needed:
+                break
+            if len(self.held) + len(self.refused) < needed:
+                return False
+            if one.diagnosis is None or not self._clear(one, one.diagnosis, kept):
+                return False
+        return len(self.held) >= needed
+
+    def without(self, uids: Iterable[str]) -> None:
+        """Go on as if these pods were not there."""
+        self._undo.enter_context(self._core.view.hypothetically(remove=uids))
+
+    def keep(self) -> None:
+        """The draft is what is done."""
+        self._undo.pop_all()
+
+    def undo(self) -> None:
+        """Leave everything as it was."""
+        self._undo.close()
+
+    def _place(self, queued: QueuedPod, is_tight: bool = False) -> None:
+        try:
+            refused = self._try(queued, is_tight)
+        except Exception as failure:
+            refused = Refused(queued, str(failure) or type(failure).__name__, is_error=True)
+        if refused is None:
+            self.refused.pop(queued.uid, None)
+        else:
+            self.refused[queued.uid] = refused
+
+    def _try(self, queued: QueuedPod, is_tight: bool) -> Refused | None:
+        core, evaluator = self._core, self._lane.serving.evaluator
+        diagnosis = judge(core, self._lane, queued.pod)
+        if len(diagnosis.feasible) == 0:
+            error = error_in(diagnosis)
+            if error is not None:
+                return Refused(queued, error, is_error=True)
+            return Refused(queued, diagnosis.message(), diagnosis.plugins, diagnosis.pending_plugins, diagnosis)
+        snapshot = core.view.snapshot()
+        pod = queued.pod
+        row = self._tightest(pod, diagnosis) if is_tight else pick(evaluator, pod, snapshot, diagnosis)
+        return self._take(queued, snapshot.nodes.names[row])
+
+    def _size(self, queued: QueuedPod) -> tuple[float, str]:
+        """What the pod asks for, as parts of what the cluster has, added up."""
+        nodes = self._core.view.nodes
+        parts = (amount / max(1, int(nodes.allocatable(name).sum())) for name, amount in queued.pod.shape.amounts)
+        return sum(parts), queued.uid
+
+    def _tightest(self, pod: PodInfo, diagnosis: Diagnosis) -> int:
+        """Of the feasible nodes the one with the least left of what the pod asks for; of equals the first by name."""
+        nodes, rows = self._core.view.nodes, diagnosis.feasible
+        left = np.zeros(len(rows))
+        for name, amount in pod.shape.amounts:
+            if amount:
+                offered = nodes.allocatable(name)[rows]
+                left += (offered - nodes.requested(name)[rows]) / np.maximum(offered, 1)
+        best = rows[left == left.min()].tolist()
+        return int(min(best, key=nodes.names.__getitem__))
+
+    def _take(self, queued: QueuedPod, node: str) -> Refused | None:
+        core = self._core
+        held = Reservation(queued, self._lane, node, self._lane.serving, core.now)
+        core.view.assume(queued.uid, node)
+        status = reserve(core, held)
+        if status.is_success:
+            self.held.append(held)
+            self._undo.callback(self._give_back, held)
+            return None
+        self._give_back(held)
+        if not status.is_rejection:
+            return Refused(queued, f'running Reserve plugin "{status.plugin}": {status.message}', is_error=True)
+        message = fit_error_message(1, [(reason, 1) for reason in status.reasons])
+        return Refused(queued, message, frozenset({status.plugin}))
+
+    def _give_back(self, held: Reservation) -> None:
+        unreserve(self._core, held)
+        self._core.view.forget(held.queued.uid)
+
+    def _clear(self, refused: Refused, diagnosis: Diagnosis, kept: frozenset[str]) -> bool:
+        serving, view, queued = self._lane.serving, self._core.view, refused.queued
+        found = run_post_filters(serving.post_filters, queued.pod, diagnosis, serving.evaluator, view)
+        node = found.nominated_node_name
+        if not found.status.is_success or not node or any(victim.uid in kept for victim in found.victims):
+            return False
+        self.without(victim.uid for victim in found.victims)
+        if self._take(queued, node) is not None:
+            return False
+        del self.refused[queued.uid]
+        self.victims.append((self.held[-1], found.victims))
+        return True
+
+
+def _pleased_by_company(profile: Profile) -> frozenset[str]:
+    """The plugins that may let a pod pass once others were placed."""
+    return frozenset(
+        plugin.name
+        for plugin in profile.filters
+        if any(one.event.matches(ASSIGNED_POD_ADD) for one in profile.events_of(plugin.name))
+    )

@@ -1,0 +1,90 @@
+"""Members of a gang that have a place and are not bound: let go together, or taken back together.
+
+| of the gang's minimum | the members that wait at Permit | those whose volumes are being prepared | bindings posted |
+|---|---|---|---|
+| all have a place, may go, and are prepared | bound | bound | stay |
+| all have a place and may go, some are not prepared | prepared; who has nothing to prepare waits | stay | stay |
+| all have a place, a Permit plugin has some wait | wait, at most for the gang's timeout | stay | stay |
+| too few have a place | given up | given up | withdrawn, where they can be |
+
+Too few have a place once a member is deleted, refused at Permit, or fails to be bound, or the minimum grows. What is
+given up is tried again together with the member that failed. What is bound stays bound: it counts.
+"""
+
+from __future__ import annotations
+
+from policyengine.scheduler import conditions_and_events
+from policyengine.scheduler.binding.bindings import Decision, Phase
+from policyengine.scheduler.binding.permit import bind
+from policyengine.scheduler.binding.prebind import post
+from policyengine.scheduler.binding.reservation import Reservation
+from policyengine.scheduler.binding.waiting_pods import Waiting
+from policyengine.scheduler.core import Core
+from policyengine.scheduler.gangs.gang import Gang
+from policyengine.scheduler.profiles import Lane
+
+
+def settle(core: Core) -> None:
+    """See to every gang of which something has changed."""
+    for lane in core.lanes:
+        while touched := lane.queue.gangs.take_touched():
+            for gang in touched:
+                _settle(core, lane, gang)
+
+
+def _settle(core: Core, lane: Lane, gang: Gang) -> None:
+    if gang.minimum > 1 and (len(core.permits) or len(core.bindings)):
+        waiting = [one for uid in gang.members if (one := core.permits.get(uid)) is not None]
+        decisions = [decision for uid in gang.members if (decision := core.bindings.get(uid)) is not None]
+        standing = len(gang.placed) - sum(bool(one.withdrawn) for one in decisions)
+        if standing < gang.minimum:
+            _take_back(core, lane, gang, standing, waiting, decisions)
+        elif standing - sum(not one.is_permitted for one in waiting) >= gang.minimum:
+            _let_go(core, gang, [one for one in waiting if one.is_permitted], standing)
+    if gang.is_roused:
+        gang.is_roused = False
+        lane.queue.gangs.rouse(gang, core.now)
+
+
+def _let_go(core: Core, gang: Gang, permitted: list[Waiting], standing: int) -> None:
+    """Prepare those that have something to prepare; then post the bindings of all."""
+    for one in permitted:
+        if one.held.plans:
+            core.permits.pop(one.held.queued.uid)
+            bind(core, one.held, awaits_gang=True)
+    preparing = [
+        decision
+        for uid in gang.members
+        if (decision := core.bindings.get(uid)) is not None and decision.phase is Phase.PREPARING
+    ]
+    done = [one for one in preparing if one.preparation is not None and one.preparation.is_done]
+    unpermitted = sum(core.permits.get(uid) is not None for uid in gang.members) - sum(
+        core.permits.get(one.held.queued.uid) is one for one in permitted
+    )
+    if standing - unpermitted - (len(preparing) - len(done)) < gang.minimum:
+        return
+    for decision in done:
+        post(core, decision)
+    for one in permitted:
+        if core.permits.pop(one.held.queued.uid) is not None:
+            bind(core, one.held)
+
+
+def _take_back(
+    core: Core, lane: Lane, gang: Gang, standing: int, waiting: list[Waiting], decisions: list[Decision]
+) -> None:
+    reason = f"gang {gang.rule}: only {standing} of {gang.minimum} members kept their place"
+    for one in waiting:
+        core.permits.pop(one.held.queued.uid)
+        _give_up(core, lane, gang, one.held, reason)
+    for decision in decisions:
+        if decision.phase is Phase.PREPARING:
+            core.bindings.pop(decision.bind.uid)
+            _give_up(core, lane, gang, decision.held, reason)
+        elif not decision.withdrawn:
+            decision.withdrawn = reason
+
+
+def _give_up(core: Core, lane: Lane, gang: Gang, held: Reservation, reason: str) -> None:
+    core.release(held, reason)
+    core.fail(lane, held.queued, conditions_and_events.UNSCHEDULABLE, reason, frozenset({gang.rule}))

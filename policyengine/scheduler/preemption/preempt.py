@@ -1,0 +1,138 @@
+"""Room is made for a pod that fits nowhere: PostFilter, and what follows from its answer.
+
+    no node fits ──PostFilter──> none helps          refused; its nomination ends, unless the plugin leaves it alone
+                           └──> node and victims     refused, nominated; victims deleted; lesser nominations there end
+                                 (extenders asked first, where they have a say: `extender_victims`)
+
+| a victim | what happens to it |
+|---|---|
+| waits at Permit | gives its reservation back: no request is needed |
+| is being deleted already | nothing |
+| any other | condition DisruptionTarget, then DELETE with its UID, then an Event on it |
+
+Rules:
+1. Nothing here waits: victims are named in actions, and the pod is tried again when an event says that room was made.
+2. While a victim is not seen leaving, the pod preempts nobody else (`evictions`).
+3. A deletion that fails has the pod try again after its backoff; it may find another node then.
+Source: framework/preemption/executor.go and schedule_one.go, v1.36.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from policyengine.framework.filtering import Diagnosis
+from policyengine.framework.nominated import yields
+from policyengine.framework.post_filter import PostFilterResult, run_post_filters
+from policyengine.framework.status import SUCCESS, Code, Status
+from policyengine.scheduler import conditions_and_events
+from policyengine.scheduler.actions import DeleteVictim
+from policyengine.scheduler.binding.server_time import retry_after
+from policyengine.scheduler.binding.unreserve import undo
+from policyengine.scheduler.core import Core
+from policyengine.scheduler.logs import log
+from policyengine.scheduler.messages import VictimDeleted, VictimNotDeleted
+from policyengine.scheduler.profiles import Lane
+from policyengine.scheduler.queue.queued_pod import QueuedPod
+
+if TYPE_CHECKING:
+    from policyengine.cluster.pod_info import PodInfo
+
+WAITING = Status(Code.UNSCHEDULABLE, ("preemption: waiting for the preemption for this pod to be finished",))
+
+
+def find_room(core: Core, lane: Lane, queued: QueuedPod, diagnosis: Diagnosis) -> PostFilterResult:
+    """Ask the PostFilter plugins where room can be made."""
+    log(core, lane.serving, "postFilter", queued.pod)
+    if not lane.serving.post_filters:
+        return PostFilterResult(SUCCESS, nominated_node_name="")
+    if core.evictions.is_running(queued.uid, core.view):
+        return PostFilterResult(WAITING)
+    serving = lane.serving
+    return run_post_filters(serving.post_filters, queued.pod, diagnosis, serving.evaluator, core.view)
+
+
+def refuse(core: Core, lane: Lane, queued: QueuedPod, diagnosis: Diagnosis, found: PostFilterResult) -> None:
+    """No node fits: tell the owner, and make the room that was found."""
+    if lane.serving.post_filters:
+        core.story.mark(queued.uid, core.now, "post-filtered", bool(found.nominated_node_name))
+    message = diagnosis.message(found.status.message)
+    nominated = found.nominated_node_name
+    plugins, pending = diagnosis.plugins, diagnosis.pending_plugins
+    core.fail(lane, queued, conditions_and_events.UNSCHEDULABLE, message, plugins, pending, nominated=nominated)
+    if nominated:
+        clear(core, lane, queued.pod, nominated, found.victims)
+
+
+def nominate(core: Core, pod: PodInfo, node: str) -> None:
+    """Room on the node is for the pod, which has just been refused, once room was made for its mates too."""
+    if core.nominate(pod, node):
+        core.actions.append(conditions_and_events.nominated(pod, node))
+
+
+def clear(core: Core, lane: Lane, pod: PodInfo, node: str, victims: tuple[PodInfo, ...]) -> None:
+    """Make room on the node: lesser pods do not come to it any more, the victims go."""
+    _end_lesser_nominations(core, lane, pod, node)
+    _evict(core, pod, node, victims)
+
+
+def victim_deleted(core: Core, message: VictimDeleted) -> None:
+    """A victim was deleted, or was gone before."""
+    asked = message.asked
+    if message.was_there:
+        core.actions.append(asked.event)
+    core.evictions.answered(asked.preemptor, asked.uid)
+    _try_again_if_failed(core, asked.preemptor)
+
+
+def victim_not_deleted(core: Core, message: VictimNotDeleted) -> None:
+    """A victim was not deleted, or nobody knows: the UID keeps a late request from doing harm."""
+    asked = message.asked
+    core.story.tell(asked.preemptor, core.now, "not preempted", f"{asked.namespace}/{asked.name}", message.message)
+    not_before = core.now + retry_after(asked.preemptor, message.retry_after) if message.retry_after else 0.0
+    core.evictions.failed(asked.preemptor, asked.uid, not_before)
+    _try_again_if_failed(core, asked.preemptor)
+
+
+def _end_lesser_nominations(core: Core, lane: Lane, pod: PodInfo, node: str) -> None:
+    """Pods that were to come to the node, and that this one does not yield to, may not fit there any more."""
+    profile = lane.serving.profile
+    for other in list(core.view.nominated_on(node).values()):
+        if other is not pod and not yields(profile, core.view, pod, other):
+            core.nominate(other, "")
+            core.actions.append(conditions_and_events.nomination_ended(other))
+
+
+def _evict(core: Core, pod: PodInfo, node: str, victims: tuple[PodInfo, ...]) -> None:
+    core.story.tell(pod.uid, core.now, "preempting", node, ", ".join(victim.key for victim in victims))
+    by_request: list[PodInfo] = []
+    for victim in victims:
+        waiting = core.permits.pop(victim.uid)
+        if waiting is not None:
+            core.actions.append(conditions_and_events.preempted(victim, pod, node, in_memory=True))
+            undo(core, waiting.held, Status(Code.UNSCHEDULABLE, ("preempted",), "DefaultPreemption"), "Permit")
+        elif not victim.deleting:
+            by_request.append(victim)
+            core.story.tell(victim.uid, core.now, "preempted", pod.key, node)
+    if by_request:
+        core.evictions.begin(pod.uid, [victim.uid for victim in by_request])
+    for victim in by_request:
+        core.actions.append(
+            DeleteVictim(
+                uid=victim.uid,
+                namespace=victim.namespace,
+                name=victim.name,
+                preemptor=pod.uid,
+                message=f"{pod.scheduler_name}: preempting to accommodate a higher priority pod",
+                observed_generation=victim.generation,
+                event=conditions_and_events.preempted(victim, pod, node),
+            )
+        )
+
+
+def _try_again_if_failed(core: Core, preemptor: str) -> None:
+    eviction = core.evictions.take_failed(preemptor)
+    pod = core.view.pods.get(preemptor)
+    lane = None if pod is None else core.lane_of(pod)
+    if eviction is not None and lane is not None:
+        lane.queue.try_again(preemptor, core.now, "PreemptionFailed", eviction.not_before)

@@ -1,0 +1,197 @@
+"""What a scenario changes at times: cordons, drains, failures, edits, deletions, other policies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import deepcopy
+from fnmatch import fnmatchcase
+from functools import partial
+
+from msgspec.structs import replace
+
+from policyengine.cluster.objects import KINDS, ObjectError, Pod, decode
+from policyengine.framework.profile import Profile
+from policyengine.scheduler.messages import ObjectDeleted, ObjectObserved, ProfileReplaced
+from policyengine.trials.play import Play
+from policyengine.trials.scenario import Change, Json, Place, ScenarioError
+
+UNREACHABLE = "node.kubernetes.io/unreachable"
+TOLERATED = 300.0
+"""Seconds that pods stay on a node that nobody reaches, as Kubernetes' default tolerations say."""
+
+
+def plan_changes(play: Play, profiles: Mapping[int, Sequence[Profile]]) -> None:
+    """Have the scenario's changes happen at their times; `profiles`: the policies they bring, by index."""
+    for index, item in enumerate(play.scenario.objects):
+        play.plan(0.0, partial(_see_object, play, item, ("objects", index)))
+    for index, change in enumerate(play.scenario.changes):
+        if change.what == "policy":
+            play.plan(change.at, partial(_replace_policies, play, profiles.get(index, ())))
+        else:
+            play.plan(change.at, partial(_CHANGES[change.what], play, change))
+
+
+def matching(pattern: str, names: Iterable[str]) -> list[str]:
+    """The names that a pattern matches; one of pods without a namespace matches in every one."""
+    return [name for name in names if fnmatchcase(name, pattern) or fnmatchcase(name.rpartition("/")[2], pattern)]
+
+
+# --- nodes --------------------------------------------------------------------------------------------
+
+
+def _nodes(play: Play, change: Change) -> list[str]:
+    """The nodes that are meant and there, in the order they came."""
+    pattern = change.said[change.what]
+    if not matching(pattern, play.ledger.nodes):
+        raise ScenarioError(f"no node that has come by then is called `{pattern}`", (*change.place, change.what))
+    return matching(pattern, play.node_items)
+
+
+def _edit_node(play: Play, name: str, place: Place, edit: Callable[[Json], object]) -> None:
+    """Change a node, if it is there."""
+    if name in play.node_items:
+        item = deepcopy(play.node_items[name])
+        edit(item)
+        play.show_node(item, place)
+
+
+def _cordon(play: Play, change: Change) -> None:
+    flag = {"unschedulable": change.what != "uncordon"}
+    for name in _nodes(play, change):
+        _edit_node(play, name, change.place, lambda item: item["spec"].update(flag))
+
+
+def _drain(play: Play, change: Change) -> None:
+    _cordon(play, change)
+    for name in _nodes(play, change):
+        play.end_pods_on(name, "drained")
+
+
+def _remove(play: Play, change: Change) -> None:
+    for name in _nodes(play, change):
+        play.remove_node(name)
+
+
+def _fail(play: Play, change: Change) -> None:
+    """The node does not answer any more; its pods are given up after a while, unless it is back."""
+    lasts = change.said.get("for", float("inf"))
+    for name in _nodes(play, change):
+        _edit_node(play, name, change.place, lambda item: _set_ready(item, "Unknown"))
+        if lasts > TOLERATED:
+            play.plan(play.at + TOLERATED, partial(play.end_pods_on, name, "lost"))
+        if lasts < float("inf"):
+            play.plan(play.at + lasts, partial(_edit_node, play, name, change.place, _recover))
+
+
+def _recover(item: Json) -> None:
+    _set_ready(item, "True")
+
+
+def _set_ready(item: Json, status: str) -> None:
+    item["status"]["conditions"] = [{"type": "Ready", "status": status}]
+    others = [taint for taint in item["spec"]["taints"] if taint["key"] != UNREACHABLE]
+    effects = () if status == "True" else ("NoSchedule", "NoExecute")
+    item["spec"]["taints"] = others + [{"key": UNREACHABLE, "effect": effect} for effect in effects]
+
+
+def _node(play: Play, change: Change) -> None:
+    for name in _nodes(play, change):
+        _edit_node(play, name, change.place, lambda item: _apply(item, change.said))
+
+
+def _apply(item: Json, said: Json) -> None:
+    for key in ("labels", "annotations"):
+        if key in said:
+            item["metadata"][key] = _edited(item["metadata"][key], said[key])
+    if "taints" in said:
+        item["spec"]["taints"] = said["taints"]
+    item["status"]["allocatable"].update(said.get("allocatable", {}))
+
+
+def _edited(texts: Mapping[str, str], edit: Mapping[str, str | None]) -> dict[str, str]:
+    return {key: value for key, value in {**texts, **edit}.items() if value is not None}
+
+
+# --- pods ---------------------------------------------------------------------------------------------
+
+
+def _pods(play: Play, change: Change) -> list[str]:
+    """UIDs of the pods that are meant and there, in the order they came."""
+    pattern = change.said[change.what]
+    if not matching(pattern, (record.name for record in play.ledger.pods.values())):
+        raise ScenarioError(f"no pod that has come by then is called `{pattern}`", (*change.place, change.what))
+    return [uid for uid in play.pods if matching(pattern, (play.ledger.pods[uid].name,))]
+
+
+def _end(play: Play, change: Change) -> None:
+    for uid in _pods(play, change):
+        if change.what == "delete":
+            play.end_pod(uid, "deleted")
+        elif play.ledger.pods[uid].bound is not None:
+            play.end_pod(uid, "finished")
+
+
+def _pod(play: Play, change: Change) -> None:
+    for uid in _pods(play, change):
+        play.change_pod(uid, partial(_edited_pod, change.said))
+
+
+def _edited_pod(said: Json, pod: Pod) -> Pod:
+    metadata, spec = pod.metadata, pod.spec
+    if "labels" in said:
+        metadata = replace(metadata, labels=_edited(metadata.labels, said["labels"]))
+    if "ungate" in said:
+        spec = replace(spec, scheduling_gates=())
+    if "priority" in said:
+        spec = replace(spec, priority=said["priority"])
+    return replace(pod, metadata=metadata, spec=spec)
+
+
+# --- others -------------------------------------------------------------------------------------------
+
+
+def _replace_policies(play: Play, profiles: Sequence[Profile]) -> None:
+    play.trial.see(*(ProfileReplaced(profile) for profile in profiles))
+
+
+def _object(play: Play, change: Change) -> None:
+    _see_object(play, change.said["object"], (*change.place, "object"))
+
+
+def _see_object(play: Play, item: Json, place: Place) -> None:
+    kind = _kind(item, place)
+    try:
+        play.trial.see(ObjectObserved(kind, decode(KINDS[kind], item)))
+    except ObjectError as error:
+        raise ScenarioError(str(error), place) from None
+
+
+def _remove_object(play: Play, change: Change) -> None:
+    item = change.said["removeObject"]
+    kind = _kind(item, (*change.place, "removeObject"))
+    metadata = item["metadata"]
+    play.trial.see(ObjectDeleted(kind, metadata.get("namespace", ""), metadata["name"]))
+
+
+def _kind(item: Json, place: Place) -> str:
+    kind = str(item["kind"])
+    if kind in ("Node", "Pod") or kind not in KINDS:
+        known = ", ".join(name for name in KINDS if name not in ("Node", "Pod"))
+        raise ScenarioError(f"`{kind}` is no kind of object that a scenario gives; there are {known}", (*place, "kind"))
+    return kind
+
+
+_CHANGES: Mapping[str, Callable[[Play, Change], None]] = {
+    "cordon": _cordon,
+    "uncordon": _cordon,
+    "drain": _drain,
+    "remove": _remove,
+    "fail": _fail,
+    "node": _node,
+    "delete": _end,
+    "finish": _end,
+    "pod": _pod,
+    "object": _object,
+    "removeObject": _remove_object,
+}
+"""What a change says -> the function that makes it happen."""

@@ -1,0 +1,236 @@
+"""Runs the tests of policies: parsed, checked and compiled as everywhere, then a `Trial`, then what was expected.
+
+Pods without `on` are scheduled until nothing moves whenever something is expected or time passes. The clock starts
+at the first `given now`, else at `START`, and moves only by `after` and later `given now`s. Deterministic and pure:
+a run is bounded by steps, not by time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from msgspec.structs import replace
+
+from policyengine.catalogue import CATALOGUE, compile_checked
+from policyengine.cluster.objects import ObjectError
+from policyengine.compiler.assemble import Catalogue
+from policyengine.compiler.coverage import Coverage
+from policyengine.framework.profile import Profile
+from policyengine.language import ir
+from policyengine.language.diagnostics import Diagnostic
+from policyengine.language.ir import test_nodes as ir_test
+from policyengine.language.syntax import Span
+from policyengine.language.values import format_timestamp
+from policyengine.scheduler.messages import Message, NodeObserved, ObjectObserved, PodObserved, ProfileReplaced
+from policyengine.trials.policy_test_objects import given_group, given_node, given_pod
+from policyengine.trials.policy_test_verdict import Run, verdict
+from policyengine.trials.trial import Trial, TrialTooLong
+from policyengine.trials.trial_attempts import Attempts
+
+START: Final = 1_767_225_600 * 10**9
+"""2026-01-01T00:00:00Z, in nanoseconds: what time it is in a test that does not say."""
+STEPS: Final = 20_000
+"""Messages that one test may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An expectation that did not hold, or why a test could not be run."""
+
+    message: str
+    """What was expected and what happened: lower case, one sentence."""
+    span: Span
+    """The step, in the test's source."""
+    details: tuple[str, ...] = ()
+    """Why: the refusals, the best nodes' totals, the pod's story; a line each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one test."""
+
+    policy: str
+    name: str
+    file: str
+    """Where the test is written; spans are in it."""
+    span: Span
+    failures: tuple[Failure, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether everything expected held."""
+        return not self.failures
+
+
+@dataclass(frozen=True, slots=True)
+class TestedPolicy:
+    """A checked policy and the tests to run of it: those in it, or those of a suite."""
+
+    __test__ = False  # not one of pytest's
+
+    policy: ir.Policy
+    tests: tuple[ir_test.Test, ...] = ()
+    suite: str = ""
+    """The file of the suite that the tests are written in; '' for tests of the policy's own."""
+    catalogue: Catalogue = field(default_factory=lambda: CATALOGUE)
+    """The plugins there are."""
+    objects: Mapping[str, tuple[Message, ...]] = field(default_factory=dict)
+    """Test -> further objects that stand in its cluster from the start."""
+
+    def compiled(self, params: Mapping[str, object], coverage: Coverage | None) -> Profile | Diagnostic:
+        """The policy with other values of params; a finding where a plugin does not take its arguments then."""
+        given = tuple(
+            replace(param, default=params[param.name]) if param.name in params else param
+            for param in self.policy.params
+        )
+        return compile_checked(replace(self.policy, params=given), coverage, self.catalogue)
+
+    def file_of(self, test: ir_test.Test) -> str:
+        """The file that the test is written in."""
+        return self.suite or test.file or self.policy.source.file
+
+
+def in_file_tests(policy: ir.Policy) -> tuple[ir_test.Test, ...]:
+    """The `test` members of a policy."""
+    return tuple(test for test in policy.tests if isinstance(test, ir_test.Test))
+
+
+def run_tests(
+    tested: TestedPolicy, *, steps: int = STEPS, coverage: Coverage | None = None, stop_at_first: bool = False
+) -> list[Outcome]:
+    """Run the tests of one policy, in order.
+
+    Arguments:
+        steps: messages that each test may take; one that takes more fails.
+        coverage: notes what the tests see of the policy.
+        stop_at_first: whether one failure is enough.
+    """
+    outcomes: list[Outcome] = []
+    for test in tested.tests:
+        outcome = _Runner(tested, test, steps, coverage).outcome()
+        outcomes.append(outcome)
+        if stop_at_first and not outcome.passed:
+            break
+    return outcomes
+
+
+class _Stopped(Exception):
+    """The test cannot go on."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
+
+
+class _Runner:
+    """One test on its way."""
+
+    def __init__(self, tested: TestedPolicy, test: ir_test.Test, steps: int, coverage: Coverage | None) -> None:
+        self._tested = tested
+        self._test = test
+        self._steps = steps
+        self._coverage = coverage
+        self._params: dict[str, object] = {}
+        self._uids: dict[str, str] = {}
+        self._given = 0
+
+    def outcome(self) -> Outcome:
+        """Run it."""
+        failures: list[Failure] = []
+        try:
+            self._run(failures)
+        except _Stopped as stopped:
+            failures.append(stopped.failure)
+        finally:
+            if self._coverage is not None:
+                self._coverage.active = False
+        tested, test = self._tested, self._test
+        return Outcome(tested.policy.name, test.name, tested.file_of(test), test.span, tuple(failures))
+
+    def _run(self, failures: list[Failure]) -> None:
+        steps = self._start()
+        for step in steps:
+            try:
+                self._do(step, failures)
+            except TrialTooLong:
+                message = f"the test does not come to rest within {self._steps} steps"
+                raise _Stopped(Failure(message, step.span)) from None
+            except ObjectError as error:
+                raise _Stopped(Failure(str(error), step.span)) from None
+
+    def _start(self) -> list[ir_test.Step]:
+        """Make the trial by what is given before anything happens; what is left to do."""
+        now, left, started = START, list[ir_test.Step](), False
+        for step in self._test.steps:
+            started = started or not isinstance(step, ir_test.GIVEN) or isinstance(step, ir_test.After)
+            if isinstance(step, ir_test.GivenNow) and not started:
+                now = step.now
+            elif isinstance(step, ir_test.GivenParam) and not started:
+                self._params[step.name] = step.value
+            else:
+                left.append(step)
+        profile = self._compiled(self._test.span)
+        self._attempts = Attempts([profile])
+        self._trial = Trial([profile], now / 1e9, limit=self._steps, tried=self._tried)
+        self._run_of = Run(self._trial, self._attempts, profile, self._uids, self._tested.policy, self._params)
+        if self._coverage is not None:
+            self._coverage.active = True
+        self._trial.see(*self._tested.objects.get(self._test.name, ()))
+        return left
+
+    def _compiled(self, span: Span) -> Profile:
+        profile = self._tested.compiled(self._params, self._coverage)
+        if isinstance(profile, Diagnostic):
+            raise _Stopped(Failure(profile.message, span))
+        return profile
+
+    def _tried(self, uids: Sequence[str]) -> None:
+        for attempt in self._attempts.note(self._trial.state, uids):
+            if self._coverage is not None:
+                for rule, (passed, refused) in attempt.filtered.items():
+                    self._coverage.filtered(rule, passed, refused)
+
+    def _do(self, step: ir_test.Step, failures: list[Failure]) -> None:
+        trial = self._trial
+        match step:
+            case ir_test.GivenNode():
+                trial.see(NodeObserved(given_node(step)))
+            case ir_test.GivenPod():
+                self._give(step)
+            case ir_test.GivenParam():
+                self._params[step.name] = step.value
+                self._replace(self._compiled(step.span))
+            case ir_test.GivenNow():
+                self._move_to(step)
+            case ir_test.After():
+                trial.advance(step.duration / 1e9)
+            case _:
+                trial.settle()
+                found = verdict(self._run_of, step)
+                if found is not None:
+                    failures.append(Failure(found.message, step.span, found.details))
+
+    def _give(self, step: ir_test.GivenPod) -> None:
+        self._given += 1
+        created = format_timestamp(round(self._trial.now) * 10**9)
+        pod = given_pod(step, self._given, self._run_of.profile.scheduler_name, created)
+        self._uids[step.name] = pod.metadata.uid
+        group = given_group(step)
+        if group is not None:
+            self._trial.see(ObjectObserved("PodGroup", group))
+        self._trial.see(PodObserved(pod))
+
+    def _replace(self, profile: Profile) -> None:
+        self._trial.settle()
+        self._run_of.profile = profile
+        self._attempts.replace(profile)
+        self._trial.see(ProfileReplaced(profile))
+
+    def _move_to(self, step: ir_test.GivenNow) -> None:
+        seconds = step.now / 1e9 - self._trial.now
+        if seconds < 0:
+            now = format_timestamp(round(self._trial.now) * 10**9)
+            raise _Stopped(Failure(f"time does not go back: it is {now} already", step.span))
+        self._trial.advance(seconds)

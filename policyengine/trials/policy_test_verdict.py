@@ -1,0 +1,313 @@
+"""Whether an expectation of a test holds, and if not: what happened instead, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from policyengine.framework.profile import Profile
+from policyengine.language import ir
+from policyengine.language.checking.expected_conditions import QUESTIONS
+from policyengine.language.evaluate_tree import Locals, NoNames, TreeEvaluator
+from policyengine.language.ir import test_nodes as ir_test
+from policyengine.language.ir.ir_walk import walk
+from policyengine.language.values import EvaluationError
+from policyengine.trials.trial import Trial
+from policyengine.trials.trial_attempts import Attempt, Attempts
+
+_WAITS: Final = frozenset({"held", "waiting at permit"})
+_SHOWN: Final = 3
+"""Nodes whose totals are shown."""
+
+
+@dataclass(slots=True)
+class Run:
+    """What the expectations of a test are held against."""
+
+    trial: Trial
+    attempts: Attempts
+    profile: Profile
+    uids: Mapping[str, str]
+    """Pod's name in the test -> UID."""
+    policy: ir.Policy
+    params: Mapping[str, object]
+    """The params that the test gives."""
+
+    def attempt(self, pod: str) -> Attempt | None:
+        """The pod's last attempt; for one that was given on a node, as if it were to be placed now."""
+        uid = self.uids[pod]
+        last = self.attempts.last(uid)
+        if last is not None or uid in self.trial.popped or not self.trial.node_of(uid):
+            return last
+        return self.attempts.now(self.trial.state, uid)
+
+
+@dataclass(frozen=True, slots=True)
+class Unmet:
+    """What was expected and what happened, and why."""
+
+    message: str
+    details: tuple[str, ...] = ()
+
+
+def verdict(run: Run, step: ir_test.Step) -> Unmet | None:
+    """None where the expectation holds."""
+    return _VERDICTS[type(step)](run, step)
+
+
+# --- placement and order ---------------------------------------------------------------------------------
+
+
+def _on(run: Run, step: ir_test.ExpectOn) -> Unmet | None:
+    if run.trial.node_of(run.uids[step.pod]) == step.node:
+        return None
+    return Unmet(f"expected `{step.pod}` on `{step.node}`, but {_whereabouts(run, step.pod)}",
+                 (*_why(run, step.pod, step.node),))  # fmt: skip
+
+
+def _before(run: Run, step: ir_test.ExpectBefore) -> Unmet | None:
+    popped = run.trial.popped
+    places = [popped.index(run.uids[name]) if run.uids[name] in popped else None for name in (step.pod, step.other)]
+    first, second = places
+    if first is not None and second is not None and first < second:
+        return None
+    expected = f"expected `{step.pod}` before `{step.other}`"
+    names = {uid: name for name, uid in run.uids.items()}
+    order = [names[uid] for uid in dict.fromkeys(popped) if uid in names]
+    details = (f"popped: {', '.join(f'`{name}`' for name in order) or 'none'}",)
+    for place, name in zip(places, (step.pod, step.other), strict=True):
+        if place is None:
+            return Unmet(f"{expected}, but `{name}` was never popped: {_whereabouts(run, name)}", details)
+    return Unmet(f"{expected}, but `{step.other}` was popped first", details)
+
+
+def _waits(run: Run, step: ir_test.ExpectWaits) -> Unmet | None:
+    if run.trial.state.place(run.uids[step.pod]) in _WAITS:
+        return None
+    message = f"expected `{step.pod}` to wait for a gang or at a permit, but {_whereabouts(run, step.pod)}"
+    return Unmet(message, tuple(_why(run, step.pod)))
+
+
+# --- refusals --------------------------------------------------------------------------------------------
+
+
+def _rejected(run: Run, step: ir_test.ExpectRejected) -> Unmet | None:
+    expected = f"expected `{step.pod}` rejected" + (f" on `{step.node}`" if step.node else "")
+    expected += f" by `{step.rule}`" if step.rule else ""
+    expected += f" because of `{step.reason}`" if step.reason else ""
+    found = _refusals(run, step)
+    if isinstance(found, str):
+        return Unmet(f"{expected}, but {found}", tuple(_why(run, step.pod, step.node)))
+    by = [(rule, reasons) for rule, reasons in found if step.rule is None or rule == step.rule]
+    if not by:
+        said = ", ".join(f"`{rule}`" for rule in dict.fromkeys(rule for rule, _ in found))
+        return Unmet(f"{expected}, but it was rejected by {said}", tuple(_why(run, step.pod, step.node)))
+    if step.reason is None or any(step.reason in reason for _, reason in by):
+        return None
+    said = "; ".join(dict.fromkeys(reason for _, reason in by))
+    return Unmet(f"{expected}, but the reason is `{said}`", tuple(_why(run, step.pod, step.node)))
+
+
+def _refusals(run: Run, step: ir_test.ExpectRejected) -> list[tuple[str, str]] | str:
+    """(plugin or rule, reason) of what refused the pod there; or why nothing did."""
+    attempt = run.attempt(step.pod)
+    if step.node is not None:
+        if attempt is None:
+            return f"it was never tried: {_whereabouts(run, step.pod)}"
+        status = attempt.refused.get(step.node)
+        if status is None:
+            return f"it was not: `{step.node}` let it pass"
+        return [(status.plugin, reason) for reason in status.reasons or ("",)]
+    if run.trial.node_of(run.uids[step.pod]):
+        return _whereabouts(run, step.pod)
+    found = [
+        (status.plugin, reason)
+        for status in (attempt.refused.values() if attempt is not None and not attempt.feasible else ())
+        for reason in status.reasons or ("",)
+    ]
+    return found + _told(run, step.pod) or f"it was not: {_whereabouts(run, step.pod)}"
+
+
+def _told(run: Run, pod: str) -> list[tuple[str, str]]:
+    """What refused the pod outside the filters: a gate, a quota, a plugin at Reserve or Permit."""
+    for line in reversed(run.trial.story(run.uids[pod])):
+        if line.what in ("refused", "gated"):
+            by = line.details.get("by", "")
+            names = sorted(by) if isinstance(by, frozenset) else [by]
+            return [(name, str(line.details.get("message", ""))) for name in names]
+        if line.what in ("queued", "woken", "reserved", "bound"):
+            break
+    return []
+
+
+# --- numbers, gangs, conditions --------------------------------------------------------------------------
+
+
+def _number(run: Run, step: ir_test.ExpectNumber) -> Unmet | None:
+    what = f"the score of `{step.rule}` for" if step.rule else "the total of"
+    if step.least == step.most:
+        wanted = str(step.least)
+    else:
+        bounds = ((step.least, "at least", -(2**62)), (step.most, "at most", 2**62))
+        wanted = " and ".join(f"{word} {bound}" for bound, word, open_ in bounds if bound != open_)
+    expected = f"expected {what} `{step.pod}` on `{step.node}` to be {wanted}"
+    try:
+        found = _score(run, step.rule, step.pod, step.node)
+    except EvaluationError as error:
+        return Unmet(f"{expected}, but {error}", tuple(_why(run, step.pod, step.node)))
+    if step.least <= found <= step.most:
+        return None
+    return Unmet(f"{expected}, but it is {found}", tuple(_why(run, step.pod, step.node)))
+
+
+def _gang(run: Run, step: ir_test.ExpectGang) -> Unmet | None:
+    members = [pod for pod in run.trial.state.view.pods.values() if _gang_key(run.profile, pod) == step.key]
+    bound = sum(bool(run.trial.node_of(pod.uid)) for pod in members)
+    found = {"size": len(members), "bound": bound, "waiting": len(members) - bound}
+    wanted = {name: getattr(step, name) for name in found if getattr(step, name) is not None}
+    if all(found[name] == number for name, number in wanted.items()):
+        return None
+    expected = ", ".join(f"{name} {number}" for name, number in wanted.items())
+    happened = ", ".join(f"{name} {found[name]}" for name in wanted)
+    names = ", ".join(f"`{pod.name}`" for pod in members) or "none"
+    return Unmet(f"expected the gang `{step.key}` to have {expected}, but it has {happened}", (f"members: {names}",))
+
+
+def _gang_key(profile: Profile, pod: Any) -> str | None:
+    if pod.scheduler_name != profile.scheduler_name:
+        return None
+    return next((key for rule in profile.gangs if (key := rule.key(pod)) is not None), None)
+
+
+def _that(run: Run, step: ir_test.ExpectThat) -> Unmet | None:
+    try:
+        if _Questions(run).value(step.condition) is True:
+            return None
+        happened = "it is false"
+    except EvaluationError as error:
+        happened = f"it has no value: {error}"
+    asked = [part for part in walk(step.condition) if isinstance(part, ir.Call) and part.function in QUESTIONS]
+    values = (f"{_written(call)}: {_answer(run, call)}" for call in dict.fromkeys(asked))
+    return Unmet(f"expected the condition to hold, but {happened}", tuple(values))
+
+
+def _written(call: ir.Call) -> str:
+    names = ", ".join('"' + name + '"' for name in _names(call))
+    return f"{call.function}({names})"
+
+
+def _names(call: ir.Call) -> list[str]:
+    return [str(arg.value) for arg in call.args if isinstance(arg, ir.Const)]
+
+
+def _answer(run: Run, call: ir.Call) -> str:
+    try:
+        value = _asked(run, call.function, _names(call))
+    except EvaluationError as error:
+        return str(error)
+    return str(value).lower()
+
+
+class _Questions(TreeEvaluator):
+    """The condition's value: the language's own evaluator, and the four functions."""
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(_Constants(run))
+        self._run = run
+
+    def _call(self, expr: ir.Call, variables: Locals) -> object:
+        if expr.function in QUESTIONS:
+            return _asked(self._run, expr.function, _names(expr))
+        return super()._call(expr, variables)
+
+
+class _Constants(NoNames):
+    """The params, and nothing else."""
+
+    def __init__(self, run: Run) -> None:
+        self._policy, self._params = run.policy, run.params
+
+    def param(self, name: str) -> object:
+        """The param's value."""
+        if name in self._params:
+            return self._params[name]
+        return next(param.default for param in self._policy.params if param.name == name)
+
+
+def _asked(run: Run, function: str, names: list[str]) -> object:
+    if function == "placed":
+        node = run.trial.node_of(run.uids[names[0]])
+        return bool(node) if len(names) == 1 else node == names[1]
+    if function == "feasible":
+        attempt = run.attempt(names[0])
+        feasible = () if attempt is None else attempt.feasible
+        return bool(feasible) if len(names) == 1 else names[1] in feasible
+    if function == "score":
+        return _score(run, names[0], names[1], names[2])
+    return _score(run, None, names[0], names[1])
+
+
+def _score(run: Run, rule: str | None, pod: str, node: str) -> int:
+    """A rule's score of a node, or the node's total. EvaluationError: the node was not scored."""
+    attempt = run.attempt(pod)
+    if attempt is None:
+        raise EvaluationError(f"`{pod}` was never tried, so nothing scored `{node}`")
+    if node not in attempt.totals:
+        status = attempt.refused.get(node)
+        raise EvaluationError(f"`{node}` was rejected by `{status.plugin}`, so it has no score" if status
+                              else f"`{node}` did not stand there when `{pod}` was tried")  # fmt: skip
+    return attempt.totals[node] if rule is None else attempt.scores[node].get(rule, 0)
+
+
+# --- what happened ---------------------------------------------------------------------------------------
+
+
+def _whereabouts(run: Run, pod: str) -> str:
+    """Where the pod is: "it is on `b`"."""
+    uid = run.uids[pod]
+    node = run.trial.node_of(uid)
+    if node:
+        return f"it is on `{node}`"
+    if uid not in run.trial.cluster.pods:
+        return "it is gone: it was preempted, or deleted"
+    place = run.trial.state.place(uid)
+    said = {"unschedulable": "it fits nowhere", "backoff": "it was refused and waits to be tried again",
+            "held": "its gang is held", "active": "it is still queued", "gated": "it is gated"}  # fmt: skip
+    return said.get(place, f"it is {place}")
+
+
+def _why(run: Run, pod: str, node: str | None = None) -> list[str]:
+    """Lines that say why the pod went where it did."""
+    attempt = run.attempt(pod)
+    lines: list[str] = []
+    if attempt is not None and node is not None and node in attempt.refused:
+        status = attempt.refused[node]
+        lines.append(f"`{node}` was rejected by `{status.plugin}`: {status.message}")
+    said = run.trial.refusal(run.uids[pod])
+    if said:
+        lines.append(said)
+    told = [line for line in run.trial.story(run.uids[pod]) if line.what in ("preempting", "preempted")]
+    lines += list(dict.fromkeys(map(str, told)))
+    if attempt is not None and attempt.totals:
+        best = sorted(attempt.totals.items(), key=lambda item: (-item[1], item[0]))
+        shown = best[:_SHOWN] + [one for one in best[_SHOWN:] if one[0] == node]
+        lines += [f"`{name}` has {_sum(run, attempt, name)}" for name, _ in shown]
+    return lines
+
+
+def _sum(run: Run, attempt: Attempt, node: str) -> str:
+    weights = {plugin.name: weight for plugin, weight in run.profile.scores}
+    parts = [f"{plugin} {score}×{weights[plugin]}" for plugin, score in attempt.scores[node].items() if score]
+    return f"{attempt.totals[node]}" + (f" = {' + '.join(parts)}" if parts else "")
+
+
+_VERDICTS: Final[Mapping[type, Callable[[Run, Any], Unmet | None]]] = {
+    ir_test.ExpectOn: _on,
+    ir_test.ExpectBefore: _before,
+    ir_test.ExpectWaits: _waits,
+    ir_test.ExpectRejected: _rejected,
+    ir_test.ExpectNumber: _number,
+    ir_test.ExpectGang: _gang,
+    ir_test.ExpectThat: _that,
+}

@@ -1,0 +1,161 @@
+"""The nodes and pods that a scenario's templates stand for, as JSON and as objects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Any
+
+from policyengine.cluster.objects import Node, ObjectError, Pod, PodGroup, decode
+from policyengine.trials.scenario import Arrival, Json, NodeTemplate, PodTemplate, ScenarioError
+from policyengine.trials.trial_cluster import timestamp
+
+ROOM: Json = {"cpu": "4", "memory": "16Gi", "pods": "110"}
+"""What a node has unless the template says otherwise."""
+GATE = "policyengine.io/simulated"
+GROUP_LABEL = "scheduling.x-k8s.io/pod-group"
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedPod:
+    """A pod that comes: its JSON, and what the API does not know of it."""
+
+    template: PodTemplate
+    item: Json
+    runs: float | None
+    """Seconds from its binding to its end."""
+    gang: str = ""
+    """`namespace/name` of its gang."""
+    again: int = 0
+    """How often it came before, under other names."""
+
+    def decoded(self) -> Pod:
+        """The object. Raises `ScenarioError` where the template is no PodSpec."""
+        try:
+            return decode(Pod, self.item)
+        except ObjectError as error:
+            raise ScenarioError(str(error), self.template.place) from None
+
+    def once_more(self, uid: str, now: float) -> SimulatedPod:
+        """The pod that a controller makes in its place."""
+        item = deepcopy(self.item)
+        first = item["metadata"]["name"].removesuffix(f"-r{self.again}")
+        item["metadata"] |= {"name": f"{first}-r{self.again + 1}", "uid": uid, "creationTimestamp": timestamp(now)}
+        return replace(self, item=item, again=self.again + 1)
+
+
+def moments(arrival: Arrival, random: Random) -> Iterator[float]:
+    """When things come, in seconds from the start; without end where neither `count` nor `until` ends them."""
+    at, number = arrival.at, 0
+    while at < arrival.until and (arrival.count is None or number < arrival.count):
+        yield at
+        number += 1
+        if arrival.gap is not None:
+            at += arrival.gap(random)
+
+
+def numbered(name: str, number: int, count: int | None) -> str:
+    """The name of the number-th of so many: the bare name where there is one alone."""
+    return name if count == 1 else f"{name}-{number}"
+
+
+def node_json(template: NodeTemplate, number: int, now: float) -> Json:
+    """The number-th node of a template."""
+    given = template.given
+    name = numbered(template.name, number, template.arrival.count)
+    labels = {"kubernetes.io/hostname": name}
+    if "zones" in given:
+        labels["topology.kubernetes.io/zone"] = given["zones"][number % len(given["zones"])]
+    room = {**ROOM, **given.get("allocatable", {})}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "uid": f"node-{name}",
+            "creationTimestamp": timestamp(now),
+            "labels": {**labels, **given.get("labels", {})},
+            "annotations": given.get("annotations", {}),
+        },
+        "spec": {"taints": given.get("taints", []), "unschedulable": given.get("unschedulable", False)},
+        "status": {
+            "capacity": room,
+            "allocatable": dict(room),
+            "conditions": [{"type": "Ready", "status": "True"}],
+        },
+    }
+
+
+def node_of(item: Json, place: tuple[str | int, ...] = ()) -> Node:
+    """The object. Raises `ScenarioError`."""
+    try:
+        return decode(Node, item)
+    except ObjectError as error:
+        raise ScenarioError(str(error), place) from None
+
+
+def group_of(pod: SimulatedPod) -> PodGroup | None:
+    """The PodGroup a pod's gang is made of; None where labels make it."""
+    gang = pod.template.gang
+    if gang is None or gang.by_labels:
+        return None
+    namespace, _, name = pod.gang.partition("/")
+    return decode(PodGroup, {"metadata": {"name": name, "namespace": namespace}, "spec": {"minMember": gang.minimum}})
+
+
+class PodMaker:
+    """Makes the pods of a template, one arrival after the other; draws in that order."""
+
+    def __init__(self, template: PodTemplate, scheduler_name: str, random: Random) -> None:
+        self._template = template
+        self._scheduler_name = scheduler_name
+        self._random = random
+
+    def arrival(self, number: int, first_uid: int, now: float) -> list[SimulatedPod]:
+        """The pods of the number-th arrival: one, or all of a gang. UIDs rise in the order of creation."""
+        template, random = self._template, self._random
+        name = numbered(template.name, number, template.arrival.count)
+        gang = template.gang
+        namespace = self._one_of(template.given.get("namespace", "default"))
+        priority = self._one_of(template.given.get("priority", 0))
+        made = []
+        for member in range(gang.size if gang else 1):
+            item = self._item(f"{name}-{member}" if gang else name, namespace, priority)
+            item["metadata"] |= {"uid": uid(first_uid + member), "creationTimestamp": timestamp(now)}
+            if gang:
+                item["metadata"]["labels"] |= _gang_labels(template, name)
+            runs = template.runs(random) if template.runs else None
+            made.append(SimulatedPod(template, item, runs, f"{namespace}/{name}" if gang else ""))
+        return made
+
+    def _item(self, name: str, namespace: str, priority: int) -> Json:
+        given = self._template.given
+        requests = {key: self._one_of(value) for key, value in given.get("requests", {}).items()}
+        resources = {"requests": requests, "limits": given.get("limits", {})}
+        spec: Json = {
+            "schedulerName": given.get("scheduler", self._scheduler_name),
+            "priority": priority,
+            "containers": [{"name": "main", "image": "main", "resources": resources}],
+        }
+        if given.get("gated"):
+            spec["schedulingGates"] = [{"name": GATE}]
+        labels, annotations = dict(given.get("labels", {})), given.get("annotations", {})
+        metadata = {"name": name, "namespace": namespace, "labels": labels, "annotations": annotations}
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {**spec, **given.get("spec", {})}}
+
+    def _one_of(self, value: Any) -> Any:
+        return self._random.choice(value) if isinstance(value, list) else value
+
+
+def uid(number: int) -> str:
+    """The UID of the number-th pod: text that rises with the number, so that equals queue as they were created."""
+    return f"{number:08d}-0000-4000-8000-000000000000"
+
+
+def _gang_labels(template: PodTemplate, name: str) -> dict[str, str]:
+    assert template.gang is not None
+    if template.gang.by_labels:
+        return {"podGroup": name, "minAvailable": str(template.gang.minimum)}
+    return {GROUP_LABEL: name}

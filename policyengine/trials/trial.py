@@ -1,0 +1,225 @@
+"""A scheduler tried out on a cluster of dicts and on virtual time: what tests of policies and simulations drive.
+
+    trial = Trial([profile], now=1_767_600_000.0)
+    trial.see(NodeObserved(node), PodObserved(pod))
+    trial.settle()
+    trial.node_of("pod-uid")            # "a"
+    trial.advance(60.0)
+
+Rules:
+1. Everything the scheduler asks for is answered at once: a `Bind` by its outcome and the bound pod, an eviction by
+   the pod's deletion, a patch by the patched object. Nobody else lives in the cluster: no kubelet starts pods, no
+   controller makes volumes. A simulation plays those, by messages of its own (`see`, `at`).
+2. Time passes only in `advance`, from one thing that is due to the next.
+3. Nothing is left to chance: the same messages give the same trial.
+4. `limit` bounds the work: the messages handled in all. A trial that takes more raises `TrialTooLong`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from heapq import heappop, heappush
+from itertools import count
+
+from policyengine.framework.profile import Profile
+from policyengine.scheduler.actions import (
+    Action,
+    Bind,
+    DeleteVictim,
+    Log,
+    PatchObject,
+    PatchPodCondition,
+    ReadPod,
+    RecordEvent,
+)
+from policyengine.scheduler.messages import BindFailed, BindFailure, CacheSynced, CyclesRequested, Message, Tick
+from policyengine.scheduler.pod_timeline import StoryLine
+from policyengine.scheduler.state import SchedulerState
+from policyengine.trials.trial_cluster import TrialCluster
+
+__all__ = ["Trial", "TrialCluster", "TrialTooLong"]
+
+LIMIT = 1_000_000
+"""Messages that one trial may take unless told otherwise."""
+
+
+class TrialTooLong(Exception):
+    """The trial took more messages than its limit: something never comes to rest."""
+
+
+class Trial:
+    """One run. Read `cluster` for what is, `binds`, `events`, `conditions` and `history` for what happened."""
+
+    def __init__(
+        self,
+        profiles: Iterable[Profile],
+        now: float,
+        *,
+        limit: int = LIMIT,
+        tried: Callable[[Sequence[str]], None] | None = None,
+    ) -> None:
+        """`now`: seconds since the epoch. `tried` is called after each cycle with the UIDs of the pods it tried, in
+        order, before anything the cycle asked for is carried out."""
+        self.now = now
+        self.cluster = TrialCluster()
+        self.state = SchedulerState(profiles)
+        self.binds: list[tuple[float, Bind]] = []
+        """Bindings that were made, in order: (seconds, binding)."""
+        self.events: list[tuple[float, RecordEvent]] = []
+        """Events that were recorded, in order."""
+        self.logged: list[tuple[float, Log]] = []
+        """Lines that the policies' `on … log` said, in order."""
+        self.conditions: dict[str, PatchPodCondition] = {}
+        """UID -> what was last written into the pod's PodScheduled condition; a bound pod has none."""
+        self.history: list[tuple[str, StoryLine]] = []
+        """(UID, line) of all pods' stories, in the order they happened."""
+        self.popped: list[str] = []
+        """UIDs in the order in which the queue gave them out, once an attempt."""
+        self._tried = tried
+        self._left = limit
+        self._limit = limit
+        self._asked: deque[Action] = deque()
+        self._agenda: list[tuple[float, int, Message]] = []
+        self._numbers = count()
+        self.state.listen(self._told)
+        self._send(CacheSynced())
+
+    # --- what one does with it ------------------------------------------------------------------------
+
+    def see(self, *messages: Message) -> None:
+        """Something happens in the cluster now; objects get the next version. No cycle runs yet."""
+        for message in messages:
+            self._send(self.cluster.apply(message))
+
+    def at(self, when: float, *messages: Message) -> None:
+        """Something will happen in the cluster: `advance` shows it once `when` (seconds since the epoch) has come."""
+        for message in messages:
+            heappush(self._agenda, (when, next(self._numbers), message))
+
+    def settle(self) -> None:
+        """Run cycles, and answer what they ask for, until nothing moves. No time passes.
+
+        Raises:
+            TrialTooLong: the limit is used up.
+        """
+        while True:
+            self._answer()
+            due = self.state.next_wakeup(self.now)
+            if due is not None and due <= self.now and self._moves(Tick()):
+                continue
+            if not self.state.ready or not self._cycle():
+                return
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass, settling at every moment at which something is due.
+
+        Raises:
+            TrialTooLong: the limit is used up.
+        """
+        self.advance_to(self.now + seconds)
+
+    def advance_to(self, end: float) -> None:
+        """The same, until a moment in seconds since the epoch, which is not past.
+
+        Raises:
+            TrialTooLong: the limit is used up.
+        """
+        self.settle()
+        while (due := self.next_due()) is not None and due < end:
+            self.now = max(due, self.now)
+            self._arrive()
+        self.now = end
+        self._arrive()
+
+    def next_due(self) -> float | None:
+        """The next moment at which something happens; one that has come and changed nothing does not count."""
+        wakeup = self.state.next_wakeup()
+        planned = self._agenda[0][0] if self._agenda else None
+        times = [time for time in (wakeup, planned) if time is not None]
+        return min((time for time in times if time > self.now), default=None)
+
+    # --- what became of pods --------------------------------------------------------------------------
+
+    def node_of(self, uid: str) -> str:
+        """The node the pod is bound to; "" while it is pending, or gone."""
+        pod = self.cluster.pods.get(uid)
+        return "" if pod is None else pod.spec.node_name
+
+    def refusal(self, uid: str) -> str:
+        """What the pod's condition says of why it is pending; "" where nothing is said, or it is bound."""
+        said = self.conditions.get(uid)
+        return "" if said is None else said.message
+
+    def story(self, uid: str) -> list[StoryLine]:
+        """What happened to the pod, oldest line first; the whole of it."""
+        return [line for of, line in self.history if of == uid]
+
+    # --- details --------------------------------------------------------------------------------------
+
+    def _arrive(self) -> None:
+        """A moment has come."""
+        while self._agenda and self._agenda[0][0] <= self.now:
+            self.see(heappop(self._agenda)[2])
+        self._send(Tick())
+        self.settle()
+
+    def _cycle(self) -> bool:
+        """Whether there was something to try."""
+        before, told = len(self.popped), len(self.history)
+        self._send(CyclesRequested(1))
+        if self._tried is not None and len(self.popped) > before:
+            self._tried(self.popped[before:])
+        return len(self.history) > told
+
+    def _moves(self, message: Message) -> bool:
+        """Whether the message leads to anything."""
+        told = len(self.history)
+        before = self.state.next_wakeup(self.now)
+        self._send(message)
+        return bool(self._asked) or len(self.history) > told or self.state.next_wakeup(self.now) != before
+
+    def _send(self, message: Message) -> None:
+        if self._left <= 0:
+            raise TrialTooLong(f"the trial took more than {self._limit} steps and is not at rest")
+        self._left -= 1
+        self._asked += self.state.handle(message, self.now)
+
+    def _told(self, uid: str, line: StoryLine) -> None:
+        self.history.append((uid, line))
+        if line.what == "attempted":
+            self.popped.append(uid)
+
+    def _answer(self) -> None:
+        while self._asked:
+            for message in self._carried_out(self._asked.popleft()):
+                self._send(message)
+
+    def _carried_out(self, action: Action) -> Sequence[Message]:
+        match action:
+            case Bind():
+                return self._bind(action)
+            case PatchPodCondition():
+                if action.reason:
+                    self.conditions[action.uid] = action
+                return self.cluster.set_condition(action, self.now)
+            case DeleteVictim():
+                return self.cluster.delete(action)
+            case PatchObject():
+                return self.cluster.patch(action)
+            case ReadPod():
+                return self.cluster.read(action)
+            case RecordEvent():
+                self.events.append((self.now, action))
+            case Log():
+                self.logged.append((self.now, action))
+        return []
+
+    def _bind(self, asked: Bind) -> Sequence[Message]:
+        if not self.state.may_bind(asked.uid):
+            return [BindFailed(asked.uid, BindFailure.WITHDRAWN, "not posted")]
+        answers = self.cluster.bind(asked, self.now)
+        if not isinstance(answers[0], BindFailed):
+            self.binds.append((self.now, asked))
+            self.conditions.pop(asked.uid, None)
+        return answers

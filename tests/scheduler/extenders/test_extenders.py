@@ -1,0 +1,196 @@
+"""A pod whose extenders are asked stays in flight; their answer is held against what is true when it comes."""
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from policyengine.framework.profile import Profile
+from policyengine.plugins.registry import default_profile
+from policyengine.scheduler.actions import Action, AskExtenders
+from policyengine.scheduler.extenders.extender import Extender
+from policyengine.scheduler.messages import (
+    CacheSynced,
+    ExtendersAnswered,
+    NodeDeleted,
+    PodDeleted,
+    ProfileRemoved,
+    ProfileReplaced,
+)
+from policyengine.scheduler.state import SchedulerState
+from tests.scheduler.driver import NAME, Driver, binds, conditions, node, pod, profile
+
+EVERYBODY = Extender("http://x")
+GPU = Extender("http://gpu", frozenset({"x.io/gpu"}))
+
+
+class Asking(Driver):
+    """A scheduler with extenders, and the questions it has asked."""
+
+    def __init__(self, *extenders: Extender, profiles: tuple[Profile, ...] = ()) -> None:
+        super().__init__(synced=False)
+        self.state = SchedulerState(profiles or (default_profile(),), extenders)
+        self.send(CacheSynced())
+        self.asked: list[AskExtenders] = []
+
+    def send(self, message: Any) -> list[Action]:
+        actions = super().send(message)
+        if hasattr(self, "asked"):
+            self.asked += [action for action in actions if isinstance(action, AskExtenders)]
+        return actions
+
+    def answer(self, at: int = -1, **said: Any) -> list[Action]:
+        return self.send(ExtendersAnswered(self.asked.pop(at), **said))
+
+
+def asked_about(*names: str, extender: Extender = EVERYBODY) -> Asking:
+    """Two nodes, and a question about each of the pods."""
+    driver = Asking(extender)
+    driver.see(node("n1"), node("n2"), *(pod(name) for name in names))
+    assert not binds(driver.cycle())
+    return driver
+
+
+def test_a_pod_is_in_flight_until_the_extenders_have_answered() -> None:
+    driver = asked_about("p")
+    assert driver.places("p") == ["in flight"]
+    assert sorted(driver.asked[0].nodes) == ["n1", "n2"]
+    assert list(binds(driver.answer())) == ["p"]
+    assert driver.places("p") == ["binding"]
+
+
+def test_a_pod_in_which_no_extender_is_interested_is_placed_at_once() -> None:
+    driver = Asking(GPU)
+    driver.see(node("n1"), node("n2"), pod("p"))
+    assert list(binds(driver.cycle())) == ["p"]
+    assert driver.asked == []
+
+
+def test_a_refused_node_is_not_taken_and_the_reason_is_told() -> None:
+    driver = asked_about("p")
+    assert binds(driver.answer(refused={"n1": ("http://x", "not today")})) == {"p": "n2"}
+    driver.see(pod("q"))
+    driver.cycle()
+    both = dict.fromkeys(("n1", "n2"), ("http://x", "not today"))
+    assert conditions(driver.answer(refused=both))[0][1].startswith("0/2 nodes are available: 2 not today")
+
+
+def test_a_pod_that_an_extender_refused_moves_by_any_event() -> None:
+    driver = asked_about("p")
+    driver.answer(unresolvable=dict.fromkeys(("n1", "n2"), ("http://x", "no")))
+    assert driver.places("p") == ["unschedulable"]
+    driver.see(node("n1").label("any", "thing"))
+    assert driver.places("p") == ["backoff"]
+
+
+def test_scores_are_added() -> None:
+    for best in ("n1", "n2"):
+        assert binds(asked_about("p").answer(scores={best: 1000})) == {"p": best}
+
+
+def test_an_error_is_an_error_of_the_attempt() -> None:
+    driver = asked_about("p")
+    assert conditions(driver.answer(error="it is down")) == [("SchedulerError", "it is down")]
+    assert driver.places("p") == ["backoff"]
+
+
+def test_a_node_that_is_full_or_gone_by_then_is_not_taken() -> None:
+    driver = asked_about("p")
+    driver.see(pod("other", cpu="4").node("n1"))
+    driver.send(NodeDeleted("n2"))
+    assert not binds(driver.answer())
+    assert driver.places("p") == ["unschedulable"]
+
+
+def test_a_node_that_came_since_is_not_taken_unseen() -> None:
+    driver = asked_about("p")
+    for name in ("n1", "n2"):
+        driver.send(NodeDeleted(name))
+    driver.see(node("n3"))
+    assert not binds(driver.answer())
+    assert any("came to fit after" in str(line) for line in driver.state.story("p"))
+    driver.wait(10)
+    driver.cycle()
+    assert binds(driver.answer()) == {"p": "n3"}
+
+
+def test_two_pods_let_onto_one_node_do_not_both_go_there() -> None:
+    driver = Asking(EVERYBODY)
+    driver.see(node("n1"), pod("a", cpu="3"), pod("b", cpu="3"))
+    driver.cycle()
+    assert len(driver.asked) == 2
+    assert len(binds(driver.answer() + driver.answer())) == 1
+
+
+def test_the_answer_for_a_pod_that_is_gone_or_bound_changes_nothing() -> None:
+    driver = asked_about("gone", "bound")
+    driver.send(PodDeleted("default", "gone", "gone"))
+    driver.see(pod("bound").node("n1"))
+    assert not binds(driver.answer() + driver.answer())
+    assert driver.state._core.consulted == {}
+
+
+def test_under_another_policy_the_extenders_are_asked_anew() -> None:
+    driver = asked_about("p")
+    driver.send(ProfileReplaced(profile(policy_hash="another")))
+    assert not binds(driver.answer())
+    assert len(driver.asked) == 1
+    (bind,) = [action for action in driver.answer() if hasattr(action, "policy_hash") and hasattr(action, "extender")]
+    assert bind.policy_hash == "another"
+
+
+def test_without_a_policy_the_pod_waits_for_one() -> None:
+    driver = asked_about("p")
+    driver.send(ProfileRemoved(NAME))
+    assert not binds(driver.answer())
+    driver.send(ProfileReplaced(profile(policy_hash="another")))
+    driver.wait(60)
+    driver.cycle()
+    assert list(binds(driver.answer())) == ["p"]
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["pod", "node", "gone", "delete", "answer", "refuse", "fail", "cycle", "wait", "policy"]),
+        st.integers(0, 5),
+    ),
+    max_size=40,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(STEPS)
+def test_whatever_happens_meanwhile_no_node_is_overfull_and_no_pod_is_lost(steps: list[tuple[str, int]]) -> None:
+    driver = Asking(EVERYBODY)
+    let: dict[str, set[str]] = {}
+    alive: set[str] = set()
+    made = 0
+    for what, number in steps:
+        actions: list[Action] = []
+        if what == "pod":
+            made += 1
+            alive.add(f"p{made}")
+            driver.see(pod(f"p{made}", cpu="2"))
+        elif what == "node":
+            driver.see(node(f"n{number}"))
+        elif what == "gone":
+            driver.send(NodeDeleted(f"n{number}"))
+        elif what == "delete":
+            alive.discard(f"p{number}")
+            driver.send(PodDeleted("default", f"p{number}", f"p{number}"))
+        elif what in ("answer", "refuse", "fail") and driver.asked:
+            question = driver.asked[number % len(driver.asked)]
+            against = dict.fromkeys(question.nodes[: number if what == "refuse" else 0], ("http://x", "no"))
+            let[question.uid] = set(question.nodes) - against.keys()
+            actions = driver.answer(number % len(driver.asked), refused=against, error="down" if what == "fail" else "")
+        elif what == "cycle":
+            actions = driver.cycle(number + 1)
+        elif what == "wait":
+            actions = driver.wait(number * 3.0)
+        elif what == "policy":
+            driver.send(ProfileReplaced(profile(policy_hash=str(number))))
+        for uid, name in binds(actions).items():
+            assert name in let[uid]
+            row = driver.state.view.nodes.row_of[name]
+            assert driver.state.view.nodes.requested("cpu")[row] <= 4000
+    assert {uid for uid in alive if driver.state.place(uid) == "unknown"} == set()

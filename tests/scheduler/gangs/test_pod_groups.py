@@ -1,0 +1,112 @@
+"""Gangs that are PodGroup objects: scheduler-plugins' and Kubernetes' own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from policyengine.catalogue import compile_policy
+from policyengine.cluster.objects import NativePodGroup, PodGroup, decode
+from policyengine.scheduler.actions import Action, PatchObject
+from policyengine.scheduler.messages import ObjectDeleted, ObjectObserved
+from tests.builders import PodBuilder
+from tests.scheduler.driver import Driver, binds, node, notes, pod
+
+POLICY = (Path(__file__).parents[3] / "policies" / "pod-groups.policy").read_text(encoding="utf-8")
+NAME = "pod-group-scheduler"
+
+
+def scheduler() -> Driver:
+    driver = Driver(compile_policy(POLICY))
+    driver.see(node("n1", cpu="4"))
+    return driver
+
+
+def member(name: str, group: str = "crew", cpu: str = "1") -> PodBuilder:
+    return pod(name, cpu).scheduler(NAME).label("scheduling.x-k8s.io/pod-group", group)
+
+
+def native(name: str, group: str = "crew") -> PodBuilder:
+    return pod(name).scheduler(NAME).set("spec.schedulingGroup", {"podGroupName": group})
+
+
+def show_group(driver: Driver, minimum: int, version: int, status: dict | None = None) -> list[Action]:
+    metadata = {"name": "crew", "namespace": "default", "uid": "g", "resourceVersion": str(version)}
+    json = {"metadata": metadata, "spec": {"minMember": minimum}, "status": status or {}}
+    return driver.send(ObjectObserved("PodGroup", decode(PodGroup, json)))
+
+
+def statuses(actions: list[Action]) -> list[dict]:
+    return [action.patch.patch["status"] for action in actions if isinstance(action, PatchObject)]
+
+
+def test_a_pod_waits_for_the_object_of_its_group():
+    driver = scheduler()
+    driver.see(member("a"))
+    refused = driver.cycle()
+    assert binds(refused) == {}
+    assert notes(refused)[0][1].startswith("0/1 nodes are available: PodGroup default/crew not found")
+    show_group(driver, minimum=1, version=1)
+    driver.wait(2.0)
+    assert binds(driver.cycle()) == {"a": "n1"}
+
+
+def test_min_member_pods_are_placed_together():
+    driver = scheduler()
+    show_group(driver, minimum=2, version=1)
+    driver.see(member("a"))
+    assert binds(driver.cycle()) == {}
+    assert driver.places("a") == ["held"]
+    driver.see(member("b"))
+    assert binds(driver.cycle()) == {"a": "n1", "b": "n1"}
+
+
+def test_a_group_that_is_changed_changes_what_its_pods_wait_for():
+    driver = scheduler()
+    show_group(driver, minimum=3, version=1)
+    driver.see(member("a"), member("b"))
+    assert driver.places("a", "b") == ["held", "held"]
+    show_group(driver, minimum=2, version=2)
+    assert binds(driver.cycle()) == {"a": "n1", "b": "n1"}
+
+
+def test_a_group_that_is_deleted_midway_leaves_its_pods_waiting_for_it():
+    driver = scheduler()
+    show_group(driver, minimum=2, version=1)
+    driver.see(member("a", cpu="3"), member("b", cpu="3"))
+    assert binds(driver.cycle()) == {}
+    driver.send(ObjectDeleted("PodGroup", "default", "crew"))
+    driver.wait(20.0)
+    assert "PodGroup default/crew not found" in notes(driver.cycle())[0][1]
+    assert driver.places("a", "b") == ["unschedulable", "unschedulable"]
+
+
+def test_kubernetes_own_group_says_how_many_by_its_gang_policy():
+    driver = scheduler()
+    metadata = {"name": "crew", "namespace": "default", "uid": "g", "resourceVersion": "1"}
+    spec = {"schedulingPolicy": {"gang": {"minCount": 2}}}
+    driver.send(ObjectObserved("NativePodGroup", decode(NativePodGroup, {"metadata": metadata, "spec": spec})))
+    driver.see(native("a"))
+    assert driver.places("a") == ["held"]
+    driver.see(native("b"))
+    assert binds(driver.cycle()) == {"a": "n1", "b": "n1"}
+
+
+def test_how_far_the_group_is_is_written_back_once_for_each_version():
+    driver = scheduler()
+    assert statuses(show_group(driver, minimum=2, version=1)) == []
+    assert statuses(driver.see(member("a"))) == [{"phase": "Pending", "scheduled": 0, "running": 0}]
+    assert statuses(driver.see(member("b"))) == [{"phase": "Scheduling", "scheduled": 0, "running": 0}]
+    assert statuses(show_group(driver, 2, 2, {"phase": "Scheduling"})) == []
+    driver.cycle()
+    assert statuses(driver.see(member("a").node("n1").phase("Running"))) == [
+        {"phase": "Scheduling", "scheduled": 1, "running": 1}
+    ]
+    bound = driver.see(member("b").node("n1").phase("Running"))
+    assert statuses(bound) == [{"phase": "Running", "scheduled": 2, "running": 2}]
+
+
+def test_a_status_that_was_refused_is_written_again_when_the_group_changes():
+    driver = scheduler()
+    show_group(driver, minimum=2, version=1)
+    driver.see(member("a"))
+    assert statuses(show_group(driver, minimum=2, version=2)) == [{"phase": "Pending", "scheduled": 0, "running": 0}]

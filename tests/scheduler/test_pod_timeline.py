@@ -1,0 +1,47 @@
+from policyengine.scheduler.messages import BindSucceeded
+from policyengine.scheduler.pod_timeline import Story
+from tests.scheduler.driver import Driver, node, pod
+
+
+def test_a_pod_tells_its_whole_way():
+    driver = Driver()
+    running = pod("running", cpu="4").node("n1")
+    driver.see(node("n1", cpu="4"), running, pod("p", cpu="2"))
+    driver.cycle()
+    driver.now += 7.0
+    driver.see(running.phase("Succeeded"))
+    driver.cycle()
+    driver.send(BindSucceeded("p"))
+    lines = driver.state.story("p")
+    assert [line.what for line in lines] == [
+        "queued",
+        "attempted",
+        "refused",
+        "woken",
+        "attempted",
+        "reserved",
+        "bound",
+    ]
+    assert lines[2].details["by"] == frozenset({"NodeResourcesFit"})
+    assert lines[2].details["policy hash"] == driver.state.profiles[0].policy_hash
+    assert (lines[3].details["event"], lines[3].details["asked by"]) == ("AssignedPodDelete", "NodeResourcesFit")
+    assert lines[3].at == driver.now
+    assert "by NodeResourcesFit" in str(lines[2])
+    assert "message 0/1 nodes are available: 1 Insufficient cpu." in str(lines[2])
+
+
+def test_positions_are_visible():
+    driver = Driver()
+    driver.see(pod("a").priority(1), pod("b").priority(2))
+    assert [driver.state.queue_position(name) for name in ("b", "a", "unknown")] == [0, 1, None]
+
+
+def test_it_keeps_only_the_last_lines_of_the_last_pods():
+    story = Story(pods=2, lines=3)
+    for number in range(5):
+        story.tell("a", float(number), "attempted", number, "hash")
+    assert [line.at for line in story.of("a")] == [2.0, 3.0, 4.0]
+    story.tell("b", 9.0, "queued", "active", "")
+    story.tell("c", 9.0, "queued", "active", "")
+    assert story.of("a") == []
+    assert [str(line) for line in story.of("c")] == ["queued: place active"]
