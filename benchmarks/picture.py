@@ -121,7 +121,7 @@ def _against(
     panel = Panel(left, TOP, HALF, 2 * HEIGHT, _log(across), _log(up))
     other = f"{points[0].pods:,} pods placed" if axis == "nodes" else f"{points[0].nodes:,} nodes"
     yield from panel.frame(f"µs of CPU, {other}", _told(across), _told(up), axis)
-    told = [(f"{kind}: n^{found[f'{kind} against {axis}']:.2f}", colour) for kind, colour, _ in KINDS]
+    told = [(f"{kind}: n^{found[f'{kind} against {axis}']:z.2f}", colour) for kind, colour, _ in KINDS]
     yield from legend(TOP, told, left)
     for _, colour, cost in KINDS:
         values = [(float(size(point)), cost(point)) for point in points]
