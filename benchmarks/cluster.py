@@ -18,11 +18,11 @@ import msgspec
 
 from benchmarks.workloads import HIGH_PRIORITY, IMPORTANT, MEASURED, NAMESPACE, Json, Workload
 from policyengine.clock import SystemClock
-from policyengine.kube.client import PAGE_SIZE, ApiError, Client, error_of
-from policyengine.kube.known_objects import Observed
-from policyengine.kube.reflector import Reflector
-from policyengine.kube.resources import Resource
-from policyengine.kube.transport import Transport
+from policyengine.kube.http.client import PAGE_SIZE, ApiError, Client, error_of
+from policyengine.kube.http.resources import Resource
+from policyengine.kube.http.transport import Transport
+from policyengine.kube.watching.reflector import Reflector
+from policyengine.kube.watching.store import Observed
 
 GLANCE = 0.01
 """Seconds."""

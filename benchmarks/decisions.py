@@ -20,7 +20,7 @@ from benchmarks.workloads import Json, Workload
 from benchmarks.yardstick import yardstick_ns
 from policyengine.cluster.objects import Node, Pod, decode
 from policyengine.framework.profile import Profile
-from policyengine.kube.collector import NEW_OBJECTS
+from policyengine.kube.config.garbage_collector import NEW_OBJECTS
 from policyengine.scheduler.actions import Bind
 from policyengine.scheduler.messages import (
     BindSucceeded,

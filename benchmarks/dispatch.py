@@ -202,11 +202,11 @@ async def _server_for(asked: Asked) -> AsyncIterator[Path | None]:
 
 async def _reach(kubeconfig: Path) -> None:
     """Raises `Unreachable` or `AccessDenied`, which have exit codes of their own."""
-    from policyengine.kube import config
-    from policyengine.kube.access import check_access
-    from policyengine.kube.client import Client
+    from policyengine.kube.config import credentials
+    from policyengine.kube.http.access import check_access
+    from policyengine.kube.http.client import Client
 
-    server = config.load(kubeconfig)
+    server = credentials.load(kubeconfig)
     client = Client(server.connect())
     try:
         await check_access(client, server.url, server.source)

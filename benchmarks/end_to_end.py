@@ -25,8 +25,8 @@ from benchmarks.figures import Samples, rate
 from benchmarks.placement import Placement
 from benchmarks.processes import Child, ChildFailed, Usage, module, program
 from benchmarks.workloads import Churn, Workload
-from policyengine.kube import config
-from policyengine.kube.client import Client
+from policyengine.kube.config import credentials
+from policyengine.kube.http.client import Client
 from policyengine.simulator.kubeconfig import kubeconfig, write_kubeconfig
 
 PATIENCE = 60.0
@@ -123,7 +123,7 @@ async def run_on(workload: Workload, contestant: Contestant, path: Path) -> EndT
 
 async def leave(path: Path) -> None:
     """Empty the API server of a kubeconfig. Raises `cluster.NotOurs`."""
-    transport = config.load(path).connect()
+    transport = credentials.load(path).connect()
     try:
         await Cluster(transport).empty()
     finally:
@@ -131,7 +131,7 @@ async def leave(path: Path) -> None:
 
 
 async def _run(workload: Workload, contestant: Contestant, path: Path, folder: Path, server: str) -> EndToEndFigures:
-    transport = config.load(path).connect()
+    transport = credentials.load(path).connect()
     cluster = Cluster(transport)
     try:
         if not server:

@@ -25,7 +25,7 @@ from typing import Any
 from benchmarks.processes import say
 from benchmarks.scheduler_perf import WORKLOADS
 from benchmarks.workloads import Json, Workload
-from policyengine.kube import event_loop
+from policyengine.kube.config import event_loop
 
 HOST = "127.0.0.1"
 VERBS = ("filter", "prioritize")

@@ -23,13 +23,13 @@ from benchmarks.processes import say, stdin_closed
 from benchmarks.workloads import NAMESPACE
 from policyengine.clock import SystemClock
 from policyengine.cluster.objects import Pod
-from policyengine.kube import config, event_loop
-from policyengine.kube.binder import TOGETHER
-from policyengine.kube.client import ApiError, Client
-from policyengine.kube.events import EventRecorder
-from policyengine.kube.reflector import Reflector
-from policyengine.kube.resources import NODES, PODS, Resource
-from policyengine.kube.transport import ConnectionFailed
+from policyengine.kube.config import credentials, event_loop
+from policyengine.kube.http.client import ApiError, Client
+from policyengine.kube.http.resources import NODES, PODS, Resource
+from policyengine.kube.http.transport import ConnectionFailed
+from policyengine.kube.watching.reflector import Reflector
+from policyengine.kube.writing.bindings import TOGETHER
+from policyengine.kube.writing.events import EventRecorder
 from policyengine.scheduler.actions import Bind, RecordEvent
 
 
@@ -52,7 +52,7 @@ Work = Iterator[tuple[_Item, str]]
 
 async def main(argument: dict[str, Any]) -> None:
     """Bind everything, then wait for the end."""
-    client = Client(config.load(Path(argument["kubeconfig"])).connect())
+    client = Client(credentials.load(Path(argument["kubeconfig"])).connect())
     clock, random = SystemClock(), Random()
     following: list[asyncio.Task[None]] = []
     if argument["watch"]:

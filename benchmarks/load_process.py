@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 from benchmarks.processes import say
-from policyengine.kube import event_loop
+from policyengine.kube.config import event_loop
 
 CREATED = b"HTTP/1.1 201"
 LENGTH = b"content-length:"

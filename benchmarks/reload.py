@@ -16,7 +16,7 @@ from benchmarks.workloads import Workload, mixed, peer_node
 from benchmarks.yardstick import yardstick_ns
 from policyengine.catalogue import CATALOGUE, compile_text
 from policyengine.framework.profile import Profile
-from policyengine.kube.compiling import compiler_with
+from policyengine.kube.policies.compiling import compiler_with
 from policyengine.scheduler.messages import CacheSynced, CyclesRequested, NodeObserved, PodObserved, ProfileReplaced
 from policyengine.scheduler.state import SchedulerState
 

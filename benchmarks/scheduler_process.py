@@ -20,8 +20,8 @@ from benchmarks.audit import AuditedCore
 from benchmarks.processes import say, stdin_closed
 from policyengine.clock import SystemClock
 from policyengine.framework.profile import Profile
-from policyengine.kube import collector, config, event_loop
-from policyengine.kube.client import Client
+from policyengine.kube.config import credentials, event_loop, garbage_collector
+from policyengine.kube.http.client import Client
 from policyengine.kube.leader import LeaderElector, LeaseSettings, new_identity
 from policyengine.kube.leadership import LeadersTransport
 from policyengine.kube.runner import Runner
@@ -33,7 +33,7 @@ async def main(argument: dict[str, Any]) -> None:
     """Schedule."""
     profile = _compiled(argument["policy"], argument.get("params", {})) if argument["policy"] else default_profile()
     clock, random = SystemClock(), Random()
-    bare = config.load(Path(argument["kubeconfig"])).connect()
+    bare = credentials.load(Path(argument["kubeconfig"])).connect()
     elector = None
     if argument.get("lease"):
         settings = LeaseSettings(argument["lease"])
@@ -43,7 +43,7 @@ async def main(argument: dict[str, Any]) -> None:
     stop = asyncio.Event()
     runner = Runner(core, client, clock, random, leadership=elector, hold=time.sleep)
     work = asyncio.create_task(runner.run(stop))
-    quiet = asyncio.create_task(collector.keep_quiet(runner.synced))
+    quiet = asyncio.create_task(garbage_collector.keep_quiet(runner.synced))
     leading = asyncio.create_task(elector.run()) if elector else None
     say({"started": True})
     asked = asyncio.create_task(stdin_closed())

@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks.processes import say, stdin_closed
 from policyengine.clock import SystemClock
-from policyengine.kube import event_loop
+from policyengine.kube.config import event_loop
 from policyengine.simulator.api_server.handler import ApiServer
 from policyengine.simulator.api_server.http import serve
 from policyengine.simulator.api_server.requests import Request

@@ -25,9 +25,9 @@ from benchmarks.figures import rate
 from benchmarks.overcommit import overcommitted
 from benchmarks.processes import Child, ChildFailed, Usage, module
 from benchmarks.workloads import ZONE, Workload
-from policyengine.kube import config
-from policyengine.kube.client import ApiError, Client
-from policyengine.kube.transport import Transport
+from policyengine.kube.config import credentials
+from policyengine.kube.http.client import ApiError, Client
+from policyengine.kube.http.transport import Transport
 
 NAME: Final = "share"
 LEASES: Final = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
@@ -132,7 +132,7 @@ async def _place(path: Path | None) -> AsyncIterator[Path]:
 
 async def _run(workload: Workload, zones: Sequence[str], path: Path) -> tuple[SharedRun, str]:
     """One run, and the server; with `zones`, each scheduler keeps to some of them."""
-    transport = config.load(path).connect()
+    transport = credentials.load(path).connect()
     cluster, watcher = Cluster(transport), Watcher(Client(transport))
     names = list(dict.fromkeys(workload.scheduler_of(i, NAME) for i in range(workload.schedulers)))
     watching = None

@@ -12,8 +12,8 @@ import click
 from policyengine.commands.duration import Duration
 
 if TYPE_CHECKING:
-    from policyengine.kube.client import Client
-    from policyengine.kube.config import Server
+    from policyengine.kube.config.credentials import Server
+    from policyengine.kube.http.client import Client
     from policyengine.server.annotator.annotations import Settings
     from policyengine.server.annotator.nodes import Naming
     from policyengine.server.annotator.prometheus import Queries
@@ -81,10 +81,10 @@ def annotate(kubeconfig: Path | None, context: str | None, **options: Any) -> No
     3 Prometheus, metrics.k8s.io or the API server unreachable.
     """
     asked = _asked(**options)
-    from policyengine.kube import config, event_loop, logs
+    from policyengine.kube.config import credentials, event_loop, logs
 
     logs.start()
-    if event_loop.run(_annotate(asked, config.load(kubeconfig, context))):
+    if event_loop.run(_annotate(asked, credentials.load(kubeconfig, context))):
         sys.exit(FAILED)
 
 
@@ -137,8 +137,8 @@ async def _annotate(asked: Asked, server: Server) -> int:
     """How many nodes could not be written; 0 for the loop, which ends by a signal."""
     from policyengine.clock import SystemClock
     from policyengine.commands.run import stop_on_signals
-    from policyengine.kube.access import check_access
-    from policyengine.kube.client import Client
+    from policyengine.kube.http.access import check_access
+    from policyengine.kube.http.client import Client
     from policyengine.server.annotator.annotator import Annotator
 
     client = Client(server.connect())

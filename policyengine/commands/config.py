@@ -19,7 +19,7 @@ def config(config: Path | None, params: dict[str, str], verbose: bool, schema: b
 
     import yaml
 
-    from policyengine.kube import configuration
+    from policyengine.kube.config import configuration
 
     if schema:
         click.echo(json.dumps(configuration.schema(), indent=2))

@@ -59,7 +59,7 @@ def _run_configuration(path: Path) -> str:
 
     from policyengine.compiler.conversion.run_configuration import run_configuration
     from policyengine.compiler.conversion.wanted import ConversionError
-    from policyengine.kube.configuration import read
+    from policyengine.kube.config.configuration import read
 
     try:
         text: str = yaml.safe_dump(run_configuration(_read(path)), sort_keys=False, width=120)

@@ -11,7 +11,7 @@ import click
 
 if TYPE_CHECKING:
     from policyengine.framework.profile import Profile
-    from policyengine.kube.transport import Transport
+    from policyengine.kube.http.transport import Transport
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 POLICY = Path("policies/riya.policy")
@@ -27,7 +27,7 @@ PATIENCE = 15.0
 def demo() -> None:
     """Start an API server, nodes and the scheduler in this process, create pods, and show who ran where and why."""
     from policyengine.commands.policies import load_profiles
-    from policyengine.kube import event_loop
+    from policyengine.kube.config import event_loop
 
     for path in (POLICY, EXAMPLE):
         if not (PROJECT / path).is_file():

@@ -18,10 +18,10 @@ from rich.table import Table
 from rich.text import Text
 
 from policyengine.commands.unusable import UnusableInput
-from policyengine.kube import config
-from policyengine.kube.access import AccessDenied, Unreachable
-from policyengine.kube.http_transport import HttpTransport
-from policyengine.kube.transport import ConnectionFailed
+from policyengine.kube.config import credentials
+from policyengine.kube.http.access import AccessDenied, Unreachable
+from policyengine.kube.http.http_transport import HttpTransport
+from policyengine.kube.http.transport import ConnectionFailed
 
 TIMEOUT: Final = 10.0
 WIDE: Final = 400
@@ -72,7 +72,7 @@ def _connection(endpoints: Endpoints) -> Callable[[], HttpTransport]:
             f"credentials of a kubeconfig are sent to an https address only, and `{address}` is none; give --address "
             "https://…, or leave out --kubeconfig"
         )
-    authorize = config.load(kubeconfig, None).authorize if kubeconfig is not None else None
+    authorize = credentials.load(kubeconfig, None).authorize if kubeconfig is not None else None
     context = _context(endpoints.authority) if scheme == "https" else None
     return lambda: HttpTransport(
         address, ssl_context=context, server_hostname=endpoints.server_name, authorize=authorize

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import ssl
 
     from policyengine.framework.profile import Profile
-    from policyengine.kube.config import Server
+    from policyengine.kube.config.credentials import Server
 
 DEFAULT_PORT = 80
 LEVELS = {
@@ -83,9 +83,9 @@ def extender(
     level = _level(os.environ)
     host, port = _address(listen, os.environ)
     profiles = _named(load_profiles(paths, params, one_a_scheduler=False, run_tests=True))
-    from policyengine.kube import config, event_loop, logs
+    from policyengine.kube.config import credentials, event_loop, logs
 
-    server = config.load(kubeconfig, context) if kubeconfig is not None or watch else None
+    server = credentials.load(kubeconfig, context) if kubeconfig is not None or watch else None
     tls = _tls(tls_cert_file, tls_private_key_file)
     logs.start()
     logging.addLevelName(LEVELS["TRACE"], "TRACE")
@@ -98,16 +98,16 @@ async def _serve(
 ) -> None:
     from policyengine.clock import SystemClock
     from policyengine.commands.run import stop_on_signals
-    from policyengine.kube import collector
-    from policyengine.kube.access import check_access
-    from policyengine.kube.client import Client
+    from policyengine.kube.config import garbage_collector
+    from policyengine.kube.http.access import check_access
+    from policyengine.kube.http.client import Client
     from policyengine.server.extender.serving import serve
 
     client = None if server is None else Client(server.connect())
     try:
         if client is not None and server is not None:
             await check_access(client, server.url, server.source)
-        stop, beside = stop_on_signals(), collector.keep_quiet
+        stop, beside = stop_on_signals(), garbage_collector.keep_quiet
         await serve(profiles, host, port, SystemClock(), stop, client=client, tls=tls, beside=beside)
     finally:
         if client is not None:

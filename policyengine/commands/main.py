@@ -42,12 +42,12 @@ SUCCESS, NEGATIVE, UNUSABLE, UNREACHABLE = 0, 1, 2, 3
 
 EXIT_CODES = {
     "policyengine.compiler.params.ParamError": UNUSABLE,
-    "policyengine.kube.kubeconfig.ConfigError": UNUSABLE,
-    "policyengine.kube.access.AccessDenied": UNUSABLE,
-    "policyengine.kube.configuration.ConfigurationError": UNUSABLE,
+    "policyengine.kube.config.kubeconfig.ConfigError": UNUSABLE,
+    "policyengine.kube.http.access.AccessDenied": UNUSABLE,
+    "policyengine.kube.config.configuration.ConfigurationError": UNUSABLE,
     "policyengine.kube.leader.LeadershipLost": NEGATIVE,
-    "policyengine.kube.extender_connection.ExtenderUnusable": UNUSABLE,
-    "policyengine.kube.access.Unreachable": UNREACHABLE,
+    "policyengine.kube.extenders.connection.ExtenderUnusable": UNUSABLE,
+    "policyengine.kube.http.access.Unreachable": UNREACHABLE,
     "policyengine.language.lint.lint_settings.SettingsError": UNUSABLE,
     "policyengine.language.parse.SourceError": UNUSABLE,
     "policyengine.server.annotator.source.QueryRefused": UNUSABLE,

@@ -27,7 +27,7 @@ def _given(texts: Iterable[PolicyText]) -> Iterable[tuple[str, object, str]]:
     if not files:
         return
     # Imported here: most commands meet no manifest, and YAML takes a while to load.
-    from policyengine.kube.params_file import read_params
+    from policyengine.kube.policies.params_file import read_params
     from policyengine.plain_yaml import PlainYamlError
 
     for name, file in files.items():

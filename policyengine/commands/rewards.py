@@ -11,8 +11,8 @@ import click
 from policyengine.commands.duration import Duration
 
 if TYPE_CHECKING:
-    from policyengine.kube.client import Client
-    from policyengine.kube.config import Server
+    from policyengine.kube.config.credentials import Server
+    from policyengine.kube.http.client import Client
     from policyengine.server.rewards.monitor import Settings
     from policyengine.server.rewards.stores import Store
 
@@ -49,18 +49,18 @@ def rewards(
     """
     if configmap is not None and configmap.count("/") != 1:
         raise click.UsageError(f"--state-configmap is `{configmap}`; it is NAMESPACE/NAME")
-    from policyengine.kube import config, event_loop, logs
+    from policyengine.kube.config import credentials, event_loop, logs
     from policyengine.server.rewards.monitor import Settings
 
     logs.start()
     settings = Settings(half_life, patience, interval)
-    event_loop.run(_learn(config.load(kubeconfig, context), state, configmap, settings))
+    event_loop.run(_learn(credentials.load(kubeconfig, context), state, configmap, settings))
 
 
 async def _learn(server: Server, state: Path, configmap: str | None, settings: Settings) -> None:
     from policyengine.clock import SystemClock
     from policyengine.commands.run import stop_on_signals
-    from policyengine.kube.client import Client
+    from policyengine.kube.http.client import Client
     from policyengine.server.rewards.monitor import Monitor
 
     stop = stop_on_signals()

@@ -17,8 +17,8 @@ from policyengine.commands.run_options import configuration_options, effective
 
 if TYPE_CHECKING:
     from policyengine.framework.profile import Profile
-    from policyengine.kube.config import Server
-    from policyengine.kube.configuration import Configuration
+    from policyengine.kube.config.configuration import Configuration
+    from policyengine.kube.config.credentials import Server
 
 
 @click.command()
@@ -33,10 +33,9 @@ def run(config: Path | None, params: dict[str, str], verbose: bool, **fields: An
     configuration = effective(config, params, verbose, fields)
     policies, client = configuration.data["policies"], configuration.data["clientConnection"]
     profiles = load_profiles([Path(path) for path in policies["files"]], policies["params"], run_tests=True)
-    from policyengine.kube import config as kubeconfig
-    from policyengine.kube import event_loop, logs
+    from policyengine.kube.config import credentials, event_loop, logs
 
-    server = kubeconfig.load(Path(client["kubeconfig"]) if client["kubeconfig"] else None, client["context"] or None)
+    server = credentials.load(Path(client["kubeconfig"]) if client["kubeconfig"] else None, client["context"] or None)
     logs.start(configuration.data["log"]["level"], configuration.data["log"]["format"])
     event_loop.run(_schedule(server, profiles, configuration))
 
@@ -44,9 +43,9 @@ def run(config: Path | None, params: dict[str, str], verbose: bool, **fields: An
 async def _schedule(server: Server, profiles: Sequence[Profile], configuration: Configuration) -> None:
     from policyengine.clock import SystemClock
     from policyengine.commands.installed_plugins import installed_catalogue
-    from policyengine.kube import collector
-    from policyengine.kube.access import check_access
-    from policyengine.kube.compiling import compiler_with
+    from policyengine.kube.config import garbage_collector
+    from policyengine.kube.http.access import check_access
+    from policyengine.kube.policies.compiling import compiler_with
     from policyengine.language.diagnostics import Severity
     from policyengine.server.live import connected, live
 
@@ -62,7 +61,7 @@ async def _schedule(server: Server, profiles: Sequence[Profile], configuration: 
             given = configuration.data["policies"]
             waiting = f"waiting for a ConfigMap labelled {given['selector']} in {given['namespace']}"
             logging.getLogger("policyengine").info("scheduling on %s: %s", server.url, names or waiting)
-            quiet = asyncio.create_task(collector.keep_quiet(scheduler.runner.synced))
+            quiet = asyncio.create_task(garbage_collector.keep_quiet(scheduler.runner.synced))
             await scheduler.run(stop)
             quiet.cancel()
 

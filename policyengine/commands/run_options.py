@@ -11,7 +11,7 @@ import click
 from policyengine.commands.policies import param_option
 
 if TYPE_CHECKING:
-    from policyengine.kube.configuration import Configuration
+    from policyengine.kube.config.configuration import Configuration
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -176,7 +176,7 @@ def configuration_options(command: Command) -> Command:
 
 def effective(config: Path | None, params: dict[str, str], verbose: bool, fields: dict[str, Any]) -> Configuration:
     """The configuration file with the flags laid over it. Raises `ConfigurationError`."""
-    from policyengine.kube import configuration
+    from policyengine.kube.config import configuration
 
     flags: dict[str, dict[str, Any]] = {}
     for name, value in fields.items():

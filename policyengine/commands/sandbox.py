@@ -55,7 +55,7 @@ def sandbox(
     Policies come from --policy and from ConfigMaps labelled policyengine.io/policy=true in kube-system. Pods without
     a schedulerName are placed as kube-scheduler would.
     """
-    from policyengine.kube import event_loop, logs
+    from policyengine.kube.config import event_loop, logs
 
     profiles = load_profiles(paths, params, run_tests=True)
     logs.start("debug" if verbose else "info")
@@ -67,7 +67,7 @@ async def _serve(
 ) -> None:
     from policyengine.commands.installed_plugins import installed_catalogue
     from policyengine.commands.run import stop_on_signals
-    from policyengine.kube.compiling import compiler_with
+    from policyengine.kube.policies.compiling import compiler_with
     from policyengine.simulator import sandbox as simulator
     from policyengine.simulator.kubeconfig import write_kubeconfig
 

@@ -33,7 +33,7 @@ def webhook(listen: str, tls_cert_file: Path, tls_private_key_file: Path | None)
     except CertificateUnusable as error:
         raise UnusableInput(f"{error}; `deploy/overlays/webhook` has one made") from None
     from policyengine.commands.installed_plugins import installed_catalogue
-    from policyengine.kube import event_loop, logs
+    from policyengine.kube.config import event_loop, logs
 
     logs.start()
     catalogue = installed_catalogue()

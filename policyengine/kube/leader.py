@@ -27,9 +27,9 @@ from random import Random
 from typing import Any, NoReturn
 
 from policyengine.clock import Clock
-from policyengine.kube.client import ApiError, Client
-from policyengine.kube.events import micro_time
-from policyengine.kube.transport import ConnectionFailed
+from policyengine.kube.http.client import ApiError, Client
+from policyengine.kube.http.transport import ConnectionFailed
+from policyengine.kube.writing.events import micro_time
 
 logger = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from policyengine.kube.transport import ConnectionFailed, Post, Response, Tell, Transport, post_all_of
+from policyengine.kube.http.transport import ConnectionFailed, Post, Response, Tell, Transport, post_all_of
 
 
 class NotLeading(ConnectionFailed):

@@ -16,17 +16,17 @@ from typing import Any, Protocol
 
 from policyengine.clock import Clock
 from policyengine.framework.profile import Profile
-from policyengine.kube.client import Client
-from policyengine.kube.dispatcher import Dispatcher
-from policyengine.kube.extenders import Observe
-from policyengine.kube.following import PolicyMessage
-from policyengine.kube.http_extender import HttpExtender
-from policyengine.kube.inbox import Inbox
-from policyengine.kube.informers import Informers
+from policyengine.kube.config.limits import Limits
+from policyengine.kube.extenders.http_extender import HttpExtender
+from policyengine.kube.extenders.requests import Observe
+from policyengine.kube.http.client import Client
 from policyengine.kube.leadership import Alone, Leadership
-from policyengine.kube.limits import Limits
-from policyengine.kube.reflector import Reflector
-from policyengine.kube.steady_clock import SteadyClock
+from policyengine.kube.monotonic_clock import SteadyClock
+from policyengine.kube.watching.informers import Informers
+from policyengine.kube.watching.message_queue import Inbox
+from policyengine.kube.watching.reflector import Reflector
+from policyengine.kube.watching.watched_kinds import PolicyMessage
+from policyengine.kube.writing.dispatcher import Dispatcher
 from policyengine.scheduler.actions import Action, RecordEvent
 from policyengine.scheduler.messages import (
     CacheSynced,

@@ -9,14 +9,14 @@ from random import Random
 
 from policyengine.clock import Clock
 from policyengine.framework.profile import Profile
-from policyengine.kube.client import Client
-from policyengine.kube.compiling import compile_at_once
-from policyengine.kube.extenders import Observe
-from policyengine.kube.http_extender import HttpExtender
+from policyengine.kube.config.limits import Limits
+from policyengine.kube.extenders.http_extender import HttpExtender
+from policyengine.kube.extenders.requests import Observe
+from policyengine.kube.http.client import Client
 from policyengine.kube.leader import LeaderElector
-from policyengine.kube.limits import Limits
-from policyengine.kube.policy_config_map import DEFAULT_NAMESPACE, LABEL_SELECTOR
-from policyengine.kube.reload import Compile, PolicyReloader
+from policyengine.kube.policies.compiling import compile_at_once
+from policyengine.kube.policies.config_map import DEFAULT_NAMESPACE, LABEL_SELECTOR
+from policyengine.kube.policies.reload import Compile, PolicyReloader
 from policyengine.kube.runner import Core, Runner
 from policyengine.scheduler.state import SchedulerState
 

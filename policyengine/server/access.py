@@ -11,8 +11,8 @@ from typing import Any
 
 from cachetools import TTLCache
 
-from policyengine.kube.client import ApiError, Client
-from policyengine.kube.transport import ConnectionFailed
+from policyengine.kube.http.client import ApiError, Client
+from policyengine.kube.http.transport import ConnectionFailed
 
 BELIEVED = 10.0
 """Seconds, as kube-scheduler's --authentication-token-webhook-cache-ttl."""

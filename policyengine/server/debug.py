@@ -11,8 +11,8 @@ from typing import Any
 
 from policyengine.cluster import objects
 from policyengine.cluster.pod_info import PodInfo, PodState
-from policyengine.kube.client import Client
-from policyengine.kube.resources import NODES, PODS, Resource
+from policyengine.kube.http.client import Client
+from policyengine.kube.http.resources import NODES, PODS, Resource
 from policyengine.scheduler.state import SchedulerState
 from policyengine.server.listed import listed
 

@@ -17,10 +17,10 @@ from aiohttp import web
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from policyengine.clock import Clock
-from policyengine.kube.client import ApiError, Client
-from policyengine.kube.configuration import Configuration
+from policyengine.kube.config.configuration import Configuration
+from policyengine.kube.http.client import ApiError, Client
+from policyengine.kube.http.transport import ConnectionFailed
 from policyengine.kube.scheduling import Scheduler
-from policyengine.kube.transport import ConnectionFailed
 from policyengine.server import debug, health
 from policyengine.server.access import AccessRefused, Reviewer
 from policyengine.server.listening import CannotListen, listening

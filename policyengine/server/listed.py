@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any
 
-from policyengine.kube.client import Client
-from policyengine.kube.resources import Resource
+from policyengine.kube.http.client import Client
+from policyengine.kube.http.resources import Resource
 
 
 async def listed(client: Client, resource: Resource[Any]) -> AsyncIterator[bytes]:

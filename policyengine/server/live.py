@@ -15,17 +15,17 @@ import aiohttp
 
 from policyengine.clock import Clock
 from policyengine.framework.profile import Profile
-from policyengine.kube import collector
-from policyengine.kube.client import Client
-from policyengine.kube.config import Server
-from policyengine.kube.configuration import Configuration
-from policyengine.kube.http_extender import HttpExtender
+from policyengine.kube.config import garbage_collector
+from policyengine.kube.config.configuration import Configuration
+from policyengine.kube.config.credentials import Server
+from policyengine.kube.extenders.http_extender import HttpExtender
+from policyengine.kube.http.client import Client
+from policyengine.kube.http.rate_limit import LimitedTransport
+from policyengine.kube.http.transport import Transport
 from policyengine.kube.leader import LeaderElector, new_identity
 from policyengine.kube.leadership import LeadersTransport
-from policyengine.kube.rate_limit import LimitedTransport
-from policyengine.kube.reload import Compile
+from policyengine.kube.policies.reload import Compile
 from policyengine.kube.scheduling import Scheduler
-from policyengine.kube.transport import Transport
 from policyengine.server.access import Reviewer
 from policyengine.server.endpoints import Endpoints, served
 from policyengine.server.listening import CannotListen
@@ -110,7 +110,7 @@ async def live(
         )
         read_before_scrape(registry, scheduler, clock)
         await _serve_pages(stack, connection, configuration, clock, registry, scheduler)
-        quiet = asyncio.create_task(collector.keep_quiet(scheduler.runner.synced))
+        quiet = asyncio.create_task(garbage_collector.keep_quiet(scheduler.runner.synced))
         stack.callback(quiet.cancel)
         yield scheduler
 

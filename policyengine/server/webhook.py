@@ -17,9 +17,9 @@ from typing import Any
 from aiohttp import web
 
 from policyengine.compiler.assemble import Catalogue
-from policyengine.kube.compiling import compiled
-from policyengine.kube.policy_config_map import texts, unusable
-from policyengine.kube.rollout_annotations import BadAnnotation, rollout_settings
+from policyengine.kube.policies.compiling import compiled
+from policyengine.kube.policies.config_map import texts, unusable
+from policyengine.kube.policies.rollout_annotations import BadAnnotation, rollout_settings
 from policyengine.server.listening import listening
 
 logger = logging.getLogger(__name__)

@@ -19,8 +19,8 @@ from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from policyengine.kube.http_transport import HttpTransport
-from policyengine.kube.transport import ConnectionFailed
+from policyengine.kube.http.http_transport import HttpTransport
+from policyengine.kube.http.transport import ConnectionFailed
 from policyengine.simulator.api_server.handler import DISABLED_ADMISSION
 
 ASSETS = "KUBEBUILDER_ASSETS"

@@ -16,12 +16,12 @@ from typing import Any, Literal
 
 from policyengine.clock import Clock, SystemClock
 from policyengine.framework.profile import Profile
-from policyengine.kube.client import Client
-from policyengine.kube.compiling import compile_at_once
-from policyengine.kube.http_transport import HttpTransport
-from policyengine.kube.reload import Compile
+from policyengine.kube.http.client import Client
+from policyengine.kube.http.http_transport import HttpTransport
+from policyengine.kube.http.transport import Transport
+from policyengine.kube.policies.compiling import compile_at_once
+from policyengine.kube.policies.reload import Compile
 from policyengine.kube.scheduling import Scheduler
-from policyengine.kube.transport import Transport
 from policyengine.plugins.registry import default_profile
 from policyengine.simulator.api_server.handler import ApiServer
 from policyengine.simulator.api_server.http import serve

@@ -240,7 +240,7 @@ async def test_churn_is_made_and_unmade_and_marked() -> None:
 
 
 async def test_the_watcher_sees_each_measured_pod_get_its_node_once() -> None:
-    from policyengine.kube.client import Client
+    from policyengine.kube.http.client import Client
 
     transport = memory_transport()
     cluster = Cluster(transport)  # type: ignore[arg-type]

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from policyengine.clock import SystemClock
-from policyengine.kube.access import AccessDenied, Unreachable, check_access
-from policyengine.kube.aiohttp_transport import AiohttpTransport
-from policyengine.kube.client import Client
+from policyengine.kube.http.access import AccessDenied, Unreachable, check_access
+from policyengine.kube.http.aiohttp_transport import AiohttpTransport
+from policyengine.kube.http.client import Client
 from policyengine.simulator.api_server.handler import ApiServer
 from policyengine.simulator.api_server.http import serve
 from policyengine.simulator.api_server.requests import User

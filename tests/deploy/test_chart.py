@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 import yaml
 
-from policyengine.kube.configuration import read
+from policyengine.kube.config.configuration import read
 from tests.deploy.manifests import DEPLOY, documents
 
 CHART = DEPLOY / "chart"

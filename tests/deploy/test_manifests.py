@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from policyengine.commands.main import COMMANDS, cli
-from policyengine.kube.configuration import read
+from policyengine.kube.config.configuration import read
 from tests.deploy.manifests import DEPLOY, OVERLAYS, ROOT, built, containers, documents, needs_kubectl, written
 
 CUSTOM = ("monitoring.coreos.com", "cert-manager.io")

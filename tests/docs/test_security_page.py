@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from policyengine.kube import events, http_connection, http_stream
+from policyengine.kube.http import http_connection, http_stream
+from policyengine.kube.writing import events
 from policyengine.language.parse import MAX_DEPTH
 from policyengine.language.parse_expression import MAX_TEXT
 from policyengine.server.extender import app

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from policyengine.clock import SystemClock
-from policyengine.kube.aiohttp_transport import AiohttpTransport
-from policyengine.kube.transport import Transport
+from policyengine.kube.http.aiohttp_transport import AiohttpTransport
+from policyengine.kube.http.transport import Transport
 from policyengine.simulator.api_server import ApiServer, MemoryTransport
 from policyengine.simulator.api_server.access.authentication import server_context
 from policyengine.simulator.api_server.http import serve

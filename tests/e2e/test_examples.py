@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from policyengine.commands.policies import load_profiles
-from policyengine.kube.client import Client
+from policyengine.kube.http.client import Client
 from policyengine.kube.scheduling import Scheduler
 from policyengine.simulator.api_server.handler import ApiServer
 from policyengine.simulator.api_server.memory import MemoryTransport

@@ -12,7 +12,7 @@ import yaml
 
 from policyengine.clock import SystemClock
 from policyengine.commands.policies import load_profiles
-from policyengine.kube.client import Client
+from policyengine.kube.http.client import Client
 from policyengine.server.rewards.monitor import Monitor, Settings
 from policyengine.server.rewards.stores import SqliteStore
 from policyengine.simulator.sandbox import sandbox, world

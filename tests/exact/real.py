@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from policyengine.clock import SystemClock
-from policyengine.kube import config
-from policyengine.kube.transport import Transport
+from policyengine.kube.config import credentials
+from policyengine.kube.http.transport import Transport
 from policyengine.simulator.controllers.client import Caller
 from policyengine.simulator.kubeconfig import kubeconfig, write_kubeconfig
 from policyengine.simulator.real_server import real_server
@@ -188,7 +188,7 @@ async def real(folder: Path) -> AsyncIterator[Real]:
     async with real_server() as (url, token):
         path = folder / "kubeconfig"
         write_kubeconfig(path, kubeconfig(url, token))
-        transport = config.load(path).connect()
+        transport = credentials.load(path).connect()
         made = Real(transport, folder)
         for one in classes():
             await made.make(one)

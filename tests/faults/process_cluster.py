@@ -20,9 +20,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from policyengine.clock import SystemClock
-from policyengine.kube.aiohttp_transport import AiohttpTransport
-from policyengine.kube.reflector import STALL_AFTER
-from policyengine.kube.transport import ConnectionFailed
+from policyengine.kube.http.aiohttp_transport import AiohttpTransport
+from policyengine.kube.http.transport import ConnectionFailed
+from policyengine.kube.watching.reflector import STALL_AFTER
 from policyengine.simulator.controllers.client import MERGE, Caller
 from policyengine.simulator.kubeconfig import kubeconfig, write_kubeconfig
 from policyengine.simulator.real_server import ASSETS, Daemon, RealServer, real_processes, unverified

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 
 from policyengine.commands.main import main
-from policyengine.kube.reflector import Reflector
+from policyengine.kube.watching.reflector import Reflector
 
 if __name__ == "__main__":
     defaults = Reflector.__init__.__kwdefaults__

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from policyengine.kube import binder
-from policyengine.kube.backoff import Backoff
-from policyengine.kube.client import Client
-from policyengine.kube.pod_reader import PodReader
+from policyengine.kube.http.backoff import Backoff
+from policyengine.kube.http.client import Client
+from policyengine.kube.writing import bindings as binder
+from policyengine.kube.writing.pod_reader import PodReader
 from policyengine.scheduler import state
 from policyengine.scheduler.binding import bind_result
 from policyengine.scheduler.messages import BindFailed, BindFailure
@@ -40,7 +40,7 @@ def taking_silence_for_a_no(patch: Any) -> None:
     8,
     "I1 I2",
     defence="an answer that leaves the outcome open keeps the reservation, and has the pod read, later each time, "
-    "until that or the binding posted again tells (`kube/binder.py`, `scheduler/binding/bind_result.py`)",
+    "until that or the binding posted again tells (`kube/writing/bindings.py`, `scheduler/binding/bind_result.py`)",
     taken_out="no answer counts as a refusal",
     without=taking_silence_for_a_no,
 )
@@ -135,7 +135,7 @@ def binding_whoever_has_the_name(patch: Any) -> None:
     10,
     "I2 I9",
     defence="a binding names the UID it was decided for; a namesake takes the old pod's place at once "
-    "(`kube/client.py`, `cluster/view.py`)",
+    "(`kube/http/client.py`, `cluster/view.py`)",
     taken_out="a binding names no UID",
     without=binding_whoever_has_the_name,
 )
@@ -212,7 +212,7 @@ def overhearing_retry_after(patch: Any) -> None:
     13,
     "I8",
     defence="nothing is asked again before Retry-After, and not by all at once "
-    "(`scheduler/binding/bind_result.py`, `kube/backoff.py`)",
+    "(`scheduler/binding/bind_result.py`, `kube/http/backoff.py`)",
     taken_out="Retry-After is not read",
     without=overhearing_retry_after,
 )
@@ -228,7 +228,7 @@ async def test_13_an_overloaded_server_that_says_when_to_come_back(world: World)
 @fault(
     14,
     "I8",
-    defence="every reader and writer waits longer each time, spread by chance (`kube/backoff.py`)",
+    defence="every reader and writer waits longer each time, spread by chance (`kube/http/backoff.py`)",
     taken_out="everybody tries again at once",
     without=lambda patch: patch.setattr(Backoff, "delay", lambda self, at_least=0.0: 0.05),
 )

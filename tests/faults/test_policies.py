@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from policyengine.kube import configuration, extender_connection
-from policyengine.kube.http_extender import HttpExtender
-from policyengine.kube.rivals import Rivals
+from policyengine.kube.config import configuration
+from policyengine.kube.extenders import connection as extender_connection
+from policyengine.kube.extenders.http_extender import HttpExtender
+from policyengine.kube.policies.precedence import Rivals
 from policyengine.scheduler import policy_changes, state
 from policyengine.scheduler.binding.waiting_pods import Permits
 from policyengine.scheduler.gangs import gang_cycle
@@ -139,7 +140,8 @@ def dropping_what_was_good(patch: Any) -> None:
 @fault(
     27,
     "I3",
-    defence="a ConfigMap whose new text is broken keeps serving what it served, and says so (`kube/rivals.py`)",
+    defence="a ConfigMap whose new text is broken keeps serving what it served, and says so "
+    "(`kube/policies/precedence.py`)",
     taken_out="a broken text serves nobody",
     without=dropping_what_was_good,
 )
@@ -204,7 +206,7 @@ def waiting_without_end(patch: Any) -> None:
     28,
     "I3",
     defence="a request ends after `httpTimeout`, an answer at its size limit; a node that was not asked about makes it "
-    "a failure, and a failure counts as configured (`kube/extender_connection.py`, `http_extender.py`)",
+    "a failure, and a failure counts as configured (`kube/extenders/connection.py`, `http_extender.py`)",
     taken_out="an answer is waited for without end",
     without=waiting_without_end,
 )

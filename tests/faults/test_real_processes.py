@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from policyengine.kube.reflector import STALL_AFTER
+from policyengine.kube.watching.reflector import STALL_AFTER
 from tests.faults.process_cluster import (
     LEASE,
     POLICY,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from policyengine.kube.leader import LeaseSettings
-from policyengine.kube.reflector import Reflector
+from policyengine.kube.watching.reflector import Reflector
 from policyengine.simulator.api_server import faults as effects
 from tests.faults.world import World, play
 

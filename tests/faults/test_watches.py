@@ -10,10 +10,11 @@ from typing import Any
 import msgspec
 
 from policyengine.cluster import view
-from policyengine.kube import known_objects, reflector, watch_reader
-from policyengine.kube.client import ApiError
-from policyengine.kube.reflector import Reflector
-from policyengine.kube.watch_reader import WatchReader
+from policyengine.kube.http.client import ApiError
+from policyengine.kube.watching import reflector, watch_reader
+from policyengine.kube.watching import store as known_objects
+from policyengine.kube.watching.reflector import Reflector
+from policyengine.kube.watching.watch_reader import WatchReader
 from policyengine.simulator.api_server import faults as effects
 from policyengine.simulator.api_server import statuses
 from tests.faults.defence import fault
@@ -38,7 +39,8 @@ def trusting_any_410(patch: Any) -> None:
 @fault(
     1,
     "I3 I7",
-    defence="a 410, at the start or within the stream, ends the session: list again, compare (`kube/reflector.py`)",
+    defence="a 410, at the start or within the stream, ends the session: list again, compare "
+    "(`kube/watching/reflector.py`)",
     taken_out="a 410 is retried like any failure, from the same version",
     without=trusting_any_410,
 )
@@ -61,7 +63,7 @@ async def test_01_history_forgotten_while_a_watch_is_broken_or_in_the_middle_of_
 @fault(
     2,
     "I3 I7",
-    defence="silence on a watch ends it, and the next resumes from the last version (`kube/reflector.py`)",
+    defence="silence on a watch ends it, and the next resumes from the last version (`kube/watching/reflector.py`)",
     taken_out="a silent connection is waited for without end",
     without=lambda patch: patch.setattr(Reflector, "__init__", partialmethod(Reflector.__init__, stall_after=1e9)),
 )
@@ -105,7 +107,8 @@ async def test_03_events_that_come_twice(world: World) -> None:
 @fault(
     4,
     "I1 I2 I7",
-    defence="no object and no list goes back behind a version seen before (`kube/reflector.py`, `cluster/view.py`)",
+    defence="no object and no list goes back behind a version seen before "
+    "(`kube/watching/reflector.py`, `cluster/view.py`)",
     taken_out="what came last counts",
     without=believing_any_version,
 )
@@ -131,7 +134,7 @@ def taking_lists_as_additions(patch: Any) -> None:
 @fault(
     5,
     "I3 I7",
-    defence="a list is compared with what is known: what it has no more is deleted (`kube/reflector.py`)",
+    defence="a list is compared with what is known: what it has no more is deleted (`kube/watching/reflector.py`)",
     taken_out="a list only adds",
     without=taking_lists_as_additions,
 )
@@ -197,7 +200,8 @@ def failing_on_garbage(patch: Any) -> None:
 @fault(
     7,
     "I3",
-    defence="a line that cannot be read ends the request, and nothing of it is applied (`kube/watch_reader.py`)",
+    defence="a line that cannot be read ends the request, and nothing of it is applied "
+    "(`kube/watching/watch_reader.py`)",
     taken_out="the failure is nobody's to catch, and ends the process",
     without=failing_on_garbage,
     dies="RuntimeError: not JSON",

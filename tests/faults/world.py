@@ -17,12 +17,12 @@ from random import Random
 from typing import Any
 
 from policyengine.framework.profile import Profile
-from policyengine.kube.client import Client
-from policyengine.kube.compiling import compiled
-from policyengine.kube.http_extender import HttpExtender
+from policyengine.kube.extenders.http_extender import HttpExtender
+from policyengine.kube.http.client import Client
 from policyengine.kube.leader import LeaderElector, LeadershipLost
 from policyengine.kube.leadership import LeadersTransport
-from policyengine.kube.reload import Compiled
+from policyengine.kube.policies.compiling import compiled
+from policyengine.kube.policies.reload import Compiled
 from policyengine.kube.scheduling import Scheduler
 from policyengine.scheduler.actions import Bind
 from policyengine.simulator.api_server import faults as fault

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from policyengine.kube.client import Client
+from policyengine.kube.http.client import Client
 from policyengine.kube.leader import LeaderElector, LeadershipLost, LeaseSettings
 from policyengine.kube.leadership import LeadersTransport, NotLeading
 from policyengine.kube.scheduling import Scheduler

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from policyengine.kube.client import Client
-from policyengine.kube.compiling import compiled
-from policyengine.kube.reload import Compiled
+from policyengine.kube.http.client import Client
+from policyengine.kube.policies.compiling import compiled
+from policyengine.kube.policies.reload import Compiled
 from policyengine.kube.scheduling import Scheduler
 from policyengine.plugins.registry import default_profile
 from policyengine.simulator.api_server import faults as fault

@@ -10,9 +10,9 @@ from pathlib import Path
 import aiohttp
 
 from policyengine.clock import SystemClock
-from policyengine.kube import config
-from policyengine.kube.aiohttp_transport import AiohttpTransport
-from policyengine.kube.transport import Response, Transport
+from policyengine.kube.config import credentials
+from policyengine.kube.http.aiohttp_transport import AiohttpTransport
+from policyengine.kube.http.transport import Response, Transport
 from policyengine.simulator.api_server import ApiServer, MemoryTransport
 from policyengine.simulator.api_server.requests import ADMIN, User
 from tests.record.session import Session
@@ -26,7 +26,7 @@ def _base64(text: str) -> str:
 
 def real(kubeconfig: Path, etcd: str = "") -> Session:
     """A session with the server of a kubeconfig; `etcd`, the URL of its store, lets its past be forgotten."""
-    server = config.load(kubeconfig)
+    server = credentials.load(kubeconfig)
 
     def connect(authorization: str | None) -> Transport:
         if authorization is None:

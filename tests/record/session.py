@@ -18,7 +18,7 @@ from urllib.parse import parse_qsl
 
 import yaml
 
-from policyengine.kube.transport import Response, Transport
+from policyengine.kube.http.transport import Response, Transport
 
 ADMIN = "admin (system:masters)"
 POOR = "a service account without rights"

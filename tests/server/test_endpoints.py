@@ -12,8 +12,8 @@ import aiohttp
 import pytest
 
 from policyengine.clock import SystemClock
-from policyengine.kube.client import Client
-from policyengine.kube.configuration import read
+from policyengine.kube.config.configuration import read
+from policyengine.kube.http.client import Client
 from policyengine.kube.scheduling import Scheduler
 from policyengine.plugins.registry import default_profile
 from policyengine.server.access import Reviewer

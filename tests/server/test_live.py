@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 
 from policyengine.clock import SystemClock
-from policyengine.kube import config, configuration
+from policyengine.kube.config import configuration, credentials
 from policyengine.server.live import connected
 
 CONNECTIONS = 8
@@ -56,7 +56,7 @@ def _answer(status: int, body: Mapping[str, object]) -> bytes:
     return b"HTTP/1.1 %d OK\r\nContent-Length: %d\r\n\r\n%s" % (status, len(text), text)
 
 
-def _server(port: int, folder: Path) -> config.Server:
+def _server(port: int, folder: Path) -> credentials.Server:
     at = folder / "kubeconfig"
     at.write_text(
         json.dumps(
@@ -68,4 +68,4 @@ def _server(port: int, folder: Path) -> config.Server:
             }
         )
     )
-    return replace(config.load(at, None), proxy=None)
+    return replace(credentials.load(at, None), proxy=None)

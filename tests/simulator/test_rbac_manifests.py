@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from policyengine.clock import SystemClock
-from policyengine.kube.aiohttp_transport import AiohttpTransport
-from policyengine.kube.client import Client
+from policyengine.kube.http.aiohttp_transport import AiohttpTransport
+from policyengine.kube.http.client import Client
+from policyengine.kube.http.transport import Response, Transport
 from policyengine.kube.scheduling import Scheduler
-from policyengine.kube.transport import Response, Transport
 from policyengine.plugins.registry import default_profile
 from policyengine.simulator.api_server import ApiServer, MemoryTransport
 from policyengine.simulator.api_server.access.authentication import read_tokens

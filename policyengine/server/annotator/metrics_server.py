@@ -10,9 +10,9 @@ import msgspec
 from policyengine import quantity
 from policyengine.cluster.metadata import ObjectMeta, Quantities, Wire
 from policyengine.cluster.objects import ObjectError, decode
-from policyengine.kube.client import ApiError, Client
-from policyengine.kube.resources import Resource
-from policyengine.kube.transport import ConnectionFailed
+from policyengine.kube.http.client import ApiError, Client
+from policyengine.kube.http.resources import Resource
+from policyengine.kube.http.transport import ConnectionFailed
 from policyengine.language.values import EvaluationError, parse_timestamp
 from policyengine.server.annotator.nodes import MeasuredNode
 from policyengine.server.annotator.source import Measured, QueryRefused, SourceUnreachable

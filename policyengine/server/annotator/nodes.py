@@ -11,8 +11,8 @@ import re2
 
 from policyengine.cluster.metadata import ObjectMeta, Quantities, Wire
 from policyengine.cluster.objects import ObjectError, decode
-from policyengine.kube.client import Client
-from policyengine.kube.resources import Resource
+from policyengine.kube.http.client import Client
+from policyengine.kube.http.resources import Resource
 from policyengine.server.listed import listed
 
 

@@ -20,11 +20,11 @@ import msgspec
 from policyengine.clock import Clock
 from policyengine.cluster.view import ClusterView
 from policyengine.framework.profile import Profile
-from policyengine.kube.client import Client
-from policyengine.kube.following import kinds_read
-from policyengine.kube.known_objects import Change, Observed
-from policyengine.kube.reflector import Reflector
-from policyengine.kube.resources import BY_KIND, NODES, PODS, Resource
+from policyengine.kube.http.client import Client
+from policyengine.kube.http.resources import BY_KIND, NODES, PODS, Resource
+from policyengine.kube.watching.reflector import Reflector
+from policyengine.kube.watching.store import Change, Observed
+from policyengine.kube.watching.watched_kinds import kinds_read
 from policyengine.server.extender.wire import decode_node, identity
 
 

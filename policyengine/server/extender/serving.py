@@ -11,7 +11,7 @@ from random import Random
 
 from policyengine.clock import Clock
 from policyengine.framework.profile import Profile
-from policyengine.kube.client import Client
+from policyengine.kube.http.client import Client
 from policyengine.server.extender.app import ExtenderApp
 from policyengine.server.extender.cluster import ExtenderCluster, GivenCluster, WatchedCluster
 from policyengine.server.extender.rules import PolicyRules, own_rules, reads_pods

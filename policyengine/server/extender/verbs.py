@@ -16,8 +16,8 @@ from http import HTTPStatus
 
 from policyengine.clock import Clock
 from policyengine.cluster.pod_info import PodInfo
-from policyengine.kube.client import ApiError, Client
-from policyengine.kube.transport import ConnectionFailed
+from policyengine.kube.http.client import ApiError, Client
+from policyengine.kube.http.transport import ConnectionFailed
 from policyengine.server.extender import wire
 from policyengine.server.extender.asked import AskedNodes, KnownNames, WholeNodes
 from policyengine.server.extender.cluster import ExtenderCluster

@@ -18,11 +18,11 @@ from random import Random
 
 from policyengine.clock import Clock
 from policyengine.cluster.metadata import ObjectMeta, Wire
-from policyengine.kube.client import ApiError, Client
-from policyengine.kube.known_objects import Deleted
-from policyengine.kube.reflector import Reflector
-from policyengine.kube.resources import Resource
-from policyengine.kube.transport import ConnectionFailed
+from policyengine.kube.http.client import ApiError, Client
+from policyengine.kube.http.resources import Resource
+from policyengine.kube.http.transport import ConnectionFailed
+from policyengine.kube.watching.reflector import Reflector
+from policyengine.kube.watching.store import Deleted
 from policyengine.server.rewards.book import FAILED, Book, WatchedEvent, WatchedPod, dump, load
 from policyengine.server.rewards.stores import Store, StoreError
 

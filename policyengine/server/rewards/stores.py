@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Protocol
 
 from policyengine.cluster.objects import ConfigMap, decode
-from policyengine.kube.client import ApiError, Client
-from policyengine.kube.transport import ConnectionFailed
+from policyengine.kube.http.client import ApiError, Client
+from policyengine.kube.http.transport import ConnectionFailed
 
 KEY = "rewards.json"
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from policyengine.kube.client import Client
+from policyengine.kube.http.client import Client
 from policyengine.server.annotator.annotations import STALE, USAGE_AT, Settings
 from policyengine.server.annotator.annotator import Annotator, Round
 from policyengine.server.annotator.metrics_server import MetricsServer

@@ -17,7 +17,7 @@ from aiohttp import web
 
 from policyengine.clock import SystemClock
 from policyengine.commands.main import main
-from policyengine.kube.client import Client
+from policyengine.kube.http.client import Client
 from policyengine.server.annotator.annotations import Settings
 from policyengine.server.annotator.annotator import Annotator
 from policyengine.server.annotator.nodes import MeasuredNode, Naming

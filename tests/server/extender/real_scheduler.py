@@ -14,9 +14,9 @@ import pytest
 from policyengine.catalogue import CATALOGUE, compile_policy, compile_text
 from policyengine.clock import SystemClock
 from policyengine.compiler.conversion.kube_scheduler import kube_scheduler_configuration
-from policyengine.kube import config
-from policyengine.kube.client import Client
-from policyengine.kube.transport import Transport
+from policyengine.kube.config import credentials
+from policyengine.kube.http.client import Client
+from policyengine.kube.http.transport import Transport
 from policyengine.server.extender.serving import serve
 from policyengine.simulator.kubeconfig import kubeconfig, write_kubeconfig
 from policyengine.simulator.real_server import ASSETS, real_server
@@ -111,7 +111,7 @@ async def world(folder: Path) -> AsyncIterator[World]:
     async with real_server() as (url, token):
         path = folder / "kubeconfig"
         write_kubeconfig(path, kubeconfig(url, token))
-        transport = config.load(path).connect()
+        transport = credentials.load(path).connect()
         try:
             yield World(transport, path)
         finally:
@@ -121,7 +121,7 @@ async def world(folder: Path) -> AsyncIterator[World]:
 @asynccontextmanager
 async def extender(at: World, policy: str, port: int = 0) -> AsyncIterator[str]:
     """`policyengine extender` on the world; its URL."""
-    client = Client(config.load(at.kubeconfig).connect())
+    client = Client(credentials.load(at.kubeconfig).connect())
     stop, started = asyncio.Event(), asyncio.get_running_loop().create_future()
     profiles = [compile_policy(policy)]
     serving = asyncio.create_task(

@@ -19,7 +19,7 @@ from prometheus_client.exposition import generate_latest
 
 from benchmarks.scheduler_perf import WORKLOADS
 from policyengine.cluster.objects import Node, Pod, decode
-from policyengine.kube.client import Client
+from policyengine.kube.http.client import Client
 from policyengine.kube.scheduling import Scheduler
 from policyengine.plugins.registry import default_profile
 from policyengine.scheduler.actions import Bind

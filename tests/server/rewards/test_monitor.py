@@ -14,7 +14,7 @@ import pytest
 
 from policyengine.clock import Clock
 from policyengine.commands.policies import load_profiles
-from policyengine.kube.client import Client
+from policyengine.kube.http.client import Client
 from policyengine.kube.scheduling import Scheduler
 from policyengine.server.rewards.monitor import PREFIX, Monitor, Settings, changes
 from policyengine.server.rewards.stores import ConfigMapStore, SqliteStore, Store, StoreError

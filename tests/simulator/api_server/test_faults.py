@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from policyengine.kube.transport import ConnectionFailed
+from policyengine.kube.http.transport import ConnectionFailed
 from policyengine.simulator.api_server import MemoryTransport, Request
 from policyengine.simulator.api_server import faults as f
 from policyengine.simulator.api_server.statuses import too_many_requests

@@ -1,0 +1,200 @@
+"""Which API server, and as whom: by a kubeconfig, or by the pod this runs in."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import ssl
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from policyengine.kube.config import server_settings
+from policyengine.kube.config.kubeconfig import ConfigError, choose, first_line
+from policyengine.kube.config.server_settings import Pem, Settings
+from policyengine.kube.http.http_transport import HttpTransport
+from policyengine.kube.http.transport import Transport
+
+DEFAULT_KUBECONFIG = "~/.kube/config"
+
+
+@dataclass(frozen=True)
+class Server:
+    """Everything needed to reach an API server."""
+
+    url: str
+    source: str
+    """Where this was read: a path and its context, or `the cluster this runs in`."""
+    ssl_context: ssl.SSLContext | None
+    server_hostname: str | None
+    proxy: str | None
+    authorize: Credentials
+
+    def connect(self, connections: int = 192) -> Transport:
+        """A transport to it; call inside a running event loop."""
+        how: dict[str, Any] = {
+            "ssl_context": self.ssl_context,
+            "server_hostname": self.server_hostname,
+            "authorize": self.authorize,
+            "connections": connections,
+        }
+        if self.proxy is None:
+            return HttpTransport(self.url, **how)
+        from policyengine.kube.http.aiohttp_transport import AiohttpTransport
+
+        return AiohttpTransport(self.url, proxy=self.proxy, **how)
+
+
+class Credentials:
+    """The Authorization header, renewed from a token's file or plugin.
+
+    That may read a file or run a program, so it is done in a thread and at most every `every` seconds. After a 401
+    everything is loaded again.
+    """
+
+    def __init__(self, load: Callable[[], Settings], settings: Settings, every: float = 30.0) -> None:
+        self._load = load
+        self._settings = settings
+        self._every = every
+        self._headers = _headers(settings)
+        self._read_at: float | None = None
+        self._lock = asyncio.Lock()
+
+    async def __call__(self, fresh: bool) -> Mapping[str, str]:
+        """The headers to send; `fresh` after the server refused the last ones."""
+        now = asyncio.get_running_loop().time()
+        if self._read_at is None:
+            self._read_at = now
+        if fresh or now - self._read_at > self._every:
+            async with self._lock:
+                await self._renew(fresh, now)
+        return self._headers
+
+    async def _renew(self, fresh: bool, now: float) -> None:
+        if self._read_at is not None and self._read_at > now:
+            return
+        self._read_at = asyncio.get_running_loop().time()
+        try:
+            if fresh:
+                self._settings = await asyncio.to_thread(self._load)
+            self._headers = await asyncio.to_thread(_headers, self._settings)
+        except (ConfigError, OSError) as error:
+            logging.getLogger(__name__).warning("credentials cannot be renewed, the old ones stay: %s", error)
+
+
+def load(kubeconfig: Path | None = None, context: str | None = None) -> Server:
+    """The server of a kubeconfig, of `$KUBECONFIG`, of `~/.kube/config`, or of the pod this runs in, in that order.
+
+    Raises `ConfigError`.
+    """
+    paths = _kubeconfig_paths(kubeconfig)
+    read: Callable[[], Settings]
+    if paths:
+        read, source = partial(_of_kubeconfig, paths, context), ":".join(paths)
+    elif "KUBERNETES_SERVICE_HOST" in os.environ:
+        read, source = _of_service_account, "the cluster this runs in"
+    else:
+        raise ConfigError(f"no kubeconfig: `{DEFAULT_KUBECONFIG}` does not exist; pass --kubeconfig or set $KUBECONFIG")
+    settings = read()
+    return Server(
+        url=settings.url,
+        source=source,
+        ssl_context=_ssl_context(settings),
+        server_hostname=settings.server_hostname,
+        proxy=settings.proxy,
+        authorize=Credentials(read, settings),
+    )
+
+
+def _kubeconfig_paths(kubeconfig: Path | None) -> list[str]:
+    if kubeconfig is not None:
+        if not kubeconfig.is_file():
+            raise ConfigError(f"kubeconfig `{kubeconfig}` does not exist")
+        return [str(kubeconfig)]
+    named = [part for part in os.environ.get("KUBECONFIG", "").split(os.pathsep) if part]
+    found = [part for part in named if Path(part).expanduser().is_file()]
+    if named and not found:
+        raise ConfigError(f"kubeconfig `{named[0]}` does not exist; it is named by $KUBECONFIG")
+    default = Path(DEFAULT_KUBECONFIG).expanduser()
+    return found or ([str(default)] if default.is_file() else [])
+
+
+def _of_kubeconfig(paths: Sequence[str], context: str | None) -> Settings:
+    chosen = choose(paths, context)
+    if server_settings.is_written_down(chosen):
+        return server_settings.written(chosen)
+    from policyengine.kube.config import package_settings
+
+    return package_settings.of_kubeconfig(paths, chosen)
+
+
+def _of_service_account() -> Settings:
+    if not server_settings.has_environment_proxy():
+        return server_settings.of_service_account()
+    from policyengine.kube.config import package_settings
+
+    return package_settings.of_service_account()
+
+
+def _ssl_context(settings: Settings) -> ssl.SSLContext | None:
+    """None for plain HTTP."""
+    if not settings.url.startswith("https://"):
+        return None
+    context = _verifying(settings.authority) if settings.verify else _trusting()
+    if settings.certificate is not None:
+        _load_client_certificate(context, settings.certificate, settings.key)
+    return context
+
+
+def _verifying(authority: Pem | None) -> ssl.SSLContext:
+    """Trusts servers with a certificate of the authority; without one, of those that the system trusts."""
+    if authority is None:
+        return ssl.create_default_context()
+    try:
+        if authority.path:
+            return ssl.create_default_context(cafile=authority.path)
+        text = authority.content.decode("ascii", "ignore")
+        if not text.strip():  # for which `ssl` would take the system's
+            raise ValueError("it holds no certificate in PEM")
+        return ssl.create_default_context(cadata=text)
+    except (OSError, ValueError) as error:  # also ssl.SSLError
+        name = authority.path or "certificate-authority-data"
+        raise ConfigError(f"certificate authority `{name}` cannot be used: {first_line(error)}") from None
+
+
+def _trusting() -> ssl.SSLContext:
+    """Takes any server at its word, and no time to read the system's authorities."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _load_client_certificate(context: ssl.SSLContext, certificate: Pem, key: Pem | None) -> None:
+    """OpenSSL reads them from files only: those that are not in one are written to one for a moment."""
+    from tempfile import TemporaryDirectory
+
+    with TemporaryDirectory(prefix="policyengine-") as folder:  # readable by its owner alone
+        certificate_path = _path_in(folder, "certificate", certificate)
+        key_path = _path_in(folder, "key", key) if key is not None else None
+        try:
+            context.load_cert_chain(certificate_path, key_path)
+        except (OSError, ssl.SSLError) as error:
+            name = certificate.path or "client-certificate-data"
+            raise ConfigError(f"client certificate `{name}`: {first_line(error)}") from None
+
+
+def _path_in(folder: str, name: str, pem: Pem) -> str:
+    if pem.path:
+        return pem.path
+    path = Path(folder, name)
+    path.write_bytes(pem.content)
+    return str(path)
+
+
+def _headers(settings: Settings) -> dict[str, str]:
+    authorization = settings.authorization()
+    return {"Authorization": authorization} if authorization else {}

@@ -1,0 +1,284 @@
+"""The calls a scheduler makes, one method a call; an answer that is no success raises `ApiError`.
+
+Bodies are bytes already: what a scheduler writes is small and of fixed form, so no object model is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from policyengine.kube.http.resources import CONFIG_MAPS, EVENTS_PATH, LEASES_PATH, PODS, Resource
+from policyengine.kube.http.transport import ConnectionFailed, Post, Response, Tell, Transport, WholeAnswer, post_all_of
+
+if TYPE_CHECKING:
+    from policyengine.scheduler.actions import Bind
+
+REQUEST_TIMEOUT = 30.0
+"""Seconds for one call; an API server ends its own calls after a minute."""
+PAGE_SIZE = 500
+"""Objects of one page of a list, as client-go's pager asks for."""
+
+JSON = "application/json"
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
+
+
+class ApiError(Exception):
+    """The API server's refusal: an HTTP status and the fields of its Status object."""
+
+    def __init__(self, status: int, reason: str, message: str, retry_after: float = 0.0) -> None:
+        super().__init__(message)
+        self.status = status
+        self.reason = reason
+        self.message = message
+        self.retry_after = retry_after
+        """Seconds the server asks to wait; 0 where it asks for none."""
+
+
+TellRefusal = Callable[[int, ApiError | ConnectionFailed | None], None]
+"""Is given the place of one of several calls, and why it did not succeed, or may not have; None where it did."""
+
+
+class _Status(msgspec.Struct):
+    """meta/v1 Status, as far as it is read."""
+
+    reason: str = ""
+    message: str = ""
+    code: int = 0
+
+
+class _ListMeta(msgspec.Struct, rename={"resource_version": "resourceVersion", "continue_": "continue"}):
+    resource_version: str = ""
+    continue_: str = ""
+
+
+class Page(msgspec.Struct):
+    """One page of a list; the items are still JSON."""
+
+    metadata: _ListMeta
+    items: list[msgspec.Raw] | None = None
+
+
+class _Changed(msgspec.Struct):
+    metadata: _ListMeta
+
+
+_decode_changed = msgspec.json.Decoder(_Changed).decode
+_decode_object = msgspec.json.Decoder(dict[str, Any]).decode
+_decode_status = msgspec.json.Decoder(_Status).decode
+_decode_page = msgspec.json.Decoder(Page).decode
+_encode = msgspec.json.Encoder().encode
+
+
+class Client:
+    """Calls to one API server. Every method raises `ApiError` for a refusal, `ConnectionFailed` for no answer."""
+
+    def __init__(self, transport: Transport, request_timeout: float = REQUEST_TIMEOUT) -> None:
+        """`request_timeout` bounds every call but watches, in seconds."""
+        self._transport = transport
+        self._post_all = post_all_of(transport)
+        self._request_timeout = request_timeout
+
+    async def list_page(
+        self,
+        resource: Resource[Any],
+        namespace: str = "",
+        label_selector: str = "",
+        continue_: str = "",
+        limit: int = PAGE_SIZE,
+    ) -> Page:
+        """One page of a consistent list."""
+        query = _selectors(resource, label_selector) | {"limit": str(limit)}
+        if continue_:
+            query["continue"] = continue_
+        body = await self._call("GET", resource.path(namespace), query=query)
+        try:
+            return _decode_page(body)
+        except msgspec.MsgspecError as error:
+            raise ApiError(200, "Malformed", f"the list of {resource.plural} cannot be read: {error}") from error
+
+    async def watch(
+        self,
+        resource: Resource[Any],
+        version: str,
+        seconds: int,
+        namespace: str = "",
+        label_selector: str = "",
+    ) -> Response:
+        """Open a watch that the server ends after about `seconds`; the caller reads and closes the response."""
+        query = _selectors(resource, label_selector) | {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": version,
+            "timeoutSeconds": str(seconds),
+        }
+        response = await self._transport.request("GET", resource.path(namespace), query=query)
+        if response.status != 200:
+            raise await _error(response)
+        return response
+
+    async def read_pod(self, namespace: str, name: str) -> bytes:
+        """One pod, as JSON."""
+        return await self._call("GET", PODS.path(namespace, name))
+
+    async def bind(self, namespace: str, name: str, uid: str, node: str, annotations: Mapping[str, str]) -> None:
+        """Create the binding of a pod; the server refuses it where the UID is not the pod's."""
+        path, body = _binding(namespace, name, uid, node, annotations)
+        await self._call("POST", path, body=body)
+
+    async def bind_all(self, binds: Sequence[Bind], tell: TellRefusal) -> None:
+        """Create bindings that are asked for together; `tell` is given each one's place and refusal, if it has one,
+        as soon as that is known."""
+        posts = [_binding(one.namespace, one.name, one.uid, one.node, one.annotations) for one in binds]
+        await self._post_all(posts, seconds=self._request_timeout, tell=_refusals(tell))
+
+    async def patch_pod_status(self, namespace: str, name: str, status: Mapping[str, object], uid: str = "") -> None:
+        """Strategic-merge into a pod's status: conditions merge by type. With a UID the server refuses it where that
+        is not the pod's."""
+        body = _encode({"metadata": {"uid": uid}, "status": status} if uid else {"status": status})
+        await self._call("PATCH", PODS.path(namespace, name, "status"), body=body, content=STRATEGIC_MERGE_PATCH)
+
+    async def delete_pod(self, namespace: str, name: str, uid: str) -> None:
+        """Delete a pod, with the grace period of its own; the server refuses it where the UID is not the pod's."""
+        body = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": uid}}
+        await self._call("DELETE", PODS.path(namespace, name), body=_encode(body))
+
+    async def create_events(self, events: Sequence[tuple[str, Mapping[str, object]]], tell: TellRefusal) -> None:
+        """Create Events of namespaces that are asked for together; `tell` as in `bind_all`."""
+        posts = [_event(namespace, event) for namespace, event in events]
+        await self._post_all(posts, seconds=self._request_timeout, tell=_refusals(tell))
+
+    async def patch_event(self, namespace: str, name: str, patch: Mapping[str, object]) -> None:
+        """Merge into an Event, as a series grows."""
+        path = f"{EVENTS_PATH}/namespaces/{namespace}/events/{name}"
+        await self._call("PATCH", path, body=_encode(patch), content=MERGE_PATCH)
+
+    async def read_config_map(self, namespace: str, name: str) -> bytes:
+        """The ConfigMap's JSON. Raises `ApiError`, `ConnectionFailed`."""
+        return await self._call("GET", CONFIG_MAPS.path(namespace, name))
+
+    async def patch_config_map(self, namespace: str, name: str, patch: Mapping[str, object]) -> None:
+        """Merge into a ConfigMap."""
+        path = CONFIG_MAPS.path(namespace, name)
+        await self._call("PATCH", path, body=_encode(patch), content=MERGE_PATCH)
+
+    async def read_lease(self, namespace: str, name: str, seconds: float) -> dict[str, Any]:
+        """A Lease, as JSON; `seconds` bounds the call."""
+        return _object(await self._call("GET", _lease_path(namespace, name), seconds=seconds))
+
+    async def create_lease(self, namespace: str, lease: Mapping[str, object], seconds: float) -> dict[str, Any]:
+        """Create a Lease; as it is then."""
+        return _object(await self._call("POST", _lease_path(namespace), body=_encode(lease), seconds=seconds))
+
+    async def update_lease(
+        self, namespace: str, name: str, lease: Mapping[str, object], seconds: float
+    ) -> dict[str, Any]:
+        """Replace a Lease; the server refuses it (409) where its resourceVersion is not the one given."""
+        return _object(await self._call("PUT", _lease_path(namespace, name), body=_encode(lease), seconds=seconds))
+
+    async def create_review(self, path: str, review: Mapping[str, object]) -> dict[str, Any]:
+        """Create a TokenReview or SubjectAccessReview; as the server answers it."""
+        return _object(await self._call("POST", path, body=_encode(review)))
+
+    async def patch_object(self, path: str, patch: Mapping[str, object]) -> str:
+        """Merge into an object; the resourceVersion it has then."""
+        answer = await self._call("PATCH", path, body=_encode(patch), content=MERGE_PATCH)
+        try:
+            return _decode_changed(answer).metadata.resource_version
+        except msgspec.MsgspecError as error:
+            raise ApiError(200, "Malformed", f"the answer of `{path}` cannot be read: {error}") from error
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._transport.close()
+
+    async def _call(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        content: str = JSON,
+        seconds: float | None = None,
+    ) -> bytes:
+        headers = {"Content-Type": content} if body is not None else None
+        response = await self._transport.request(
+            method, path, query=query, body=body, headers=headers, timeout=seconds or self._request_timeout
+        )
+        if response.status >= 300:
+            raise await _error(response)
+        try:
+            return await response.read()
+        finally:
+            await response.close()
+
+
+def _binding(namespace: str, name: str, uid: str, node: str, annotations: Mapping[str, str]) -> Post:
+    metadata: dict[str, object] = {"name": name, "namespace": namespace, "uid": uid}
+    if annotations:
+        metadata["annotations"] = dict(annotations)
+    body = {"kind": "Binding", "apiVersion": "v1", "metadata": metadata, "target": {"kind": "Node", "name": node}}
+    return f"/api/v1/namespaces/{namespace}/pods/{name}/binding", _encode(body)
+
+
+def _event(namespace: str, event: Mapping[str, object]) -> Post:
+    return f"{EVENTS_PATH}/namespaces/{namespace}/events", _encode(event)
+
+
+def _refusals(tell: TellRefusal) -> Tell:
+    """Tells what is no success of what became of each."""
+
+    def told(at: int, outcome: WholeAnswer | ConnectionFailed) -> None:
+        if isinstance(outcome, ConnectionFailed):
+            tell(at, outcome)
+        elif outcome.status >= 300:
+            tell(at, error_of(outcome.status, outcome.body, outcome.headers.get("Retry-After", "")))
+        else:
+            tell(at, None)
+
+    return told
+
+
+def _lease_path(namespace: str, name: str = "") -> str:
+    return "/".join(part for part in (f"{LEASES_PATH}/namespaces/{namespace}/leases", name) if part)
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    try:
+        return _decode_object(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise ApiError(200, "Malformed", f"the answer cannot be read: {error}") from error
+
+
+def _selectors(resource: Resource[Any], label_selector: str) -> dict[str, str]:
+    query = {}
+    if label_selector:
+        query["labelSelector"] = label_selector
+    if resource.field_selector:
+        query["fieldSelector"] = resource.field_selector
+    return query
+
+
+async def _error(response: Response) -> ApiError:
+    """The refusal a response carries; a body that is no Status is quoted."""
+    try:
+        body = await response.read()
+    finally:
+        await response.close()
+    return error_of(response.status, body, response.headers.get("Retry-After", ""))
+
+
+def error_of(status: int, body: bytes, retry_after: str = "") -> ApiError:
+    """The refusal in a Status object's JSON; its own code, where it has one, comes before the HTTP status."""
+    seconds = float(retry_after) if retry_after.isdecimal() else 0.0
+    try:
+        answer = _decode_status(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        text = body[:200].decode("utf-8", "replace").strip()
+        return ApiError(status, "", text or f"HTTP status {status}", seconds)
+    code = answer.code or status
+    return ApiError(code, answer.reason, answer.message or f"HTTP status {code}", seconds)

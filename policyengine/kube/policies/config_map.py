@@ -1,0 +1,78 @@
+"""A ConfigMap that carries policies: which keys and annotations count, and what is written on it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from policyengine.cluster.objects import ConfigMap
+from policyengine.kube.policies.params_file import PARAMS_FILE
+from policyengine.kube.policies.precedence import Problem, Standing
+
+LABEL_SELECTOR = "policyengine.io/policy=true"
+STATUS = "policyengine.io/status"
+MODE = "policyengine.io/mode"
+SHADOW_SAMPLE = "policyengine.io/shadow-sample"
+CANARY_NAMESPACES = "policyengine.io/canary-namespaces"
+CANARY_PERCENT = "policyengine.io/canary-percent"
+BUDGET = "policyengine.io/budget"
+ROLLOUT = (MODE, SHADOW_SAMPLE, CANARY_NAMESPACES, CANARY_PERCENT, BUDGET)
+"""The annotations that say how a candidate is tried."""
+DEFAULT_NAMESPACE = "kube-system"
+POLICY_SUFFIX = ".policy"
+
+ACCEPTED, REJECTED, SUSPENDED = "accepted", "rejected", "suspended"
+
+
+def texts(data: Mapping[str, str]) -> dict[str, str]:
+    """What the keys of a ConfigMap say of policies, by key."""
+    return {key: text for key, text in sorted(data.items()) if key.endswith(POLICY_SUFFIX) or key == PARAMS_FILE}
+
+
+def unusable(data: Collection[str], binary_data: Collection[str]) -> str:
+    """What is wrong with the keys of a ConfigMap, as text and as binary data; empty where nothing is."""
+    for key in sorted(binary_data):
+        if key.endswith(POLICY_SUFFIX) or key == PARAMS_FILE:
+            return f"`{key}` stands under `binaryData`, as what is not UTF-8 does: save the file as UTF-8"
+    if not any(key.endswith(POLICY_SUFFIX) for key in data):
+        return f"the ConfigMap has no key that ends in `{POLICY_SUFFIX}`"
+    return ""
+
+
+def settings(annotations: Mapping[str, str]) -> dict[str, str]:
+    """Those that say how a candidate is tried, as they are written."""
+    return {name: annotations[name] for name in ROLLOUT if name in annotations}
+
+
+def content(config_map: ConfigMap) -> tuple[object, ...]:
+    """What a new version must differ in to be looked at again."""
+    metadata = config_map.metadata
+    return metadata.uid, settings(metadata.annotations), texts(config_map.data), texts(config_map.binary_data)
+
+
+def status_of(config_map: ConfigMap, standing: Standing) -> dict[str, Any]:
+    """The annotation `policyengine.io/status`; `dataHash` says which version of the data it speaks of."""
+    problem = standing.problem or Problem("")
+    return {
+        "state": ACCEPTED if standing.accepted else REJECTED,
+        "hash": standing.policy_hash,
+        "dataHash": hashlib.sha256(_canonical(texts(config_map.data))).hexdigest(),
+        "line": problem.line,
+        "column": problem.column,
+        "message": problem.message or standing.note,
+    }
+
+
+def annotated(config_map: ConfigMap) -> dict[str, Any]:
+    """The status that is written there; empty where none is that can be read."""
+    try:
+        found = json.loads(config_map.metadata.annotations.get(STATUS, ""))
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _canonical(data: Mapping[str, str]) -> bytes:
+    return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()

@@ -1,0 +1,292 @@
+"""Policies from ConfigMaps: watched, compiled off the hot path, swapped between two cycles, and reported on.
+
+    watch ──> pace ──> compile, lint, test ──> who serves, who is tried (`rivals`) ──> the core ──> status, Event
+                                                                                        │
+                                       every second: was a candidate suspended? ────────┘
+
+A ConfigMap labelled `policyengine.io/policy=true` carries policies, libraries and overlays under keys that end in
+`.policy`, and values for their params under `params.yaml`. It stands or falls as a whole: what became of it is written
+into its annotation `policyengine.io/status`. Only the newest version of each ConfigMap is compiled, one at a time and
+not too often, so that a flapping one costs no more than its compiling.
+
+A candidate that was suspended stays so, in other replicas and after a restart too: its status says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from random import Random
+
+from policyengine.clock import Clock
+from policyengine.cluster.objects import ConfigMap
+from policyengine.framework.profile import Profile
+from policyengine.kube.http.client import Client
+from policyengine.kube.http.resources import CONFIG_MAPS
+from policyengine.kube.policies.compile_limiter import Pace
+from policyengine.kube.policies.config_map import (
+    DEFAULT_NAMESPACE,
+    LABEL_SELECTOR,
+    content,
+    texts,
+    unusable,
+)
+from policyengine.kube.policies.precedence import Candidate, Problem, Rivals, changes
+from policyengine.kube.policies.reports import PolicyReports
+from policyengine.kube.policies.rollout_annotations import BadAnnotation, rollout_settings
+from policyengine.kube.policies.rollout_status import Suspension, suspension_of
+from policyengine.kube.watching.reflector import Reflector
+from policyengine.kube.watching.store import Observed
+from policyengine.kube.watching.watched_kinds import PolicyMessage
+from policyengine.scheduler.actions import RecordEvent
+from policyengine.scheduler.messages import CandidateLoaded, CandidateRemoved, ProfileRemoved, ProfileReplaced
+from policyengine.scheduler.rollout.candidate import Rollout
+from policyengine.scheduler.rollout.rollout_settings import RolloutSettings
+
+logger = logging.getLogger(__name__)
+
+LOOK = 1.0
+"""Seconds between two looks at the candidates that are tried."""
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """What the texts of a ConfigMap compiled to: profiles, or the first error."""
+
+    profiles: tuple[Profile, ...] = ()
+    problem: Problem | None = None
+
+
+Compile = Callable[[Mapping[str, str]], Awaitable[Compiled]]
+"""The texts by their keys -> what they compiled to together. Never raises for what the texts say."""
+
+
+class PolicyReloader:
+    """Watches policies and hands profiles to the core."""
+
+    def __init__(
+        self,
+        client: Client,
+        clock: Clock,
+        random: Random,
+        compile_files: Compile,
+        put: Callable[[PolicyMessage], None],
+        *,
+        files: Iterable[Profile] = (),
+        namespace: str = DEFAULT_NAMESPACE,
+        label_selector: str = LABEL_SELECTOR,
+        rollouts: Callable[[], Mapping[str, Rollout]] = dict,
+        record: Callable[[RecordEvent], None] = lambda event: None,
+        leads: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """`rollouts`: the candidates at work in the core, by scheduler name; `record` writes an Event; `leads`: whether
+        this replica may."""
+        self.settled = asyncio.Event()
+        """Set once every policy of the first list was compiled and handed over."""
+        self.rejected = 0
+        """Versions of ConfigMaps that were refused so far."""
+        self.suspended = 0
+        """Candidates that were suspended here so far."""
+        self._clock = clock
+        self._compile = compile_files
+        self._put = put
+        self._rollouts = rollouts
+        self._rivals = Rivals(files)
+        self._serving, _ = self._rivals.decide()
+        self._tried: dict[str, tuple[str, str, RolloutSettings, str]] = {}
+        """Scheduler name -> who is tried: ConfigMap, policy hash, how, why it is not any more."""
+        self._suspensions: dict[str, Suspension] = {}
+        """`namespace/name` -> what of it was suspended, and why."""
+        self._seen: dict[str, ConfigMap] = {}
+        """`namespace/name` -> the newest version."""
+        self._compiled: dict[str, tuple[object, ...]] = {}
+        """`namespace/name` -> what was in it when it was compiled last."""
+        self._waiting: dict[str, ConfigMap | None] = {}
+        """What arrived and was not looked at yet; None for a deletion."""
+        self._arrived = asyncio.Event()
+        self._has_candidates = asyncio.Event()
+        self._pace = Pace()
+        self._reflector = Reflector(
+            client,
+            CONFIG_MAPS,
+            clock,
+            random,
+            namespace=namespace,
+            label_selector=label_selector,
+            on_problem=logger.warning,
+        )
+        self._reports = PolicyReports(client, clock, random, record, leads)
+
+    async def run(self) -> None:
+        """Watch, compile and report until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._follow())
+            group.create_task(self._after_list())
+            group.create_task(self._reports.run())
+            group.create_task(self._work())
+            group.create_task(self._look_after_candidates())
+
+    async def flush(self, seconds: float) -> None:
+        """Write the annotations that still wait."""
+        self._report_progress(is_last=True)
+        await self._reports.flush(seconds)
+
+    async def _follow(self) -> None:
+        async for change in self._reflector.changes():
+            if isinstance(change, Observed):
+                self._waiting[change.object.metadata.key] = change.object
+            else:
+                self._waiting[f"{change.namespace}/{change.name}"] = None
+            self._arrived.set()
+
+    async def _after_list(self) -> None:
+        await self._reflector.synced.wait()
+        self._arrived.set()
+
+    async def _work(self) -> None:
+        while True:
+            await self._something_due()
+            # Together, so that at the start no younger ConfigMap serves until the older one was compiled.
+            batch = {key: found for key, found in self._waiting.items() if self._is_due(key, found)}
+            for key, config_map in sorted(batch.items()):
+                if self._waiting.get(key, config_map) is config_map:
+                    self._waiting.pop(key, None)
+                await self._take(key, config_map)
+            self._apply()
+            if self._reflector.synced.is_set() and not any(map(self._is_due, self._waiting, self._waiting.values())):
+                self.settled.set()
+
+    async def _something_due(self) -> None:
+        """Wait for news, or until a ConfigMap that flaps has its next turn."""
+        wait = min((self._pace.due(key) - self._clock.monotonic() for key in self._waiting), default=None)
+        if wait is None or wait > 0:
+            try:
+                async with asyncio.timeout(wait):
+                    await self._arrived.wait()
+            except TimeoutError:
+                pass
+        self._arrived.clear()  # and not before: the list may be in by the time this is first waited for
+
+    def _is_due(self, key: str, config_map: ConfigMap | None) -> bool:
+        """Whether to look at it now: a new text of one that flaps has to wait, anything else has not."""
+        is_news = config_map is not None and self._compiled.get(key) != content(config_map)
+        return not is_news or self._pace.due(key) <= self._clock.monotonic()
+
+    async def _take(self, key: str, config_map: ConfigMap | None) -> None:
+        """Compile what is new in one ConfigMap."""
+        now = self._clock.monotonic()
+        if config_map is None:
+            for known in (self._seen, self._compiled, self._suspensions):
+                known.pop(key, None)
+            self._rivals.remove(key)
+            self._reports.forget(key)
+            self._pace.tidy(self._seen, now)
+            return
+        self._seen[key] = config_map
+        if self._compiled.get(key) != content(config_map):
+            self._pace.note(key, now)
+            self._compiled[key] = content(config_map)
+            self._rivals.put(await self._candidate(config_map))
+        suspension = suspension_of(config_map)
+        if suspension is not None:
+            self._suspensions[key] = suspension
+
+    async def _candidate(self, config_map: ConfigMap) -> Candidate:
+        """All keys together; the first error rejects them all."""
+        meta = config_map.metadata
+        about = meta.namespace, meta.name, meta.creation_timestamp or ""
+        try:
+            rollout = rollout_settings(meta.annotations)
+        except BadAnnotation as error:
+            return Candidate(*about, problem=Problem(str(error)))
+        found = await self._compile_all(config_map)
+        problem = found.problem or _unfit(found.profiles, rollout)
+        return Candidate(*about, () if problem else found.profiles, problem, rollout)
+
+    async def _compile_all(self, config_map: ConfigMap) -> Compiled:
+        if wrong := unusable(config_map.data, config_map.binary_data):
+            return Compiled(problem=Problem(wrong))
+        return await self._compile(texts(config_map.data))
+
+    def _apply(self) -> None:
+        """Hand over what changed, and report on every ConfigMap whose standing its annotation does not tell."""
+        serving, standings = self._rivals.decide()
+        tried, of_candidates = self._rivals.tried(serving)
+        self._hand_over(serving)
+        self._try(tried)
+        for key, standing in (standings | of_candidates).items():
+            candidate = self._rivals.get(key)
+            rollout = None if candidate is None else candidate.rollout
+            if self._reports.tell(self._seen[key], standing, rollout, self._suspensions.get(key)):
+                self.rejected += standing.problem is not None
+
+    def _hand_over(self, serving: dict[str, Profile]) -> None:
+        replaced, removed = changes(self._serving, serving)
+        self._serving = serving
+        for profile in replaced:
+            about = {"policy": profile.name, "hash": profile.policy_hash[:12]}
+            logger.info("`%s` is served by policy `%s` from now on", profile.scheduler_name, profile.name, extra=about)
+            self._put(ProfileReplaced(profile))
+        for name in removed:
+            logger.warning("no policy serves `%s` any more; its pods wait", name)
+            self._put(ProfileRemoved(name))
+
+    def _try(self, tried: Mapping[str, Candidate]) -> None:
+        """Have the core try these candidates and no others. One that was suspended as it is stays suspended."""
+        for name in self._tried.keys() - tried.keys():
+            del self._tried[name]
+            self._put(CandidateRemoved(name))
+        for name, candidate in sorted(tried.items()):
+            (profile,) = candidate.profiles
+            assert candidate.rollout is not None
+            suspension = self._suspensions.get(candidate.key)
+            why = ""
+            if suspension is not None and suspension.is_of(profile.policy_hash, candidate.rollout):
+                why = suspension.why
+            wanted = (candidate.key, profile.policy_hash, candidate.rollout, why)
+            if self._tried.get(name) != wanted:
+                self._tried[name] = wanted
+                self._put(CandidateLoaded(profile, candidate.rollout, why))
+        if tried:
+            self._has_candidates.set()
+        else:
+            self._has_candidates.clear()
+
+    async def _look_after_candidates(self) -> None:
+        """See which candidates the core has suspended, and say from time to time how the others do."""
+        while True:
+            await self._has_candidates.wait()
+            await self._clock.sleep(LOOK)
+            self._report_progress()
+
+    def _report_progress(self, is_last: bool = False) -> None:
+        rollouts = self._rollouts()
+        for name, (key, policy_hash, settings, why) in list(self._tried.items()):
+            rollout = rollouts.get(name)
+            if rollout is None or rollout.profile.policy_hash != policy_hash or rollout.settings != settings:
+                continue  # not handed over yet
+            if rollout.suspended and not why:
+                self.suspended += 1
+                self._tried[name] = (key, policy_hash, settings, rollout.suspended)
+                self._suspensions[key] = Suspension(policy_hash, settings, rollout.suspended)
+                self._reports.tell_suspended(self._seen[key], rollout)
+            else:
+                self._reports.tell_progress(self._seen[key], rollout, is_last)
+
+
+def _unfit(profiles: tuple[Profile, ...], rollout: RolloutSettings | None) -> Problem | None:
+    """Why the profiles of one ConfigMap cannot serve together, or be tried."""
+    if not profiles:
+        return Problem("the ConfigMap has no policy")
+    if rollout is not None and len(profiles) > 1:
+        names = ", ".join(f"`{profile.name}`" for profile in profiles)
+        return Problem(f"a candidate is one policy, and the ConfigMap has {len(profiles)}: {names}")
+    first: dict[str, Profile] = {}
+    for profile in profiles:
+        rival = first.setdefault(profile.scheduler_name, profile)
+        if rival is not profile:
+            both = f"`{rival.name}` and `{profile.name}`"
+            return Problem(f"scheduler `{profile.scheduler_name}` is served by two policies: {both}")
+    return None

@@ -1,0 +1,169 @@
+"""The annotations of a ConfigMap that is a candidate -> how it is tried. Pure.
+
+policyengine.io/mode: shadow
+policyengine.io/shadow-sample: 10%
+
+policyengine.io/mode: canary
+policyengine.io/canary-namespaces: stage in (test, trial), !critical
+policyengine.io/canary-percent: "5"
+policyengine.io/budget: |
+  unschedulable: 5%
+  divergence: 30%
+  cycleTime: 20ms
+  window: 10m
+  least: 20
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from policyengine.kube.policies import config_map as policy_config_map
+from policyengine.kube.policies.config_map import BUDGET, CANARY_NAMESPACES, CANARY_PERCENT, MODE, SHADOW_SAMPLE
+from policyengine.language.suggestion import closest
+from policyengine.language.values import EvaluationError, parse_duration
+from policyengine.plain_yaml import PlainYamlError, documents
+from policyengine.scheduler.rollout.rollout_settings import Budget, LabelTerm, Mode, RolloutSettings
+
+LONGEST = 24 * 3600.0
+"""Seconds of a window at most."""
+_PERCENT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%?\s*")
+_NAME = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?"
+_KEY = rf"(?:{_NAME}/)?{_NAME}"
+_TERM = re.compile(
+    rf"\s*(?:(?P<not>!)\s*(?P<absent>{_KEY})"
+    rf"|(?P<set>{_KEY})\s+(?P<in>in|notin)\s*\((?P<values>[^()]*)\)"
+    rf"|(?P<key>{_KEY})\s*(?P<eq>==?|!=)\s*(?P<value>(?:{_NAME})?)"
+    rf"|(?P<there>{_KEY}))\s*(?:,|$)"
+)
+
+
+class BadAnnotation(ValueError):
+    """An annotation that makes no sense; one sentence."""
+
+
+def rollout_settings(annotations: Mapping[str, str]) -> RolloutSettings | None:
+    """How the policies of a ConfigMap with these annotations are tried; None where they serve: without a mode the
+    others say nothing, so that taking it away is enough to promote a candidate. Raises `BadAnnotation`."""
+    written = policy_config_map.settings(annotations)
+    if MODE not in written:
+        return None
+    mode = _mode(written.pop(MODE))
+    if mode is Mode.SHADOW and (alien := [name for name in (CANARY_NAMESPACES, CANARY_PERCENT) if name in written]):
+        raise BadAnnotation(f"annotation `{alien[0]}` is for the mode `canary`, and the mode is `shadow`")
+    if mode is Mode.CANARY and not written.keys() & {CANARY_NAMESPACES, CANARY_PERCENT}:
+        raise BadAnnotation(f"a canary needs `{CANARY_NAMESPACES}` or `{CANARY_PERCENT}`: which pods are its own?")
+    settings = RolloutSettings(mode)
+    for name, text in written.items():
+        settings = replace(settings, **_READ[name](name, text))
+    return settings
+
+
+def _mode(text: str) -> Mode:
+    try:
+        return Mode(text.strip())
+    except ValueError:
+        near = closest(text, [mode.value for mode in Mode])
+        hint = f"did you mean `{near}`?" if near else "there are `shadow` and `canary`"
+        raise BadAnnotation(f"annotation `{MODE}`: `{text[:40]}` is no mode; {hint}") from None
+
+
+def share(name: str, value: object) -> float:
+    """`5%`, `5` or `"5"` -> 0.05. Raises `BadAnnotation`."""
+    match = _PERCENT.fullmatch(str(value))
+    if match is None or isinstance(value, bool) or float(match[1]) > 100:
+        raise BadAnnotation(f"{name}: `{str(value)[:40]}` is no percentage between 0 and 100")
+    return float(match[1]) / 100
+
+
+def namespaces(name: str, text: str) -> tuple[LabelTerm, ...]:
+    """A label selector as `kubectl -l` takes it. Raises `BadAnnotation`."""
+    terms: list[LabelTerm] = []
+    at = 0
+    while at < len(text.rstrip()):
+        match = _TERM.match(text, at)
+        if match is None:
+            rest = text[at : at + 40].strip()
+            raise BadAnnotation(f"{name}: `{rest}` is no part of a label selector such as `stage in (test), !critical`")
+        terms.append(_term(match))
+        at = match.end()
+    if not terms:
+        raise BadAnnotation(f"{name} is empty; `kubernetes.io/metadata.name` selects every namespace")
+    return tuple(terms)
+
+
+def _term(match: re.Match[str]) -> LabelTerm:
+    if match["not"]:
+        return LabelTerm(match["absent"], "!")
+    if match["set"]:
+        return LabelTerm(match["set"], match["in"], frozenset(one.strip() for one in match["values"].split(",")))
+    if match["key"]:
+        return LabelTerm(match["key"], "notin" if match["eq"] == "!=" else "in", frozenset({match["value"]}))
+    return LabelTerm(match["there"], "exists")
+
+
+def budget(name: str, text: str) -> Budget:
+    """A mapping in YAML or JSON. Raises `BadAnnotation`."""
+    fields = _mapping(name, text)
+    found: dict[str, Any] = {}
+    for key, value in fields.items():
+        if key not in _BUDGET:
+            near = closest(key, _BUDGET)
+            hint = f"did you mean `{near}`?" if near else f"there are {', '.join(_BUDGET)}"
+            raise BadAnnotation(f"{name}: `{key}` is unknown; {hint}")
+        field, read = _BUDGET[key]
+        found[field] = read(f"{name}, `{key}`", value)
+    return Budget(**found)
+
+
+def _mapping(name: str, text: str) -> dict[str, str]:
+    try:
+        found = documents(text)
+    except PlainYamlError as error:
+        raise BadAnnotation(f"{name} {error}") from None
+    import yaml
+
+    if len(found) != 1 or not isinstance(found[0], yaml.MappingNode):
+        raise BadAnnotation(f"{name} is no mapping such as `{{unschedulable: 5%, window: 10m}}`")
+    fields: dict[str, str] = {}
+    for key, value in found[0].value:
+        if not isinstance(key, yaml.ScalarNode) or not isinstance(value, yaml.ScalarNode):
+            raise BadAnnotation(f"{name} is no mapping of names to plain values")
+        if key.value in fields:
+            raise BadAnnotation(f"{name} gives `{key.value}` twice")
+        fields[key.value] = value.value
+    return fields
+
+
+def _seconds(name: str, text: str) -> float:
+    try:
+        seconds = parse_duration(text) / 1e9
+    except EvaluationError:
+        seconds = 0.0
+    if not 0 < seconds <= LONGEST:
+        raise BadAnnotation(f"{name}: `{text[:40]}` is no duration such as `20ms` or `10m`, of at most 24h")
+    return seconds
+
+
+def _count(name: str, text: str) -> int:
+    if not re.fullmatch(r"[1-9]\d{0,3}", text):
+        raise BadAnnotation(f"{name}: `{text[:40]}` is no number of pods between 1 and 9999")
+    return int(text)
+
+
+_BUDGET: Mapping[str, tuple[str, Callable[[str, str], object]]] = {
+    "unschedulable": ("unschedulable", share),
+    "divergence": ("divergence", share),
+    "cycleTime": ("cycle_time", _seconds),
+    "window": ("window", _seconds),
+    "least": ("least", _count),
+}
+_READ: Mapping[str, Callable[[str, str], dict[str, Any]]] = {
+    SHADOW_SAMPLE: lambda name, text: {"sample": share(f"annotation `{name}`", text)},
+    CANARY_PERCENT: lambda name, text: {"share": share(f"annotation `{name}`", text)},
+    CANARY_NAMESPACES: lambda name, text: {"namespaces": namespaces(f"annotation `{name}`", text)},
+    BUDGET: lambda name, text: {"budget": budget(f"annotation `{name}`", text)},
+}

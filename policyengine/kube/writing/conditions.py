@@ -1,0 +1,96 @@
+"""Pods that wait are seen to wait: the PodScheduled condition, patched as kube-scheduler patches it.
+
+A patch must not overtake a binding: the API server sets PodScheduled to True with the binding, and a late False
+would stay on a pod that runs. So a binding first settles what is on its way for its pod.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+from cachetools import LRUCache
+
+from policyengine.clock import Clock
+from policyengine.kube.http.client import ApiError, Client
+from policyengine.kube.writing.events import second_time
+from policyengine.kube.writing.outbox import Outbox
+from policyengine.kube.writing.write_pace import WritePace
+from policyengine.scheduler.actions import PatchPodCondition
+
+_REMEMBERED = 65_536
+
+
+class ConditionWriter:
+    """Writes conditions, the latest a pod, and none that says what was said before."""
+
+    def __init__(
+        self,
+        client: Client,
+        clock: Clock,
+        random: Random,
+        *,
+        pace: WritePace | None = None,
+        ahead: Callable[[], float] = lambda: 0.0,
+        on_problem: Callable[[str], None] = lambda message: None,
+    ) -> None:
+        self._client = client
+        self._clock = clock
+        self._since: LRUCache[str, str] = LRUCache(_REMEMBERED)
+        """UID -> when its condition first became False: the transition time stays while the status does."""
+        self._said: LRUCache[str, PatchPodCondition] = LRUCache(_REMEMBERED)
+        self.outbox: Outbox[PatchPodCondition] = Outbox(
+            "condition", self._write, clock, random, workers=8, pace=pace, ahead=ahead, on_problem=on_problem
+        )
+
+    def write(self, condition: PatchPodCondition) -> None:
+        """Write the condition soon."""
+        waiting = self.outbox.peek(condition.uid)
+        if waiting is not None:
+            condition = _merged(waiting, condition)
+        if self._said.get(condition.uid) == condition:
+            return
+        self._said[condition.uid] = condition
+        self._since.setdefault(condition.uid, second_time(self._clock.now()))
+        self.outbox.put(condition.uid, condition)
+
+    def settle(self, uid: str) -> Awaitable[object] | None:
+        """Let no patch of the pod follow, for it is about to be bound; what ends with the one on its way, if one is."""
+        if uid in self._said:
+            del self._said[uid]
+        return self.outbox.settle(uid)
+
+    async def _write(self, condition: PatchPodCondition) -> None:
+        status: dict[str, object] = {"conditions": [self._entry(condition)]} if condition.reason else {}
+        if condition.nominated_node_name is not None:
+            status["nominatedNodeName"] = condition.nominated_node_name or None
+        try:
+            await self._client.patch_pod_status(condition.namespace, condition.name, status)
+        except ApiError as error:
+            if error.status != 404:
+                raise
+
+    def _entry(self, condition: PatchPodCondition) -> dict[str, Any]:
+        entry: dict[str, Any] = {
+            "lastProbeTime": None,
+            "lastTransitionTime": self._since.get(condition.uid) or second_time(self._clock.now()),
+            "message": condition.message,
+            "reason": condition.reason,
+            "status": "False",
+            "type": "PodScheduled",
+        }
+        if condition.observed_generation:
+            entry["observedGeneration"] = condition.observed_generation
+        return entry
+
+
+def _merged(waiting: PatchPodCondition, newer: PatchPodCondition) -> PatchPodCondition:
+    """What is to be written where a patch was not sent before the next one came: what the newer leaves alone is the
+    older's."""
+    if newer.nominated_node_name is None:
+        newer = replace(newer, nominated_node_name=waiting.nominated_node_name)
+    if not newer.reason:
+        return replace(waiting, nominated_node_name=newer.nominated_node_name)
+    return newer

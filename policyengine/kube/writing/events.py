@@ -1,0 +1,185 @@
+"""Events as kube-scheduler writes them (events.k8s.io/v1; client-go's tools/events).
+
+The same event again does not become a second object: the first one grows a series, which is written when its
+count reaches a power of two. Which events were written lately is kept for as many as `SERIES` at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
+from random import Random
+from typing import Any
+
+from policyengine.clock import Clock
+from policyengine.kube.http.client import ApiError, Client
+from policyengine.kube.http.transport import ConnectionFailed
+from policyengine.kube.writing.outbox import Failure, Outbox, Together
+from policyengine.kube.writing.write_pace import WritePace
+from policyengine.scheduler.actions import RecordEvent
+
+SERIES = 8192
+NOTE_LIMIT = 1024
+"""Bytes of a note the API server accepts (events.k8s.io validation)."""
+
+
+class _Series:
+    """One event and how often it happened."""
+
+    __slots__ = ("at", "count", "created", "event", "last", "name")
+
+    def __init__(self, event: RecordEvent, stamp: int, at: float) -> None:
+        self.event = event
+        self.name = f"{event.name}.{stamp:x}"
+        self.at = at
+        """Epoch seconds of the first time."""
+        self.count = 1
+        self.created = False
+        self.last = ""
+
+    @property
+    def namespace(self) -> str:
+        """Where the event lies."""
+        return self.event.namespace or "default"
+
+
+class EventRecorder:
+    """Turns `RecordEvent` actions into Event objects and writes them, behind the bindings."""
+
+    def __init__(
+        self,
+        client: Client,
+        clock: Clock,
+        random: Random,
+        *,
+        host: str = "",
+        pace: WritePace | None = None,
+        ahead: Callable[[], float] = lambda: 0.0,
+        on_problem: Callable[[str], None] = lambda message: None,
+    ) -> None:
+        self._client = client
+        self._clock = clock
+        self._host = host or socket.gethostname()
+        self._series: OrderedDict[tuple[str, ...], _Series] = OrderedDict()
+        """Those used last stand last. (In a plain dict, whose first entries are gone, the first is searched for.)"""
+        self._last_stamp = 0
+        self.outbox: Outbox[_Series] = Outbox(
+            "event", Together(self._write), clock, random, workers=3, pace=pace, ahead=ahead, on_problem=on_problem
+        )
+
+    def record(self, event: RecordEvent) -> None:
+        """Write the event soon, or let the one it repeats grow."""
+        about = event.uid, event.resource_version, event.node, event.scheduler_name
+        key = (*about, event.reason, event.action, event.note)
+        series = self._series.get(key)
+        if series is None:
+            series = self._series[key] = self._begin(event)
+        else:
+            self._series.move_to_end(key)
+            series.count += 1
+            series.last = micro_time(self._clock.now())
+        if not series.count & (series.count - 1):
+            self.outbox.put(f"{series.namespace}/{series.name}", series)
+
+    def _begin(self, event: RecordEvent) -> _Series:
+        if len(self._series) >= SERIES:
+            self._series.popitem(last=False)
+        now = self._clock.now()
+        # Two events of one moment need two names.
+        self._last_stamp = max(self._last_stamp + 1, int(now * 1e9))
+        return _Series(event, self._last_stamp, now)
+
+    def _body(self, series: _Series) -> dict[str, Any]:
+        event = series.event
+        body = {
+            "kind": "Event",
+            "apiVersion": "events.k8s.io/v1",
+            "metadata": {"name": series.name, "namespace": series.namespace},
+            "eventTime": micro_time(series.at),
+            "reportingController": event.scheduler_name,
+            "reportingInstance": f"{event.scheduler_name}-{self._host}",
+            "action": event.action,
+            "reason": event.reason,
+            "regarding": {
+                "kind": event.kind,
+                "namespace": event.namespace,
+                "name": event.name,
+                "uid": event.uid,
+                "apiVersion": "v1",
+                "resourceVersion": event.resource_version,
+            },
+            "note": _cut(event.note),
+            "type": event.type,
+            "deprecatedSource": {},
+            "deprecatedFirstTimestamp": None,
+            "deprecatedLastTimestamp": None,
+        }
+        if event.node:
+            body["related"] = {"kind": "Node", "apiVersion": "v1", "name": event.node}
+        return body | {"series": _growth(series)} if series.count > 1 else body
+
+    async def _write(self, items: Sequence[_Series]) -> Sequence[Failure]:
+        """Grow the events that there are, then create the others together: new ones, and those that the server has
+        dropped meanwhile."""
+        failures: dict[_Series, Failure] = {}
+        grown = [series for series in items if series.created]
+        if grown:
+            failures.update(zip(grown, await asyncio.gather(*map(self._grow, grown)), strict=True))
+        new = [series for series in items if not series.created]
+
+        def told(at: int, failure: Failure) -> None:
+            if isinstance(failure, ApiError) and failure.reason == "AlreadyExists":
+                failure = None  # A lost answer: the first try had arrived.
+            new[at].created = failure is None
+            failures[new[at]] = failure
+
+        if new:
+            await self._client.create_events([(series.namespace, self._body(series)) for series in new], told)
+        return [failures[series] for series in items]
+
+    async def _grow(self, series: _Series) -> Failure:
+        try:
+            await self._client.patch_event(series.namespace, series.name, {"series": _growth(series)})
+        except ApiError as error:
+            if error.status != 404:
+                return error
+            series.created = False
+        except ConnectionFailed as error:
+            return error
+        return None
+
+
+def _growth(series: _Series) -> dict[str, object]:
+    return {"count": series.count, "lastObservedTime": series.last}
+
+
+def micro_time(seconds: float) -> str:
+    """metav1.MicroTime: RFC 3339 in UTC with six decimals."""
+    whole = int(seconds)
+    micros = round((seconds - whole) * 1e6)
+    if micros == 1_000_000:
+        whole, micros = whole + 1, 0
+    return f"{_to_the_second(whole)}.{micros:06d}Z"
+
+
+@lru_cache(maxsize=4)
+def _to_the_second(second: int) -> str:
+    """Written once a second: one goes into every bound pod's event."""
+    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+
+
+def second_time(seconds: float) -> str:
+    """metav1.Time: RFC 3339 in UTC, whole seconds."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _cut(note: str) -> str:
+    """A note over the limit ends in ` ...`, as kube-scheduler cuts it."""
+    encoded = note.encode()
+    if len(encoded) <= NOTE_LIMIT:
+        return note
+    return encoded[: NOTE_LIMIT - 4].decode("utf-8", "ignore") + " ..."

@@ -1,0 +1,124 @@
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from policyengine.kube.config import credentials
+from policyengine.kube.config.kubeconfig import ConfigError
+
+
+@pytest.fixture(autouse=True)
+def no_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    yield
+
+
+def kubeconfig(
+    server: str = "http://127.0.0.1:1", user: dict[str, Any] | None = None, cluster: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "c", "cluster": {"server": server, **(cluster or {})}}],
+        "users": [{"name": "u", "user": user or {}}],
+        "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u"}}],
+        "current-context": "here",
+    }
+
+
+def write(folder: Path, content: Any, name: str = "config") -> Path:
+    path = folder / name
+    path.write_text(content if isinstance(content, str) else json.dumps(content))
+    return path
+
+
+def complaint(path: Path | None, context: str | None = None) -> str:
+    with pytest.raises(ConfigError) as caught:
+        credentials.load(path, context)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+async def test_a_token_becomes_a_bearer_header(tmp_path: Path) -> None:
+    server = credentials.load(write(tmp_path, kubeconfig(user={"token": "abc"})))
+    assert server.url == "http://127.0.0.1:1"
+    assert dict(await server.authorize(False)) == {"Authorization": "Bearer abc"}
+
+
+async def test_a_token_file_that_was_replaced_is_read_again_after_a_refusal(tmp_path: Path) -> None:
+    token = write(tmp_path, "one\n", "token")
+    server = credentials.load(write(tmp_path, kubeconfig(user={"tokenFile": str(token)})))
+    assert dict(await server.authorize(False)) == {"Authorization": "Bearer one"}
+    token.write_text("two")
+    assert dict(await server.authorize(True)) == {"Authorization": "Bearer two"}
+
+
+async def test_credentials_that_cannot_be_renewed_stay_as_they_were(tmp_path: Path) -> None:
+    path = write(tmp_path, kubeconfig(user={"token": "abc"}))
+    server = credentials.load(path)
+    path.unlink()
+    assert dict(await server.authorize(True)) == {"Authorization": "Bearer abc"}
+
+
+async def test_an_exec_plugin_gives_the_token(tmp_path: Path) -> None:
+    answer = json.dumps(
+        {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {"token": "t"}}
+    )
+    plugin = {"command": "echo", "args": [answer], "apiVersion": "client.authentication.k8s.io/v1"}
+    server = credentials.load(write(tmp_path, kubeconfig(user={"exec": plugin})))
+    assert dict(await server.authorize(False)) == {"Authorization": "Bearer t"}
+
+
+def test_an_exec_plugin_that_fails_is_named(tmp_path: Path) -> None:
+    plugin = {"command": "false", "apiVersion": "client.authentication.k8s.io/v1"}
+    assert "no credentials" in complaint(write(tmp_path, kubeconfig(user={"exec": plugin})))
+
+
+def test_the_variable_names_the_kubeconfig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(write(tmp_path, kubeconfig("http://elsewhere:2"))))
+    assert credentials.load().url == "http://elsewhere:2"
+
+
+def test_without_any_kubeconfig_the_complaint_says_what_to_pass() -> None:
+    assert "no kubeconfig" in complaint(None)
+    assert "--kubeconfig" in complaint(None)
+
+
+def test_a_kubeconfig_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "does not exist" in complaint(tmp_path / "nowhere")
+    monkeypatch.setenv("KUBECONFIG", "/nowhere/at/all")
+    assert "$KUBECONFIG" in complaint(None)
+
+
+def test_no_current_context_lists_the_contexts_there_are(tmp_path: Path) -> None:
+    content = kubeconfig()
+    del content["current-context"]
+    said = complaint(write(tmp_path, content))
+    assert "has no current context" in said
+    assert "here" in said
+
+
+def test_an_unknown_context_user_or_cluster_is_named(tmp_path: Path) -> None:
+    assert "no context `there`; it has here" in complaint(write(tmp_path, kubeconfig()), "there")
+    content = kubeconfig()
+    content["users"] = []
+    assert "names user `u`, which it does not describe" in complaint(write(tmp_path, content))
+    content = kubeconfig()
+    content["clusters"] = []
+    assert "names cluster `c`, which it does not describe" in complaint(write(tmp_path, content))
+
+
+@pytest.mark.parametrize("text", ["", "just text", "[1, 2]", "{", "contexts: 3\ncurrent-context: a\n"])
+def test_a_file_that_is_no_kubeconfig_gets_one_line(tmp_path: Path, text: str) -> None:
+    assert "kubeconfig" in complaint(write(tmp_path, text))
+
+
+def test_a_certificate_that_is_not_there_or_no_certificate_is_named(tmp_path: Path) -> None:
+    missing = {"certificate-authority": str(tmp_path / "ca.crt")}
+    assert "ca.crt" in complaint(write(tmp_path, kubeconfig("https://h", cluster=missing)))
+    nonsense = {"certificate-authority": str(write(tmp_path, "nonsense", "bad.crt"))}
+    assert "bad.crt" in complaint(write(tmp_path, kubeconfig("https://h", cluster=nonsense)))

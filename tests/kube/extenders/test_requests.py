@@ -1,0 +1,201 @@
+"""Pods are placed as extenders have it, and whatever an extender does, nothing is lost."""
+
+import asyncio
+import json
+import socket
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from policyengine.kube.extenders import connection as extender_connection
+from tests.kube.extenders.extender_world import NODES, PODS, Answer, World, all_pass, only, world
+
+FILTER = {"filterVerb": "filter", "nodeCacheCapable": True}
+BOTH = {**FILTER, "prioritizeVerb": "prioritize", "weight": 1}
+
+
+async def test_a_pod_goes_where_the_extender_lets_it() -> None:
+    async with world(only("node-2"), FILTER) as at:
+        for number in range(5):
+            await at.pod(f"p{number}")
+        assert {await at.until_bound(f"p{number}") for number in range(5)} == {"node-2"}
+
+
+async def test_scores_count_ten_times_their_weight() -> None:
+    def answer(verb: str, body: Any) -> Any:
+        return [{"Host": "node-3", "Score": 10}] if verb == "prioritize" else all_pass(verb, body)
+
+    async with world(answer, {**BOTH, "weight": 100}) as at:
+        for number in range(5):
+            await at.pod(f"p{number}")
+        assert {await at.until_bound(f"p{number}") for number in range(5)} == {"node-3"}
+
+
+async def test_each_extender_filters_what_the_one_before_let_through() -> None:
+    def answer(verb: str, body: Any) -> Any:
+        return only("node-1", "node-3")(verb, body) if verb == "one" else only("node-2", "node-3")(verb, body)
+
+    async with world(answer, {**FILTER, "filterVerb": "one"}, {**FILTER, "filterVerb": "two"}) as at:
+        await at.pod("p")
+        assert await at.until_bound("p") == "node-3"
+        assert [body["NodeNames"] for _, body in at.asked] == [list(NODES), ["node-1", "node-3"]]
+
+
+async def test_a_pod_that_the_extender_refuses_everywhere_waits_by_its_reason() -> None:
+    async with world(only(), FILTER) as at:
+        await at.pod("p")
+        reason, message = await at.until_told("p")
+        assert (reason, message.split(". ")[0]) == ("Unschedulable", "0/3 nodes are available: 3 not today")
+
+
+async def test_only_pods_that_request_a_managed_resource_are_asked_about() -> None:
+    async with world(only("node-1"), {**FILTER, "managedResources": [{"name": "x.io/gpu"}]}) as at:
+        await at.pod("plain")
+        await at.pod("gpu", **{"x.io/gpu": "1"})
+        await at.until_bound("plain")
+        assert await at.until_bound("gpu") == "node-1"
+        assert {body["Pod"]["metadata"]["name"] for _, body in at.asked} == {"gpu"}
+
+
+async def test_a_slow_extender_keeps_nobody_else_waiting() -> None:
+    async def slow() -> web.Response:
+        await asyncio.sleep(30)
+        return web.json_response({})
+
+    managed = {**FILTER, "managedResources": [{"name": "x.io/gpu"}], "httpTimeout": "1s"}
+    async with world(lambda verb, body: slow(), managed) as at:
+        await at.pod("gpu", **{"x.io/gpu": "1"})
+        await at.pod("plain")
+        await at.until_bound("plain")
+        assert at.scheduler.state.place((await at.get("gpu"))["metadata"]["uid"]) == "in flight"
+        reason, message = await at.until_told("gpu")
+        assert reason == "SchedulerError" and "did not answer within 1 s" in message
+
+
+BROKEN: dict[str, tuple[Answer, str]] = {
+    "status": (lambda verb, body: web.Response(status=500), "answers with HTTP status 500"),
+    "error": (lambda verb, body: {"Error": "no idea"}, "no idea"),
+    "not JSON": (lambda verb, body: web.Response(text="<html>"), "its answer is no ExtenderFilterResult"),
+    "a wrong type": (lambda verb, body: {"NodeNames": 3}, "its answer is no ExtenderFilterResult"),
+    "an unknown node": (lambda verb, body: {"NodeNames": ["mars"]}, "claims the node `mars`"),
+    "oversized": (lambda verb, body: web.Response(body=b" " * 5000), "its answer is longer than 1000 bytes"),
+}
+
+
+@pytest.mark.parametrize("kind", sorted(BROKEN))
+async def test_an_extender_that_fails_fails_the_attempt_unless_it_is_ignorable(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(extender_connection, "MAX_ANSWER", 1000)
+    answer, told = BROKEN[kind]
+    async with world(answer, FILTER) as at:
+        await at.pod("p")
+        reason, message = await at.until_told("p")
+        assert reason == "SchedulerError"
+        assert told in message
+        assert not await at.node_of("p")
+    async with world(answer, {**FILTER, "ignorable": True}) as at:
+        await at.pod("p")
+        assert await at.until_bound("p") in NODES
+
+
+async def test_neither_has_to_start_first() -> None:
+    """Pods are placed without an ignorable extender that is not there yet, its own among them, and with it after."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    async with world(all_pass, {**FILTER, "urlPrefix": f"http://127.0.0.1:{port}/ext", "ignorable": True}) as at:
+        await at.pod("extender-itself")
+        assert await at.until_bound("extender-itself") in NODES
+        application = web.Application()
+
+        async def handle(request: web.Request) -> web.Response:
+            return web.json_response(only("node-2")("filter", await request.json()))
+
+        application.router.add_post("/ext/filter", handle)
+        runner = web.AppRunner(application, shutdown_timeout=0.1)
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, "127.0.0.1", port).start()
+            for number in range(4):
+                await at.pod(f"p{number}")
+            assert {await at.until_bound(f"p{number}") for number in range(4)} == {"node-2"}
+        finally:
+            await runner.cleanup()
+
+
+async def test_scores_that_do_not_come_are_passed_over() -> None:
+    def answer(verb: str, body: Any) -> Any:
+        return web.Response(status=500) if verb == "prioritize" else all_pass(verb, body)
+
+    async with world(answer, BOTH) as at:
+        await at.pod("p")
+        assert await at.until_bound("p") in NODES
+
+
+async def test_an_answer_is_held_against_what_is_true_when_it_comes() -> None:
+    """Fault 28 and I2, I9: two pods are let onto one node; only one of them fits there by then."""
+    asked = asyncio.Event()
+
+    async def together(body: Any) -> web.Response:
+        if len(gathered) == 2:
+            asked.set()
+        await asked.wait()
+        return web.json_response(only("node-1")("filter", body))
+
+    gathered: list[str] = []
+
+    def answer(verb: str, body: Any) -> Any:
+        gathered.append(body["Pod"]["metadata"]["name"])
+        return together(body) if len(gathered) <= 2 else only("node-1")(verb, body)
+
+    async with world(answer, FILTER) as at:
+        await at.pod("a", cpu="3")
+        await at.pod("b", cpu="3")
+        async with asyncio.timeout(20):
+            while not (await at.node_of("a") or await at.node_of("b")):  # noqa: ASYNC110  (polled over the API)
+                await asyncio.sleep(0.02)
+        await asyncio.sleep(0.3)
+        assert sorted([await at.node_of("a"), await at.node_of("b")]) == ["", "node-1"]
+
+
+async def test_a_pod_deleted_while_it_is_asked_about_is_forgotten() -> None:
+    asked, go = asyncio.Event(), asyncio.Event()
+
+    async def wait(verb: str, body: Any) -> web.Response:
+        asked.set()
+        await go.wait()
+        return web.json_response(all_pass(verb, body))
+
+    async with world(wait, FILTER) as at:
+        await at.pod("p")
+        await asyncio.wait_for(asked.wait(), 20)
+        await at.outside.request("DELETE", f"{PODS}/p", query={"gracePeriodSeconds": "0"})
+        await asyncio.sleep(0.2)
+        go.set()
+        await asyncio.sleep(0.3)
+        assert not at.scheduler.state.view.pods
+        assert not at.scheduler.state._core.consulted
+
+
+async def test_an_extender_may_bind() -> None:
+    async def bind(at: list[World], body: Any) -> web.Response:
+        target = {"metadata": {"name": body["PodName"]}, "target": {"kind": "Node", "name": body["Node"]}}
+        path = f"{PODS}/{body['PodName']}/binding"
+        await at[0].outside.request("POST", path, body=json.dumps(target).encode())
+        return web.json_response({"Error": ""})
+
+    here: list[World] = []
+    async with world(lambda verb, body: bind(here, body), {"bindVerb": "bind"}) as at:
+        here.append(at)
+        await at.pod("p")
+        node_name = await at.until_bound("p")
+        (sent,) = [body for verb, body in at.asked if verb == "bind"]
+        assert sent == {
+            "PodName": "p",
+            "PodNamespace": "default",
+            "PodUID": (await at.get("p"))["metadata"]["uid"],
+            "Node": node_name,
+        }
+        assert [one.user_agent for one in at.api.log.writes if one.subresource == "binding"] == ["test"]

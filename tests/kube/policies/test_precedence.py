@@ -1,0 +1,73 @@
+from policyengine.framework.profile import Profile
+from policyengine.kube.policies.precedence import Candidate, Problem, Rivals, changes
+
+
+def profile(scheduler: str, digest: str) -> Profile:
+    return Profile(name=f"policy-{digest}", scheduler_name=scheduler, policy_hash=digest)
+
+
+def candidate(name: str, created: str, *profiles: Profile, problem: Problem | None = None) -> Candidate:
+    return Candidate("ns", name, created, profiles, problem)
+
+
+def serving(rivals: Rivals) -> dict[str, str]:
+    return {name: one.policy_hash for name, one in rivals.decide()[0].items()}
+
+
+def test_a_config_map_overrides_a_file_and_its_deletion_restores_it() -> None:
+    rivals = Rivals([profile("s", "file")])
+    assert serving(rivals) == {"s": "file"}
+    rivals.put(candidate("a", "2026", profile("s", "map")))
+    assert serving(rivals) == {"s": "map"}
+    rivals.remove("ns/a")
+    assert serving(rivals) == {"s": "file"}
+
+
+def test_of_two_config_maps_the_older_serves_and_the_newer_is_rejected_with_a_reason() -> None:
+    rivals = Rivals()
+    rivals.put(candidate("new", "2026-02", profile("s", "2")))
+    rivals.put(candidate("old", "2026-01", profile("s", "1")))
+    assert serving(rivals) == {"s": "1"}
+    standings = rivals.decide()[1]
+    assert standings["ns/old"].accepted
+    assert standings["ns/new"].problem == Problem("scheduler `s` is served by the older ConfigMap `ns/old`")
+    rivals.remove("ns/old")
+    assert serving(rivals) == {"s": "2"}
+
+
+def test_of_two_config_maps_of_one_second_the_name_decides() -> None:
+    rivals = Rivals()
+    rivals.put(candidate("b", "2026", profile("s", "b")))
+    rivals.put(candidate("a", "2026", profile("s", "a")))
+    assert serving(rivals) == {"s": "a"}
+
+
+def test_a_broken_version_keeps_serving_what_served() -> None:
+    rivals = Rivals()
+    rivals.put(candidate("a", "2026", profile("s", "good")))
+    rivals.put(candidate("a", "2026", problem=Problem("bad", 3, 1)))
+    assert serving(rivals) == {"s": "good"}
+    standing = rivals.decide()[1]["ns/a"]
+    assert (standing.accepted, standing.policy_hash, standing.problem) == (False, "good", Problem("bad", 3, 1))
+
+
+def test_a_config_map_made_anew_inherits_nothing() -> None:
+    rivals = Rivals()
+    rivals.put(candidate("a", "2026-01", profile("s", "good")))
+    rivals.put(candidate("a", "2026-02", problem=Problem("bad")))
+    assert serving(rivals) == {}
+
+
+def test_a_config_map_is_accepted_whole_or_not_at_all() -> None:
+    rivals = Rivals()
+    rivals.put(candidate("old", "2026-01", profile("s", "1")))
+    rivals.put(candidate("new", "2026-02", profile("s", "2"), profile("t", "2")))
+    assert serving(rivals) == {"s": "1"}
+
+
+def test_changes_names_what_is_new_replaced_and_gone() -> None:
+    before = {"a": profile("a", "1"), "b": profile("b", "1"), "c": profile("c", "1")}
+    after = {"a": profile("a", "1"), "b": profile("b", "2"), "d": profile("d", "1")}
+    put, gone = changes(before, after)
+    assert [one.scheduler_name for one in put] == ["b", "d"]
+    assert gone == ["c"]

@@ -1,0 +1,102 @@
+"""Kinds are followed as policies come to read them, and a policy waits for what it reads."""
+
+import asyncio
+import random
+from dataclasses import replace
+from typing import Any
+
+from policyengine.framework.profile import Profile
+from policyengine.kube.http.client import Client
+from policyengine.kube.http.resources import BY_KIND, Resource
+from policyengine.kube.watching.reflector import Reflector
+from policyengine.kube.watching.watched_kinds import ALWAYS, Following, kinds_read
+from policyengine.plugins.registry import IN_TREE, build, default_profile
+from policyengine.scheduler.messages import Message, ProfileRemoved, ProfileReplaced
+from policyengine.simulator.api_server import faults as fault
+from policyengine.simulator.api_server import statuses
+from policyengine.simulator.api_server.handler import ApiServer
+from policyengine.simulator.api_server.memory import MemoryTransport
+from tests.kube.virtual_time import VirtualClock, run
+
+BARE = Profile("bare", "bare", "hash")
+ZONED = Profile("zoned", "zoned", "hash", filters=(build("VolumeZone"),))
+
+
+class World:
+    """A server, and what was passed on, with the kinds followed at that moment."""
+
+    def __init__(self, *profiles: Profile) -> None:
+        self.clock = VirtualClock()
+        self.api = ApiServer(self.clock)
+        self.passed: list[Message] = []
+        self.following = Following(self._reflector, self._follow, self.passed.append, profiles)
+
+    def _reflector(self, resource: Resource[Any]) -> Reflector[Any]:
+        return Reflector(Client(MemoryTransport(self.api)), resource, self.clock, random.Random(1))
+
+    async def _follow(self, reflector: Reflector[Any]) -> None:
+        async for _ in reflector.changes():
+            pass
+
+
+def test_every_kind_that_an_in_tree_plugin_reads_can_be_followed() -> None:
+    for name in IN_TREE:
+        kinds = getattr(build(name), "kinds", ())
+        assert set(kinds) <= set(BY_KIND), name
+
+
+def test_nothing_is_followed_that_nobody_reads() -> None:
+    async def work() -> None:
+        always = {resource.kind for resource in ALWAYS}
+        assert World(BARE).following.kinds == always
+        assert World(BARE, ZONED).following.kinds == always | set(build("VolumeZone").kinds)
+        assert kinds_read(default_profile()) <= set(BY_KIND)
+
+    run(work())
+
+
+def test_a_policy_that_reads_nothing_new_is_passed_on_at_once() -> None:
+    async def work() -> None:
+        world = World(ZONED)
+        task = asyncio.ensure_future(world.following.run())
+        await world.following.synced()
+        message = ProfileReplaced(replace(ZONED, policy_hash="new"))
+        world.following.admit(message)
+        assert world.passed == [message]
+        task.cancel()
+
+    run(work())
+
+
+def test_a_policy_waits_for_the_first_list_of_what_it_reads_and_the_order_is_kept() -> None:
+    async def work() -> None:
+        world = World(BARE)
+        task = asyncio.ensure_future(world.following.run())
+        await world.following.synced()
+        failing = fault.Fail(statuses.internal("etcd is slow"))
+        world.api.faults.add(failing, verb="list", resource="persistentvolumes", times=3)
+        first, second = ProfileReplaced(ZONED), ProfileRemoved("bare")
+        world.following.admit(first)
+        world.following.admit(second)
+        await asyncio.sleep(0.01)
+        assert world.passed == []
+        await world.following.synced()
+        assert world.passed == [first, second]
+        assert "PersistentVolume" in world.following.kinds
+        task.cancel()
+
+    run(work())
+
+
+def test_only_the_newest_word_on_a_policy_that_waits_is_passed_on() -> None:
+    async def work() -> None:
+        world = World(BARE)
+        messages = [ProfileReplaced(replace(ZONED, policy_hash=f"{number}")) for number in range(5)]
+        for message in messages:
+            world.following.admit(message)
+        task = asyncio.ensure_future(world.following.run())
+        await world.following.synced()
+        assert world.passed == [messages[-1]]
+        task.cancel()
+
+    run(work())

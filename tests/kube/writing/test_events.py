@@ -1,0 +1,137 @@
+"""Events, held against what a real kube-scheduler wrote."""
+
+import random
+from collections import Counter
+from datetime import UTC, datetime
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from policyengine.kube.http.client import Client
+from policyengine.kube.http.transport import ConnectionFailed
+from policyengine.kube.writing.events import NOTE_LIMIT, EventRecorder, micro_time
+from policyengine.scheduler.actions import RecordEvent
+from tests.kube.scripted_server import Answer, Asked, ScriptedServer, failure
+from tests.kube.virtual_time import VirtualClock, run
+from tests.kube.writing.recorded_writes import accept, recorded, running
+
+
+def written(event: RecordEvent, times: int = 1, server: ScriptedServer | None = None) -> list[Asked]:
+    server = server or ScriptedServer(handler=accept)
+
+    async def work() -> None:
+        recorder = EventRecorder(Client(server), VirtualClock(), random.Random(1), host="host")
+
+        async def several() -> None:
+            for _ in range(times):
+                recorder.record(event)
+                await recorder.outbox.flush(300)
+
+        await running(recorder.outbox.run(), several)
+
+    run(work())
+    return server.asked
+
+
+def an_event(note: str) -> RecordEvent:
+    uid = "70aae557-a10d-4048-ac92-50d9d140604a"
+    return RecordEvent(uid, "default", "small", "203", "Normal", "Scheduled", "Binding", note, "default-scheduler")
+
+
+def test_an_event_is_written_as_kube_scheduler_wrote_it() -> None:
+    expected = recorded("/apis/events.k8s.io/v1/namespaces/default/events", reason="Scheduled")
+    asked = written(an_event(expected["note"]))[0]
+    assert (asked.method, asked.path) == ("POST", "/apis/events.k8s.io/v1/namespaces/default/events")
+    body = asked.body
+    stamp = body["metadata"]["name"].removeprefix("small.")
+    assert len(stamp) == len(expected["metadata"]["name"].removeprefix("small."))
+    assert int(stamp, 16) // 1000 == int(VirtualClock().wall_offset * 1e6)
+    assert len(body["eventTime"]) == len(expected["eventTime"])
+    for one in (body, expected):
+        one["metadata"]["name"] = one["eventTime"] = ""
+    assert body == expected
+
+
+def test_the_same_event_again_grows_a_series_at_powers_of_two() -> None:
+    asked = written(an_event("x"), times=5)
+    assert [one.method for one in asked] == ["POST", "PATCH", "PATCH"]
+    assert [one.body["series"]["count"] for one in asked[1:]] == [2, 4]
+    assert asked[1].path.endswith(asked[0].body["metadata"]["name"])
+
+
+def test_a_series_whose_event_expired_is_created_again() -> None:
+    script = ScriptedServer(Answer(201, {}), failure(404, "NotFound"), Answer(201, {}))
+    asked = written(an_event("x"), times=2, server=script)
+    assert [one.method for one in asked] == ["POST", "PATCH", "POST"]
+    assert asked[2].body["series"]["count"] == 2
+
+
+def test_a_long_note_is_cut_to_what_the_server_takes() -> None:
+    note = written(an_event("ü" * 2000))[0].body["note"]
+    assert len(note.encode()) <= NOTE_LIMIT
+    assert note.endswith("ü ...")
+
+
+def test_an_event_outlives_an_outage_of_the_server() -> None:
+    faults = [ConnectionFailed("refused", sent=False), failure(503), failure(429, retry_after="9")]
+    asked = written(an_event("x"), server=ScriptedServer(*faults, Answer(201, {})))
+    assert len(asked) == 4
+    assert asked[3].at - asked[2].at >= 9
+
+
+def test_an_event_refused_for_good_is_dropped_and_reported() -> None:
+    problems: list[str] = []
+
+    async def work() -> None:
+        server = ScriptedServer(failure(403, "Forbidden", "namespace is being terminated"))
+        recorder = EventRecorder(Client(server), VirtualClock(), random.Random(1), on_problem=problems.append)
+        recorder.record(an_event("x"))
+        await running(recorder.outbox.run(), lambda: recorder.outbox.flush(10))
+        assert recorder.outbox.backlog == 0
+
+    run(work())
+    assert "being terminated" in problems[0]
+
+
+@given(st.floats(0, 4e9))
+def test_a_time_is_written_as_datetime_writes_it(seconds: float) -> None:
+    expected = datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+    assert micro_time(seconds) == expected
+
+
+def test_events_written_together_are_each_written_once_whatever_becomes_of_the_others() -> None:
+    tries: Counter[str] = Counter()
+
+    def answer(asked: Asked) -> Any:
+        name = asked.body["regarding"]["name"]
+        tries[name] += 1
+        if tries[name] > 1:
+            return failure(409, "AlreadyExists", "it is there") if name == "e1" else Answer(201, {})
+        return {
+            "e1": ConnectionFailed("reset", sent=True),
+            "e2": failure(503, "ServiceUnavailable", "later"),
+            "e3": failure(422, "Invalid", "never"),
+        }.get(name, Answer(201, {}))
+
+    problems: list[str] = []
+
+    async def work() -> int:
+        recorder = EventRecorder(
+            Client(ScriptedServer(handler=answer)), VirtualClock(), random.Random(1), on_problem=problems.append
+        )
+        for number in range(20):
+            pod = f"e{number}"
+            recorder.record(RecordEvent(pod, "default", pod, "1", "Normal", "Scheduled", "Binding", "note", "s"))
+        left = 1
+
+        async def flush() -> None:
+            nonlocal left
+            left = await recorder.outbox.flush(60)
+
+        await running(recorder.outbox.run(), flush)
+        return left
+
+    assert run(work()) == 0
+    assert tries == {f"e{number}": 2 if number in (1, 2) else 1 for number in range(20)}
+    assert len(problems) == 1 and "e3." in problems[0]

@@ -1,0 +1,319 @@
+"""Pods with volumes against the embedded API server, as system:kube-scheduler, on virtual time.
+
+A stand-in volume controller binds claims, a stand-in provisioner makes volumes for the node a claim names.
+"""
+
+import asyncio
+import json
+import random
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from policyengine.kube.http.client import Client
+from policyengine.kube.runner import Runner
+from policyengine.kube.watching.watched_kinds import kinds_read
+from policyengine.plugins.registry import default_profile
+from policyengine.scheduler.state import SchedulerState
+from policyengine.simulator.api_server import faults as fault
+from policyengine.simulator.api_server import statuses
+from policyengine.simulator.api_server.handler import ApiServer
+from policyengine.simulator.api_server.memory import MemoryTransport
+from policyengine.simulator.api_server.requests import ADMIN, User
+from policyengine.simulator.sandbox import create, node
+from tests.kube.virtual_time import VirtualClock, run
+
+PODS = "/api/v1/namespaces/default/pods"
+CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
+VOLUMES = "/api/v1/persistentvolumes"
+CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
+EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
+MERGE = "application/merge-patch+json"
+SELECTED = "volume.kubernetes.io/selected-node"
+BOUND = {"pv.kubernetes.io/bind-completed": "yes", "pv.kubernetes.io/bound-by-controller": "yes"}
+
+
+def pod(name: str, *claims: str) -> dict[str, Any]:
+    volumes = [{"name": claim, "persistentVolumeClaim": {"claimName": claim}} for claim in claims]
+    spec = {"containers": [{"name": "c", "image": "i"}], "volumes": volumes}
+    return {"kind": "Pod", "metadata": {"name": name}, "spec": spec}
+
+
+def storage_class(name: str, provisioner: str) -> dict[str, Any]:
+    mode = "WaitForFirstConsumer"
+    return {
+        "kind": "StorageClass",
+        "metadata": {"name": name},
+        "provisioner": provisioner,
+        "volumeBindingMode": mode,
+    }
+
+
+def claim(name: str, of: str) -> dict[str, Any]:
+    resources = {"requests": {"storage": "1Gi"}}
+    spec = {"storageClassName": of, "accessModes": ["ReadWriteOnce"], "resources": resources}
+    return {"kind": "PersistentVolumeClaim", "metadata": {"name": name}, "spec": spec}
+
+
+def volume(name: str, of: str, on: str) -> dict[str, Any]:
+    expression = {"key": "kubernetes.io/hostname", "operator": "In", "values": [on]}
+    return {
+        "kind": "PersistentVolume",
+        "metadata": {"name": name},
+        "spec": {
+            "storageClassName": of,
+            "accessModes": ["ReadWriteOnce"],
+            "capacity": {"storage": "2Gi"},
+            "local": {"path": "/mnt/disk"},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}},
+            "persistentVolumeReclaimPolicy": "Retain",
+        },
+    }
+
+
+class World:
+    """An API server with RBAC, three nodes, two classes, and a scheduler with no more rights than it needs."""
+
+    def __init__(self) -> None:
+        self.clock = VirtualClock()
+        self.api = ApiServer(self.clock, tokens={})
+        self.outside = MemoryTransport(self.api, user=User(ADMIN.name, ADMIN.groups), user_agent="test")
+        self.stop = asyncio.Event()
+        self.state = SchedulerState([default_profile()])
+
+    async def make(self, *items: dict[str, Any]) -> None:
+        for number in (1, 2, 3):
+            await create(self.outside, "/api/v1/nodes", node(f"node-{number}", "a"))
+        await create(self.outside, CLASSES, storage_class("local", "kubernetes.io/no-provisioner"))
+        await create(self.outside, CLASSES, storage_class("made", "example.com/disks"))
+        paths = {"PersistentVolume": VOLUMES, "PersistentVolumeClaim": CLAIMS, "Pod": PODS}
+        for item in items:
+            made = await create(self.outside, paths[item["kind"]], item)
+            if item["kind"] == "PersistentVolume":
+                await self.call("PATCH", f"{VOLUMES}/{made['metadata']['name']}/status", AVAILABLE, MERGE)
+
+    async def call(self, method: str, path: str, body: Any = None, content: str = "application/json") -> Any:
+        raw = None if body is None else json.dumps(body).encode()
+        response = await self.outside.request(method, path, body=raw, headers={"Content-Type": content})
+        answer = json.loads(await response.read())
+        assert response.status < 300, answer
+        return answer
+
+    async def nodes_of(self) -> dict[str, str]:
+        items = (await self.call("GET", PODS))["items"]
+        return {item["metadata"]["name"]: item["spec"].get("nodeName", "") for item in items}
+
+    async def told(self, name: str) -> list[str]:
+        """The notes of FailedScheduling events about a pod."""
+        items = (await self.call("GET", EVENTS))["items"]
+        return [
+            item["note"] for item in items if item["regarding"]["name"] == name and item["reason"] == "FailedScheduling"
+        ]
+
+    async def schedule(self, seconds: float, *beside: Awaitable[None]) -> None:
+        user = User("system:kube-scheduler", ("system:authenticated",))
+        client = Client(MemoryTransport(self.api, user=user, user_agent="scheduler"))
+        runner = Runner(self.state, client, self.clock, random.Random(3), profiles=[default_profile()], host="test")
+        helpers = [asyncio.ensure_future(one) for one in beside]
+        task = asyncio.ensure_future(runner.run(self.stop))
+        await asyncio.sleep(seconds)
+        self.stop.set()
+        await asyncio.wait_for(task, 60)
+        for helper in helpers:
+            if helper.done():
+                helper.result()
+            helper.cancel()
+        self.state.validate()
+
+    def writes_of_scheduler(self) -> list[tuple[str, str]]:
+        return [
+            (one.kind, one.verb)
+            for one in self.api.log.writes
+            if one.user == "system:kube-scheduler" and one.kind.startswith("PersistentVolume")
+        ]
+
+    async def control(self, fails: int = 0) -> None:
+        """The volume controller and a provisioner; the latter gives up on the first `fails` claims it sees."""
+        while True:
+            await asyncio.sleep(0.7)
+            for one in (await self.call("GET", VOLUMES))["items"]:
+                ref = one["spec"].get("claimRef")
+                if ref and ref.get("uid") and one.get("status", {}).get("phase") == "Available":
+                    await self._bind(ref["name"], one["metadata"]["name"])
+            for one in (await self.call("GET", CLAIMS))["items"]:
+                on = one["metadata"].get("annotations", {}).get(SELECTED)
+                if not on or one["spec"].get("volumeName"):
+                    continue
+                name = one["metadata"]["name"]
+                if fails:
+                    fails -= 1
+                    await self.call("PATCH", f"{CLAIMS}/{name}", {"metadata": {"annotations": {SELECTED: None}}}, MERGE)
+                    continue
+                made = volume(f"pvc-{name}", "made", on)
+                uid = one["metadata"]["uid"]
+                ref = {"kind": "PersistentVolumeClaim", "namespace": "default", "name": name, "uid": uid}
+                made["spec"]["claimRef"] = ref
+                await create(self.outside, VOLUMES, made)
+                await self._bind(name, f"pvc-{name}")
+
+    async def _bind(self, claim: str, volume: str) -> None:
+        await self.call("PATCH", f"{VOLUMES}/{volume}/status", {"status": {"phase": "Bound"}}, MERGE)
+        change = {"metadata": {"annotations": BOUND}, "spec": {"volumeName": volume}}
+        await self.call("PATCH", f"{CLAIMS}/{claim}", change, MERGE)
+        await self.call("PATCH", f"{CLAIMS}/{claim}/status", {"status": {"phase": "Bound"}}, MERGE)
+
+
+AVAILABLE = {"status": {"phase": "Available"}}
+
+
+def scenario(work: Callable[[World], Awaitable[None]]) -> None:
+    async def whole() -> None:
+        await work(World())
+
+    run(whole())
+
+
+def test_a_pod_goes_to_its_local_volume_and_is_bound_once_its_claim_is() -> None:
+    async def work(world: World) -> None:
+        await world.make(volume("disk", "local", "node-2"), claim("data", "local"), pod("p", "data"))
+        await world.schedule(10, world.control())
+        assert await world.nodes_of() == {"p": "node-2"}
+        disk = await world.call("GET", f"{VOLUMES}/disk")
+        data = await world.call("GET", f"{CLAIMS}/data")
+        assert disk["metadata"]["annotations"] == {"pv.kubernetes.io/bound-by-controller": "yes"}
+        ref = disk["spec"]["claimRef"]
+        assert (ref["kind"], ref["apiVersion"], ref["namespace"], ref["name"], ref["uid"]) == (
+            "PersistentVolumeClaim",
+            "v1",
+            "default",
+            "data",
+            data["metadata"]["uid"],
+        )
+        assert disk["spec"]["local"] == {"path": "/mnt/disk"}
+        assert world.writes_of_scheduler() == [("PersistentVolume", "patch")]
+
+    scenario(work)
+
+
+def test_a_volume_is_made_where_the_pod_was_placed() -> None:
+    async def work(world: World) -> None:
+        await world.make(claim("data", "made"), pod("p", "data"))
+        await world.schedule(10, world.control())
+        on = (await world.nodes_of())["p"]
+        data = await world.call("GET", f"{CLAIMS}/data")
+        assert on
+        assert data["metadata"]["annotations"][SELECTED] == on
+        assert data["spec"]["volumeName"] == "pvc-data"
+        assert world.writes_of_scheduler() == [("PersistentVolumeClaim", "patch")]
+
+    scenario(work)
+
+
+def test_three_disks_serve_three_of_four_pods_and_the_fourth_when_a_disk_comes() -> None:
+    async def work(world: World) -> None:
+        disks = [volume(f"disk-{number}", "local", f"node-{number}") for number in (1, 2, 3)]
+        pods = [item for number in range(4) for item in (claim(f"c{number}", "local"), pod(f"p{number}", f"c{number}"))]
+        await world.make(*disks, *pods)
+
+        async def later() -> None:
+            await asyncio.sleep(20)
+            await create(world.outside, VOLUMES, volume("disk-4", "local", "node-1"))
+            assert sorted((await world.nodes_of()).values()) == ["", "node-1", "node-2", "node-3"]
+            await world.call("PATCH", f"{VOLUMES}/disk-4/status", AVAILABLE, MERGE)
+
+        await world.schedule(60, world.control(), later())
+        assert sorted((await world.nodes_of()).values()) == ["node-1", "node-1", "node-2", "node-3"]
+
+    scenario(work)
+
+
+def test_a_provisioner_that_gives_up_is_asked_again_after_a_backoff() -> None:
+    async def work(world: World) -> None:
+        await world.make(claim("data", "made"), pod("p", "data"))
+        await world.schedule(60, world.control(fails=2))
+        assert (await world.nodes_of())["p"]
+        # The second failure is told by the same words, and so lengthens the first one's series.
+        texts = await world.told("p")
+        assert texts
+        assert all('running PreBind plugin "VolumeBinding": binding volumes: ' in text for text in texts)
+
+    scenario(work)
+
+
+def test_a_claim_that_nobody_binds_costs_the_pod_its_turn_after_ten_minutes() -> None:
+    async def work(world: World) -> None:
+        await world.make(claim("data", "made"), pod("p", "data"))
+
+        async def look() -> None:
+            await asyncio.sleep(590)
+            assert world.state.place(next(iter(world.state.view.pods))) == "waiting at prebind"
+            assert await world.told("p") == []
+
+        await world.schedule(605, look())
+        assert await world.nodes_of() == {"p": ""}
+        text = 'running PreBind plugin "VolumeBinding": binding volumes: context deadline exceeded'
+        assert (await world.told("p"))[0] == text
+
+    scenario(work)
+
+
+@pytest.mark.parametrize(
+    "effect",
+    [
+        fault.Drop(),
+        fault.Drop(after=True),
+        fault.Fail(statuses.too_many_requests("busy", 2)),
+        fault.Fail(statuses.internal("etcd is slow")),
+        fault.Delay(100.0),
+        fault.Delay(100.0, after=True),
+    ],
+    ids=["dropped before", "dropped after", "429", "500", "late", "late after"],
+)
+def test_whatever_becomes_of_the_patches_every_pod_gets_its_volume(effect: fault.Effect) -> None:
+    async def work(world: World) -> None:
+        disks = [volume(f"disk-{number}", "local", f"node-{number}") for number in (1, 2, 3)]
+        pods = [item for number in range(3) for item in (claim(f"c{number}", "local"), pod(f"p{number}", f"c{number}"))]
+        await world.make(*disks, *pods)
+        world.api.faults.add(effect, verb="patch", client="scheduler", times=4)
+        await world.schedule(400, world.control())
+        assert sorted((await world.nodes_of()).values()) == ["node-1", "node-2", "node-3"]
+
+    scenario(work)
+
+
+def test_a_volume_that_somebody_else_takes_first_is_left_to_them() -> None:
+    async def work(world: World) -> None:
+        await world.make(volume("disk", "local", "node-2"), claim("data", "local"), pod("p", "data"))
+        world.api.faults.add(fault.Delay(2.0), verb="patch", client="scheduler")
+
+        async def rival() -> None:
+            await asyncio.sleep(1)
+            ref = {"kind": "PersistentVolumeClaim", "namespace": "default", "name": "other", "uid": "u"}
+            await world.call("PATCH", f"{VOLUMES}/disk", {"spec": {"claimRef": ref}}, MERGE)
+
+        await world.schedule(60, rival())
+        assert await world.nodes_of() == {"p": ""}
+        assert (await world.call("GET", f"{VOLUMES}/disk"))["spec"]["claimRef"]["name"] == "other"
+        texts = await world.told("p")
+        assert any("the object has been modified" in text for text in texts)
+        assert any("didn't find available persistent volumes to bind" in text for text in texts)
+
+    scenario(work)
+
+
+def test_every_kind_that_the_default_plugins_read_is_followed() -> None:
+    assert kinds_read(default_profile()) >= {
+        "PersistentVolume",
+        "PersistentVolumeClaim",
+        "StorageClass",
+        "CSINode",
+        "CSIDriver",
+        "CSIStorageCapacity",
+        "VolumeAttachment",
+        "ReplicationController",
+        "ReplicaSet",
+        "StatefulSet",
+        "Service",
+        "Namespace",
+    }
