@@ -127,11 +127,15 @@ class ApiServer:
         """As if the process ended: watches break off, nothing is answered for `seconds`, caches begin anew."""
         if seconds > 0:
             self.faults.add(Drop(reached=False), times=None, seconds=seconds)
+        self.end_watches()
+        if forget:
+            self.store.compact()
+
+    def end_watches(self) -> None:
+        """End every open watch after what it has been told."""
         for collection in self.store.collections():
             for watcher in tuple(collection.watchers):
                 watcher.close()
-        if forget:
-            self.store.compact()
 
     async def _perform(self, request: Request) -> Response:
         """A request as administrator that no fault befalls."""

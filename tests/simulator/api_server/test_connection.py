@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from policyengine.clock import SystemClock
 from policyengine.simulator.api_server import ApiServer
-from policyengine.simulator.api_server.connection import IDLE_SECONDS, MAX_AHEAD, MAX_HEAD, Connection
-from policyengine.simulator.api_server.http import Site, serve
+from policyengine.simulator.api_server.http import MAX_HEAD, Site, serve
 from tests.simulator.api_server.server_bench import NODES, node
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -43,15 +42,13 @@ def config_map(name: str) -> bytes:
     return json.dumps({"metadata": {"name": name}, "data": {"k": "é"}}, ensure_ascii=False).encode()
 
 
-async def said(running: Site, *pieces: bytes, close: bool = True) -> bytes:
+async def said(running: Site, *pieces: bytes) -> bytes:
     """Everything the server says to these bytes, written piece by piece, until it hangs up."""
     reader, writer = await asyncio.open_connection(running.host, running.port)
     for piece in pieces:
         writer.write(piece)
         await writer.drain()
         await asyncio.sleep(0)
-    if close:
-        writer.write_eof()
     answer = await asyncio.wait_for(reader.read(), PATIENCE)
     writer.close()
     return answer
@@ -66,9 +63,9 @@ LAST = get("/readyz", "Connection: close")
 
 async def test_requests_sent_ahead_are_answered_in_order() -> None:
     async with site() as running:
-        made = b"".join(post(MAPS, config_map(f"m{number}")) for number in range(3 * MAX_AHEAD))
-        answer = await said(running, made + get(f"{MAPS}/m1") + get(f"{MAPS}/absent") + LAST, close=False)
-        assert statuses(answer) == [201] * 3 * MAX_AHEAD + [200, 404, 200]
+        made = b"".join(post(MAPS, config_map(f"m{number}")) for number in range(90))
+        answer = await said(running, made + get(f"{MAPS}/m1") + get(f"{MAPS}/absent") + LAST)
+        assert statuses(answer) == [201] * 90 + [200, 404, 200]
 
 
 @settings(max_examples=40, deadline=None)
@@ -81,7 +78,7 @@ def test_it_makes_no_difference_in_which_pieces_requests_arrive(cuts: list[int])
 
     async def work() -> bytes:
         async with site() as running:
-            return await said(running, *pieces, close=False)
+            return await said(running, *pieces)
 
     answer = asyncio.run(work())
     assert statuses(answer) == [201, 201, 200]
@@ -89,21 +86,20 @@ def test_it_makes_no_difference_in_which_pieces_requests_arrive(cuts: list[int])
 
 
 @pytest.mark.parametrize(
-    ("request_", "status"),
+    "request_",
     [
-        (b"\x16\x03\x01\x02\x00\x01\x00", 400),
-        (b"GET / HTTP/9.9\r\nHost: s\r\n\r\n", 400),
-        (b"GET  HTTP/1.1\r\n\r\n", 400),
-        (b"GET /readyz HTTP/1.1\r\n\r\n", 400),
-        (b"POST / HTTP/1.1\r\nHost: s\r\nContent-Length: many\r\n\r\n", 400),
-        (b"POST / HTTP/1.1\r\nHost: s\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nx", 400),
-        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400),
-        (b"GET /" + b"a" * (MAX_HEAD + 1), 431),
+        b"\x16\x03\x01\x02\x00\x01\x00",
+        b"GET / HTTP/9.9\r\nHost: s\r\n\r\n",
+        b"GET  HTTP/1.1\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: s\r\nContent-Length: many\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: s\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nx",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        b"GET /" + b"a" * (MAX_HEAD + 1),
     ],
 )
-async def test_what_is_no_request_is_refused_and_the_connection_closed(request_: bytes, status: int) -> None:
+async def test_what_is_no_request_is_refused_and_the_connection_closed(request_: bytes) -> None:
     async with site() as running:
-        assert statuses(await said(running, request_, close=False))[:1] == [status]
+        assert b"400 Bad Request" in await said(running, request_)
         assert statuses(await said(running, LAST)) == [200]
 
 
@@ -112,7 +108,9 @@ async def test_what_is_no_request_is_refused_and_the_connection_closed(request_:
 def test_no_bytes_crash_it(junk: bytes) -> None:
     async def work() -> bytes:
         async with site() as running:
-            await said(running, get("/readyz") + junk)
+            _, writer = await asyncio.open_connection(running.host, running.port)
+            writer.write(get("/readyz") + junk)
+            writer.close()
             return await said(running, LAST)
 
     assert statuses(asyncio.run(work())) == [200]
@@ -130,7 +128,7 @@ async def test_a_client_of_the_old_protocol_reads_a_watch_until_the_end_of_the_c
     async with site() as running:
         await said(running, post(NODES, json.dumps(node("n1")).encode(), "Connection: close"))
         ask = f"GET {NODES}?watch=1&timeoutSeconds=1 HTTP/1.0\r\n\r\n".encode()
-        answer = await said(running, ask, close=False)
+        answer = await said(running, ask)
         assert b"Transfer-Encoding" not in answer
         line = answer.partition(b"\r\n\r\n")[2].splitlines()[0]
         assert json.loads(line)["object"]["metadata"]["name"] == "n1"
@@ -178,20 +176,4 @@ async def test_a_reader_that_is_slow_holds_up_nobody_else() -> None:
         seen = 0
         while seen < 40:
             seen += (await asyncio.wait_for(reader.read(1 << 20), PATIENCE)).count(b'{"type":"ADDED"')
-        writer.close()
-
-
-async def test_idle_connections_are_closed_and_busy_ones_are_not() -> None:
-    async with site() as running:
-        idle_reader, idle_writer = await asyncio.open_connection(running.host, running.port)
-        reader, writer = await asyncio.open_connection(running.host, running.port)
-        writer.write(get(f"{NODES}?watch=1"))
-        await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), PATIENCE)
-        held: set[Connection] = running._connections
-        assert len(held) == 2
-        for connection in tuple(held):
-            connection.sweep(asyncio.get_running_loop().time() + IDLE_SECONDS + 1)
-        assert await asyncio.wait_for(idle_reader.read(), PATIENCE) == b""
-        assert len(held) == 1
-        idle_writer.close()
         writer.close()
