@@ -6,6 +6,8 @@ The steps of a request, in the real server's order: who asks, may they, what fau
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 from policyengine.clock import Clock
 from policyengine.simulator.api_server.access import impersonation
@@ -47,7 +49,6 @@ from policyengine.simulator.api_server.statuses import (
     not_found,
     success,
 )
-from policyengine.simulator.api_server.storage import bootstrap
 from policyengine.simulator.api_server.storage.audit import WriteLog
 from policyengine.simulator.api_server.storage.store import Entry, Object, Store, decode, encode, key_of, metadata
 from policyengine.simulator.api_server.writing.admission import ClaimStatusGuard, PriorityAdmission
@@ -59,6 +60,7 @@ from policyengine.simulator.api_server.writing.subresources import Subresources
 
 JSON_HEADERS = {"Content-Type": "application/json"}
 NAMED_VERBS = frozenset({"get", "update", "patch", "delete"})
+BOOTSTRAP = Path(__file__).parent / "storage" / "bootstrap.jsonl"
 DEFAULT_WINDOW = 10_000
 DEFAULT_LOG = 200_000
 DISABLED_ADMISSION = ("ServiceAccount", "StorageObjectInUseProtection", "TaintNodesByCondition")
@@ -108,13 +110,16 @@ class ApiServer:
         self._custom = CustomKinds(self.registry)
         self._views: dict[tuple[str, str, str, str], View] = {}
         self.registry.after_write.append(self._after_write)
-        bootstrap.seed(self._seed)
+        self._seed()
 
-    def _seed(self, group: str, version: str, plural: str, namespace: str, obj: Object) -> None:
-        kind = self.kinds.find(group, version, plural)
-        assert kind is not None
+    def _seed(self) -> None:
+        """What a fresh server holds: its namespaces, the system's priority classes, the roles all clusters have."""
         caller = Caller(ADMIN, "kube-apiserver/v1.36.2")
-        self.registry.create(kind, namespace, obj, WriteOptions(), caller)
+        for line in BOOTSTRAP.read_bytes().splitlines():
+            row: Any = decode(line)
+            kind = self.kinds.find(row["group"], row["version"], row["plural"])
+            assert kind is not None
+            self.registry.create(kind, row["namespace"], row["object"], WriteOptions(), caller)
 
     def _after_write(self, kind: Kind, before: Entry | None, obj: Object | None) -> None:
         if kind.group == RBAC_GROUP:
@@ -307,7 +312,7 @@ class ApiServer:
             try:
                 raw = self.registry.update(kind, namespace, info.name, lambda _: obj, options, caller, sub)
             except ApiError as error:
-                if error.code != 404 or sub or not self.registry.creates_on_update(kind):
+                if error.code != 404 or sub or "upsert" not in kind.traits:
                     raise
                 status, raw = 201, self.registry.create(kind, namespace, obj, options, caller)
         return self._written(request, kind, status, raw, options)

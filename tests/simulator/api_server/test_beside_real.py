@@ -113,7 +113,6 @@ CASES: dict[str, tuple[str, Json]] = {
         {"addressType": "IPv4", "endpoints": [], "ports": [{"port": 1}]},
     ),
     "quota": (f"{SPACE}/resourcequotas", {"spec": {"hard": {"cpu": "1000"}}}),
-    "limits": (f"{SPACE}/limitranges", {"spec": {"limits": [{"type": "Container", "max": {"cpu": "2"}}]}}),
     "cluster-role": (
         apis("rbac.authorization.k8s.io", "clusterroles", namespaced=False),
         {"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]},
@@ -122,21 +121,6 @@ CASES: dict[str, tuple[str, Json]] = {
     "ingress": (
         apis("networking.k8s.io", "ingresses"),
         {"spec": {"defaultBackend": {"service": {"name": "s", "port": {"number": 80}}}}},
-    ),
-    "network-policy": (apis("networking.k8s.io", "networkpolicies"), {"spec": {"podSelector": {}}}),
-    "autoscaler": (
-        apis("autoscaling", "horizontalpodautoscalers", version="v2"),
-        {"spec": {"maxReplicas": 3, "scaleTargetRef": {"kind": "Deployment", "name": "d", "apiVersion": "apps/v1"}}},
-    ),
-    "autoscaler-with-behavior": (
-        apis("autoscaling", "horizontalpodautoscalers", version="v2"),
-        {
-            "spec": {
-                "maxReplicas": 3,
-                "scaleTargetRef": {"kind": "Deployment", "name": "d", "apiVersion": "apps/v1"},
-                "behavior": {"scaleUp": {"selectPolicy": "Min"}},
-            }
-        },
     ),
     "runtime-class": (apis("node.k8s.io", "runtimeclasses", namespaced=False), {"handler": "x"}),
 }
@@ -196,7 +180,7 @@ async def test_what_is_created_is_the_same_on_both(both: tuple[Transport, Transp
     assert not found, "\n".join(found)
 
 
-SHOWN = ("jobs", "cronjobs", "daemonsets", "deployments", "replicasets", "statefulsets", "resourceclaims", "csinodes")
+SHOWN = ("jobs", "deployments", "replicasets", "statefulsets", "resourceclaims", "csinodes")
 
 
 @pytest.mark.asyncio(loop_scope="module")

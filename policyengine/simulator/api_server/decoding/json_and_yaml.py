@@ -14,9 +14,16 @@ import yaml
 
 from policyengine.simulator.api_server.statuses import Json
 
-_SPACE = re.compile(rb"[ \t\r\n]*")
-_NUMBER = re.compile(rb"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
-_LITERALS = {b"t": b"true", b"f": b"false", b"n": b"null"}
+_LITERALS = {"t": "true", "f": "false", "n": "null"}
+_PLACES = {
+    "Expecting property name": "looking for beginning of object key string",
+    "Expecting ':'": "after object key",
+    "Invalid control character": "in string",
+    "Extra data": "after top-level value",
+}
+_STRING = r'"(?:[^"\\]|\\.)*"'
+_CONSTANT = re.compile(_STRING + r"|(NaN|-?Infinity)")
+_BRACKETS = re.compile(_STRING + r"|([][{}])")
 _LONE = re.compile("[\udc80-\udcff]")
 END = "unexpected end of JSON input"
 
@@ -48,106 +55,50 @@ def _refuse(raw: bytes, at: int, where: str) -> JsonError:
 
 
 def fault(raw: bytes) -> str:
-    """What is wrong with a text that is no JSON; the end, where nothing else is."""
+    """What is wrong with a text that is no JSON, in the words of Go's reader; Python's finds the place."""
+    text = raw.decode("latin-1")
     try:
-        at = _skip(raw, _value(raw, _skip(raw, 0), 0))
-        return str(_refuse(raw, at, "after top-level value"))
-    except JsonError as error:
-        return str(error)
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        return str(_in_gos_words(raw, text, error.msg, error.pos))
     except RecursionError:
         return "exceeded max depth"
+    constant = next((found.start() for found in _CONSTANT.finditer(text) if found.group(1)), len(raw))
+    return str(_in_gos_words(raw, text, "Expecting value", constant))
 
 
-def _skip(raw: bytes, at: int) -> int:
-    found = _SPACE.match(raw, at)
-    return found.end() if found else at
+def _in_gos_words(raw: bytes, text: str, said: str, at: int) -> JsonError:
+    if said.startswith("Invalid \\"):
+        at = text.rindex("\\", 0, at + 1)
+        escape = text[at : at + (6 if text[at + 1 : at + 2] == "u" else 2)]
+        return JsonError(f"invalid escape sequence `{escape}` in string")
+    if at >= len(raw) or said.startswith("Unterminated"):
+        return JsonError(END)
+    if at and text[at] in ".eE" and text[at - 1].isdigit():
+        # Python's reader ends a number before a fraction or exponent without digits.
+        return _refuse(raw, at + (2 if text[at + 1 : at + 2] in ("+", "-") else 1), "in numeric literal")
+    if said == "Expecting value":
+        word = _LITERALS.get(text[at], "")
+        wrong = next((n for n, mark in enumerate(word) if text[at + n : at + n + 1] != mark), 0)
+        if wrong:
+            return _refuse(raw, at + wrong, f"in literal {word} (expecting '{word[wrong]}')")
+        if text[at] == "-":
+            return _refuse(raw, at + 1, "in numeric literal")
+        return _refuse(raw, at, "looking for beginning of value")
+    if said.startswith("Expecting ','"):
+        return _refuse(raw, at, "after object key:value pair" if _in_object(text[:at]) else "after array element")
+    return _refuse(raw, at, next(words for start, words in _PLACES.items() if said.startswith(start)))
 
 
-def _value(raw: bytes, at: int, depth: int) -> int:
-    """The place after the value at `at`."""
-    mark = raw[at : at + 1]
-    if mark == b"{":
-        return _members(raw, at + 1, depth)
-    if mark == b"[":
-        return _elements(raw, at + 1, depth)
-    if mark == b'"':
-        return _string(raw, at + 1)
-    if mark in _LITERALS:
-        return _literal(raw, at, _LITERALS[mark])
-    if mark and mark in b"-0123456789":
-        return _number(raw, at)
-    raise _refuse(raw, at, "looking for beginning of value")
-
-
-def _members(raw: bytes, at: int, depth: int) -> int:
-    at = _skip(raw, at)
-    if raw[at : at + 1] == b"}":
-        return at + 1
-    while True:
-        if raw[at : at + 1] != b'"':
-            raise _refuse(raw, at, "looking for beginning of object key string")
-        at = _skip(raw, _string(raw, at + 1))
-        if raw[at : at + 1] != b":":
-            raise _refuse(raw, at, "after object key")
-        at = _skip(raw, _value(raw, _skip(raw, at + 1), depth + 1))
-        if raw[at : at + 1] == b"}":
-            return at + 1
-        if raw[at : at + 1] != b",":
-            raise _refuse(raw, at, "after object key:value pair")
-        at = _skip(raw, at + 1)
-
-
-def _elements(raw: bytes, at: int, depth: int) -> int:
-    at = _skip(raw, at)
-    if raw[at : at + 1] == b"]":
-        return at + 1
-    while True:
-        at = _skip(raw, _value(raw, at, depth + 1))
-        if raw[at : at + 1] == b"]":
-            return at + 1
-        if raw[at : at + 1] != b",":
-            raise _refuse(raw, at, "after array element")
-        at = _skip(raw, at + 1)
-
-
-def _string(raw: bytes, at: int) -> int:
-    while at < len(raw):
-        byte = raw[at]
-        if byte == 0x22:
-            return at + 1
-        if byte < 0x20:
-            raise _refuse(raw, at, "in string")
-        if byte == 0x5C:
-            size = 6 if raw[at + 1 : at + 2] == b"u" else 2
-            escape = raw[at : at + size]
-            if len(escape) < size:
-                raise JsonError(END)
-            if not re.fullmatch(rb'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})', escape):
-                raise JsonError(f"invalid escape sequence `{escape.decode('utf-8', 'replace')}` in string")
-            at += size
-            continue
-        at += 1
-    raise JsonError(END)
-
-
-def _literal(raw: bytes, at: int, word: bytes) -> int:
-    for offset, wanted in enumerate(word):
-        if raw[at + offset : at + offset + 1] != bytes([wanted]):
-            raise _refuse(raw, at + offset, f"in literal {word.decode()} (expecting '{chr(wanted)}')")
-    return at + len(word)
-
-
-def _number(raw: bytes, at: int) -> int:
-    found = _NUMBER.match(raw, at)
-    if found is None:
-        raise _refuse(raw, at + 1, "in numeric literal")
-    end = found.end()
-    if raw[end : end + 1] in (b".", b"e", b"E"):
-        more = end + 1
-        if raw[more : more + 1] in (b"+", b"-"):
-            more += 1
-        raise _refuse(raw, more, "in numeric literal")
-    return end
+def _in_object(text: str) -> bool:
+    """Whether a text that breaks off does so in an object rather than an array."""
+    open_: list[str] = []
+    for mark in _BRACKETS.findall(text):
+        if mark in ("{", "["):
+            open_.append(mark)
+        elif mark:
+            open_.pop()
+    return bool(open_) and open_[-1] == "{"
 
 
 class _Twice(dict[str, Json]):

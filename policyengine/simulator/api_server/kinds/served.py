@@ -13,10 +13,6 @@ from policyengine.simulator.api_server.statuses import Json
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 STATUS_VERBS = ("get", "patch", "update")
-SECOND_FACES = {
-    ("events.k8s.io", "events"): ("", "events"),
-    ("autoscaling", "horizontalpodautoscalers"): ("autoscaling", "horizontalpodautoscalers"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +40,8 @@ class Kind:
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     subresources: dict[str, Subresource] = field(default_factory=dict)
+    traits: set[str] = field(default_factory=set)
+    """How it is written; `schemas/resources.txt` says what each means."""
     custom: "Mapping[str, Json] | None" = None
     """The version's entry of a CustomResourceDefinition; None for a built-in kind."""
 
@@ -59,8 +57,8 @@ class Kind:
 
     @property
     def storage_key(self) -> tuple[str, str]:
-        """The collection this face shows."""
-        return SECOND_FACES.get((self.group, self.plural), (self.group, self.plural))
+        """The collection this version shows; Events are stored once and served by two groups."""
+        return ("" if self.group == "events.k8s.io" else self.group, self.plural)
 
     @property
     def has_status(self) -> bool:
@@ -89,6 +87,8 @@ def _parse(line: str, group: str, version: str) -> Kind:
             gv, _, sub_kind = target.rpartition(":")
             sub_group, _, sub_version = gv.partition("/")
             found.subresources[name] = Subresource(name, sub_kind, tuple(verbs.split(",")), sub_group, sub_version)
+        elif "=" not in word:
+            found.traits.add(word)
         else:
             key, _, value = word.partition("=")
             values = tuple(value.split(","))

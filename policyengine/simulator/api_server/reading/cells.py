@@ -1,8 +1,7 @@
-"""Ages, spans and labels as `kubectl get` prints them.
+"""The cells `kubectl get` prints for each kind (pkg/printers/internalversion).
 
-The cells `kubectl get` prints for workloads.
-
-The cells `kubectl get` prints for each kind (pkg/printers/internalversion).
+A cell is a function of the object and the time. Most are a path, `field(".spec.nodeName", NONE)`; `CELLS` lists those
+of each kind in the order of its columns.
 """
 
 from collections.abc import Callable
@@ -11,8 +10,20 @@ from policyengine.simulator.api_server.decoding.scalars import parse_seconds
 from policyengine.simulator.api_server.statuses import Json
 from policyengine.simulator.api_server.storage.store import Object, child, metadata, objects
 
+Cell = Callable[[Object, float], Json]
 NONE, UNKNOWN, UNSET = "<none>", "<unknown>", "<unset>"
 MINUTE, HOUR, DAY, YEAR = 60, 3600, 86400, 86400 * 365
+# Up to so many seconds: the unit, and the smaller one that is shown beside it.
+SPANS = (
+    (2 * MINUTE, 1, "s", 0, ""),
+    (10 * MINUTE, MINUTE, "m", 1, "s"),
+    (3 * HOUR, MINUTE, "m", 0, ""),
+    (8 * HOUR, HOUR, "h", MINUTE, "m"),
+    (2 * DAY, HOUR, "h", 0, ""),
+    (8 * DAY, DAY, "d", HOUR, "h"),
+    (2 * YEAR, DAY, "d", 0, ""),
+    (8 * YEAR, YEAR, "y", DAY, "d"),
+)
 
 
 def human_duration(seconds: float) -> str:
@@ -20,166 +31,113 @@ def human_duration(seconds: float) -> str:
     if seconds < -2:
         return "<invalid>"
     whole = max(0, int(seconds))
-    if whole < 2 * MINUTE:
-        return f"{whole}s"
-    if whole < 10 * MINUTE:
-        return _two(whole // MINUTE, "m", whole % MINUTE, "s")
-    if whole < 3 * HOUR:
-        return f"{whole // MINUTE}m"
-    if whole < 8 * HOUR:
-        return _two(whole // HOUR, "h", whole // MINUTE % 60, "m")
-    if whole < 2 * DAY:
-        return f"{whole // HOUR}h"
-    if whole < 8 * DAY:
-        return _two(whole // DAY, "d", whole // HOUR % 24, "h")
-    if whole < 2 * YEAR:
-        return f"{whole // DAY}d"
-    if whole < 8 * YEAR:
-        return _two(whole // YEAR, "y", whole // DAY % 365, "d")
+    for limit, unit, letter, small, small_letter in SPANS:
+        if whole < limit:
+            rest = whole % unit // small if small else 0
+            return f"{whole // unit}{letter}" + (f"{rest}{small_letter}" if rest else "")
     return f"{whole // YEAR}y"
 
 
-def _two(large: int, large_unit: str, small: int, small_unit: str) -> str:
-    return f"{large}{large_unit}{small}{small_unit}" if small else f"{large}{large_unit}"
-
-
-def age(stamp: Json, now: float) -> str:
+def elapsed(stamp: Json, now: float) -> str:
     """How long ago a time was."""
     seconds = parse_seconds(stamp)
     return UNKNOWN if seconds is None else human_duration(now - seconds)
 
 
-def created(obj: Object, now: float) -> str:
-    """An object's age."""
-    return age(metadata(obj).get("creationTimestamp"), now)
+def jsonpath(obj: Json, path: str) -> Json:
+    """The value at a simple JSONPath (`.spec.x`, `.status.conditions[0].type`, `["a.b"]`); None for none."""
+    value = obj
+    for step in path.replace("[", ".[").split("."):
+        bare = step.strip("[]'\"")
+        if isinstance(value, dict) and step:
+            value = value.get(bare)
+        elif isinstance(value, list) and bare.isdecimal() and int(bare) < len(value):
+            value = value[int(bare)]
+        elif step:
+            return None
+    return value
 
 
-def labelled(value: Json) -> str:
-    """Labels in order, e.g. `a=b,c=d`."""
-    pairs = sorted(value.items()) if isinstance(value, dict) else []
-    return ",".join(f"{k}={v}" for k, v in pairs) or NONE
+# What a cell shows
 
 
-def _template(obj: Object) -> tuple[str, str]:
-    rows = objects(child(obj, "spec", "template", "spec").get("containers"))
-    return ",".join(str(c.get("name")) for c in rows), ",".join(str(c.get("image")) for c in rows)
+def field(path: str, empty: Json = "") -> Cell:
+    """The value at a path, or `empty` for none."""
+    return lambda obj, now: jsonpath(obj, path) or empty
 
 
-def _selector(obj: Object) -> str:
-    selector = child(obj, "spec", "selector")
-    return labelled(selector.get("matchLabels") if "matchLabels" in selector else selector)
+def age(path: str = ".metadata.creationTimestamp") -> Cell:
+    """How long ago the time at a path was."""
+    return lambda obj, now: elapsed(jsonpath(obj, path), now)
 
 
-def replica_set(obj: Object, now: float) -> list[Json]:
-    """A ReplicaSet's or ReplicationController's cells."""
-    status, (names, images) = child(obj, "status"), _template(obj)
-    wished = child(obj, "spec").get("replicas", 0)
-    current, ready = status.get("replicas", 0), status.get("readyReplicas", 0)
-    name = metadata(obj).get("name")
-    return [name, wished, current, ready, created(obj, now), names, images, _selector(obj)]
+def number(*paths: str) -> Cell:
+    """How many items the lists or maps at some paths have."""
+
+    def cell(obj: Object, now: float) -> Json:
+        held = [jsonpath(obj, path) for path in paths]
+        return sum(len(one) for one in held if isinstance(one, list | dict))
+
+    return cell
 
 
-def deployment(obj: Object, now: float) -> list[Json]:
-    """A Deployment's cells."""
-    status, (names, images) = child(obj, "status"), _template(obj)
-    ready = f"{status.get('readyReplicas', 0)}/{child(obj, 'spec').get('replicas', 0)}"
-    updated, available = status.get("updatedReplicas", 0), status.get("availableReplicas", 0)
-    name = metadata(obj).get("name")
-    return [name, ready, updated, available, created(obj, now), names, images, _selector(obj)]
+def text(cell: Cell) -> Cell:
+    """A cell as a string."""
+    return lambda obj, now: str(cell(obj, now))
 
 
-def stateful_set(obj: Object, now: float) -> list[Json]:
-    """A StatefulSet's cells."""
-    names, images = _template(obj)
-    ready = f"{child(obj, 'status').get('readyReplicas', 0)}/{child(obj, 'spec').get('replicas', 0)}"
-    return [metadata(obj).get("name"), ready, created(obj, now), names, images]
+def joined(path: str, name: str) -> Cell:
+    """One field of every item of a list, between commas."""
+    return lambda obj, now: ",".join(str(one.get(name)) for one in objects(jsonpath(obj, path)))
 
 
-def daemon_set(obj: Object, now: float) -> list[Json]:
-    """A DaemonSet's cells."""
-    status, (names, images) = child(obj, "status"), _template(obj)
-    counts = ("desiredNumberScheduled", "currentNumberScheduled", "numberReady", "updatedNumberScheduled")
-    numbers = [status.get(name) or 0 for name in (*counts, "numberAvailable")]
-    nodes = labelled(child(obj, "spec", "template", "spec").get("nodeSelector"))
-    return [metadata(obj).get("name"), *numbers, nodes, created(obj, now), names, images, _selector(obj)]
+def labels(path: str) -> Cell:
+    """Labels in order, e.g. `a=b,c=d`; of a selector those it matches."""
 
+    def cell(obj: Object, now: float) -> Json:
+        held = jsonpath(obj, path)
+        held = held.get("matchLabels", held) if isinstance(held, dict) else {}
+        return ",".join(f"{k}={v}" for k, v in sorted(held.items())) or NONE if isinstance(held, dict) else NONE
 
-JOB_STATES = ("Complete", "Failed", "Suspended", "FailureTarget", "SuccessCriteriaMet")
-
-
-def job(obj: Object, now: float) -> list[Json]:
-    """A Job's cells."""
-    spec, status, (names, images) = child(obj, "spec"), child(obj, "status"), _template(obj)
-    won, at_once = status.get("succeeded") or 0, spec.get("parallelism")
-    whole = spec.get("completions")
-    if whole is None:
-        whole = f"1 of {at_once}" if isinstance(at_once, int) and at_once > 1 else "1"
-    began, ended = parse_seconds(status.get("startTime")), parse_seconds(status.get("completionTime"))
-    took = "" if began is None else human_duration((now if ended is None else ended) - began)
-    cells: list[Json] = [metadata(obj).get("name"), _job_state(obj), f"{won}/{whole}", took]
-    return [*cells, created(obj, now), names, images, _selector(obj)]
-
-
-def _job_state(obj: Object) -> str:
-    rows = objects(child(obj, "status").get("conditions"))
-    true = [row.get("type") for row in rows if row.get("status") == "True"]
-    for state in JOB_STATES:
-        if state == "Suspended" and metadata(obj).get("deletionTimestamp"):
-            return "Terminating"
-        if state in true:
-            return state
-    return "Running"
-
-
-def cron_job(obj: Object, now: float) -> list[Json]:
-    """A CronJob's cells."""
-    spec, status = child(obj, "spec"), child(obj, "status")
-    containers = objects(child(spec, "jobTemplate", "spec", "template", "spec").get("containers"))
-    names, images = (",".join(str(one.get(what)) for one in containers) for what in ("name", "image"))
-    last = age(status["lastScheduleTime"], now) if status.get("lastScheduleTime") else NONE
-    suspended = "<unset>" if spec.get("suspend") is None else "True" if spec["suspend"] else "False"
-    zone = spec.get("timeZone") or NONE
-    cells: list[Json] = [metadata(obj).get("name"), spec.get("schedule"), zone, suspended]
-    selector = child(spec, "jobTemplate", "spec").get("selector")
-    shown = labelled(child({"s": selector}, "s").get("matchLabels"))
-    return [*cells, len(objects(status.get("active"))), last, created(obj, now), names, images, shown]
-
-
-ROLE_PREFIX = "node-role.kubernetes.io/"
+    return cell
 
 
 def _count(value: Json) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
+# Pods and nodes
+
+
 def _container_reason(status: Object) -> str:
     state = child(status, "state")
     waiting, ended = child(state, "waiting"), child(state, "terminated")
-    if waiting.get("reason"):
-        return str(waiting["reason"])
-    if not ended:
-        return ""
+    if waiting.get("reason") or not ended:
+        return str(waiting.get("reason") or "")
     if ended.get("reason"):
         return str(ended["reason"])
-    if ended.get("signal"):
-        return f"Signal:{ended['signal']}"
-    return f"ExitCode:{ended.get('exitCode', 0)}"
+    return f"Signal:{ended['signal']}" if ended.get("signal") else f"ExitCode:{ended.get('exitCode', 0)}"
 
 
-def pod_status(obj: Object) -> str:
-    """The Status column: the phase, or what says more."""
+def _conditions(obj: Object) -> dict[Json, Json]:
+    return {one.get("type"): one.get("status") for one in objects(child(obj, "status").get("conditions"))}
+
+
+def _running(row: Object) -> bool:
+    return bool(row.get("ready")) and child(row, "state").get("running") is not None
+
+
+def _pod_status(obj: Object, now: float) -> Json:
+    """The phase, or what says more."""
     status = child(obj, "status")
     reason = str(status.get("reason") or status.get("phase") or "")
-    conditions = objects(status.get("conditions"))
-    if any(c.get("type") == "PodScheduled" and c.get("reason") == "SchedulingGated" for c in conditions):
+    if any(c.get("reason") == "SchedulingGated" for c in objects(status.get("conditions"))):
         reason = "SchedulingGated"
     rows = objects(status.get("containerStatuses"))
     for row in reversed(rows):
         reason = _container_reason(row) or reason
-    running = any(row.get("ready") and child(row, "state").get("running") is not None for row in rows)
-    if reason == "Completed" and running:
-        ready = any(c.get("type") == "Ready" and c.get("status") == "True" for c in conditions)
-        reason = "Running" if ready else "NotReady"
+    if reason == "Completed" and any(map(_running, rows)):
+        reason = "Running" if _conditions(obj).get("Ready") == "True" else "NotReady"
     if metadata(obj).get("deletionTimestamp"):
         if status.get("reason") == "NodeLost":
             return "Unknown"
@@ -188,299 +146,231 @@ def pod_status(obj: Object) -> str:
     return reason
 
 
-def _readiness_gates(obj: Object) -> str:
-    gates = objects(child(obj, "spec").get("readinessGates"))
-    held = {c.get("type"): c.get("status") for c in objects(child(obj, "status").get("conditions"))}
-    if not gates:
-        return NONE
-    return f"{sum(held.get(gate.get('conditionType')) == 'True' for gate in gates)}/{len(gates)}"
+def _pod_ready(obj: Object, now: float) -> Json:
+    spec, rows = child(obj, "spec"), objects(child(obj, "status").get("containerStatuses"))
+    sidecars = sum(c.get("restartPolicy") == "Always" for c in objects(spec.get("initContainers")))
+    return f"{sum(map(_running, rows))}/{len(objects(spec.get('containers'))) + sidecars}"
 
 
-def pod(obj: Object, now: float) -> list[Json]:
-    """A pod's cells."""
-    spec, status = child(obj, "spec"), child(obj, "status")
-    rows = objects(status.get("containerStatuses"))
-    total = len(objects(spec.get("containers")))
-    total += sum(c.get("restartPolicy") == "Always" for c in objects(spec.get("initContainers")))
-    ready = sum(bool(r.get("ready")) and child(r, "state").get("running") is not None for r in rows)
-    restarts = sum(_count(row.get("restartCount")) for row in rows)
-    ips = objects(status.get("podIPs"))
-    return [
-        metadata(obj).get("name"),
-        f"{ready}/{total}",
-        pod_status(obj),
-        str(restarts),
-        created(obj, now),
-        ips[0].get("ip") if ips else NONE,
-        spec.get("nodeName") or NONE,
-        status.get("nominatedNodeName") or NONE,
-        _readiness_gates(obj),
-    ]
+def _pod_restarts(obj: Object, now: float) -> Json:
+    return str(sum(_count(row.get("restartCount")) for row in objects(jsonpath(obj, ".status.containerStatuses"))))
 
 
-def node(obj: Object, now: float) -> list[Json]:
-    """A node's cells."""
-    status, info = child(obj, "status"), child(obj, "status", "nodeInfo")
-    held = {c.get("type"): c.get("status") for c in objects(status.get("conditions"))}
-    words = ["Ready" if held["Ready"] == "True" else "NotReady"] if "Ready" in held else ["Unknown"]
-    if child(obj, "spec").get("unschedulable"):
-        words.append("SchedulingDisabled")
-    labels = child(metadata(obj), "labels")
-    roles = sorted(k.removeprefix(ROLE_PREFIX) for k in labels if k.startswith(ROLE_PREFIX) and k != ROLE_PREFIX)
-    addresses = {a.get("type"): a.get("address") for a in objects(status.get("addresses"))}
-    kernel = str(info.get("kernelVersion") or UNKNOWN)
-    if info.get("architecture"):
-        kernel += f" ({info['architecture']})"
-    return [
-        metadata(obj).get("name"),
-        ",".join(words),
-        ",".join(roles) or NONE,
-        created(obj, now),
-        info.get("kubeletVersion") or "",
-        addresses.get("InternalIP") or NONE,
-        addresses.get("ExternalIP") or NONE,
-        info.get("osImage") or UNKNOWN,
-        kernel,
-        info.get("containerRuntimeVersion") or UNKNOWN,
-    ]
+def _pod_readiness_gates(obj: Object, now: float) -> Json:
+    gates, held = objects(jsonpath(obj, ".spec.readinessGates")), _conditions(obj)
+    return f"{sum(held.get(one.get('conditionType')) == 'True' for one in gates)}/{len(gates)}" if gates else NONE
 
 
-def event(obj: Object, now: float) -> list[Json]:
-    """An event's cells; `obj` in its core/v1 form."""
-    series, involved = child(obj, "series"), child(obj, "involvedObject")
-    first = age(obj.get("firstTimestamp") or obj.get("eventTime"), now)
-    last = age(obj.get("lastTimestamp"), now) if obj.get("lastTimestamp") else first
-    count = _count(obj.get("count")) or 1
-    if series:
-        last, count = age(series.get("lastObservedTime"), now), _count(series.get("count"))
+def _node_status(obj: Object, now: float) -> Json:
+    word = {"True": "Ready", None: "Unknown"}.get(_conditions(obj).get("Ready"), "NotReady")  # type: ignore[arg-type]
+    return word + (",SchedulingDisabled" if child(obj, "spec").get("unschedulable") else "")
+
+
+def _node_roles(obj: Object, now: float) -> Json:
+    prefix = "node-role.kubernetes.io/"
+    held = child(metadata(obj), "labels")
+    return ",".join(sorted(k.removeprefix(prefix) for k in held if k.startswith(prefix) and k != prefix)) or NONE
+
+
+def _node_address(kind: str) -> Cell:
+    def cell(obj: Object, now: float) -> Json:
+        rows = objects(child(obj, "status").get("addresses"))
+        return next((one.get("address") for one in rows if one.get("type") == kind), NONE) or NONE
+
+    return cell
+
+
+def _node_kernel(obj: Object, now: float) -> Json:
+    info = child(obj, "status", "nodeInfo")
+    machine = info.get("architecture")
+    return str(info.get("kernelVersion") or UNKNOWN) + (f" ({machine})" if machine else "")
+
+
+# Events, in their core/v1 form
+
+
+def _event_first(obj: Object, now: float) -> Json:
+    return elapsed(obj.get("firstTimestamp") or obj.get("eventTime"), now)
+
+
+def _event_last(obj: Object, now: float) -> Json:
+    last = child(obj, "series").get("lastObservedTime") if obj.get("series") else obj.get("lastTimestamp")
+    return elapsed(last, now) if last or obj.get("series") else _event_first(obj, now)
+
+
+def _event_count(obj: Object, now: float) -> Json:
+    return str(_count(child(obj, "series").get("count")) if obj.get("series") else _count(obj.get("count")) or 1)
+
+
+def _event_object(obj: Object, now: float) -> Json:
+    involved = child(obj, "involvedObject")
+    kind = str(involved.get("kind") or "").lower()
+    return f"{kind}/{involved['name']}" if involved.get("name") else kind
+
+
+def _event_source(obj: Object, now: float) -> Json:
     source = child(obj, "source")
     where = source.get("component") or obj.get("reportingComponent") or ""
     host = source.get("host") or (not source.get("component") and obj.get("reportingInstance"))
-    kind = str(involved.get("kind") or "").lower()
-    return [
-        last,
-        obj.get("type") or "",
-        obj.get("reason") or "",
-        f"{kind}/{involved['name']}" if involved.get("name") else kind,
-        involved.get("fieldPath") or "",
-        f"{where}, {host}" if host else where,
-        str(obj.get("message") or "").strip(),
-        first,
-        str(count),
-        metadata(obj).get("name"),
-    ]
+    return f"{where}, {host}" if host else where
 
 
-def service(obj: Object, now: float) -> list[Json]:
-    """A Service's cells."""
+# Other kinds
+
+
+def _service_ports(obj: Object, now: float) -> Json:
+    def shown(port: Object) -> str:
+        outside = f":{port['nodePort']}" if port.get("nodePort") else ""
+        return f"{port.get('port')}{outside}/{port.get('protocol')}"
+
+    return ",".join(map(shown, objects(child(obj, "spec").get("ports")))) or NONE
+
+
+def _of(part: str, whole: str) -> Cell:
+    """Two counts as `part/whole`."""
+    return lambda obj, now: f"{jsonpath(obj, part) or 0}/{jsonpath(obj, whole) or 0}"
+
+
+def _job_status(obj: Object, now: float) -> Json:
+    true = [name for name, status in _conditions(obj).items() if status == "True"]
+    for state in ("Complete", "Failed", "Suspended", "FailureTarget", "SuccessCriteriaMet"):
+        if state == "Suspended" and metadata(obj).get("deletionTimestamp"):
+            return "Terminating"
+        if state in true:
+            return state
+    return "Running"
+
+
+def _job_completions(obj: Object, now: float) -> Json:
     spec = child(obj, "spec")
-    ips = spec.get("clusterIPs")
-    ports = ",".join(
-        f"{p.get('port')}:{p['nodePort']}/{p.get('protocol')}"
-        if p.get("nodePort")
-        else f"{p.get('port')}/{p.get('protocol')}"
-        for p in objects(spec.get("ports"))
-    )
-    external = spec.get("externalIPs")
-    outside = ",".join(str(ip) for ip in external) if isinstance(external, list) and external else NONE
-    if spec.get("type") == "ExternalName":
-        outside = str(spec.get("externalName") or NONE)
-    if spec.get("type") == "LoadBalancer":
-        given = objects(child(obj, "status", "loadBalancer").get("ingress"))
-        outside = ",".join(str(i.get("ip") or i.get("hostname")) for i in given) or "<pending>"
-    return [
-        metadata(obj).get("name"),
-        spec.get("type"),
-        str(ips[0]) if isinstance(ips, list) and ips else NONE,
-        outside,
-        ports or NONE,
-        created(obj, now),
-        labelled(spec.get("selector")),
-    ]
+    whole, at_once = spec.get("completions"), spec.get("parallelism")
+    if whole is None:
+        whole = f"1 of {at_once}" if isinstance(at_once, int) and at_once > 1 else "1"
+    return f"{child(obj, 'status').get('succeeded') or 0}/{whole}"
 
 
-def namespace(obj: Object, now: float) -> list[Json]:
-    """A namespace's cells."""
-    return [metadata(obj).get("name"), child(obj, "status").get("phase"), created(obj, now)]
+def _job_duration(obj: Object, now: float) -> Json:
+    began, ended = (parse_seconds(child(obj, "status").get(name)) for name in ("startTime", "completionTime"))
+    return "" if began is None else human_duration((now if ended is None else ended) - began)
 
 
-def config_map(obj: Object, now: float) -> list[Json]:
-    """A ConfigMap's cells."""
-    size = len(child(obj, "data")) + len(child(obj, "binaryData"))
-    return [metadata(obj).get("name"), str(size), created(obj, now)]
+def _modes(path: str) -> Cell:
+    short = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX", "ReadWriteOncePod": "RWOP"}
+
+    def cell(obj: Object, now: float) -> Json:
+        held = jsonpath(obj, path)
+        return ",".join(word for mode, word in short.items() if isinstance(held, list) and mode in held)
+
+    return cell
 
 
-def secret(obj: Object, now: float) -> list[Json]:
-    """A Secret's cells."""
-    return [metadata(obj).get("name"), obj.get("type"), str(len(child(obj, "data"))), created(obj, now)]
+def _if_bound(cell: Cell) -> Cell:
+    return lambda obj, now: cell(obj, now) if child(obj, "spec").get("volumeName") else ""
 
 
-def lease(obj: Object, now: float) -> list[Json]:
-    """A Lease's cells."""
-    return [metadata(obj).get("name"), child(obj, "spec").get("holderIdentity") or "", created(obj, now)]
+def _volume_phase(obj: Object, now: float) -> Json:
+    return "Terminating" if metadata(obj).get("deletionTimestamp") else child(obj, "status").get("phase") or ""
 
 
-def priority_class(obj: Object, now: float) -> list[Json]:
-    """A PriorityClass's cells."""
-    default = bool(obj.get("globalDefault"))
-    return [metadata(obj).get("name"), obj.get("value"), default, created(obj, now), obj.get("preemptionPolicy")]
+def _volume_claim(obj: Object, now: float) -> Json:
+    reference = child(obj, "spec", "claimRef")
+    return f"{reference.get('namespace')}/{reference['name']}" if reference.get("name") else ""
 
 
-def disruption_budget(obj: Object, now: float) -> list[Json]:
-    """A PodDisruptionBudget's cells."""
-    spec = child(obj, "spec")
-
-    def bound(name: str) -> str:
-        return str(spec[name]) if spec.get(name) is not None else "N/A"
-
-    allowed = child(obj, "status").get("disruptionsAllowed", 0)
-    name = metadata(obj).get("name")
-    return [name, bound("minAvailable"), bound("maxUnavailable"), allowed, created(obj, now)]
+def _class_name(obj: Object, now: float) -> Json:
+    default = child(metadata(obj), "annotations").get("storageclass.kubernetes.io/is-default-class") == "true"
+    return f"{metadata(obj).get('name')}{' (default)' if default else ''}"
 
 
-MODES = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX", "ReadWriteOncePod": "RWOP"}
+def _expands(obj: Object, now: float) -> Json:
+    return str(bool(obj.get("allowVolumeExpansion"))).lower()
 
 
-def _modes(value: Json) -> str:
-    held = [str(mode) for mode in value] if isinstance(value, list) else []
-    return ",".join(short for mode, short in MODES.items() if mode in held)
+def _budget_bound(name: str) -> Cell:
+    def cell(obj: Object, now: float) -> Json:
+        bound = child(obj, "spec").get(name)
+        return "N/A" if bound is None else str(bound)
+
+    return cell
 
 
-def _phase(obj: Object) -> str:
-    going = metadata(obj).get("deletionTimestamp")
-    return "Terminating" if going else str(child(obj, "status").get("phase") or "")
-
-
-def claim(obj: Object, now: float) -> list[Json]:
-    """A PersistentVolumeClaim's cells."""
-    spec, status = child(obj, "spec"), child(obj, "status")
-    bound = bool(spec.get("volumeName"))
-    return [
-        metadata(obj).get("name"),
-        _phase(obj),
-        spec.get("volumeName") or "",
-        child(status, "capacity").get("storage", "") if bound else "",
-        _modes(status.get("accessModes")) if bound else "",
-        spec.get("storageClassName") or "",
-        spec.get("volumeAttributesClassName") or UNSET,
-        created(obj, now),
-        spec.get("volumeMode") or UNSET,
-    ]
-
-
-def volume(obj: Object, now: float) -> list[Json]:
-    """A PersistentVolume's cells."""
-    spec, reference = child(obj, "spec"), child(obj, "spec", "claimRef")
-    return [
-        metadata(obj).get("name"),
-        child(spec, "capacity").get("storage") or "",
-        _modes(spec.get("accessModes")),
-        spec.get("persistentVolumeReclaimPolicy"),
-        _phase(obj),
-        f"{reference.get('namespace')}/{reference['name']}" if reference.get("name") else "",
-        spec.get("storageClassName") or "",
-        spec.get("volumeAttributesClassName") or UNSET,
-        child(obj, "status").get("reason") or "",
-        created(obj, now),
-        spec.get("volumeMode") or UNSET,
-    ]
-
-
-def storage_class(obj: Object, now: float) -> list[Json]:
-    """A StorageClass's cells."""
-    name = str(metadata(obj).get("name"))
-    if child(metadata(obj), "annotations").get("storageclass.kubernetes.io/is-default-class") == "true":
-        name += " (default)"
-    expands = str(bool(obj.get("allowVolumeExpansion"))).lower()
-    policy, mode = obj.get("reclaimPolicy"), obj.get("volumeBindingMode")
-    return [name, obj.get("provisioner"), policy, mode, expands, created(obj, now)]
-
-
-def role_binding(obj: Object, now: float) -> list[Json]:
-    """A RoleBinding's or ClusterRoleBinding's cells."""
-    reference, subjects = child(obj, "roleRef"), objects(obj.get("subjects"))
-
-    def named(kind: str) -> str:
-        return ", ".join(
-            f"{s.get('namespace')}/{s.get('name')}" if kind == "ServiceAccount" else str(s.get("name"))
-            for s in subjects
-            if s.get("kind") == kind
-        )
-
-    role = f"{reference.get('kind')}/{reference.get('name')}"
-    name = metadata(obj).get("name")
-    return [name, role, created(obj, now), named("User"), named("Group"), named("ServiceAccount")]
-
-
-def plain(obj: Object, now: float) -> list[Json]:
-    """The cells of a kind that shows its name and age."""
-    return [metadata(obj).get("name"), created(obj, now)]
-
-
-def resource_claim(obj: Object, now: float) -> list[Json]:
-    """A ResourceClaim's cells."""
-    meta, status = metadata(obj), child(obj, "status")
-    going, allocated = bool(meta.get("deletionTimestamp")), bool(status.get("allocation"))
+def _claim_state(obj: Object, now: float) -> Json:
+    going, status = bool(metadata(obj).get("deletionTimestamp")), child(obj, "status")
+    allocated = bool(status.get("allocation"))
     states = ["deleted"] * going + (["allocated"] if allocated else ["pending"] * (not going))
-    states += ["reserved"] * (allocated and bool(status.get("reservedFor")))
-    return [meta.get("name"), ",".join(states), created(obj, now)]
+    return ",".join(states + ["reserved"] * (allocated and bool(status.get("reservedFor"))))
 
 
-def resource_slice(obj: Object, now: float) -> list[Json]:
-    """A ResourceSlice's cells."""
-    spec = child(obj, "spec")
-    name, node = metadata(obj).get("name"), spec.get("nodeName") or UNSET
-    return [name, node, spec.get("driver"), child(spec, "pool").get("name"), created(obj, now)]
-
-
-def csi_node(obj: Object, now: float) -> list[Json]:
-    """A CSINode's cells."""
-    return [metadata(obj).get("name"), len(objects(child(obj, "spec").get("drivers"))), created(obj, now)]
-
-
-def jsonpath(obj: Object, path: str) -> Json:
-    """The value at a simple JSONPath (`.spec.x`, `.status.conditions[0].type`, `["a.b"]`); None for none."""
-    value: Json = obj
-    for step in path.replace("[", ".[").split("."):
-        if not step:
-            continue
-        bare = step.strip("[]'\"")
-        if isinstance(value, dict):
-            value = value.get(bare)
-        elif isinstance(value, list) and bare.isdecimal() and int(bare) < len(value):
-            value = value[int(bare)]
-        else:
-            return None
-    return value
-
-
-CELLS: dict[str, Callable[[Object, float], list[Json]]] = {
-    "Pod": pod,
-    "Node": node,
-    "Event": event,
-    "Service": service,
-    "Namespace": namespace,
-    "ConfigMap": config_map,
-    "Secret": secret,
-    "Lease": lease,
-    "PriorityClass": priority_class,
-    "PodDisruptionBudget": disruption_budget,
-    "ReplicaSet": replica_set,
-    "ReplicationController": replica_set,
-    "Deployment": deployment,
-    "StatefulSet": stateful_set,
-    "PersistentVolumeClaim": claim,
-    "PersistentVolume": volume,
-    "StorageClass": storage_class,
-    "DaemonSet": daemon_set,
-    "Job": job,
-    "CronJob": cron_job,
-    "ServiceAccount": plain,
-    "DeviceClass": plain,
-    "ResourceClaim": resource_claim,
-    "ResourceClaimTemplate": plain,
-    "ResourceSlice": resource_slice,
-    "CSINode": csi_node,
-    "RoleBinding": role_binding,
-    "ClusterRoleBinding": role_binding,
+NAME, AGE = field(".metadata.name"), age()
+NODE_INFO = ".status.nodeInfo"
+TEMPLATE = (
+    joined(".spec.template.spec.containers", "name"),
+    joined(".spec.template.spec.containers", "image"),
+)
+SELECTOR = labels(".spec.selector")
+REPLICAS = [field(path, 0) for path in (".spec.replicas", ".status.replicas", ".status.readyReplicas")]
+READY = _of(".status.readyReplicas", ".spec.replicas")
+STORAGE_ATTRIBUTES = field(".spec.volumeAttributesClassName", UNSET)
+CELLS: dict[str, tuple[Cell, ...]] = {
+    "Pod": (
+        *(NAME, _pod_ready, _pod_status, _pod_restarts, AGE, field(".status.podIPs[0].ip", NONE)),
+        *(field(".spec.nodeName", NONE), field(".status.nominatedNodeName", NONE), _pod_readiness_gates),
+    ),
+    "Node": (
+        *(NAME, _node_status, _node_roles, AGE, field(f"{NODE_INFO}.kubeletVersion"), _node_address("InternalIP")),
+        *(_node_address("ExternalIP"), field(f"{NODE_INFO}.osImage", UNKNOWN), _node_kernel),
+        field(f"{NODE_INFO}.containerRuntimeVersion", UNKNOWN),
+    ),
+    "Event": (
+        *(_event_last, field(".type"), field(".reason"), _event_object, field(".involvedObject.fieldPath")),
+        *(_event_source, lambda obj, now: str(obj.get("message") or "").strip(), _event_first, _event_count, NAME),
+    ),
+    "Service": (
+        *(
+            NAME,
+            field(".spec.type", None),
+            field(".spec.clusterIPs[0]", NONE),
+            field(".spec.externalName", NONE),
+            _service_ports,
+            AGE,
+        ),
+        labels(".spec.selector"),
+    ),
+    "Namespace": (NAME, field(".status.phase", None), AGE),
+    "ConfigMap": (NAME, text(number(".data", ".binaryData")), AGE),
+    "Secret": (NAME, field(".type", None), text(number(".data")), AGE),
+    "Lease": (NAME, field(".spec.holderIdentity"), AGE),
+    "PriorityClass": (NAME, field(".value", 0), field(".globalDefault", False), AGE, field(".preemptionPolicy", None)),
+    "PodDisruptionBudget": (
+        *(NAME, _budget_bound("minAvailable"), _budget_bound("maxUnavailable")),
+        *(field(".status.disruptionsAllowed", 0), AGE),
+    ),
+    "ReplicaSet": (NAME, *REPLICAS, AGE, *TEMPLATE, SELECTOR),
+    "Deployment": (
+        *(NAME, READY, field(".status.updatedReplicas", 0), field(".status.availableReplicas", 0), AGE),
+        *(*TEMPLATE, SELECTOR),
+    ),
+    "StatefulSet": (NAME, READY, AGE, *TEMPLATE),
+    "Job": (NAME, _job_status, _job_completions, _job_duration, AGE, *TEMPLATE, SELECTOR),
+    "PersistentVolumeClaim": (
+        *(NAME, _volume_phase, field(".spec.volumeName"), _if_bound(field(".status.capacity.storage"))),
+        *(_if_bound(_modes(".status.accessModes")), field(".spec.storageClassName"), STORAGE_ATTRIBUTES, AGE),
+        field(".spec.volumeMode", UNSET),
+    ),
+    "PersistentVolume": (
+        *(NAME, field(".spec.capacity.storage"), _modes(".spec.accessModes")),
+        *(field(".spec.persistentVolumeReclaimPolicy", None), _volume_phase, _volume_claim),
+        *(field(".spec.storageClassName"), STORAGE_ATTRIBUTES, field(".status.reason"), AGE),
+        field(".spec.volumeMode", UNSET),
+    ),
+    "StorageClass": (
+        *(_class_name, field(".provisioner", None), field(".reclaimPolicy", None)),
+        *(field(".volumeBindingMode", None), _expands, AGE),
+    ),
+    "ServiceAccount": (NAME, AGE),
+    "DeviceClass": (NAME, AGE),
+    "ResourceClaim": (NAME, _claim_state, AGE),
+    "ResourceClaimTemplate": (NAME, AGE),
+    "ResourceSlice": (NAME, field(".spec.nodeName", UNSET), field(".spec.driver", None), field(".spec.pool.name"), AGE),
+    "CSINode": (NAME, number(".spec.drivers"), AGE),
 }

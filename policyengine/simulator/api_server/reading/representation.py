@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from policyengine.simulator.api_server.kinds.served import Kind
 from policyengine.simulator.api_server.statuses import Json, not_acceptable_representations, unknown_representation
-from policyengine.simulator.api_server.storage.store import Object, child, decode, encode, objects
+from policyengine.simulator.api_server.storage.store import Object, decode, encode
 
 Convert = Callable[[Object], Object]
 
@@ -180,54 +180,17 @@ def _event_from_core(obj: Object) -> Object:
     return out
 
 
-def _autoscaler_to_v2(obj: Object) -> Object:
-    out = dict(obj)
-    spec = dict(child(obj, "spec"))
-    target = spec.pop("targetCPUUtilizationPercentage", None)
-    if target is not None:
-        wanted: Json = {"type": "Utilization", "averageUtilization": target}
-        spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": wanted}}]
-    out["spec"] = spec
-    status = dict(child(obj, "status"))
-    status.pop("currentCPUUtilizationPercentage", None)
-    status.setdefault("currentMetrics", None)
-    out["status"] = status
-    return out
-
-
-def _autoscaler_to_v1(obj: Object) -> Object:
-    out = dict(obj)
-    spec = dict(child(obj, "spec"))
-    for metric in objects(spec.pop("metrics", None)):
-        resource = child(metric, "resource")
-        if resource.get("name") == "cpu":
-            spec["targetCPUUtilizationPercentage"] = child(resource, "target").get("averageUtilization")
-    spec.pop("behavior", None)
-    out["spec"] = spec
-    kept = ("currentReplicas", "desiredReplicas", "lastScaleTime", "observedGeneration")
-    out["status"] = {name: value for name, value in child(obj, "status").items() if name in kept}
-    return out
-
-
 def to_storage(kind: Kind, obj: Object) -> Object:
     """An object of `kind` as it is stored."""
-    if kind.group == "events.k8s.io":
-        return _event_to_core(obj)
-    if kind.group == "autoscaling" and kind.version == "v1":
-        return _autoscaler_to_v2(obj)
-    return obj
+    return _event_to_core(obj) if kind.group == "events.k8s.io" else obj
+
+
+def converter_for(kind: Kind) -> Convert | None:
+    """How to show stored objects as `kind`; None where they lie in its version."""
+    return _event_from_core if kind.group == "events.k8s.io" else None
 
 
 def from_storage(kind: Kind, obj: Object) -> Object:
     """A stored object as `kind` shows it."""
     converter = converter_for(kind)
     return converter(obj) if converter else obj
-
-
-def converter_for(kind: Kind) -> Convert | None:
-    """How to show stored objects as `kind`; None where they lie in its version."""
-    if kind.group == "events.k8s.io":
-        return _event_from_core
-    if kind.group == "autoscaling" and kind.version == "v1":
-        return _autoscaler_to_v1
-    return None

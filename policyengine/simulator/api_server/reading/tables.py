@@ -5,23 +5,20 @@ time of the request; a kind without columns of its own shows Name and Created At
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import cast
 
 from policyengine.clock import Clock
 from policyengine.simulator.api_server.kinds.schema import FOLDER
 from policyengine.simulator.api_server.kinds.served import Kind
-from policyengine.simulator.api_server.reading.cells import CELLS, age, jsonpath
+from policyengine.simulator.api_server.reading.cells import AGE, CELLS, NAME, Cell, age, field, jsonpath
 from policyengine.simulator.api_server.reading.representation import View, from_storage, partial
 from policyengine.simulator.api_server.statuses import Json
 from policyengine.simulator.api_server.storage.store import Object, decode, encode, metadata, objects
 
 GENERIC = "generic"
-SAME_COLUMNS = {
-    "events.k8s.io/v1/events": "core/v1/events",
-    "autoscaling/v1/horizontalpodautoscalers": "autoscaling/v2/horizontalpodautoscalers",
-}
+SAME_COLUMNS = {"events.k8s.io/v1/events": "core/v1/events"}
 
 
 @cache
@@ -50,33 +47,50 @@ def _definitions() -> dict[str, list[Object]]:
 
 def columns(kind: Kind) -> list[Object]:
     """The column definitions of a kind."""
+    if kind.custom is None:
+        key = f"{kind.schema_home}/{kind.plural}"
+        found = _definitions()
+        return found.get(SAME_COLUMNS.get(key, key)) or found[GENERIC]
+    name, created = _definitions()[GENERIC]
+    shown = [
+        {
+            "name": column.get("name"),
+            "type": column.get("type"),
+            "format": column.get("format") or "",
+            "description": column.get("description")
+            or f"Custom resource definition column (in JSONPath format): {column.get('jsonPath', '')}",
+            "priority": column.get("priority") or 0,
+        }
+        for column in printer_columns(kind)
+    ]
+    return [name, *(shown or [{**created, "name": "Age"}])]
+
+
+def cells(kind: Kind, count: int) -> Sequence[Cell]:
+    """What stands in each column; a built-in kind that `CELLS` does not list shows its name and age."""
     if kind.custom is not None:
-        return _custom_columns(kind)
-    key = f"{kind.schema_home}/{kind.plural}"
-    found = _definitions()
-    return found.get(SAME_COLUMNS.get(key, key)) or found[GENERIC]
+        shown = [_custom_cell(column) for column in printer_columns(kind)]
+        return [NAME, *(shown or [AGE])]
+    known = CELLS.get(kind.kind)
+    if known is not None:
+        return known
+    if columns(kind) is _definitions()[GENERIC]:
+        return [NAME, field(".metadata.creationTimestamp", None)]
+    return [NAME, *[_blank] * (count - 2), AGE]
 
 
-def _custom_columns(kind: Kind) -> list[Object]:
-    name = _definitions()[GENERIC][0]
-    extra = objects((kind.custom or {}).get("additionalPrinterColumns"))
-    rows: list[Object] = [name]
-    for column in extra:
-        path = str(column.get("jsonPath", ""))
-        text = f"Custom resource definition column (in JSONPath format): {path}"
-        rows.append(
-            {
-                "name": column.get("name"),
-                "type": column.get("type"),
-                "format": column.get("format") or "",
-                "description": column.get("description") or text,
-                "priority": column.get("priority") or 0,
-            }
-        )
-    if not extra:
-        created = dict(_definitions()[GENERIC][1])
-        rows.append({**created, "name": "Age"})
-    return rows
+def printer_columns(kind: Kind) -> list[Object]:
+    """A custom kind's `additionalPrinterColumns`."""
+    return objects((kind.custom or {}).get("additionalPrinterColumns"))
+
+
+def _custom_cell(column: Object) -> Cell:
+    path = str(column.get("jsonPath", ""))
+    return age(path) if column.get("type") == "date" else lambda obj, now: jsonpath(obj, path)
+
+
+def _blank(obj: Object, now: float) -> Json:
+    return ""
 
 
 class TableView(View):
@@ -90,29 +104,11 @@ class TableView(View):
         self._clock = clock
         self._include = include
         self._columns: list[Json] = [*columns(kind)]
+        self._shown = cells(kind, len(self._columns))
 
     def _cells(self, obj: Object) -> list[Json]:
         now = self._clock.now()
-        make = CELLS.get(self.kind.kind)
-        if self.kind.custom is not None:
-            return self._custom_cells(obj, now)
-        if make is not None:
-            return make(obj, now)
-        meta = metadata(obj)
-        if len(self._columns) == 2 and self._columns[1] == _definitions()[GENERIC][1]:
-            return [meta.get("name"), meta.get("creationTimestamp")]
-        return [meta.get("name"), *[""] * (len(self._columns) - 2), age(meta.get("creationTimestamp"), now)]
-
-    def _custom_cells(self, obj: Object, now: float) -> list[Json]:
-        meta = metadata(obj)
-        extra = objects((self.kind.custom or {}).get("additionalPrinterColumns"))
-        if not extra:
-            return [meta.get("name"), age(meta.get("creationTimestamp"), now)]
-        cells: list[Json] = [meta.get("name")]
-        for column in extra:
-            found = jsonpath(obj, str(column.get("jsonPath", "")))
-            cells.append(age(found, now) if column.get("type") == "date" else found)
-        return cells
+        return [cell(obj, now) for cell in self._shown]
 
     def _row(self, raw: bytes) -> Json:
         obj = decode(raw)

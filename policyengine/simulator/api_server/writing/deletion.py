@@ -19,7 +19,6 @@ from policyengine.simulator.api_server.storage.store import Entry, Object, child
 from policyengine.simulator.api_server.validation.metadata import invalid as invalid_value
 from policyengine.simulator.api_server.validation.metadata import unsupported
 from policyengine.simulator.api_server.writing.registry import Caller, Registry
-from policyengine.simulator.api_server.writing.strategies import RETURNS_DELETED
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,12 +125,12 @@ class Deleter:
             details["group"] = kind.group
         details.update(kind=kind.plural, uid=before.uid)
         if options.dry_run:
-            return before.raw if kind.kind in RETURNS_DELETED else None, details
+            return before.raw if "returned" in kind.traits else None, details
         marked, gone = self._mark(kind, before, options, caller)
         if not gone:
             return marked.raw, details
         last = self._registry.discard(kind, marked, caller)
-        return last.raw if kind.kind in RETURNS_DELETED else None, details
+        return last.raw if "returned" in kind.traits else None, details
 
     def _check(self, kind: Kind, before: Entry, options: DeleteOptions) -> None:
         if options.uid and options.uid != before.uid:

@@ -49,8 +49,6 @@ from policyengine.simulator.api_server.validation.metadata import (
 from policyengine.simulator.api_server.writing.defaults import apply_defaults
 from policyengine.simulator.api_server.writing.names import Names
 from policyengine.simulator.api_server.writing.strategies import (
-    CREATE_ON_UPDATE,
-    NO_UNCONDITIONAL_UPDATE,
     allocate,
     count_generation,
     reset_status,
@@ -205,7 +203,7 @@ class Registry:
         strategy_of(kind.kind).create(obj, now)
         if kind.kind == "Service":
             allocate(obj, self.store)
-        count_generation(kind.kind, obj, None, kind.custom is not None)
+        count_generation(kind, obj, None)
         self._check(kind, obj, None)
         if applied is not None:
             owners = managed_fields.Ownership({applied[0]: applied[1]}, {applied[0]: now})
@@ -314,9 +312,9 @@ class Registry:
             guard(kind, new, old, caller.user, "update" if verb == "update" else "patch")
         apply_defaults(kind.kind, new)
         strategy_of(kind.kind).update(new, old)
-        count_generation(kind.kind, new, old, kind.custom is not None)
+        count_generation(kind, new, old)
         self._check(kind, new, old)
-        if _same(new, old):
+        if new == old:
             metadata(new)["managedFields"] = metadata(old).get("managedFields", [])
             return before.raw
         if owned:
@@ -349,7 +347,7 @@ class Registry:
             raise conflict(kind.plural, kind.group, name, why)
         if version and version != held["resourceVersion"]:
             raise conflict(kind.plural, kind.group, name, MODIFIED)
-        if not version and (kind.kind in NO_UNCONDITIONAL_UPDATE or kind.custom is not None):
+        if not version and "versioned" in kind.traits:
             cause = invalid_value("metadata.resourceVersion", 0, "must be specified for an update")
             raise invalid(kind.plural, kind.group, name, [cause])
 
@@ -378,17 +376,8 @@ class Registry:
             return self.discard(kind, entry, caller).raw
         return entry.raw
 
-    def creates_on_update(self, kind: Kind) -> bool:
-        """Whether PUT of an absent object creates it."""
-        return kind.kind in CREATE_ON_UPDATE
-
 
 def _restore(new: Object, old: Object, name: str) -> None:
     new.pop(name, None)
     if name in old:
         new[name] = old[name]
-
-
-def _same(new: Object, old: Object) -> bool:
-    """Whether an update changes anything a client could see, ownership included."""
-    return new == old

@@ -11,11 +11,12 @@ from ipaddress import IPv4Address, IPv4Network
 from itertools import count
 
 from policyengine.simulator.api_server.decoding import scalars
+from policyengine.simulator.api_server.kinds.served import Kind
 from policyengine.simulator.api_server.statuses import Cause, Json
 from policyengine.simulator.api_server.storage.store import Object, Store, child, metadata, objects
 from policyengine.simulator.api_server.validation.kinds import VALIDATORS
 from policyengine.simulator.api_server.validation.pods import validate_pod, validate_pod_update
-from policyengine.simulator.api_server.writing.defaults import TEMPLATE_GENERATION, tolerate_node_trouble
+from policyengine.simulator.api_server.writing.defaults import TEMPLATE_GENERATION
 
 RANGE = IPv4Network("10.0.0.0/16")
 FIRST_OFFSET = 10
@@ -52,88 +53,6 @@ Create = Callable[[Object, str], None]
 Update = Callable[[Object, Object], None]
 Validate = Callable[[Object, Object | None], list[Cause]]
 
-GENERATION = frozenset(
-    (
-        "Pod",
-        "ReplicationController",
-        "Deployment",
-        "ReplicaSet",
-        "StatefulSet",
-        "DaemonSet",
-        "Job",
-        "CronJob",
-        "PodDisruptionBudget",
-        "Ingress",
-        "NetworkPolicy",
-        "IngressClass",
-        "PriorityClass",
-        "PodTemplate",
-        "EndpointSlice",
-        "CustomResourceDefinition",
-        "FlowSchema",
-        "PriorityLevelConfiguration",
-        "ResourceSlice",
-        "DeviceClass",
-        "MutatingWebhookConfiguration",
-        "ValidatingWebhookConfiguration",
-        "ValidatingAdmissionPolicy",
-        "ValidatingAdmissionPolicyBinding",
-        "MutatingAdmissionPolicy",
-        "MutatingAdmissionPolicyBinding",
-    )
-)
-NO_UNCONDITIONAL_UPDATE = frozenset(
-    (
-        "Lease",
-        "RuntimeClass",
-        "PodDisruptionBudget",
-        "CSIDriver",
-        "CSINode",
-        "CSIStorageCapacity",
-        "VolumeAttachment",
-        "CustomResourceDefinition",
-        "MutatingWebhookConfiguration",
-        "ValidatingWebhookConfiguration",
-        "ValidatingAdmissionPolicy",
-        "ValidatingAdmissionPolicyBinding",
-        "MutatingAdmissionPolicy",
-        "MutatingAdmissionPolicyBinding",
-    )
-)
-CREATE_ON_UPDATE = frozenset(
-    (
-        "Lease",
-        "Endpoints",
-        "Event",
-        "LimitRange",
-        "Service",
-        "RuntimeClass",
-        "ClusterRole",
-        "ClusterRoleBinding",
-        "Role",
-        "RoleBinding",
-    )
-)
-RETURNS_DELETED = frozenset(
-    (
-        "Pod",
-        "Service",
-        "ServiceAccount",
-        "PersistentVolumeClaim",
-        "PersistentVolume",
-        "PodTemplate",
-        "ResourceQuota",
-        "CSIDriver",
-        "CSINode",
-        "StorageClass",
-        "VolumeAttachment",
-        "VolumeAttributesClass",
-        "ResourceClaim",
-        "ResourceClaimTemplate",
-        "ResourceSlice",
-        "DeviceClass",
-    )
-)
 KEEPS_STATUS_ON_CREATE = frozenset({"Node"})
 
 
@@ -173,9 +92,21 @@ def _amount(held: Object, name: str) -> Json:
     return text
 
 
+def _tolerate_node_trouble(spec: Object) -> None:
+    """Admission's DefaultTolerationSeconds: stay five minutes on a node that is not ready or unreachable."""
+    held = objects(spec.get("tolerations"))
+    added: list[Json] = [
+        {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+        for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+        if not any(t.get("key", "") in (key, "") and t.get("effect", "") in ("NoExecute", "") for t in held)
+    ]
+    if added:
+        spec["tolerations"] = [*held, *added]
+
+
 def _create_pod(obj: Object, now: str) -> None:
     spec = child(obj, "spec")
-    tolerate_node_trouble(spec)
+    _tolerate_node_trouble(spec)
     status: Object = {"phase": "Pending", "qosClass": qos_class(spec)}
     if spec.get("schedulingGates"):
         status["conditions"] = [
@@ -193,7 +124,7 @@ def _create_pod(obj: Object, now: str) -> None:
 
 def _update_pod(new: Object, old: Object) -> None:
     status = child(new, "status")
-    tolerate_node_trouble(child(new, "spec"))
+    _tolerate_node_trouble(child(new, "spec"))
     if status and not status.get("qosClass"):
         status["qosClass"] = child(old, "status").get("qosClass")
     gate = condition(new, "PodScheduled")
@@ -325,9 +256,9 @@ def reset_status(kind: str, obj: Object, empty: Object) -> None:
     obj["status"] = empty["status"]
 
 
-def count_generation(kind: str, new: Object, old: Object | None, custom: bool) -> None:
+def count_generation(kind: Kind, new: Object, old: Object | None) -> None:
     """`metadata.generation`: 1 at creation, one more for each change of what is wished."""
-    if kind not in GENERATION and not custom:
+    if "generation" not in kind.traits:
         return
     if old is None:
         metadata(new)["generation"] = 1
