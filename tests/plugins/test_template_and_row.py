@@ -16,7 +16,6 @@ from policyengine.diagnosis.cluster_file import LoadedCluster, load_cluster
 from policyengine.framework.plugin import (
     UNCONCERNED,
     FilterPlugin,
-    IdlePlugin,
     RowFilter,
     RowScore,
     SelectivePlugin,
@@ -40,7 +39,6 @@ def test_the_plugins_that_a_plain_pod_concerns_are_among_them() -> None:
     assert {"NodeResourcesFit", "NodeResourcesBalancedAllocation"} <= set(ROW_SCORES)
     assert {"TaintToleration", "NodeAffinity", "InterPodAffinity", "PodTopologySpread"} <= set(OF_TEMPLATE)
     assert not {"NodeName", "VolumeBinding", "DynamicResources"} & set(OF_TEMPLATE)
-    assert [name for name, plugin in PLUGINS.items() if extends(plugin, IdlePlugin)] == ["InterPodAffinity"]
 
 
 @pytest.mark.parametrize("name", OF_TEMPLATE)

@@ -1,34 +1,30 @@
-"""Which kinds of pods stand on which rows: what counting plugins ask instead of looking at every pod.
+"""Which kinds of pods stand on which nodes: what counting plugins ask instead of looking at every pod.
 
-A *kind* is all a plugin may ask about a standing pod: namespace, labels, whether it is terminating, and its pod
+A *kind* is all that a plugin may ask about a placed pod: namespace, labels, whether it is terminating, and its pod
 (anti-)affinity. Pods made from one template are of one kind, so a selector is matched once a kind, not once a pod.
-One index a node table, shared by all plugins; it follows the pod journal and reads a row again when it changed.
+Each node table has one index, shared by all plugins. It follows the pod journal and reads a row again when it changed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policyengine.cluster.pod_info import PodInfo
-from policyengine.framework.status import Rows
-from policyengine.plugins.selectors.affinity_term import terms_of
+from policyengine.plugins.selectors.affinity_term import Terms, terms_of
+from policyengine.plugins.selectors.label_requirement import Requirement
 from policyengine.plugins.selectors.pod_selector import PodSelector
-from policyengine.plugins.topology.kind_labels import KindLabels
 
 if TYPE_CHECKING:
     from policyengine.cluster.columns import NodeTable
 
-Weigh = Callable[["PodKind"], int]
-"""What one standing pod of a kind counts for."""
-
-
 _Key = tuple[str, int, bool, int]
 """Namespace, identity of the labels, whether it is terminating, identity of the terms."""
+Label = tuple[str, str]
 
 
 class PodKind:
@@ -46,16 +42,24 @@ class PodKind:
         self.rows: dict[int, int] = {}
 
 
+_Kinds = dict[PodKind, None]
+"""An ordered set."""
+
+
 class PodIndex:
     """All kinds of pods on the nodes of one table."""
 
     def __init__(self) -> None:
-        self.kinds: dict[_Key, PodKind] = {}
-        self.with_affinity: dict[_Key, PodKind] = {}
-        """The kinds with pod (anti-)affinity of their own."""
-        self._by_label = KindLabels()
-        self._on_row: list[dict[PodKind, int]] = []
         self._position = -1
+        self._start_over()
+
+    def _start_over(self) -> None:
+        self.kinds: dict[_Key, PodKind] = {}
+        self._on_row: list[dict[PodKind, int]] = []
+        self._having: dict[Label, _Kinds] = {}
+        """The kinds by each of their labels."""
+        self._requiring: dict[Label | None, _Kinds] = {}
+        """The kinds by a label that a term of theirs requires; None: with a term that requires no exact value."""
 
     def follow(self, nodes: NodeTable) -> None:
         """Bring the index up to date with the table."""
@@ -65,16 +69,12 @@ class PodIndex:
         changed = journal.listed_since(self._position) if self._position >= 0 else None
         self._position = journal.position
         if changed is None:
-            self.kinds.clear()
-            self.with_affinity.clear()
-            self._by_label.clear()
-            self._on_row = []
+            self._start_over()
             changed = list(range(nodes.n))
         while len(self._on_row) > nodes.n:
             self._replace(len(self._on_row) - 1, {})
             self._on_row.pop()
-        if len(self._on_row) < nodes.n:
-            self._on_row.extend({} for _ in range(nodes.n - len(self._on_row)))
+        self._on_row.extend({} for _ in range(nodes.n - len(self._on_row)))
         for row in changed:
             if nodes.pods_on(row) or self._on_row[row]:
                 self._read(nodes, row)
@@ -83,52 +83,54 @@ class PodIndex:
         """(kind, number of its pods) on the row."""
         return self._on_row[row].items()
 
-    def with_affinity_on(self, row: int) -> Iterable[PodKind]:
-        """The kinds with pod (anti-)affinity of their own on the row."""
-        return [kind for kind in self._on_row[row] if kind.terms.any] if self.with_affinity else ()
+    @property
+    def any_terms(self) -> bool:
+        """Whether a pod on a node has pod (anti-)affinity."""
+        return bool(self._requiring)
 
     def selected_by(self, selectors: Iterable[PodSelector]) -> Iterable[PodKind]:
         """Kinds, among them all that one of the selectors matches."""
-        found: dict[PodKind, None] = {}
+        found: _Kinds = {}
         for selector in selectors:
-            kinds = self._by_label.selected_by(selector)
-            if kinds is None:
+            if selector.nothing:
+                continue
+            exact = [one for one in selector.requirements if one.operator == "In"]
+            if not exact:
                 return self.kinds.values()
-            found.update(dict.fromkeys(kinds))
+            groups = ([kinds for label in _labels_of(one) if (kinds := self._having.get(label))] for one in exact)
+            for kinds in min(groups, key=lambda group: sum(map(len, group))):
+                found.update(kinds)
         return found
 
-    def meaning(self, labels: Mapping[str, str]) -> Iterable[PodKind]:
-        """Kinds, among them all with a term that means a pod with these labels."""
-        return self._by_label.meaning(labels) if self.with_affinity else ()
+    def with_terms_about(self, labels: Mapping[str, str]) -> Iterable[PodKind]:
+        """Kinds, among them all with a term that matches a pod with these labels."""
+        if not self._requiring:
+            return ()
+        groups = (self._requiring.get(label) for label in (None, *labels.items()))
+        return {kind: None for kinds in groups if kinds for kind in kinds}
 
-    def weights(self, weigh: Weigh, rows: Rows, among: Iterable[PodKind] | None = None) -> NDArray[np.int64]:
-        """The sum over the pods on each row of what they count for: `int64[rows]`. `among` leaves out kinds that
-        are known to count for nothing."""
-        kinds = self.kinds.values() if among is None else among
-        if len(rows) == len(self._on_row):
-            total = np.zeros(len(rows), dtype=np.int64)
-            for kind in kinds:
-                weight = weigh(kind)
-                if weight:
-                    where = np.fromiter(kind.rows.keys(), dtype=np.int64, count=len(kind.rows))
-                    counts = np.fromiter(kind.rows.values(), dtype=np.int64, count=len(kind.rows))
-                    total[where] += counts * weight
-            return total
-        sums = [sum(weigh(kind) * count for kind, count in self.on_row(row)) for row in rows.tolist()]
-        return np.array(sums, dtype=np.int64)
+    def weights(self, weigh: Callable[[PodKind], int], among: Iterable[PodKind], n: int) -> NDArray[np.int64]:
+        """The summed weight of the pods of these kinds on each row: `int64[n]`."""
+        total = np.zeros(n, dtype=np.int64)
+        for kind in among:
+            weight = weigh(kind)
+            if weight:
+                where = np.fromiter(kind.rows.keys(), dtype=np.int64, count=len(kind.rows))
+                counts = np.fromiter(kind.rows.values(), dtype=np.int64, count=len(kind.rows))
+                total[where] += counts * weight
+        return total
 
     def _read(self, nodes: NodeTable, row: int) -> None:
         present: dict[PodKind, int] = {}
         for pod in nodes.pods_on(row).values():
             terms = terms_of(pod)
-            # The kind keeps labels and terms alive, so their identities stay theirs.
+            # The kind keeps labels and terms alive, so that no other object gets their identities.
             key = (pod.namespace, id(pod.labels), pod.deleting, id(terms))
             kind = self.kinds.get(key)
             if kind is None:
                 kind = self.kinds[key] = PodKind(pod, key)
-                self._by_label.add(kind)
-                if terms.any:
-                    self.with_affinity[key] = kind
+                for groups, label in self._groups_of(kind):
+                    groups.setdefault(label, {})[kind] = None
             present[kind] = present.get(kind, 0) + 1
         self._replace(row, present)
 
@@ -137,12 +139,37 @@ class PodIndex:
             if kind not in present:
                 del kind.rows[row]
                 if not kind.rows:
-                    del self.kinds[kind.key]
-                    self._by_label.remove(kind)
-                    self.with_affinity.pop(kind.key, None)
+                    self._forget(kind)
         for kind, count in present.items():
             kind.rows[row] = count
         self._on_row[row] = present
+
+    def _forget(self, kind: PodKind) -> None:
+        del self.kinds[kind.key]
+        for groups, label in self._groups_of(kind):
+            del groups[label][kind]
+            if not groups[label]:
+                del groups[label]
+
+    def _groups_of(self, kind: PodKind) -> Iterable[tuple[dict[Any, _Kinds], Label | None]]:
+        for label in kind.labels.items():
+            yield self._having, label
+        for required in _required_by(kind.terms):
+            yield self._requiring, required
+
+
+def _required_by(terms: Terms) -> set[Label | None]:
+    """For each term labels such that every pod it matches has one of them; None for a term without."""
+    every = (*terms.affinity, *terms.anti_affinity, *(one.term for one in terms.preferred))
+    required: set[Label | None] = set()
+    for selector in {term.selector for term in every if not term.selector.nothing}:
+        exact = [one for one in selector.requirements if one.operator == "In"]
+        required.update(_labels_of(min(exact, key=lambda one: len(one.values))) if exact else (None,))
+    return required
+
+
+def _labels_of(requirement: Requirement) -> Iterable[Label]:
+    return ((requirement.key, value) for value in requirement.values)
 
 
 _indices: WeakKeyDictionary[NodeTable, PodIndex] = WeakKeyDictionary()

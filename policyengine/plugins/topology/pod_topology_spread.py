@@ -19,17 +19,12 @@ from policyengine.cluster.objects import TopologySpreadConstraint, decode
 from policyengine.cluster.pod_info import PodInfo, PodShape
 from policyengine.framework.events import ClusterEventWithHint
 from policyengine.framework.plugin import MAX_NODE_SCORE, UNCONCERNED, Reads, Scores
-from policyengine.framework.rows import at
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
 from policyengine.plugins.resources.per_shape import LIMIT
 from policyengine.plugins.selectors.node_selector import required_key
-from policyengine.plugins.topology.domain_counts import rows_in
-from policyengine.plugins.topology.domain_rows import rows_moved
-from policyengine.plugins.topology.pod_index import pod_index
 from policyengine.plugins.topology.spread_constraint import (
     CONSTRAINT_SCHEMA,
     DO_NOT_SCHEDULE,
-    HOSTNAME,
     OWNER_KINDS,
     SCHEDULE_ANYWAY,
     SYSTEM_DEFAULTS,
@@ -37,9 +32,8 @@ from policyengine.plugins.topology.spread_constraint import (
     compile_constraints,
     owners_selector,
 )
-from policyengine.plugins.topology.spread_counts import SpreadCounts
+from policyengine.plugins.topology.spread_counts import SpreadCounts, SpreadFilter, SpreadScore
 from policyengine.plugins.topology.spread_hints import spread_events
-from policyengine.plugins.topology.spread_states import SpreadSums, SpreadVerdicts, domain_count
 
 if TYPE_CHECKING:
     from policyengine.cluster.snapshot import Snapshot
@@ -124,28 +118,15 @@ class PodTopologySpread:
             return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (broken,)), None
         if not constraints or isinstance(constraints, str):
             return SKIP, None
-        counts = SpreadCounts(pod, constraints, every_key=True)
-        counts.update(snapshot.nodes, np.arange(snapshot.nodes.n))
-        state = SpreadVerdicts(counts, [one.selector.matches(pod.labels) for one in constraints])
-        state.judge()
+        itself = [one.selector.matches(pod.labels) for one in constraints]
+        state = SpreadFilter(SpreadCounts(pod, constraints, every_key=True), itself)
+        state.update(snapshot.nodes, np.arange(snapshot.nodes.n))
         return SUCCESS, state
-
-    def passes(self, state: State, snapshot: Snapshot, row: int) -> bool:
-        """The same of one row."""
-        spread: SpreadVerdicts = state
-        for constraint, table in zip(spread.counts.constraints, spread.tables, strict=True):
-            if table.item(snapshot.nodes.label_ids(constraint.key).item(row)):
-                return False
-        return True
 
     def filter(self, state: State, snapshot: Snapshot, rows: Rows) -> Verdicts:
         """The first constraint that a node breaks is reported, and for it a missing label first."""
-        spread: SpreadVerdicts = state
-        refused = np.zeros(len(rows), dtype=np.int16)
-        for constraint, table in zip(reversed(spread.counts.constraints), reversed(spread.tables), strict=True):
-            mine = table[at(snapshot.nodes.label_ids(constraint.key), rows)]
-            refused = np.where(mine != 0, mine, refused)
-        return Verdicts(refused, _REFUSALS)
+        spread: SpreadFilter = state
+        return Verdicts(spread.refused[rows], _REFUSALS)
 
     def pre_score(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, State]:
         """Skipped without ScheduleAnyway constraints, the default ones included."""
@@ -153,48 +134,29 @@ class PodTopologySpread:
         if not constraints or isinstance(constraints, str):
             return SKIP, None
         every_key = bool(pod.shape.spec.topology_spread_constraints) or not self._system
-        counts = SpreadCounts(pod, constraints, every_key)
-        counts.update(snapshot.nodes, np.arange(snapshot.nodes.n))
-        state = SpreadSums(counts, every_key)
-        state.look(snapshot.nodes)
+        state = SpreadScore(SpreadCounts(pod, constraints, every_key))
+        state.update(snapshot.nodes, np.arange(snapshot.nodes.n))
         return SUCCESS, state
 
     def score(self, state: State, snapshot: Snapshot, rows: Rows) -> NDArray[np.generic]:
         """`int64[rows, 2 · constraints]`: matching pods in the node's domain, and the domain's id, -1 for none."""
-        spread: SpreadSums = state
-        raw = np.empty((len(rows), 2 * len(spread.counts.constraints)), dtype=np.int64, order="F")
-        for place, (constraint, counts) in enumerate(zip(spread.counts.constraints, spread.counts.counts, strict=True)):
-            ids = at(snapshot.nodes.label_ids(constraint.key), rows)
-            if constraint.key == HOSTNAME:
-                raw[:, 2 * place] = at(spread.counts.on_row[place], rows)
-            else:
-                raw[:, 2 * place] = counts.padded_sums[ids]
-            raw[:, 2 * place + 1] = ids
-        return raw
-
-    def deciding_key(self, state: State) -> str | None:
-        """That of all constraints, where they have one in common; not the host name, by which nodes are counted."""
-        spread: SpreadSums = state
-        keys = {constraint.key for constraint in spread.counts.constraints}
-        return keys.pop() if len(keys) == 1 and HOSTNAME not in keys else None
+        spread: SpreadScore = state
+        return spread.raw[rows]
 
     def scale(self, state: State, scores: NDArray[np.generic]) -> Hashable:
-        """What a pod counts for by each constraint, which goes by how many domains the feasible nodes make up, and the
-        largest and the smallest sum. Nodes that lack a key are left out."""
-        spread: SpreadSums = state
+        """The weight of a pod by each constraint, which follows from how many domains the feasible nodes make up, and
+        the largest and the smallest sum. Nodes that lack a key are left out."""
+        spread: SpreadScore = state
         raw: NDArray[np.int64] = scores.astype(np.int64, copy=False)
         lacking = spread.lacking(raw)
         counted = raw if lacking is None else raw[~lacking]
-        weights = tuple(
-            log(domain_count(constraint, counted[:, 2 * place + 1], spread.empty[place]) + 2)
-            for place, constraint in enumerate(spread.counts.constraints)
-        )
+        weights = tuple(log(spread.domain_count(place, counted) + 2) for place in range(len(spread.constraints)))
         sums = spread.sums(counted, weights)
         return (weights, int(sums.max()), int(sums.min())) if len(sums) else (weights, 0, 0)
 
     def rescale(self, state: State, scale: Any, scores: NDArray[np.generic]) -> Scores:
         """100·(max + min - s)/max, 100 for all where max is 0; 0 for nodes that lack a key."""
-        spread: SpreadSums = state
+        spread: SpreadScore = state
         raw: NDArray[np.int64] = scores.astype(np.int64, copy=False)
         weights, most, least = scale
         if most == 0:
@@ -211,26 +173,9 @@ class PodTopologySpread:
         return self.rescale(state, self.scale(state, scores), scores)
 
     def touched(self, state: State, snapshot: Snapshot, changed: Rows) -> Rows | None:
-        """All rows where a domain's verdict, or for scores a domain's sum, changed."""
-        if isinstance(state, SpreadVerdicts):
-            flipped = state.judge_moved(state.counts.update(snapshot.nodes, changed))
-            return None if flipped is None else rows_in(flipped, snapshot.nodes, changed)
-        spread: SpreadSums = state
-        moved = spread.counts.update(snapshot.nodes, changed)
-        spread.look(snapshot.nodes)
-        return None if moved is None else rows_in(moved, snapshot.nodes, changed)
-
-    def touched_by_pods(self, state: State, snapshot: Snapshot, rows: Sequence[int]) -> Sequence[int] | Rows | None:
-        """The rows of the domains where a verdict or a sum changed; host by host, `rows`."""
-        nodes = snapshot.nodes
-        spread: SpreadVerdicts | SpreadSums = state
-        moved = spread.counts.recount(pod_index(nodes), rows)
-        if isinstance(spread, SpreadVerdicts):
-            flipped = spread.judge_moved(moved)
-            return None if flipped is None else rows_moved(nodes, flipped)
-        if not any(constraint.key == HOSTNAME for constraint in spread.counts.constraints):
-            return rows_moved(nodes, moved)
-        return rows_moved(nodes, {key: moved[key] for key in moved if key != HOSTNAME}, rows)
+        """All rows where the verdict, or the raw score, changed."""
+        spread: SpreadFilter | SpreadScore = state
+        return spread.update(snapshot.nodes, changed)
 
     def standing(self, state: State) -> Status:
         """What is skipped keeps no state."""

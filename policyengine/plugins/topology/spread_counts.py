@@ -1,120 +1,173 @@
-"""How a pod's spread constraints see the cluster: matching pods per topology domain, maintained row by row."""
+"""What a pod's topology spread constraints come to on each node, kept up to date as pods and nodes change."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policyengine.cluster.pod_info import PodInfo
-from policyengine.framework.rows import FEW
 from policyengine.framework.status import Rows
 from policyengine.plugins.selectors.node_selector import required_selectors
 from policyengine.plugins.selectors.pod_selector import PodSelector
 from policyengine.plugins.selectors.tolerations import HARD, TaintTable
-from policyengine.plugins.topology.domain_counts import DomainCounts, DomainsMoved, Int64, Moved
-from policyengine.plugins.topology.pod_index import PodIndex, PodKind, pod_index
-from policyengine.plugins.topology.spread_constraint import Constraint
+from policyengine.plugins.topology.domain_counts import DomainCounts, Int64, Mask, rows_that_differ
+from policyengine.plugins.topology.pod_index import PodKind, pod_index
+from policyengine.plugins.topology.spread_constraint import HOSTNAME, Constraint
 
 if TYPE_CHECKING:
     from policyengine.cluster.columns import NodeTable
 
-_MEMO = 4096
-
-
-class KindMatch:
-    """Whether standing pods of a kind count for a constraint; remembered a kind."""
-
-    __slots__ = ("_known", "_namespace", "_selector")
-
-    def __init__(self, namespace: str, selector: PodSelector) -> None:
-        self._namespace = namespace
-        self._selector = selector
-        self._known: dict[PodKind, int] = {}
-
-    def __call__(self, kind: PodKind) -> int:
-        """1 where it counts. Terminating pods do not; a selector that restricts nothing counts none."""
-        known = self._known.get(kind)
-        if known is None:
-            if len(self._known) >= _MEMO:
-                self._known.clear()
-            known = self._known[kind] = self._matches(kind)
-        return known
-
-    def _matches(self, kind: PodKind) -> int:
-        selector = self._selector
-        counts = not kind.deleting and kind.namespace == self._namespace and not selector.empty
-        return int(counts and selector.matches(kind.labels))
+_UNLABELLED: Final = 1
+_SKEWED: Final = 2
+"""Numbers of the plugin's refusals."""
 
 
 class SpreadCounts:
-    """Per constraint the sums over its domains, of the nodes that its inclusion policies admit."""
+    """For each constraint the matching pods per domain, on the nodes that its inclusion policies admit."""
 
     def __init__(self, pod: PodInfo, constraints: Sequence[Constraint], every_key: bool) -> None:
-        """`every_key`: only nodes that have the topology keys of all constraints are counted."""
+        """`every_key`: only nodes that have the topology keys of all constraints are eligible."""
         self.constraints = tuple(constraints)
-        self.counts = [DomainCounts(constraint.key) for constraint in constraints]
-        self.on_row: list[Int64] = [np.zeros(0, dtype=np.int64) for _ in constraints]
-        """Per constraint the matching pods on each row, whatever the policies say: `int64[nodes]`."""
-        self._every_key = every_key
-        self._matches = [KindMatch(pod.namespace, constraint.selector) for constraint in constraints]
+        self.every_key = every_key
+        self.counts = [_counts(pod.namespace, constraint) for constraint in constraints]
         self._required = required_selectors(pod.shape.spec)
         self._taints = TaintTable(pod.shape.spec.tolerations, HARD)
         self._node_position = -1
 
-    def update(self, nodes: NodeTable, rows: Rows) -> DomainsMoved | None:
-        """Count `rows` as they are now; the domains where a sum or the number of nodes changed, None: any may."""
+    def count(self, nodes: NodeTable, rows: Rows) -> bool:
+        """Count again what stands on `rows`, or everything where a Node has changed: then True."""
         index = pod_index(nodes)
-        if nodes.node_journal.position == self._node_position and len(rows) <= FEW:
-            return self.recount(index, rows.tolist())
+        if self._node_position == nodes.node_journal.position:
+            for counts in self.counts:
+                counts.follow(index, rows)
+            return False
         self._node_position = nodes.node_journal.position
-        return None if self._update_all(nodes, index, rows) else {}
-
-    def recount(self, index: PodIndex, rows: Sequence[int]) -> DomainsMoved:
-        """`update` row by row, in Python's integers, where no Node changed: the same nodes count."""
-        moved: dict[str, Moved] = {}
-        for constraint, counts, matches, on_row in zip(
-            self.constraints, self.counts, self._matches, self.on_row, strict=True
-        ):
-            domains = moved.setdefault(constraint.key, set())
-            for row in rows:
-                weight = sum([matches(kind) * count for kind, count in index.on_row(row)])
-                on_row[row] = weight
-                counts.recount_row(row, weight, counts.is_counted(row), domains)
-        return {key: domains for key, domains in moved.items() if domains}
-
-    def _update_all(self, nodes: NodeTable, index: PodIndex, rows: Rows) -> bool:
-        labelled = np.ones(len(rows), dtype=np.bool_)
-        if self._every_key:
+        labelled = np.ones(nodes.n, dtype=np.bool_)
+        if self.every_key:
             for constraint in self.constraints:
-                labelled &= nodes.label_ids(constraint.key)[rows] >= 0
-        changed = False
-        for place, constraint in enumerate(self.constraints):
-            counts = self.counts[place]
-            weights = index.weights(self._matches[place], rows, index.selected_by((constraint.selector,)))
-            self._note(place, nodes.n, rows, weights)
-            before = counts.sums.copy(), counts.members.copy()
-            counts.update(nodes, rows, weights, labelled & self._admitted(constraint, nodes, rows))
-            after = counts.sums, counts.members
-            changed |= not all(np.array_equal(old, new) for old, new in zip(before, after, strict=True))
-        return changed
+                labelled &= nodes.label_ids(constraint.key) >= 0
+        for constraint, counts in zip(self.constraints, self.counts, strict=True):
+            counts.count(nodes, index, labelled & self._admitted(constraint, nodes))
+        return True
 
-    def _admitted(self, constraint: Constraint, nodes: NodeTable, rows: Rows) -> NDArray[np.bool_]:
-        """nodeAffinityPolicy and nodeTaintsPolicy (KEP-3094)."""
-        admitted: NDArray[np.bool_] = np.ones(len(rows), dtype=np.bool_)
+    def _admitted(self, constraint: Constraint, nodes: NodeTable) -> Mask:
+        """nodeAffinityPolicy and nodeTaintsPolicy (KEP-3094): `bool[nodes]`."""
+        every_row = np.arange(nodes.n)
+        admitted: Mask = np.ones(nodes.n, dtype=np.bool_)
         if constraint.honors_affinity:
             for selector in self._required:
-                admitted &= selector.mask(nodes, rows)
+                admitted &= selector.mask(nodes, every_row)
         if constraint.honors_taints:
-            admitted &= self._taints.counts(nodes.taint_sets)[nodes.taint_ids[rows]] == 0
+            admitted &= self._taints.counts(nodes.taint_sets)[nodes.taint_ids] == 0
         return admitted
 
-    def _note(self, place: int, n: int, rows: Rows, weights: Int64) -> None:
-        column = self.on_row[place]
-        if len(column) != n:
-            resized = np.zeros(n, dtype=np.int64)
-            resized[: min(n, len(column))] = column[:n]
-            column = self.on_row[place] = resized
-        column[rows] = weights
+
+def _counts(namespace: str, constraint: Constraint) -> DomainCounts:
+    selector: PodSelector = constraint.selector
+
+    def weigh(kind: PodKind) -> int:
+        """Terminating pods do not count; a selector that restricts nothing selects none."""
+        selects = not kind.deleting and kind.namespace == namespace and not selector.empty
+        return int(selects and selector.matches(kind.labels))
+
+    return DomainCounts(constraint.key, weigh, lambda index: index.selected_by((selector,)))
+
+
+class SpreadFilter:
+    """The verdict on every node."""
+
+    def __init__(self, counts: SpreadCounts, itself: Sequence[bool]) -> None:
+        """`itself`: for each constraint, whether it selects the incoming pod."""
+        self._counts = counts
+        self._itself = itself
+        self.refused: NDArray[np.int16] = np.zeros(0, dtype=np.int16)
+        """0, or the number of the refusal: `int16[nodes]`. A new array whenever it changes."""
+
+    def update(self, nodes: NodeTable, rows: Rows) -> Rows | None:
+        """Count `rows` again; the rows whose verdict changed, None for all."""
+        self._counts.count(nodes, rows)
+        before, self.refused = self.refused, self._judged(nodes)
+        return rows_that_differ(before, self.refused)
+
+    def _judged(self, nodes: NodeTable) -> NDArray[np.int16]:
+        """The first constraint that a node breaks is reported, and for it a missing label first."""
+        refused = np.zeros(nodes.n, dtype=np.int16)
+        parts = list(zip(self._counts.constraints, self._counts.counts, self._itself, strict=True))
+        for constraint, counts, itself in reversed(parts):
+            present = counts.sums[:-1][counts.nodes > 0]
+            # With too few domains the smallest number counts as 0.
+            least = int(present.min()) if len(present) >= max(1, constraint.min_domains) else 0
+            by_domain = (counts.sums > constraint.max_skew + least - int(itself)) * np.int16(_SKEWED)
+            by_domain[-1] = _UNLABELLED
+            mine = by_domain[nodes.label_ids(constraint.key)]
+            refused = np.where(mine != 0, mine, refused)
+        return refused
+
+
+class SpreadScore:
+    """The raw scores of every node: per constraint the matching pods in its domain, and the id of the domain."""
+
+    def __init__(self, counts: SpreadCounts) -> None:
+        self._counts = counts
+        self._empty: list[int] = []
+        """Per constraint the id of the empty label value, which counts like an absent label."""
+        self.raw: Int64 = np.zeros((0, 0), dtype=np.int64)
+        """`int64[nodes, 2 · constraints]`; the id is -1 for nodes without the label."""
+
+    def update(self, nodes: NodeTable, rows: Rows) -> Rows | None:
+        """Count `rows` again; the rows whose raw score changed, None for all."""
+        if self._counts.count(nodes, rows):
+            self.raw = np.empty((nodes.n, 2 * len(self._counts.counts)), dtype=np.int64, order="F")
+            self._empty = []
+            for place, counts in enumerate(self._counts.counts):
+                values = nodes.label_values(counts.key)
+                self._empty.append(values.index("") if "" in values else -1)
+                self.raw[:, 2 * place] = _pods_in_domain(counts, nodes)
+                self.raw[:, 2 * place + 1] = nodes.label_ids(counts.key)
+            return None
+        differs = np.zeros(nodes.n, dtype=np.bool_)
+        for place, counts in enumerate(self._counts.counts):
+            pods = _pods_in_domain(counts, nodes)
+            differs |= self.raw[:, 2 * place] != pods
+            self.raw[:, 2 * place] = pods
+        return np.flatnonzero(differs)
+
+    def domain_count(self, place: int, raw: Int64) -> int:
+        """How many domains the nodes make up; for the host name each node is a domain."""
+        if self._counts.constraints[place].key == HOSTNAME:
+            return len(raw)
+        ids, empty = raw[:, 2 * place + 1], self._empty[place]
+        return int(np.count_nonzero(np.bincount((ids if empty < 0 else np.where(ids == empty, -1, ids)) + 1)))
+
+    @property
+    def constraints(self) -> tuple[Constraint, ...]:
+        """What is scored by."""
+        return self._counts.constraints
+
+    def lacking(self, raw: Int64) -> Mask | None:
+        """The nodes without a key that every node has to have: `bool[rows]`; None where all have them."""
+        if not self._counts.every_key or len(raw) == 0 or raw[:, 1::2].min() >= 0:
+            return None
+        lacking: Mask = np.any(raw[:, 1::2] < 0, axis=1)
+        return lacking
+
+    def sums(self, raw: Int64, weights: Sequence[float]) -> Int64:
+        """Σ (count·weight + maxSkew - 1) over the constraints, rounded half up: `int64[rows]`."""
+        total = np.zeros(len(raw))
+        for place, (constraint, weight) in enumerate(zip(self.constraints, weights, strict=True)):
+            mine = raw[:, 2 * place] * weight
+            mine += float(constraint.max_skew - 1)
+            if not self._counts.every_key:
+                mine[raw[:, 2 * place + 1] < 0] = 0.0
+            total += mine
+        whole = np.floor(total)
+        whole += total - whole >= 0.5
+        return whole.astype(np.int64)
+
+
+def _pods_in_domain(counts: DomainCounts, nodes: NodeTable) -> Int64:
+    """The matching pods in each node's domain, for the host name those on the node, eligible or not: `int64[nodes]`."""
+    return counts.on_node if counts.key == HOSTNAME else counts.sums[nodes.label_ids(counts.key)]

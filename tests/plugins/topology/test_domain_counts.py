@@ -1,4 +1,4 @@
-"""Domains that are counted row by row, as pods come and go, are counted as if anew; so are the rows in them found."""
+"""Domains whose counts follow the pods that come and go say what newly counted ones say."""
 
 from __future__ import annotations
 
@@ -9,25 +9,20 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from policyengine.cluster.objects import Pod, decode
 from policyengine.cluster.snapshot import Snapshot
 from policyengine.cluster.view import ClusterView
 from policyengine.diagnosis.cluster_file import load_cluster
-from policyengine.framework.plugin import DomainPlugin, extends
 from policyengine.framework.status import Rows, State
 from policyengine.plugins.affinity.inter_pod_affinity import InterPodAffinity
-from policyengine.plugins.registry import IN_TREE, build
-from policyengine.plugins.topology.domain_rows import domain_rows, rows_moved
+from policyengine.plugins.registry import build
 from tests.builders import make_node, make_pod
 from tests.plugins import random_cluster
 
 SEEDS = st.integers(0, 2**32)
-COUNTING = [name for name in IN_TREE if extends(build(name), DomainPlugin)]
-
-
-def test_spreading_and_affinity_follow_pods_row_by_row() -> None:
-    assert sorted(COUNTING) == ["InterPodAffinity", "PodTopologySpread"]
+COUNTING = ["InterPodAffinity", "PodTopologySpread"]
 
 
 @pytest.mark.parametrize("name", COUNTING)
@@ -48,7 +43,7 @@ def test_a_state_that_followed_the_pods_says_what_a_new_one_says(name: str, seed
                 rows = disturb(view, rng, f"{pod.uid}-{step}")
                 if state is None:
                     continue
-                touched = plugin.touched_by_pods(state, snapshot, rows)
+                touched = plugin.touched(state, snapshot, np.array(rows, dtype=np.int64))
                 status_anew, state_anew = prepare(pod, snapshot)
                 assert plugin.standing(state).code is status_anew.code
                 if not status_anew.is_success:
@@ -73,7 +68,7 @@ def test_a_series_that_is_all_gone_begins_on_any_node_again() -> None:
     _, state = plugin.pre_filter(pod, view.snapshot())
     assert refused(plugin, state, view.snapshot(), every_row) == [0, 1, 0, 1]
     view.remove_pod(standing.uid)
-    assert plugin.touched_by_pods(state, view.snapshot(), [0]) is None
+    assert plugin.touched(state, view.snapshot(), np.array([0])).tolist() == [1, 3]
     assert refused(plugin, state, view.snapshot(), every_row) == [0, 0, 0, 0]
 
 
@@ -88,30 +83,20 @@ def raw(plugin: Any, state: State, snapshot: Snapshot, rows: Rows) -> list[objec
 
 
 def disturb(view: ClusterView, rng: Random, name: str) -> list[int]:
-    """Pods come and go; the rows where they did."""
-    position = view.nodes.pod_journal.position
+    """Pods come and go, and now and then a node changes its zone; the rows where they did."""
+    nodes = view.nodes
+    positions = nodes.pod_journal.position, nodes.node_journal.position
     for number in range(rng.randint(1, 3)):
-        standing = [pod for pod in view.pods.values() if pod.node_name]
-        if standing and rng.random() < 0.4:
-            view.remove_pod(rng.choice(standing).uid)
+        placed = [pod for pod in view.pods.values() if pod.node_name]
+        if placed and rng.random() < 0.4:
+            view.remove_pod(rng.choice(placed).uid)
         else:
-            pod = random_cluster.pod(rng, f"{name}-{number}", rng.choice(view.nodes.names))
+            pod = random_cluster.pod(rng, f"{name}-{number}", rng.choice(nodes.names))
             pod["metadata"]["resourceVersion"] = "1"
             view.add_or_update_pod(decode(Pod, pod))
-    rows = view.nodes.pod_journal.listed_since(position)
-    assert rows is not None
-    return rows
-
-
-@settings(max_examples=60, deadline=None)
-@given(seed=SEEDS, nodes=st.integers(1, 40))
-def test_the_rows_of_a_domain_are_those_with_its_label(seed: int, nodes: int) -> None:
-    table = load_cluster(random_cluster.cluster(Random(seed), nodes, pods=0, pending=0)).view.nodes
-    for key in ("kubernetes.io/hostname", "topology.kubernetes.io/zone"):
-        ids = table.label_ids(key)
-        domains = sorted({domain for domain in ids.tolist() if domain >= 0})
-        for domain in domains:
-            assert list(domain_rows(table, key).of(domain)) == np.flatnonzero(ids == domain).tolist()
-        expected = np.isin(ids, domains[::2])
-        expected[0] = True
-        assert list(rows_moved(table, {key: set(domains[::2])}, [0])) == np.flatnonzero(expected).tolist()
+    if rng.random() < 0.2:
+        node = rng.choice(nodes.objects)
+        labels = {**node.metadata.labels, "topology.kubernetes.io/zone": rng.choice("abx")}
+        view.add_or_update_node(replace(node, metadata=replace(node.metadata, labels=labels, resource_version=name)))
+    rows = nodes.pod_journal.listed_since(positions[0]), nodes.node_journal.listed_since(positions[1])
+    return sorted({row for some in rows for row in some or ()})
