@@ -1,13 +1,21 @@
-"""How evenly pods were placed: speed must not be bought with a worse spread."""
+"""Where the pods of a run lie: how evenly, and whether a node holds more than it has.
+
+Speed must not be bought with a worse spread. Counted from the objects, by code of its own: an auditor shares none with
+what it audits.
+"""
 
 from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Final
 
-from benchmarks.workloads import ZONE, Workload
+from benchmarks.workloads import ZONE, Json, Workload
+
+UNITS: Final = {"m": 1, "": 1_000, "Ki": 2**10 * 1_000, "Mi": 2**20 * 1_000, "Gi": 2**30 * 1_000}
+"""Thousandths of one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +39,38 @@ class Placement:
         zones = Counter(dict.fromkeys(zone_of.values(), 0))
         zones.update(zone_of[node] for node in placed.values() if node in zone_of)
         each = list(counts.values())
-        deviation = statistics.pstdev(each)
-        return Placement(
-            min(each), max(each), len(placed) / workload.nodes, deviation, (min(zones.values()), max(zones.values()))
-        )
+        ends = (min(zones.values()), max(zones.values()))
+        return Placement(min(each), max(each), len(placed) / workload.nodes, statistics.pstdev(each), ends)
+
+
+def overcommitted(workload: Workload, placed: Mapping[str, str]) -> Iterator[str]:
+    """`NODE: used of had RESOURCE`, for each of the workload's nodes and resources that are exceeded.
+
+    `placed`: {measured pod: node}.
+    """
+    used: Counter[tuple[str, str]] = Counter()
+    for item in workload.pod_objects(""):
+        on = placed.get(item["metadata"]["name"])
+        if on is not None:
+            _add(used, on, item)
+    for initial in workload.initial_objects():
+        _add(used, initial["spec"]["nodeName"], initial)
+    for node in workload.node_objects():
+        name = node["metadata"]["name"]
+        for resource, amount in node["status"]["allocatable"].items():
+            had, taken = thousandths(amount), used[name, resource]
+            if taken > had:
+                yield f"{name}: {taken / 1_000:,.10g} of {had / 1_000:,.10g} {resource}"
+
+
+def _add(used: Counter[tuple[str, str]], node: str, item: Json) -> None:
+    used[node, "pods"] += 1_000
+    for container in item["spec"]["containers"]:
+        for resource, amount in container["resources"]["requests"].items():
+            used[node, resource] += thousandths(amount)
+
+
+def thousandths(amount: str) -> int:
+    """`100m`, `4`, `500Mi` as workloads write them. Raises KeyError for another unit."""
+    digits = amount.rstrip("mKMGi")
+    return int(digits) * UNITS[amount[len(digits) :]]

@@ -15,11 +15,8 @@ import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
-
-from benchmarks.figures import resident_mb
 
 ROOT = Path(__file__).resolve().parent.parent
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -101,19 +98,18 @@ async def module(name: str, argument: Mapping[str, object], folder: Path) -> Asy
         yield child
 
 
-@cache
 def with_byte_code() -> Mapping[str, str]:
     """The environment of the project's own children. They load byte code, as from an installed package, also where this
     process was told to write none: else each would compile half a second's worth of source when it starts."""
-    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = caches / "policyengine" / "bytecode"
-    environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(folder)}
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    if not folder.is_dir():
-        measured = ", ".join(f"{__package__}.{name}_process" for name in ("scheduler", "limit", "server"))
-        subprocess.run([sys.executable, "-c", f"import uvloop, yaml, {measured}"], env=environment, check=True)
     return environment
+
+
+def compile_children() -> None:
+    """Write the byte code of what the measured processes import, so that no first run pays for it."""
+    measured = ", ".join(f"benchmarks.{name}_process" for name in ("scheduler", "limit", "server"))
+    subprocess.run([sys.executable, "-c", f"import uvloop, yaml, {measured}"], env=with_byte_code(), check=True)
 
 
 @asynccontextmanager
@@ -164,3 +160,15 @@ def say(content: Mapping[str, object]) -> None:
     """For a child: one line of JSON to the parent."""
     sys.stdout.write(json.dumps(content) + "\n")
     sys.stdout.flush()
+
+
+def resident_mb(field: str = "VmRSS", pid: int | str = "self") -> float:
+    """`VmRSS` (now) or `VmHWM` (peak) of a process in MB; 0 where it is gone (Linux)."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return 0.0
+    for line in status.splitlines():
+        if line.startswith(field + ":"):
+            return int(line.split()[1]) / 1024
+    return 0.0

@@ -8,25 +8,19 @@ from __future__ import annotations
 import gc
 import statistics
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
 from itertools import cycle
 from typing import Any
 
-import msgspec
-
-from benchmarks.decisions import EPOCH, nodes_of, pods_of
+from benchmarks.decisions import EPOCH, Core, decoded, pods_of
+from benchmarks.figures import Figure
 from benchmarks.workloads import Json, Workload, peer_node, pod
-from benchmarks.yardstick import yardstick_ns
 from policyengine.catalogue import compile_policy
-from policyengine.cluster.objects import Pod
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.framework.events import NODE_DELETE
 from policyengine.plugins.registry import default_profile
-from policyengine.scheduler.actions import Bind
-from policyengine.scheduler.messages import CacheSynced, CyclesRequested, NodeObserved, PodObserved
+from policyengine.scheduler.messages import CyclesRequested, PodObserved
 from policyengine.scheduler.queue.scheduling_queue import SchedulingQueue
-from policyengine.scheduler.state import SchedulerState
 
 REFUSED_BY = frozenset({"NodeResourcesFit"})
 BATCH = 2_000
@@ -39,86 +33,51 @@ GANG = """policy "bench-gang" {
 }"""
 
 
-@dataclass(frozen=True, slots=True)
-class QueueFigures:
-    """Microseconds a piece of CPU, where the name does not say otherwise."""
-
-    pending: int
-    add_us: float
-    pop_us: float
-    """Taking the next pod, and beginning its attempt."""
-    refuse_us: float
-    """Ending an attempt by a refusal."""
-    update_us: float
-    remove_us: float
-    idle_event_us: float
-    """An event that nobody waits for, with as many refused pods as `pending`."""
-    refused: int
-    decision_us: float
-    """One cycle of a pod that fits, nothing else pending."""
-    decision_beside_refused_us: float
-    """The same beside `refused` pods that fit nowhere."""
-    gang: int
-    gang_nodes: int
-    gang_ms: float
-    """One cycle that places a whole gang."""
-    gang_refused_ms: float
-    """One cycle that finds room for no member of it."""
-    yardstick_us: float
-
-    @property
-    def ratios(self) -> dict[str, float]:
-        """What to compare between runs; more is worse."""
-        return {
-            "queue operation / yardstick": max(self.add_us, self.pop_us, self.refuse_us) / self.yardstick_us,
-            "idle event / yardstick": self.idle_event_us / self.yardstick_us,
-            "decision beside refused / alone": self.decision_beside_refused_us / self.decision_us,
-            "gang / yardstick": self.gang_ms * 1e3 / self.yardstick_us,
-        }
-
-
-def queue(pending: int = 100_000, refused: int = 10_000, gang: int = 1_000, nodes: int = 5_000) -> QueueFigures:
+def queue(pending: int = 100_000, refused: int = 10_000, gang: int = 1_000, nodes: int = 5_000) -> list[Figure]:
     """Measure everything; takes about a minute."""
-    operations = _operations(pending)
+    rows = [
+        Figure(f"{what}, {pending:,} pending", spent, "µs", at_most=20, digits=1)
+        for what, spent in _operations(pending).items()
+    ]
+    rows.append(Figure("an event that wakes nobody", _idle_event(pending), "µs", at_most=50, digits=1))
     alone, beside = _decisions(refused)
-    placed, not_placed = _gang(gang, nodes)
-    return QueueFigures(
-        pending=pending,
-        add_us=operations["add"],
-        pop_us=operations["pop"],
-        refuse_us=operations["refuse"],
-        update_us=operations["update"],
-        remove_us=operations["remove"],
-        idle_event_us=operations["event"],
-        refused=refused,
-        decision_us=alone,
-        decision_beside_refused_us=beside,
-        gang=gang,
-        gang_nodes=nodes,
-        gang_ms=placed,
-        gang_refused_ms=not_placed,
-        yardstick_us=yardstick_ns() / 1e3,
+    slower, more = 100 * (beside / alone - 1), f" ({alone:.0f} µs alone)"
+    rows.append(
+        Figure(f"a decision beside {refused:,} refused pods, slower by", slower, "%", at_most=5, digits=1, more=more)
     )
+    rows.append(Figure(f"a gang of {gang:,} on {nodes:,} nodes, placed", _gang(gang, nodes, pod), "ms", at_most=300))
+    rows.append(Figure("the same where no member fits", _gang(gang, nodes, _too_large), "ms"))
+    return rows
 
 
 def _operations(pending: int) -> dict[str, float]:
     """Microseconds an operation at so many pending pods."""
-    infos = [PodInfo(one) for one in pods_of(Workload("queue", "", 1, pending + BATCH, pod, peer_node), "bench")]
-    held, more = infos[:pending], infos[pending:]
-    line = SchedulingQueue(default_profile(), now=EPOCH)
-    for info in held:
-        line.add(info, EPOCH)
-    gc.collect()
-    found = {"add": _each(lambda info: line.add(info, EPOCH), more)}
-    found["update"] = _each(lambda info: line.update(info, info, (), EPOCH), more)
-    found["remove"] = _each(lambda info: line.remove(info.uid), more)
-    popped = []
-    found["pop"] = _each(lambda _: popped.append(line.pop(EPOCH)), more)
-    found["refuse"] = _each(lambda one: line.failed(one, EPOCH, REFUSED_BY), [one for one in popped if one])
+    line, more = _held(pending)
+    found = {"add a pod": _each(lambda info: line.add(info, EPOCH), more)}
+    found["update one"] = _each(lambda info: line.update(info, info, (), EPOCH), more)
+    found["remove one"] = _each(lambda info: line.remove(info.uid), more)
+    popped: list[Any] = []
+    found["take the next one"] = _each(lambda _: popped.append(line.pop(EPOCH)), more)
+    refuse = _each(lambda one: line.failed(one, EPOCH, REFUSED_BY), [one for one in popped if one])
+    return found | {"put a refused one away": refuse}
+
+
+def _idle_event(pending: int) -> float:
+    """Microseconds of an event that none of so many refused pods waits for."""
+    line, more = _held(pending)
     while (one := line.pop(EPOCH)) is not None:
         line.failed(one, EPOCH, REFUSED_BY)
-    found["event"] = _each(lambda _: line.move(NODE_DELETE, None, None, EPOCH), more)
-    return found
+    return _each(lambda _: line.move(NODE_DELETE, None, None, EPOCH), more)
+
+
+def _held(pending: int) -> tuple[SchedulingQueue, Sequence[PodInfo]]:
+    """A queue that holds so many pods, and a batch more."""
+    infos = [PodInfo(one) for one in pods_of(Workload("queue", "", 1, pending + BATCH, pod, peer_node), "bench")]
+    line = SchedulingQueue(default_profile(), now=EPOCH)
+    for info in infos[:pending]:
+        line.add(info, EPOCH)
+    gc.collect()
+    return line, infos[pending:]
 
 
 def _each(work: Callable[[Any], object], items: Sequence[object]) -> float:
@@ -134,66 +93,42 @@ def _decisions(refused: int) -> tuple[float, float]:
 
     Two schedulers place the same pods in turn, each before the other as often as behind it.
     """
-    workload = Workload("queue", "", 1_000, 2_000, pod, peer_node)
-    alone, beside = _cluster(workload), _cluster(workload)
-    _crowd(beside, workload, refused)
-    spent: dict[SchedulerState, list[int]] = {alone: [], beside: []}
+    empty = Workload("queue", "", 1_000, 0, pod, peer_node)
+    alone, beside = Core(default_profile()), Core(default_profile())
+    for core in (alone, beside):
+        core.fill(empty)
+    beside.take(PodObserved(one) for one in decoded("too-large", _crowd(refused)))
+    while beside.state.ready:
+        beside.handle(CyclesRequested(100))
+    spent: dict[Core, list[int]] = {alone: [], beside: []}
     turns = cycle(((alone, beside), (beside, alone)))
-    for one, states in zip(pods_of(workload, "default-scheduler"), turns, strict=False):
-        for state in states:
-            spent[state].append(_cycle(state, one))
+    for one, cores in zip(pods_of(Workload("queue", "", 1, 2_000, pod, peer_node), "default-scheduler"), turns):
+        for core in cores:
+            core.handle(PodObserved(one))
+            binds, nanoseconds = core.decide()
+            assert binds, f"`{one.metadata.name}` was not placed"
+            spent[core].append(nanoseconds)
     of_alone, of_beside = (statistics.median(times[WARM:]) / 1e3 for times in spent.values())
     return of_alone, of_beside
 
 
-def _crowd(state: SchedulerState, workload: Workload, refused: int) -> None:
-    """Have so many pods refused that fit nowhere."""
-    for number, one in enumerate(pods_of(replace(workload, pods=refused, pod=_too_large), "default-scheduler")):
-        name = f"too-large-{number}"
-        metadata = msgspec.structs.replace(one.metadata, name=name, uid=name)
-        state.handle(PodObserved(msgspec.structs.replace(one, metadata=metadata)), EPOCH)
-    while state.ready:
-        state.handle(CyclesRequested(100), EPOCH)
+def _crowd(count: int) -> Iterator[Json]:
+    for number in range(count):
+        item = _too_large(number)
+        item["metadata"]["name"] = f"too-large-{number}"
+        item["spec"]["schedulerName"] = "default-scheduler"
+        yield item
 
 
 def _too_large(i: int) -> Json:
     return pod(i, cpu="100000")
 
 
-def _cycle(state: SchedulerState, one: Pod) -> int:
-    """Nanoseconds of the cycle that places this pod."""
-    state.handle(PodObserved(one), EPOCH)
-    started = time.process_time_ns()
-    actions = state.handle(CyclesRequested(1), EPOCH)
-    spent = time.process_time_ns() - started
-    assert any(isinstance(action, Bind) for action in actions), f"`{one.metadata.name}` was not placed"
-    return spent
-
-
-def _gang(members: int, nodes: int) -> tuple[float, float]:
-    """Milliseconds of the cycle of one gang: where it fits, and where no member does."""
-    profile = compile_policy(GANG % members)
-    spent = []
-    for of, expected in ((pod, members), (_too_large, 0)):
-        workload = Workload("queue", "", nodes, members, of, peer_node)
-        state = SchedulerState([profile])
-        for node in nodes_of(workload):
-            state.handle(NodeObserved(node), EPOCH)
-        for one in pods_of(workload, profile.scheduler_name):
-            state.handle(PodObserved(one), EPOCH)
-        state.handle(CacheSynced(), EPOCH)
-        gc.collect()
-        started = time.process_time_ns()
-        actions = state.handle(CyclesRequested(1), EPOCH)
-        spent.append((time.process_time_ns() - started) / 1e6)
-        bound = sum(isinstance(action, Bind) for action in actions)
-        assert bound == expected, f"{bound} of {members} members were bound"
-    return spent[0], spent[1]
-
-
-def _cluster(workload: Workload) -> SchedulerState:
-    state = SchedulerState([default_profile()])
-    for node in nodes_of(workload):
-        state.handle(NodeObserved(node), EPOCH)
-    state.handle(CacheSynced(), EPOCH)
-    return state
+def _gang(members: int, nodes: int, of: Callable[[int], Json]) -> float:
+    """Milliseconds of the cycle of one gang."""
+    core = Core(compile_policy(GANG % members))
+    core.fill(Workload("queue", "", nodes, members, of, peer_node))
+    gc.collect()
+    binds, spent = core.decide()
+    assert len(binds) == (members if of is pod else 0), f"{len(binds)} of {members} members were bound"
+    return spent / 1e6

@@ -8,53 +8,19 @@ import gc
 import statistics
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
-from benchmarks.decisions import nodes_of, pods_of
+from benchmarks.decisions import Core
+from benchmarks.figures import Figure
 from benchmarks.language import LINES, policy_text
 from benchmarks.workloads import Workload, mixed, peer_node
-from benchmarks.yardstick import yardstick_ns
 from policyengine.catalogue import CATALOGUE, compile_text
 from policyengine.framework.profile import Profile
-from policyengine.kube.policies.compiling import compiler_with
-from policyengine.scheduler.messages import CacheSynced, CyclesRequested, NodeObserved, PodObserved, ProfileReplaced
-from policyengine.scheduler.state import SchedulerState
-
-SCHEDULER = "bench"
+from policyengine.kube.compiling import compiler_with
+from policyengine.scheduler.messages import CyclesRequested, ProfileReplaced
 
 
-@dataclass(frozen=True, slots=True)
-class ReloadFigures:
-    """Milliseconds; medians over the reloads."""
-
-    lines: int
-    nodes: int
-    waiting: int
-    """Pods in the queue."""
-    compile_ms: float
-    """CPU of compiling beside an event loop."""
-    gap_ms: float
-    """The longest that the loop was held meanwhile: CPU of this process between two turns of it. That is the compiling
-    thread's, which had the interpreter, whatever else the machine had to do."""
-    swap_ms: float
-    """CPU of the core's taking in the new policy."""
-    first_cycle_ms: float
-    """CPU of the first decision after it."""
-    cycle_ms: float
-    """CPU of a later one of another pod."""
-    yardstick_us: float
-
-    @property
-    def ratios(self) -> dict[str, float]:
-        """What to compare between runs; more is worse."""
-        return {
-            "gap of a reload / yardstick": self.gap_ms * 1e3 / self.yardstick_us,
-            "swap of a policy / yardstick": self.swap_ms * 1e3 / self.yardstick_us,
-        }
-
-
-def reloads(repeats: int = 10, nodes: int = 5_000, waiting: int = 1_000) -> ReloadFigures:
-    """Measure `repeats` reloads of a policy of `LINES` lines."""
+def reloads(repeats: int = 10, nodes: int = 5_000, waiting: int = 1_000) -> list[Figure]:
+    """Measure `repeats` reloads of a policy of `LINES` lines; medians."""
     # Of one policy, whose rules change each time.
     texts = [policy_text(LINES, n).replace(f'"bench-{n}"', '"bench"') for n in range(repeats + 1)]
     gc.freeze()  # as the running scheduler does: what lies in memory is not looked through again
@@ -62,7 +28,13 @@ def reloads(repeats: int = 10, nodes: int = 5_000, waiting: int = 1_000) -> Relo
     swaps = _swaps([compile_text(text).profiles[0] for text in texts], nodes, waiting)
     compiling, gap = (statistics.median(column) for column in zip(*found, strict=True))
     swap, first, later = (statistics.median(column) for column in zip(*swaps, strict=True))
-    return ReloadFigures(LINES, nodes, waiting, compiling, gap, swap, first, later, yardstick_ns() / 1e3)
+    held = f"a policy of {LINES} lines compiled: the event loop held for, at most"
+    told = (f" (of {compiling:.0f} ms of CPU beside it)", f" ({nodes:,} nodes)")
+    return [
+        Figure(held, gap, "ms", at_most=5, digits=1, more=told[0]),
+        Figure(f"the swap, {waiting:,} pods waiting, CPU", swap, "ms", at_most=5, digits=1),
+        Figure("the first decision after it, dearer by", first - later, "ms", at_most=5, digits=1, more=told[1]),
+    ]
 
 
 async def _beside_a_loop(texts: list[str]) -> list[tuple[float, float]]:
@@ -81,7 +53,10 @@ async def _beside_a_loop(texts: list[str]) -> list[tuple[float, float]]:
 
 
 async def _longest_gap(is_over: Callable[[], bool]) -> tuple[int, int]:
-    """(nanoseconds of CPU between two turns of a loop that has something to do all the time, turns)."""
+    """(nanoseconds of CPU between two turns of a loop that has something to do all the time, turns).
+
+    That is CPU of the compiling thread, which had the interpreter, whatever else the machine had to do.
+    """
     longest = turns = 0
     while not is_over():
         before = time.process_time_ns()
@@ -92,22 +67,10 @@ async def _longest_gap(is_over: Callable[[], bool]) -> tuple[int, int]:
 
 def _swaps(profiles: list[Profile], nodes: int, waiting: int) -> list[tuple[float, float, float]]:
     """(milliseconds of the swap, of the first cycle, of the one after it) for each profile but the first."""
-    state = SchedulerState(profiles[:1])
-    workload = Workload("reload", "", nodes, waiting, mixed, peer_node)
-    now = 1_767_600_000.0
-    for node in nodes_of(workload):
-        state.handle(NodeObserved(node), now)
-    for pod in pods_of(workload, SCHEDULER):
-        state.handle(PodObserved(pod), now)
-    state.handle(CacheSynced(), now)
-    state.handle(CyclesRequested(8), now)
-
-    def spent(message: ProfileReplaced | CyclesRequested) -> float:
-        started = time.process_time_ns()
-        state.handle(message, now)
-        return (time.process_time_ns() - started) / 1e6
-
+    core = Core(profiles[0])
+    core.fill(Workload("reload", "", nodes, waiting, mixed, peer_node))
+    core.handle(CyclesRequested(8))
     return [
-        (spent(ProfileReplaced(profile)), spent(CyclesRequested(1)), spent(CyclesRequested(1)))
+        (core.handle(ProfileReplaced(profile))[1] / 1e6, core.decide()[1] / 1e6, core.decide()[1] / 1e6)
         for profile in profiles[1:]
     ]

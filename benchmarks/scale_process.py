@@ -12,21 +12,17 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
+from itertools import islice
 from typing import Any
 
-import msgspec
-
-from benchmarks.decisions import EPOCH, nodes_of
-from benchmarks.figures import resident_mb
-from benchmarks.processes import say
+from benchmarks.decisions import Core, decoded, nodes_of
+from benchmarks.processes import resident_mb, say
 from benchmarks.scale import Point
 from benchmarks.scheduler_perf import WORKLOADS
 from benchmarks.workloads import Json, mixed, peer_node, pod
-from policyengine.cluster.objects import Pod, decode
+from policyengine.cluster.objects import Pod
 from policyengine.plugins.registry import default_profile
-from policyengine.scheduler.actions import Bind
 from policyengine.scheduler.messages import BindSucceeded, CacheSynced, CyclesRequested, NodeObserved, PodObserved
-from policyengine.scheduler.state import SchedulerState
 
 WARM_UP = 5
 """Decisions that are not counted: the first one of a kind looks at every node for the first time."""
@@ -36,48 +32,36 @@ BATCH = 1_000
 """Objects decoded before the clock starts on them."""
 
 
-class Cluster:
-    """A core, and the CPU that taking objects in has cost it."""
-
-    def __init__(self) -> None:
-        self.state = SchedulerState([default_profile()])
-        self.state.handle(CacheSynced(), EPOCH)
-        self.seconds = 0.0
-
-    def take_in(self, messages: Iterable[NodeObserved | PodObserved]) -> float:
-        """Hand all of them over; resident MB they brought. They are decoded a batch at a time, which is not counted."""
-        before = resident_mb()
-        waiting = iter(messages)
-        while batch := [message for _, message in zip(range(BATCH), waiting, strict=False)]:
-            started = time.process_time()
-            for message in batch:
-                self.state.handle(message, EPOCH)
-            self.seconds += time.process_time() - started
-        gc.collect()
-        return resident_mb() - before
-
-    def decide(self, pods: Iterable[Pod], seconds: float) -> list[int]:
-        """CPU nanoseconds of a cycle for each pod, as many as the time allows."""
-        for one in pods:
-            self.state.handle(PodObserved(one), EPOCH)
-        found: list[int] = []
-        end = time.process_time() + seconds
-        while self.state.ready and (time.process_time() < end or len(found) <= WARM_UP):
-            started = time.process_time_ns()
-            actions = self.state.handle(CyclesRequested(1), EPOCH)
-            found.append(time.process_time_ns() - started)
-            for action in actions:
-                if isinstance(action, Bind):
-                    self.state.handle(BindSucceeded(action.uid), EPOCH)
-        return found[WARM_UP:]
+def take_in(core: Core, messages: Iterable[NodeObserved | PodObserved]) -> tuple[float, float]:
+    """Hand all of them over: seconds of CPU, and resident MB they brought. They are decoded a batch at a time, which
+    is not counted."""
+    before, seconds, waiting = resident_mb(), 0.0, iter(messages)
+    while batch := [*islice(waiting, BATCH)]:
+        started = time.process_time()
+        core.take(batch)
+        seconds += time.process_time() - started
+    gc.collect()
+    return seconds, resident_mb() - before
 
 
-def pods_as(kind: str, items: Iterable[Json]) -> Iterator[Pod]:
+def decide(core: Core, pods: Iterable[Pod], seconds: float) -> float:
+    """Median microseconds of a cycle, over as many pods as the time allows."""
+    core.take(PodObserved(one) for one in pods)
+    found: list[int] = []
+    end = time.process_time() + seconds
+    while core.state.ready and (time.process_time() < end or len(found) <= WARM_UP):
+        binds, spent = core.decide()
+        found.append(spent)
+        core.take(BindSucceeded(bind.uid) for bind in binds)
+    return statistics.median(found[WARM_UP:]) / 1e3
+
+
+def named(kind: str, items: Iterable[Json]) -> Iterator[Pod]:
     """Pods with names and UIDs of their own."""
     for i, item in enumerate(items):
-        item["metadata"] |= {"name": f"{kind}-{i}", "uid": f"{kind}-uid-{i}", "resourceVersion": str(1_000_000 + i)}
+        item["metadata"]["name"] = f"{kind}-{i}"
         item["spec"]["schedulerName"] = "default-scheduler"
-        yield decode(Pod, msgspec.json.encode(item))
+        yield from decoded(f"{kind}-{i}", [item])
 
 
 def placed(count: int, nodes: int) -> Iterator[Json]:
@@ -91,23 +75,21 @@ def placed(count: int, nodes: int) -> Iterator[Json]:
 def main(asked: dict[str, Any]) -> Point:
     """Measure."""
     nodes, pods, seconds = asked["nodes"], asked["pods"], asked["seconds"]
-    cluster = Cluster()
+    core = Core(default_profile())
+    core.handle(CacheSynced())
     gc.collect()
-    workload = WORKLOADS["peer-basic"].sized(nodes, 1)
-    node_mb = cluster.take_in(map(NodeObserved, nodes_of(workload)))
-    pod_mb = cluster.take_in(map(PodObserved, pods_as("placed", placed(pods, nodes))))
+    node_seconds, node_mb = take_in(core, map(NodeObserved, nodes_of(WORKLOADS["peer-basic"].sized(nodes, 1))))
+    pod_seconds, pod_mb = take_in(core, map(PodObserved, named("placed", placed(pods, nodes))))
     gc.freeze()
-    different = cluster.decide(pods_as("different", (mixed(i + 7) for i in range(DIFFERENT))), seconds)
-    cluster.state.handle(CyclesRequested(DIFFERENT), EPOCH)
-    identical = cluster.decide(pods_as("identical", map(pod, range(IDENTICAL))), seconds)
+    different = decide(core, named("different", (mixed(i + 7) for i in range(DIFFERENT))), seconds)
+    core.handle(CyclesRequested(DIFFERENT))
+    identical = decide(core, named("identical", map(pod, range(IDENTICAL))), seconds)
     return Point(
         nodes=nodes,
         pods=pods,
-        different_us=statistics.median(different) / 1e3,
-        different=len(different),
-        identical_us=statistics.median(identical) / 1e3,
-        identical=len(identical),
-        start_cpu_seconds=cluster.seconds,
+        different_us=different,
+        identical_us=identical,
+        start_cpu_seconds=node_seconds + pod_seconds,
         kb_per_node=node_mb * 1024 / nodes,
         kb_per_pod=pod_mb * 1024 / pods if pods else 0.0,
         peak_mb=resident_mb("VmHWM"),
