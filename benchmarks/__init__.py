@@ -1,6 +1,6 @@
-"""What `python -m benchmarks` measures; nothing here judges a figure.
+"""Measures policyengine: `python -m benchmarks` in a checkout. Not part of the wheel; the package may not import it.
 
-`decisions` and `language` measure this process alone, in CPU time. `end_to_end` runs an API server and a scheduler,
-each in a process of its own, and watches them from here; `limit_process` stands in the scheduler's place and decides
-nothing. `records` keeps results as JSON and compares them by ratios; `page` makes docs/performance.md of them.
+`decisions`, `queue`, `reload`, `language`, `ratios` and `scale` measure the core and the toolchain in CPU time.
+`end_to_end` runs an API server and a scheduler, each in a process of its own (`*_process`), and watches them from
+here. `records` keeps results as JSON and compares them; `report` and `page` show them, `picture` draws them.
 """

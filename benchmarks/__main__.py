@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from benchmarks import records
+from benchmarks.measure import measure
 from benchmarks.options import BenchError, asked
+from benchmarks.page import page, pictures
+from benchmarks.picture import NoPicture, svg
+from benchmarks.records import Record, UnusableRecords
+from benchmarks.report import differences, sections
 from policyengine.commands.main import main
 from policyengine.commands.policies import param_option
-
-if TYPE_CHECKING:
-    from benchmarks.records import Record
 
 WORSE = 1
 
@@ -99,7 +101,6 @@ def bench(
     queue                 the queue at 100,000 pods; refused pods in the way; a gang of 1,000
     server                the embedded API server on one core: start, memory, bindings and watch events a second
     extender              the extender on one core: names at 200 requests a second, whole node objects
-    instructions          instructions of a decision, a lint, a filter, counted by valgrind: the same on any machine
     ratios                a few seconds' worth of decisions, as ratios within the run
     page --from FILE      docs/performance.md, from saved results
 
@@ -108,20 +109,19 @@ def bench(
 
     Exit codes: 0 measured; 1 a ratio grew by more than --threshold; 2 unusable input; 3 server unreachable.
     """
-    if what == "page":
-        _page(source, plots)
-        return
-    from benchmarks.dispatch import measure
-
-    record = measure(asked(what, workload, **options))
-    if record is None:
-        return
-    _tell(record, output)
-    worse = compare is not None and _compare(compare, record, threshold, output)
-    if save is not None:
-        _save(save, record)
-    if plot is not None:
-        _plot(plot, record)
+    try:
+        if what == "page":
+            _page(source, plots)
+            return
+        record = measure(asked(what, workload, **options))
+        _tell(record, output)
+        worse = compare is not None and _compare(compare, record, threshold, output)
+        if save is not None:
+            records.save(save, [record])
+        if plot is not None:
+            _write(plot, svg(record))
+    except (UnusableRecords, NoPicture) as error:
+        raise BenchError(str(error)) from None
     if worse:
         sys.exit(WORSE)
 
@@ -130,67 +130,39 @@ def _tell(record: Record, output: str) -> None:
     if output == "json":
         click.echo(json.dumps(record.to_json(), indent=2))
         return
-    from benchmarks.tables import show
-
-    show(record)
+    for section in sections([record]):
+        click.echo(section)
+    click.echo(record.machine)
 
 
 def _compare(path: Path, record: Record, threshold: float, output: str) -> bool:
     """Show the differences (on standard error beside JSON); whether one is too large."""
-    from benchmarks import records
-    from benchmarks.tables import show_differences
-
-    try:
-        differences = records.compare(records.load(path), [record])
-    except (records.UnusableRecords, records.NothingToCompare) as error:
-        raise BenchError(str(error)) from None
-    show_differences(differences, threshold, stderr=output == "json")
-    return any(one.growth > threshold for one in differences)
-
-
-def _save(path: Path, record: Record) -> None:
-    from benchmarks import records
-
-    try:
-        records.save(path, [record])
-    except records.UnusableRecords as error:
-        raise BenchError(str(error)) from None
-
-
-def _plot(path: Path, record: Record) -> None:
-    from benchmarks.picture import NoPicture, svg
-
-    try:
-        path.write_text(svg(record), encoding="utf-8")
-    except NoPicture as error:
-        raise BenchError(str(error)) from None
-    except OSError as error:
-        raise BenchError(f"cannot write `{path}`: {(error.strerror or str(error)).lower()}") from None
+    found = records.compare(records.load(path), record)
+    click.echo(differences(found, threshold), err=output == "json")
+    return any(one.growth > threshold for one in found)
 
 
 def _page(source: Path | None, plots: Path | None) -> None:
-    from benchmarks import records
-    from benchmarks.page import page, pictures
-
     if source is None:
         raise click.UsageError("`page` needs --from FILE, a file that --save has written")
-    try:
-        found: Sequence[Record] = records.load(source)
-    except records.UnusableRecords as error:
-        raise BenchError(str(error)) from None
+    found = records.load(source)
     try:
         drawn = pictures(found) if plots is not None else {}
         text = page(found, plots.name if plots is not None else None)
-    except KeyError as error:
+    except (KeyError, TypeError) as error:
         raise BenchError(f"`{source}` was saved by another version: a result in it has no {error}") from None
     for name, picture in drawn.items():
         assert plots is not None
-        try:
-            plots.mkdir(parents=True, exist_ok=True)
-            (plots / name).write_text(picture, encoding="utf-8")
-        except OSError as error:
-            raise BenchError(f"cannot write `{plots / name}`: {(error.strerror or str(error)).lower()}") from None
+        _write(plots / name, picture)
     click.echo(text, nl=False)
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise BenchError(f"cannot write `{path}`: {(error.strerror or str(error)).lower()}") from None
 
 
 if __name__ == "__main__":

@@ -31,6 +31,7 @@ WORKERS = 32
 PODS_PATH = f"/api/v1/namespaces/{NAMESPACE}/pods"
 EVENTS_PATH = f"/api/v1/namespaces/{NAMESPACE}/events"
 SERVICES_PATH = f"/api/v1/namespaces/{NAMESPACE}/services"
+LEASES_PATH = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases"
 CLASSES_PATH = "/apis/scheduling.k8s.io/v1/priorityclasses"
 _HEADERS = {"Content-Type": "application/json"}
 _NOW = json.dumps({"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}).encode()
@@ -125,8 +126,8 @@ class Cluster:
         await self._create((PODS_PATH, pod) for pod in workload.pod_objects(scheduler_name))
 
     async def empty_pods(self) -> None:
-        """Delete every pod, event and service of the benchmark's namespace."""
-        for path in (PODS_PATH, EVENTS_PATH, SERVICES_PATH):
+        """Delete every pod, event, service and lease of the benchmark's namespace."""
+        for path in (PODS_PATH, EVENTS_PATH, SERVICES_PATH, LEASES_PATH):
             while await self._has_any(path):  # an answer holds what was deleted: of all at once it would be too long
                 await self._ignore_missing(call(self._transport, "DELETE", path, _NOW, _PART))
 

@@ -20,7 +20,7 @@ from benchmarks.processes import resident_mb
 from benchmarks.workloads import Json, Workload
 from policyengine.cluster.objects import Node, Pod, decode
 from policyengine.framework.profile import Profile
-from policyengine.kube.collector import NEW_OBJECTS
+from policyengine.kube.config.garbage_collector import NEW_OBJECTS
 from policyengine.scheduler.actions import Action, Bind
 from policyengine.scheduler.messages import (
     BindSucceeded,
@@ -36,8 +36,6 @@ EPOCH = 1_767_225_600.0
 """The virtual time at which a benchmark starts: 2026-01-01T00:00:00Z."""
 CHECKS = 20
 """Decisions of a run that are made again by a fresh evaluator."""
-HELD_MB = {(5_000, 50_000): 300.0, (15_000, 150_000): 400.0}
-"""Most that a cluster of so many nodes and pods may take."""
 
 
 class Core:
@@ -176,10 +174,9 @@ def memory(workload: Workload, profile: Profile) -> list[Figure]:
     core.take(PodObserved(_placed(pod, names[i % len(names)], i)) for i, pod in enumerate(waiting))
     gc.collect()
     held = resident_mb()
-    size = workload.nodes, workload.pods
-    grown = (held - before) * 1024 / sum(size)
+    grown = (held - before) * 1024 / (workload.nodes + workload.pods)
     more = f" ({before:,.0f} MB before, {grown:.2f} KB an object)"
-    return [Figure(f"{size[0]:,} nodes and {size[1]:,} pods held", held, "MB", at_most=HELD_MB.get(size), more=more)]
+    return [Figure(f"{workload.nodes:,} nodes and {workload.pods:,} pods held", held, "MB", more=more)]
 
 
 def nodes_of(workload: Workload) -> Iterator[Node]:

@@ -2,9 +2,9 @@
 
 Definitions, the same for every scheduler and for the client that decides nothing:
 1. Pods are created before the scheduler starts, or from then on where the workload is so (`during`). The rate is from
-   the first bind to the last, as a watch sees them.
+   the first bind to the last, as a watch sees them; to the last event, until the server has one for each.
 2. CPU is the scheduler process's, from its start until its last event is written; checks of decisions are taken out.
-3. Memory is its peak resident size.
+3. Memory is its peak resident size. Of several schedulers that share the pods both are sums.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from __future__ import annotations
 import asyncio
 import json
 import shlex
-import statistics
 import tempfile
 import time
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from benchmarks.cluster import Cluster, Watcher
-from benchmarks.figures import Samples, rate
-from benchmarks.placement import Placement
-from benchmarks.processes import Child, ChildFailed, Usage, module, program
+from benchmarks.figures import Samples, per_second, rate
+from benchmarks.placement import Placement, overcommitted
+from benchmarks.processes import Child, ChildFailed, Usage, compile_children, module, program
 from benchmarks.workloads import Churn, Workload
 from policyengine.kube.config import credentials
 from policyengine.kube.http.client import Client
@@ -52,6 +52,8 @@ class Contestant:
     events: bool = True
     command: str = ""
     """A program, with `{kubeconfig}` where its kubeconfig goes."""
+    schedulers: int = 1
+    """Among how many of ours the pods are split; each has a policy, a scheduler name and a lease of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +67,9 @@ class EndToEndFigures:
     server: str
     bound: int
     binds_per_second: float
-    seconds: float
     """First bind to last."""
+    events_per_second: float
+    """Pods bound, by the time from the first bind to the last event; 0 where events are not waited for."""
     first_bind_seconds: float
     """Start of the process to the first bind."""
     samples: Samples
@@ -85,11 +88,12 @@ class EndToEndFigures:
     """Least and most over the zones."""
     events: int
     """Scheduled events of measured pods, counted on the server."""
-    events_behind_seconds: float
-    """How long the last event came behind the last bind, to a quarter of a second."""
+    moved: int
+    """Pods seen on a second node: there must be none."""
+    overcommitted: tuple[str, ...]
+    """Nodes with more than they have, and of what."""
     checks: int
     """Decisions a fresh evaluator made again, all with the same outcome."""
-    check_cpu_seconds: float
     last_words: str
     """The last thing the process wrote to standard error, where it left pods unbound."""
 
@@ -104,6 +108,32 @@ async def embedded_server(folder: Path) -> AsyncIterator[Path]:
         yield path
 
 
+async def runs(
+    workload: Workload,
+    contestants: Sequence[Contestant],
+    path: Path | None,
+    times: int,
+    report: Callable[[EndToEndFigures], None],
+) -> dict[str, list[EndToEndFigures]]:
+    """Every contestant `times` times, in turn, so that a busy minute meets them all. {name: runs}.
+
+    On the API server of a kubeconfig, which is left empty, or each on an embedded one of its own.
+    Raises `cluster.NotOurs`, `ChildFailed`.
+    """
+    compile_children()
+    found: dict[str, list[EndToEndFigures]] = {one.name: [] for one in contestants}
+    for _ in range(times):
+        for one in contestants:
+            figures = await (run_on(workload, one, path) if path else run_embedded(workload, one))
+            found[one.name].append(figures)
+            report(figures)
+    if path:
+        transport = credentials.load(path).connect()
+        await Cluster(transport).empty()
+        await transport.close()
+    return found
+
+
 async def run_embedded(workload: Workload, contestant: Contestant) -> EndToEndFigures:
     """One run on an embedded server of its own."""
     with tempfile.TemporaryDirectory(prefix="policyengine-") as name:
@@ -113,24 +143,13 @@ async def run_embedded(workload: Workload, contestant: Contestant) -> EndToEndFi
 
 
 async def run_on(workload: Workload, contestant: Contestant, path: Path) -> EndToEndFigures:
-    """One run on the API server of a kubeconfig; the nodes stay there for the next one, until `leave`.
-
-    Raises `cluster.NotOurs`.
-    """
+    """One run on the API server of a kubeconfig; the nodes stay there for the next one. Raises `cluster.NotOurs`."""
     with tempfile.TemporaryDirectory(prefix="policyengine-") as name:
         return await _run(workload, contestant, path, Path(name), "")
 
 
-async def leave(path: Path) -> None:
-    """Empty the API server of a kubeconfig. Raises `cluster.NotOurs`."""
-    transport = credentials.load(path).connect()
-    try:
-        await Cluster(transport).empty()
-    finally:
-        await transport.close()
-
-
 async def _run(workload: Workload, contestant: Contestant, path: Path, folder: Path, server: str) -> EndToEndFigures:
+    workload = replace(workload, schedulers=contestant.schedulers)
     transport = credentials.load(path).connect()
     cluster = Cluster(transport)
     try:
@@ -138,8 +157,7 @@ async def _run(workload: Workload, contestant: Contestant, path: Path, folder: P
             server = f"kube-apiserver {await cluster.version()}"
             await cluster.clear(workload)
         await cluster.fill(workload, contestant.scheduler_name)
-        measuring = _Measuring(workload, contestant, cluster, Client(transport), server)
-        figures = await measuring.run(path, folder)
+        figures = await _Measuring(workload, contestant, cluster, Client(transport), server).run(path, folder)
         if server != "embedded":
             await cluster.empty_pods()
         return figures
@@ -148,7 +166,7 @@ async def _run(workload: Workload, contestant: Contestant, path: Path, folder: P
 
 
 class _Measuring:
-    """The watch, the process and the waiting of one run."""
+    """The watch, the processes and the waiting of one run."""
 
     def __init__(
         self, workload: Workload, contestant: Contestant, cluster: Cluster, client: Client, server: str
@@ -158,26 +176,29 @@ class _Measuring:
         self._cluster = cluster
         self._server = server
         self._watcher = Watcher(client, alone=not workload.during and workload.churn is None)
+        self._children: list[Child] = []
 
     async def run(self, path: Path, folder: Path) -> EndToEndFigures:
         watching = asyncio.create_task(self._watcher.run())
         beside: list[asyncio.Task[None]] = []
+        reports: list[dict[str, Any]] = []
         try:
             await self._watcher.synced.wait()
             started = time.monotonic()
-            async with self._process(path, folder) as child:
+            async with self._processes(path, folder):
                 if self._workload.during:
                     waiting = self._cluster.fill_waiting(self._workload, self._contestant.scheduler_name)
                     beside.append(asyncio.create_task(waiting))
                 if self._workload.churn is not None:
                     beside.append(asyncio.create_task(churn(self._cluster, self._workload.churn)))
-                first = await self._first_bind(child)
-                await self._last_bind(child)
-                behind = await self._last_event(child)
-                last = child.usage()
-                words = child.last_words() if len(self._watcher.times) < self._workload.pods else ""
-                report = {} if self._contestant.command else await child.finish()
-            return await self._figures(started, first, last, behind, report, words)
+                first = await self._first_bind(started)
+                await self._last_bind()
+                last_event = await self._last_event()
+                last = self._usage()
+                words = "" if self._all_bound() else self._children[0].last_words()
+                if not self._contestant.command:
+                    reports = [await child.finish() for child in self._children]
+            return await self._figures(started, first, last, last_event, reports, words)
         finally:
             for task in (watching, *beside):
                 task.cancel()
@@ -185,38 +206,50 @@ class _Measuring:
                     await task
 
     @asynccontextmanager
-    async def _process(self, path: Path, folder: Path) -> AsyncIterator[Child]:
+    async def _processes(self, path: Path, folder: Path) -> AsyncIterator[None]:
+        """All started before any is waited for."""
         one = self._contestant
-        if one.command:
-            words = [word.replace("{kubeconfig}", str(path)) for word in shlex.split(one.command)]
-            async with program(words, folder) as child:
-                yield child
-        elif one.limit:
-            argument = {"kubeconfig": str(path), "watch": one.watch, "events": one.events, "workers": WORKERS}
-            async with module("limit_process", argument, folder) as child:
+        async with AsyncExitStack() as stack:
+            if one.command:
+                words = [word.replace("{kubeconfig}", str(path)) for word in shlex.split(one.command)]
+                self._children.append(await stack.enter_async_context(program(words, folder)))
+            elif one.limit:
+                argument = {"kubeconfig": str(path), "watch": one.watch, "events": one.events, "workers": WORKERS}
+                self._children.append(await stack.enter_async_context(module("limit_process", argument, folder)))
+            else:
+                for argument in self._schedulers(path):
+                    child = await stack.enter_async_context(module("scheduler_process", argument, folder))
+                    self._children.append(child)
+            for child in self._children if not one.command else ():
                 await child.line(PATIENCE)
-                yield child
-        else:
-            every = max(1, self._workload.pods // CHECKS)
-            ours = {"kubeconfig": str(path), "policy": one.policy, "params": dict(one.params), "check_every": every}
-            async with module("scheduler_process", ours, folder) as child:
-                await child.line(PATIENCE)
-                yield child
+            yield
 
-    async def _first_bind(self, child: Child) -> Usage:
-        """The child's usage when the first bind is seen, or when patience ends."""
-        deadline = time.monotonic() + PATIENCE
-        while not self._watcher.times and time.monotonic() < deadline:
-            await self._glance(child, 0.005)
-        return child.usage()
+    def _schedulers(self, path: Path) -> list[dict[str, Any]]:
+        """The argument of each of our processes."""
+        one = self._contestant
+        every = max(1, self._workload.pods // one.schedulers // CHECKS)
+        ours = {"kubeconfig": str(path), "policy": one.policy, "params": dict(one.params), "check_every": every}
+        if one.schedulers == 1:
+            return [ours]
+        names = [self._workload.scheduler_of(i, one.scheduler_name) for i in range(one.schedulers)]
+        return [ours | {"policy": f'policy "{name}" {{\n  scheduler "{name}"\n}}\n', "lease": name} for name in names]
 
-    async def _last_bind(self, child: Child) -> None:
+    def _all_bound(self) -> bool:
+        return len(self._watcher.times) >= self._workload.pods
+
+    async def _first_bind(self, started: float) -> Usage:
+        """What was used when the first bind was seen, or when patience ended."""
+        while not self._watcher.times and time.monotonic() - started < PATIENCE:
+            await self._glance(0.005)
+        return self._usage()
+
+    async def _last_bind(self) -> None:
         times = self._watcher.times
-        while times and len(times) < self._workload.pods and time.monotonic() - times[-1] < PATIENCE:
-            await self._glance(child, 0.05)
+        while times and not self._all_bound() and time.monotonic() - times[-1] < PATIENCE:
+            await self._glance(0.05)
 
-    async def _last_event(self, child: Child) -> float:
-        """Seconds from the last bind until the server has an event for each; or until none has come for long."""
+    async def _last_event(self) -> float:
+        """The moment the server had an event for each bind, or the last one, if none has come for long; 0: none."""
         if not self._contestant.events or not self._watcher.times:
             return 0.0
         seen, since = -1, time.monotonic()
@@ -226,20 +259,24 @@ class _Measuring:
                 seen, since = count, time.monotonic()
             if count >= len(self._watcher.times) and await self._cluster.scheduled_events() >= len(self._watcher.times):
                 break
-            await self._glance(child, 0.25)
-        return max(0.0, since - self._watcher.times[-1])
+            await self._glance(0.1)
+        return max(since, self._watcher.times[-1])
 
-    async def _glance(self, child: Child, seconds: float) -> None:
-        if not child.running:
-            raise ChildFailed(f"`{self._contestant.name}` ended: {child.last_words()}")
+    async def _glance(self, seconds: float) -> None:
+        for child in self._children:
+            if not child.running:
+                raise ChildFailed(f"`{self._contestant.name}` ended: {child.last_words()}")
         await asyncio.sleep(seconds)
 
+    def _usage(self) -> Usage:
+        each = [child.usage() for child in self._children]
+        return Usage(sum(one.cpu_seconds for one in each), sum(one.peak_mb for one in each))
+
     async def _figures(
-        self, started: float, first: Usage, last: Usage, behind: float, report: dict[str, float], words: str
+        self, started: float, first: Usage, last: Usage, last_event: float, reports: list[dict[str, Any]], words: str
     ) -> EndToEndFigures:
         times, placed = self._watcher.times, self._watcher.nodes
-        checking = float(report.get("check_cpu_seconds", 0.0))
-        cpu = last.cpu_seconds - checking
+        cpu = last.cpu_seconds - sum(float(one.get("check_cpu_seconds", 0.0)) for one in reports)
         found = Placement.of(self._workload, placed)
         return EndToEndFigures(
             workload=self._workload.name,
@@ -249,7 +286,7 @@ class _Measuring:
             server=self._server,
             bound=len(times),
             binds_per_second=rate(times),
-            seconds=times[-1] - times[0] if times else 0.0,
+            events_per_second=per_second(len(times), last_event - times[0]) if times else 0.0,
             first_bind_seconds=times[0] - started if times else 0.0,
             samples=Samples.of(times),
             cpu_seconds=cpu,
@@ -261,9 +298,9 @@ class _Measuring:
             pods_per_node_deviation=found.deviation,
             pods_per_zone=found.zones,
             events=await self._cluster.scheduled_events(),
-            events_behind_seconds=behind,
-            checks=int(report.get("checks", 0)),
-            check_cpu_seconds=checking,
+            moved=len(self._watcher.moved),
+            overcommitted=tuple(overcommitted(self._workload, placed)),
+            checks=sum(int(one.get("checks", 0)) for one in reports),
             last_words=words,
         )
 
@@ -278,9 +315,3 @@ async def churn(cluster: Cluster, plan: Churn) -> None:
             await cluster.remove(before)
         await cluster.recreate(json.loads(json.dumps(items)))
         before, turn = items, turn + 1
-
-
-def median_run(runs: list[EndToEndFigures]) -> EndToEndFigures:
-    """The run with the median rate (of an even number, the lower of the two)."""
-    middle = statistics.median_low([run.binds_per_second for run in runs])
-    return next(run for run in runs if run.binds_per_second == middle)

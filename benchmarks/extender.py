@@ -13,17 +13,16 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from benchmarks.extender_load import HOST
-from benchmarks.figures import Spread
-from benchmarks.processes import Child, ChildFailed, module, program
-from benchmarks.yardstick import yardstick_ns
+from benchmarks.figures import Figure, Spread
+from benchmarks.processes import Child, ChildFailed, module, processor, program
+from benchmarks.server import SECONDS, loaded
 from policyengine.simulator.kubeconfig import kubeconfig, write_kubeconfig
 
-SECONDS = 300.0
+HOST = "127.0.0.1"
+CONNECTIONS = 4
 WORKLOAD = "peer-mixed"
 """Every pod has its own shape, and its nodes come in an order of their own: no answer can be kept for the next pod."""
 BY_NAME: Final = """policy "bench" {
@@ -38,94 +37,38 @@ WHOLE: Final = """policy "bench" {
 """What stands on the nodes is not known without a watch."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExtenderFigures:
-    """Times are by the clock, from the moment a request was due to the end of its answer."""
+async def extender(nodes: int = 5_000, requests: int = 2_000, rate: float = 200.0, whole: int = 40) -> list[Figure]:
+    """Measure `requests` with names at a rate, then `whole` with node objects. Raises `ChildFailed`.
 
-    nodes: int
-    rate: float
-    """Requests a second, filter and prioritize in turn."""
-    filter: Spread
-    prioritize: Spread
-    served: Spread
-    """Of both, from the moment a request was sent: without what the load itself was late by."""
-    request_cpu_us: float
-    """CPU of the extender for one of them."""
-    peak_mb: float
-    whole_filter: Spread
-    whole_prioritize: Spread
-    whole_mb: float
-    """Of one request with node objects."""
-    whole_request_cpu_ms: float
-    whole_peak_mb: float
-    cores: int
-    yardstick_us: float
-
-    @property
-    def ratios(self) -> dict[str, float]:
-        """What to compare between runs; more is worse."""
-        return {
-            "request cpu / yardstick": self.request_cpu_us / self.yardstick_us,
-            "whole request cpu / yardstick": self.whole_request_cpu_ms * 1e3 / self.yardstick_us,
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class _Load:
-    filter: Spread
-    prioritize: Spread
-    served: Spread
-    cpu_us: float
-    peak_mb: float
-    bytes: int
-
-
-async def extender(nodes: int = 5_000, requests: int = 2_000, rate: float = 200.0, whole: int = 40) -> ExtenderFigures:
-    """Measure `requests` with names at a rate, then `whole` with node objects. Raises `ChildFailed`."""
+    Times are by the clock, from the moment a request was due to the end of its answer.
+    """
     with tempfile.TemporaryDirectory(prefix="policyengine-") as name:
         folder = Path(name)
-        server = {"cpu": _core(1), "workload": WORKLOAD, "nodes": nodes, "pods": 1}
+        server = {"cpu": processor(1), "workload": WORKLOAD, "nodes": nodes, "pods": 1}
         async with module("server_process", server, folder) as child:
             path = folder / "kubeconfig"
             write_kubeconfig(path, kubeconfig((await child.line(SECONDS))["url"]))
-            of_names = await _load(folder, BY_NAME, path, nodes, requests, rate)
-        of_objects = await _load(folder, WHOLE, None, nodes, whole, None)
-    return ExtenderFigures(
-        nodes=nodes,
-        rate=rate,
-        filter=of_names.filter,
-        prioritize=of_names.prioritize,
-        served=of_names.served,
-        request_cpu_us=of_names.cpu_us,
-        peak_mb=of_names.peak_mb,
-        whole_filter=of_objects.filter,
-        whole_prioritize=of_objects.prioritize,
-        whole_mb=of_objects.bytes / 1e6,
-        whole_request_cpu_ms=of_objects.cpu_us / 1e3,
-        whole_peak_mb=of_objects.peak_mb,
-        cores=len(os.sched_getaffinity(0)),
-        yardstick_us=yardstick_ns() / 1e3,
-    )
+            names = await _load(folder, BY_NAME, path, nodes, requests, rate)
+        return [*names, *await _load(folder, WHOLE, None, nodes, whole, None)]
 
 
-def _core(number: int) -> int | None:
-    cores = sorted(os.sched_getaffinity(0))
-    return cores[number] if len(cores) > 1 else None
-
-
-async def _load(folder: Path, policy: str, path: Path | None, nodes: int, requests: int, rate: float | None) -> _Load:
+async def _load(
+    folder: Path, policy: str, path: Path | None, nodes: int, requests: int, rate: float | None
+) -> list[Figure]:
     async with _extender(folder, policy, path) as (child, port):
-        asked = {"port": port, "workload": WORKLOAD, "nodes": nodes, "cpu": _core(1)}
+        asked = {"host": HOST, "port": port, "workload": WORKLOAD, "nodes": nodes, "cpu": processor(1)}
         asked |= {"whole": path is None, "requests": requests, "rate": rate}
-        async with module("extender_load", asked, folder) as load:
-            await load.line(SECONDS)
-            before = child.usage().cpu_seconds
-            load.tell()
-            told = await load.line(SECONDS)
-            after = child.usage()
-    spent = (after.cpu_seconds - before) / requests * 1e6
-    filtered, ranked, served = (Spread.of(told[kind]) for kind in ("filter", "prioritize", "served"))
-    return _Load(filtered, ranked, served, spent, after.peak_mb, told["bytes"])
+        asked["connections"] = CONNECTIONS if rate else 1
+        told, spent = await loaded(child, asked, folder)
+        peak = child.usage().peak_mb
+    what = f"names, {rate:g} a second" if rate else f"node objects, {told['bytes'] / 1e6:.1f} MB a request"
+    rows = [(f"{verb}, {what}: median", Spread.of(nanoseconds)) for verb, nanoseconds in told["took"].items()]
+    rows.append((f"both, {what}, from the moment a request was sent: median", Spread.of(told["served"])))
+    cpu = spent / requests * 1e3
+    more = f"{cpu:.2f} ms of CPU a request; at most {peak:,.0f} MB"
+    return [
+        Figure(name, one.median / 1e3, "ms", digits=2, more=f"; p99 {one.p99 / 1e3:.2f}; {more}") for name, one in rows
+    ]
 
 
 @asynccontextmanager

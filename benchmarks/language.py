@@ -124,7 +124,7 @@ def _process_ms(rounds: int, *arguments: str) -> float:
         started = time.monotonic()
         subprocess.run(
             [sys.executable, "-m", "policyengine.commands.main", *arguments],
-            stdout=subprocess.DEVNULL,
+            capture_output=True,
             env=with_byte_code(),
             check=True,
         )

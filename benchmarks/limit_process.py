@@ -11,8 +11,8 @@ import asyncio
 import json
 import logging
 import sys
-from collections.abc import Iterator, Sequence
-from itertools import cycle, islice
+from collections.abc import Iterator
+from itertools import cycle
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -24,13 +24,11 @@ from benchmarks.workloads import NAMESPACE
 from policyengine.clock import SystemClock
 from policyengine.cluster.objects import Pod
 from policyengine.kube.config import credentials, event_loop
-from policyengine.kube.http.client import ApiError, Client
+from policyengine.kube.http.client import Client
 from policyengine.kube.http.resources import NODES, PODS, Resource
-from policyengine.kube.http.transport import ConnectionFailed
 from policyengine.kube.watching.reflector import Reflector
-from policyengine.kube.writing.bindings import TOGETHER
 from policyengine.kube.writing.events import EventRecorder
-from policyengine.scheduler.actions import Bind, RecordEvent
+from policyengine.scheduler.actions import RecordEvent
 
 
 class _Meta(msgspec.Struct):
@@ -66,7 +64,7 @@ async def main(argument: dict[str, Any]) -> None:
     waiting = [item async for item in _items(client, PODS, NAMESPACE) if not item.spec.node_name]
     say({"started": True})
     work: Work = zip(waiting, cycle(nodes), strict=False)
-    await asyncio.gather(*(_bind(client, work, events) for _ in range(argument["workers"] // TOGETHER)))
+    await asyncio.gather(*(_bind(client, work, events) for _ in range(argument["workers"])))
     await stdin_closed()
     for task in following:
         task.cancel()
@@ -92,33 +90,17 @@ async def _follow(reflector: Reflector[Pod]) -> None:
 
 
 async def _bind(client: Client, work: Work, events: EventRecorder | None) -> None:
-    """Take the next few pods, as many as the scheduler binds together, until there are none."""
-    while binds := [_decided(item, node) for item, node in islice(work, TOGETHER)]:
-        refusals: list[Exception] = []
-
-        def told(
-            at: int,
-            refusal: ApiError | ConnectionFailed | None,
-            binds: Sequence[Bind] = binds,
-            refusals: list[Exception] = refusals,
-        ) -> None:
-            if refusal is not None:
-                refusals.append(refusal)
-            elif events is not None:
-                events.record(_scheduled(binds[at]))
-
-        await client.bind_all(binds, told)
-        if refusals:
-            raise refusals[0]
+    """Bind the next pod until there are none."""
+    for item, node in work:
+        await client.bind(NAMESPACE, item.metadata.name, item.metadata.uid, node, {})
+        if events is not None:
+            events.record(_scheduled(item, node))
 
 
-def _decided(item: _Item, node: str) -> Bind:
-    return Bind(item.metadata.uid, NAMESPACE, item.metadata.name, node, "")
-
-
-def _scheduled(bind: Bind) -> RecordEvent:
-    note = f"Successfully assigned {NAMESPACE}/{bind.name} to {bind.node}"
-    return RecordEvent(bind.uid, NAMESPACE, bind.name, "", "Normal", "Scheduled", "Binding", note, "limit")
+def _scheduled(item: _Item, node: str) -> RecordEvent:
+    name = item.metadata.name
+    note = f"Successfully assigned {NAMESPACE}/{name} to {node}"
+    return RecordEvent(item.metadata.uid, NAMESPACE, name, "", "Normal", "Scheduled", "Binding", note, "limit")
 
 
 if __name__ == "__main__":

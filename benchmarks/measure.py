@@ -1,37 +1,45 @@
-"""A measurement as a record: run, median, ratios, where and when."""
+"""Measures what was asked for, and makes a record of it."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
-from datetime import UTC, datetime
+import asyncio
+import signal
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any
 
-from benchmarks.decisions import DecisionFigures, MemoryFigures
-from benchmarks.end_to_end import (
-    Contestant,
-    EndToEndFigures,
-    leave,
-    median_run,
-    run_embedded,
-    run_on,
-)
-from benchmarks.extender import ExtenderFigures
-from benchmarks.instructions import InstructionFigures
-from benchmarks.language import LanguageFigures
-from benchmarks.machine import Machine
-from benchmarks.queue import QueueFigures
-from benchmarks.ratios import RatioFigures
-from benchmarks.records import Record
-from benchmarks.reload import ReloadFigures
-from benchmarks.scale import ScaleFigures
-from benchmarks.server import ServerFigures
-from benchmarks.sharing import SharingFigures
-from benchmarks.workloads import Workload
-from policyengine.version import __version__
+import click
 
+from benchmarks.audit import WrongDecision
+from benchmarks.cluster import NotOurs
+from benchmarks.decisions import decisions, memory
+from benchmarks.end_to_end import Contestant, EndToEndFigures, runs
+from benchmarks.extender import extender
+from benchmarks.figures import Figure
+from benchmarks.language import language
+from benchmarks.options import Asked, BenchError
+from benchmarks.processes import ChildFailed
+from benchmarks.queue import queue
+from benchmarks.ratios import NODES, PODS, ratios
+from benchmarks.records import Machine, Record, middle_runs, this_machine
+from benchmarks.reload import reloads
+from benchmarks.scale import NODES as NODES_OF_SCALE
+from benchmarks.scale import PODS as PODS_OF_SCALE
+from benchmarks.scale import scale
+from benchmarks.server import server
+from policyengine.kube.config import credentials
+from policyengine.kube.http.access import check_access
+from policyengine.kube.http.client import Client
+from policyengine.simulator.kubeconfig import write_kubeconfig
+from policyengine.simulator.real_server import ServerError
+from policyengine.simulator.sandbox import world
+
+OURS = "policyengine"
+WRONG = 1
 LIMITS = (
     Contestant("limit", limit=True, events=False),
     Contestant("limit, watch", limit=True, watch=True, events=False),
@@ -39,89 +47,132 @@ LIMITS = (
 )
 """Clients that decide nothing, in the order of how much else they do."""
 
-_NAMES: dict[type, str] = {
-    DecisionFigures: "decisions",
-    MemoryFigures: "memory",
-    LanguageFigures: "language",
-    QueueFigures: "queue",
-    ReloadFigures: "reload",
-    ServerFigures: "server",
-    ExtenderFigures: "extender",
-    ScaleFigures: "scale",
-    SharingFigures: "sharing",
-    InstructionFigures: "instructions",
-    RatioFigures: "ratios",
+
+def measure(asked: Asked) -> Record:
+    """The record. Raises `BenchError`."""
+    machine = this_machine()
+    try:
+        if asked.what == "decisions":
+            found = decisions(asked.workload, asked.profile)
+            return Record.made(asked.what, asked.size, asked.command, machine, asdict(found))
+        if asked.what == "scale":
+            return _scale(asked, machine)
+        if asked.what in PARTS:
+            key = asked.size if asked.what == "memory" else ""
+            return record_of_rows(asked.what, key, asked.command, machine, PARTS[asked.what](asked))
+        return _on_a_server(asked, machine)
+    except (ChildFailed, NotOurs, ServerError) as error:
+        raise BenchError(str(error)) from None
+    except WrongDecision as error:
+        click.echo(f"error: {error}", err=True)
+        sys.exit(WRONG)
+
+
+PARTS: Mapping[str, Callable[[Asked], list[Figure]]] = {
+    "memory": lambda asked: memory(asked.workload, asked.profile),
+    "language": lambda asked: language(),
+    "queue": lambda asked: queue(),
+    "reload": lambda asked: reloads(),
+    "server": lambda asked: asyncio.run(server(runs=asked.runs)),
+    "extender": lambda asked: asyncio.run(extender(asked.workload.nodes)),
+    "ratios": lambda asked: ratios(asked.nodes or NODES, asked.pods or PODS),
 }
+"""What is measured alone, and told as one number a row."""
 
 
-class Figures(Protocol):
-    """A dataclass of one measurement."""
-
-    __dataclass_fields__: ClassVar[dict[str, Any]]
-
-    @property
-    def ratios(self) -> dict[str, float]:
-        """What to compare between runs; more is worse."""
+def record_of_rows(what: str, key: str, command: str, machine: Machine, rows: Sequence[Figure]) -> Record:
+    """The record of a part alone; the rows of `ratios` are what two runs can be compared by."""
+    compared = {row.what: row.value for row in rows} if what == "ratios" else {}
+    return Record.made(what, key, command, machine, {"rows": [asdict(row) for row in rows]}, compared)
 
 
-Report = Callable[[EndToEndFigures], None]
+def _scale(asked: Asked, machine: Machine) -> Record:
+    nodes = [count for count in NODES_OF_SCALE if count <= (asked.nodes or NODES_OF_SCALE[-1])]
+    pods = [count for count in PODS_OF_SCALE if count <= (asked.pods or PODS_OF_SCALE[-1])]
+    if not nodes or not pods:
+        raise click.UsageError(f"the least points are of {NODES_OF_SCALE[0]:,} nodes and {PODS_OF_SCALE[0]:,} pods")
+    found = asyncio.run(scale(nodes, pods, _say))
+    exponents = {f"exponent, {name}": value for name, value in found.exponents.items()}
+    return Record.made("scale", f"{nodes[-1]}/{pods[-1]}", asked.command, machine, asdict(found), exponents)
 
 
-async def runs(
-    workload: Workload, contestants: Sequence[Contestant], kubeconfig: Path | None, times: int, report: Report
-) -> dict[str, list[EndToEndFigures]]:
-    """Every contestant `times` times, in turn, so that a busy minute meets them all. {name: runs}.
+def _on_a_server(asked: Asked, machine: Machine) -> Record:
+    # As Ctrl-C does: every process that was started ends before this one.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if asked.kubeconfig is not None:
+        asyncio.run(_reach(asked.kubeconfig))
+    found = asyncio.run(_end_to_end(asked))
+    return end_to_end_record(found, asked.policy, asked.command, machine)
 
-    A server of one's own is left empty.
-    """
-    found: dict[str, list[EndToEndFigures]] = {one.name: [] for one in contestants}
-    for _ in range(times):
-        for one in contestants:
-            figures = await (run_on(workload, one, kubeconfig) if kubeconfig else run_embedded(workload, one))
-            found[one.name].append(figures)
-            report(figures)
-    if kubeconfig:
-        await leave(kubeconfig)
-    return found
+
+async def _end_to_end(asked: Asked) -> dict[str, list[EndToEndFigures]]:
+    async with _server_for(asked) as path:
+        return await runs(asked.workload, contestants(asked), path, asked.runs, _report)
 
 
 def end_to_end_record(
-    found: dict[str, list[EndToEndFigures]], ours: str, policy: str, command: str, machine: Machine
+    found: Mapping[str, Sequence[EndToEndFigures]], policy: str, command: str, machine: Machine
 ) -> Record:
-    """The record of `runs`; ratios of the medians of `ours` to the others'."""
-    medians = {name: median_run(each) for name, each in found.items()}
-    first = next(iter(medians.values()))
-    ratios: dict[str, float] = {}
-    if ours in medians:
-        for name, other in medians.items():
-            if name != ours and medians[ours].binds_per_second:
-                ratios[f"time / {name}"] = other.binds_per_second / medians[ours].binds_per_second
-                ratios[f"cpu / {name}"] = medians[ours].cpu_seconds / max(other.cpu_seconds, 1e-9)
-    figures = {"runs": [asdict(run) for each in found.values() for run in each], "ours": ours}
-    what = "end-to-end" if ours in medians else "limit"
-    during = " during" if first.created == "during" else ""
-    key = f"{what} {first.workload} {first.nodes}/{first.pods} {policy} {first.server}{during}"
-    return _record(what, key, command, machine, figures, ratios)
+    """The record of some runs; ratios of ours to each other contestant, of their median runs."""
+    first = next(run for each in found.values() for run in each)
+    what = "end-to-end" if OURS in found else "limit"
+    key = f"{first.workload} {first.nodes}/{first.pods} {policy} {first.server}"
+    key += " during" * (first.created == "during") + " shared" * any("schedulers" in name for name in found)
+    figures: dict[str, Any] = {"runs": [asdict(run) for each in found.values() for run in each]}
+    record = Record.made(what, key, command, machine, figures)
+    medians = middle_runs(record)
+    if OURS not in medians:
+        return record
+    ours, ratios = medians.pop(OURS), dict[str, float]()
+    for name, other in medians.items():
+        for told, per in (("time", "binds_per_second"), ("time to the last event", "events_per_second")):
+            if ours[per] and other[per]:
+                ratios[f"{told} / {name}"] = other[per] / ours[per]
+        ratios[f"cpu / {name}"] = ours["cpu_seconds"] / max(other["cpu_seconds"], 1e-9)
+    return replace(record, ratios=ratios)
 
 
-def alone_record(
-    figures: Figures,
-    key: str,
-    command: str,
-    machine: Machine,
-) -> Record:
-    """The record of a measurement of one part alone."""
-    what = _NAMES[type(figures)]
-    return _record(what, f"{what} {key}".strip(), command, machine, asdict(figures), figures.ratios)
+def contestants(asked: Asked) -> Sequence[Contestant]:
+    """Ours, and those it is measured beside."""
+    if asked.what == "limit":
+        return LIMITS
+    ours = Contestant(OURS, asked.profile.scheduler_name, asked.policy_text, asked.params)
+    if asked.schedulers > 1:
+        return [ours, replace(ours, name=f"{asked.schedulers} schedulers", schedulers=asked.schedulers)]
+    found = [ours]
+    if asked.beside:
+        found.append(Contestant(asked.beside.split()[0].rpartition("/")[2], command=asked.beside))
+    return [*found, *(LIMITS[1:] if asked.with_limit else ())]
 
 
-def _record(
-    what: str,
-    key: str,
-    command: str,
-    machine: Machine,
-    figures: Mapping[str, object],
-    ratios: dict[str, float],
-) -> Record:
-    now = datetime.fromtimestamp(time.time(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return Record(what, key, command, now, __version__, machine, figures, ratios)
+def _report(run: EndToEndFigures) -> None:
+    told = f"{run.contestant}: {run.bound:,} of {run.pods:,} bound, {run.binds_per_second:,.0f} a second"
+    _say(told + (f"; it said: {run.last_words}" if run.bound < run.pods else ""))
+
+
+def _say(told: str) -> None:
+    click.echo(told, err=True)
+
+
+@asynccontextmanager
+async def _server_for(asked: Asked) -> AsyncIterator[Path | None]:
+    """A kubeconfig: the one given, or that of a real server for as long as the block runs; None for embedded ones,
+    each run's own."""
+    if asked.apiserver == "embedded":
+        yield asked.kubeconfig
+        return
+    with tempfile.TemporaryDirectory(prefix="policyengine-") as folder:
+        async with world("envtest") as running:
+            path = Path(folder) / "kubeconfig"
+            write_kubeconfig(path, running.kubeconfig)
+            yield path
+
+
+async def _reach(kubeconfig: Path) -> None:
+    """Raises `Unreachable` or `AccessDenied`, which have exit codes of their own."""
+    server = credentials.load(kubeconfig)
+    client = Client(server.connect())
+    try:
+        await check_access(client, server.url, server.source)
+    finally:
+        await client.close()

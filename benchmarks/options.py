@@ -7,28 +7,21 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import click
+from click.core import ParameterSource
 
-if TYPE_CHECKING:
-    from benchmarks.workloads import Workload
-    from policyengine.framework.profile import Profile
+from benchmarks.scheduler_perf import WORKLOADS
+from benchmarks.workloads import Workload
+from policyengine.catalogue import PolicyError, compile_policy
+from policyengine.commands.policies import load_profiles
+from policyengine.framework.profile import Profile
+from policyengine.plugins.registry import default_profile
+from policyengine.simulator.real_server import ASSETS
 
-ALONE = (
-    "decisions",
-    "memory",
-    "scale",
-    "language",
-    "queue",
-    "reload",
-    "server",
-    "extender",
-    "instructions",
-    "ratios",
-    "limit",
-    "page",
-)
+ALONE = ("decisions", "memory", "scale", "language", "queue", "reload", "server", "extender", "ratios", "limit", "page")
+"""What is measured without a workload's run; `page` shows what was."""
 OF_A_WORKLOAD = ("decisions", "memory", "limit")
 """Those that may be told a workload."""
 DEFAULT_WORKLOAD = "peer-basic"
@@ -36,13 +29,14 @@ KUBE_SCHEDULER = "kube-scheduler"
 KUBE_SCHEDULER_FLAGS = (
     "--kubeconfig {kubeconfig} --kube-api-qps 5000 --kube-api-burst 10000 --leader-elect=false --secure-port=0"
 )
-UNUSABLE = 2
+UNTOLD = {"output", "plot", "save", "compare", "threshold", "source", "plots"}
+"""Options that do not change what is measured."""
 
 
 class BenchError(click.ClickException):
     """What was asked for cannot be measured."""
 
-    exit_code = UNUSABLE
+    exit_code = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +91,6 @@ def asked(
     runs: int,
 ) -> Asked:
     """From the options. Raises `click.UsageError`, `BenchError`."""
-    from benchmarks.scheduler_perf import WORKLOADS
-
     if kubeconfig is not None and apiserver != "embedded":
         raise click.UsageError("--kubeconfig names a server that runs; --apiserver starts one")
     if schedulers and (what in ALONE or policy is not None):
@@ -113,21 +105,6 @@ def asked(
     if schedulers and workload.policy:
         raise click.UsageError(f"`{chosen}` has a policy of its own: it cannot be split among --schedulers")
     profile, text = _policy(policy, params, workload)
-    given = {
-        "--nodes": nodes,
-        "--pods": pods,
-        "--policy": policy,
-        "--create": create if create != "before" else None,
-        "--beside": _quoted(beside),
-        "--apiserver": apiserver if apiserver != "embedded" else None,
-        "--schedulers": schedulers,
-        "--kubeconfig": kubeconfig and "FILE",
-        "--runs": runs if runs > 1 else None,
-    }
-    words = ["python -m benchmarks", what, *([name] if name else [])]
-    words += [f"{option} {value}" for option, value in given.items() if value is not None]
-    words += [f"--param {shlex.quote(f'{name}={value}')}" for name, value in params.items()]
-    words += ["--no-limit"] * (not with_limit)
     return Asked(
         what,
         workload,
@@ -138,24 +115,39 @@ def asked(
         pods,
         kubeconfig,
         apiserver,
-        beside and _command(beside),
+        beside and _program(beside),
         with_limit,
         schedulers or 1,
         runs,
-        " ".join(words),
+        _command(click.get_current_context()),
     )
 
 
-def _quoted(command: str | None) -> str | None:
-    return f'"{command}"' if command and " " in command else command
+def _command(context: click.Context) -> str:
+    """The command line that measures the same again, without where results go."""
+    words = ["python -m benchmarks"]
+    for option in context.command.params:
+        name = option.name or ""
+        value = context.params.get(name)
+        if name in UNTOLD or value is None or context.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
+            continue
+        if isinstance(option, click.Argument):
+            words.append(value)
+        elif name == "params":
+            words += [f"--param {shlex.quote(f'{key}={each}')}" for key, each in value.items()]
+        elif name == "kubeconfig":
+            words.append("--kubeconfig FILE")
+        elif isinstance(value, bool):
+            words.append(option.opts[0] if value else option.secondary_opts[0])
+        else:
+            words.append(f"{option.opts[0]} {shlex.quote(str(value))}")
+    return " ".join(words)
 
 
-def _command(beside: str) -> str:
+def _program(beside: str) -> str:
     """The program to measure beside ours, with all its flags. Raises `BenchError`."""
     if beside != KUBE_SCHEDULER:
         return beside
-    from policyengine.simulator.real_server import ASSETS
-
     path = Path(os.environ.get(ASSETS, "")) / KUBE_SCHEDULER
     if not os.access(path, os.X_OK):
         raise BenchError(f"`{path}` is not there or cannot be run; ${ASSETS} names its folder")
@@ -165,10 +157,6 @@ def _command(beside: str) -> str:
 def _policy(path: Path | None, params: Mapping[str, str], workload: Workload) -> tuple[Profile, str]:
     """The profile that decides, and its text; the in-tree plugins have none. Raises `click.UsageError`, `BenchError`,
     and what `load_profiles` does."""
-    from policyengine.catalogue import PolicyError, compile_policy
-    from policyengine.commands.policies import load_profiles
-    from policyengine.plugins.registry import default_profile
-
     if path is not None:
         if path.is_dir():
             raise BenchError(f"`{path}` is a folder; a benchmark is of one file")

@@ -1,28 +1,37 @@
-"""Pictures of measurements: throughput over a run and the spread of its seconds; cost against the size of a cluster."""
+"""Pictures of measurements as SVG: binds over a run and their spread; cost against the size of a cluster.
+
+A picture reads in light and dark: it has no background, and its ink is a grey with enough contrast on white and black.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from io import StringIO
+from typing import Any, Final
 
 from benchmarks.peers import peer_of
 from benchmarks.records import Record, middle_runs, title
-from benchmarks.scale import Point, ScaleFigures, from_json
-from policyengine.simulator.drawing import COLOURS, LEFT, PLOT, Panel, Tick, document, legend, round_ticks
+from benchmarks.scale import COSTS, Point, ScaleFigures
 
-TOP, HEIGHT, GAP, BOTTOM = 92, 190, 96, 56
-BETWEEN: Final = 76
-HALF: Final = (PLOT - BETWEEN - 14) // 2
-"""Width of one of two panels side by side."""
-PEER_COLOUR: Final = "#8c959f"
-
-Values = Sequence[tuple[float, float]]
-Cost = Callable[[Point], float]
-KINDS: Final[Sequence[tuple[str, str, Cost]]] = (
-    ("different pods", COLOURS[0], lambda point: point.different_us),
-    ("identical pods", COLOURS[1], lambda point: point.identical_us),
-)
+INK: Final = "#6e7781"
+COLOURS: Final = ("#1f77b4", "#d9730d", "#2e9e5b", "#a24fc4")
+STYLE: Final = {
+    "axes.edgecolor": INK,
+    "axes.grid": True,
+    "axes.labelcolor": INK,
+    "axes.prop_cycle": COLOURS,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "figure.constrained_layout.use": True,
+    "font.size": 9,
+    "grid.alpha": 0.35,
+    "legend.frameon": False,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "policyengine",
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+}
 
 
 class NoPicture(ValueError):
@@ -31,26 +40,45 @@ class NoPicture(ValueError):
 
 def svg(record: Record) -> str:
     """The picture of an end-to-end measurement, of `limit`, or of `scale`. Raises `NoPicture`."""
-    if record.what == "scale":
-        return _scale(from_json(record.figures))
-    if record.what in ("end-to-end", "limit"):
-        return _end_to_end(record)
-    raise NoPicture(f"there is no picture of `{record.what}`: a workload, `limit` and `scale` have one")
+    if record.what not in ("end-to-end", "limit", "scale"):
+        raise NoPicture(f"there is no picture of `{record.what}`: a workload, `limit` and `scale` have one")
+    try:
+        import matplotlib as mpl
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise NoPicture("pictures need matplotlib, of the extra `benchmarks`") from None
+    style: dict[str, Any] = {**STYLE, "axes.prop_cycle": mpl.cycler(color=COLOURS)}
+    with mpl.rc_context(style):
+        figure = Figure(figsize=(9.6, 5.6))
+        if record.what == "scale":
+            _scale(figure, ScaleFigures.from_json(record.figures))
+        else:
+            _runs(figure, record)
+        out = StringIO()
+        figure.savefig(out, format="svg", transparent=True, metadata={"Date": None})
+    return out.getvalue()
 
 
-def _end_to_end(record: Record) -> str:
+def _runs(figure: Any, record: Record) -> None:
+    """Binds in each second of the run, and the same seconds in order, the slowest first."""
     runs = middle_runs(record)
     first = next(iter(runs.values()))
-    colours = {name: COLOURS[i % len(COLOURS)] for i, name in enumerate(runs)}
-    series = {name: [float(count) for count in _full(run["samples"]["series"])] for name, run in runs.items()}
+    figure.suptitle(f"{title(first)}, {first['server']} server")
+    over_time, in_order = figure.subplots(2, 1)
+    over_time.set(xlabel="seconds since the first bind", ylabel="binds in a second")
+    in_order.set(xlabel="share of the seconds that had no more, %", ylabel="binds in a second")
+    for name, run in runs.items():
+        series = _full(run["samples"]["series"])
+        over_time.stairs(series, range(len(series) + 1), baseline=None, label=name, gid=f"run {name}")
+        share = [100 * i / len(series) for i in range(len(series) + 1)]
+        in_order.stairs(sorted(series), share, baseline=None)
     peer = peer_of(first["workload"], first["nodes"], first["pods"])
-    recorded = [peer.binds_per_second] if peer else []
-    most = max([1.0, *recorded, *(count for each in series.values() for count in each)])
-    parts = (
-        *_over_time(series, colours, most, peer.binds_per_second if peer else None),
-        *_percentiles(series, colours, most),
-    )
-    return document(title(first), TOP + 2 * HEIGHT + GAP + BOTTOM, parts)
+    if peer is not None:
+        told = "kube-scheduler, recorded on a real server"
+        over_time.axhline(peer.binds_per_second, color=INK, linestyle="--", label=told)
+    for axes in (over_time, in_order):
+        axes.set_ylim(bottom=0)
+    over_time.legend(loc="lower right", ncols=2)
 
 
 def _full(series: Sequence[int]) -> Sequence[int]:
@@ -58,93 +86,18 @@ def _full(series: Sequence[int]) -> Sequence[int]:
     return series[:-1] or series
 
 
-def _over_time(
-    series: Mapping[str, Sequence[float]], colours: Mapping[str, str], most: float, peer: int | None
-) -> Iterator[str]:
-    longest = max(len(each) for each in series.values())
-    up, across = round_ticks(most), round_ticks(longest, 8)
-    panel = Panel(LEFT, TOP, PLOT, HEIGHT, _linear(across[-1]), _linear(up[-1]))
-    yield from panel.frame("binds in each second of the run", _told(across), _told(up), "seconds since the first bind")
-    names = [*colours.items(), *([("kube-scheduler, recorded on a real server", PEER_COLOUR)] if peer else [])]
-    yield from legend(TOP, names)
-    if peer:
-        yield panel.line(PEER_COLOUR, [(0, peer), (across[-1], peer)], dashed=True)
-    for name, each in series.items():
-        yield panel.line(colours[name], _steps(each))
-
-
-def _steps(each: Sequence[float]) -> Values:
-    """A second is a flat piece, so that even one second shows."""
-    return [(second + side, count) for second, count in enumerate(each) for side in (0.0, 1.0)]
-
-
-def _percentiles(series: Mapping[str, Sequence[float]], colours: Mapping[str, str], most: float) -> Iterator[str]:
-    up = round_ticks(most)
-    panel = Panel(LEFT, TOP + HEIGHT + GAP, PLOT, HEIGHT, _linear(100), _linear(up[-1]))
-    below = [(float(share), f"{share} %") for share in (0, 10, 25, 50, 75, 90, 100)]
-    under = "share of the seconds that had no more"
-    yield from panel.frame("binds a second, the slowest seconds first", below, _told(up), under)
-    for name, each in series.items():
-        ordered = sorted(each)
-        points = [(100 * (i + side) / len(ordered), count) for i, count in enumerate(ordered) for side in (0, 1)]
-        yield panel.line(colours[name], points)
-
-
-def _scale(figures: ScaleFigures) -> str:
-    every = [*figures.by_nodes, *figures.by_pods]
-    if not every:
+def _scale(figure: Any, found: ScaleFigures) -> None:
+    """CPU of a decision against nodes and against pods, both axes in logarithms."""
+    sides: Mapping[str, Sequence[Point]] = {"nodes": found.by_nodes, "pods": found.by_pods}
+    drawn = {axis: points for axis, points in sides.items() if points}
+    if not drawn:
         raise NoPicture("no point of `scale` could be measured")
-    costs = [cost(point) for point in every for _, _, cost in KINDS]
-    up = _decades(min(costs), max(costs))
-    sides: tuple[tuple[str, Sequence[Point], Callable[[Point], int], float], ...] = (
-        ("nodes", figures.by_nodes, lambda point: point.nodes, LEFT),
-        ("pods", figures.by_pods, lambda point: point.pods, LEFT + HALF + BETWEEN),
-    )
-    parts: list[str] = []
-    for axis, points, size, left in sides:
-        if points:
-            parts += _against(axis, points, size, left, up, figures.exponents)
-    return document("CPU of a decision against the size of the cluster", TOP + 2 * HEIGHT + BOTTOM, parts)
-
-
-def _against(
-    axis: str,
-    points: Sequence[Point],
-    size: Callable[[Point], int],
-    left: float,
-    up: Sequence[float],
-    found: Mapping[str, float],
-) -> Iterator[str]:
-    """One panel, both axes in logarithms."""
-    sizes = [size(point) for point in points]
-    across = _decades(min(sizes), max(sizes))
-    panel = Panel(left, TOP, HALF, 2 * HEIGHT, _log(across), _log(up))
-    other = f"{points[0].pods:,} pods placed" if axis == "nodes" else f"{points[0].nodes:,} nodes"
-    yield from panel.frame(f"µs of CPU, {other}", _told(across), _told(up), axis)
-    told = [(f"{kind}: n^{found[f'{kind} against {axis}']:z.2f}", colour) for kind, colour, _ in KINDS]
-    yield from legend(TOP, told, left)
-    for _, colour, cost in KINDS:
-        values = [(float(size(point)), cost(point)) for point in points]
-        yield panel.line(colour, values)
-        yield from panel.dots(colour, values)
-
-
-def _linear(most: float) -> Callable[[float], float]:
-    return lambda value: value / most
-
-
-def _log(ticks: Sequence[float]) -> Callable[[float], float]:
-    low, high = math.log(ticks[0]), math.log(ticks[-1])
-    return lambda value: (math.log(max(value, ticks[0])) - low) / (high - low)
-
-
-def _decades(least: float, most: float) -> list[float]:
-    """1, 2 and 5 times powers of ten, from the last not above `least` to the first not below `most`."""
-    every = [base * 10.0**power for power in range(-1, 9) for base in (1, 2, 5)]
-    low = max(i for i, value in enumerate(every) if value <= max(least, every[0]))
-    high = min(i for i, value in enumerate(every) if value >= most and i > low)
-    return every[low : high + 1]
-
-
-def _told(values: Sequence[float]) -> list[Tick]:
-    return [(float(value), f"{value:,.0f}" if value >= 1 else f"{value:g}") for value in values]
+    figure.suptitle("CPU of a decision against the size of the cluster")
+    for (axis, points), axes in zip(drawn.items(), figure.subplots(1, len(drawn), squeeze=False)[0], strict=True):
+        other = f"{points[0].pods:,} pods placed" if axis == "nodes" else f"{points[0].nodes:,} nodes"
+        axes.set(xscale="log", yscale="log", xlabel=axis, ylabel=f"µs of CPU, {other}")
+        for kind in ("different pods", "identical pods"):
+            label = f"{kind}: n^{found.exponents[f'{kind} against {axis}']:z.2f}"
+            sizes = [getattr(point, axis) for point in points]
+            axes.plot(sizes, [COSTS[kind](point) for point in points], marker="o", label=label)
+        axes.legend()

@@ -172,3 +172,9 @@ def resident_mb(field: str = "VmRSS", pid: int | str = "self") -> float:
         if line.startswith(field + ":"):
             return int(line.split()[1]) / 1024
     return 0.0
+
+
+def processor(number: int) -> int | None:
+    """The processor with that number among those this process may use; None where it may use only one."""
+    cores = sorted(os.sched_getaffinity(0))
+    return cores[number] if len(cores) > 1 else None

@@ -27,9 +27,9 @@ def ratios(nodes: int = NODES, pods: int = PODS) -> list[Figure]:
     """Measure; takes a few seconds. Raises `audit.WrongDecision`."""
     rows = []
     for name in (f"peer-{kind}" for kind in KINDS):
-        unit = unit_of_work_ns()
+        before = unit_of_work_ns()
         found = decisions(WORKLOADS[name].sized(nodes, pods), default_profile())
-        unit = min(unit, unit_of_work_ns()) / 1e3
+        unit = min(before, unit_of_work_ns()) / 1e3
         checked = f", {found.checks} checked"
         rows.append(Figure(f"{name}: decision", found.decision.median / unit, "units", digits=3, more=checked))
         rows.append(Figure(f"{name}: pod event", found.pod_event.median / unit, "units", digits=3))

@@ -15,7 +15,7 @@ from benchmarks.language import LINES, policy_text
 from benchmarks.workloads import Workload, mixed, peer_node
 from policyengine.catalogue import CATALOGUE, compile_text
 from policyengine.framework.profile import Profile
-from policyengine.kube.compiling import compiler_with
+from policyengine.kube.policies.compiling import compiler_with
 from policyengine.scheduler.messages import CyclesRequested, ProfileReplaced
 
 
@@ -31,9 +31,9 @@ def reloads(repeats: int = 10, nodes: int = 5_000, waiting: int = 1_000) -> list
     held = f"a policy of {LINES} lines compiled: the event loop held for, at most"
     told = (f" (of {compiling:.0f} ms of CPU beside it)", f" ({nodes:,} nodes)")
     return [
-        Figure(held, gap, "ms", at_most=5, digits=1, more=told[0]),
-        Figure(f"the swap, {waiting:,} pods waiting, CPU", swap, "ms", at_most=5, digits=1),
-        Figure("the first decision after it, dearer by", first - later, "ms", at_most=5, digits=1, more=told[1]),
+        Figure(held, gap, "ms", digits=1, more=told[0]),
+        Figure(f"the swap, {waiting:,} pods waiting, CPU", swap, "ms", digits=1),
+        Figure("the first decision after it, dearer by", first - later, "ms", digits=1, more=told[1]),
     ]
 
 

@@ -107,9 +107,7 @@ async def scale(
     return ScaleFigures(by_nodes, await points([(beside[1], count) for count in pods]), tuple(lost))
 
 
-async def _point(
-    size: tuple[int, int], seconds: float, lost: list[str], report: Callable[[str], None]
-) -> Point | None:
+async def _point(size: tuple[int, int], seconds: float, lost: list[str], report: Callable[[str], None]) -> Point | None:
     """One point in a process of its own; what cannot be measured is noted in `lost`."""
     nodes, pods = size
     with tempfile.TemporaryDirectory(prefix="policyengine-") as folder:

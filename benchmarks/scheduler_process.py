@@ -18,6 +18,7 @@ from typing import Any
 
 from benchmarks.audit import AuditedCore
 from benchmarks.processes import say, stdin_closed
+from benchmarks.workloads import NAMESPACE
 from policyengine.clock import SystemClock
 from policyengine.framework.profile import Profile
 from policyengine.kube.config import credentials, event_loop, garbage_collector
@@ -36,7 +37,7 @@ async def main(argument: dict[str, Any]) -> None:
     bare = credentials.load(Path(argument["kubeconfig"])).connect()
     elector = None
     if argument.get("lease"):
-        settings = LeaseSettings(argument["lease"])
+        settings = LeaseSettings(argument["lease"], NAMESPACE)
         elector = LeaderElector(Client(bare), clock, random, new_identity(settings.name, random), settings)
     client = Client(LeadersTransport(bare, elector) if elector else bare)
     core = AuditedCore(SchedulerState([profile]), argument["check_every"])
@@ -55,7 +56,7 @@ async def main(argument: dict[str, Any]) -> None:
         leading.cancel()
         await elector.release()
     await client.close()
-    say({"checks": core.checks, "check_cpu_seconds": core.cpu_ns / 1e9, "messages": runner.handled})
+    say({"checks": core.checks, "check_cpu_seconds": core.cpu_ns / 1e9})
 
 
 def _compiled(policy: str, params: dict[str, str]) -> Profile:

@@ -3,13 +3,12 @@
 from dataclasses import asdict, replace
 from typing import Any
 
-from benchmarks.decisions import DecisionFigures, MemoryFigures
+from benchmarks.decisions import DecisionFigures
 from benchmarks.end_to_end import EndToEndFigures
-from benchmarks.figures import Samples, Spread
-from benchmarks.machine import this_machine
-from benchmarks.measure import alone_record, end_to_end_record
-from benchmarks.records import Record
-from benchmarks.scale import Point, ScaleFigures, exponents
+from benchmarks.figures import Figure, Samples, Spread
+from benchmarks.measure import end_to_end_record, record_of_rows
+from benchmarks.records import Record, this_machine
+from benchmarks.scale import Point, ScaleFigures
 
 REAL = "kube-apiserver 1.36"
 
@@ -25,9 +24,9 @@ def run(contestant: str, rate: float, **more: Any) -> EndToEndFigures:
         server="embedded",
         bound=10_000,
         binds_per_second=rate,
-        seconds=10.0,
+        events_per_second=rate,
         first_bind_seconds=1.5,
-        samples=Samples(count, count, count, count, count - 1, rate, (count,) * 9 + (3,)),
+        samples=Samples(count, count, count - 1, rate, (count,) * 9 + (3,)),
         cpu_seconds=4.0,
         first_bind_cpu_seconds=0.5,
         cpu_ms_per_pod=0.4,
@@ -37,9 +36,9 @@ def run(contestant: str, rate: float, **more: Any) -> EndToEndFigures:
         pods_per_node_deviation=0.0,
         pods_per_zone=(1_000, 1_000),
         events=10_000,
-        events_behind_seconds=0.5,
+        moved=0,
+        overcommitted=(),
         checks=16,
-        check_cpu_seconds=0.1,
         last_words="",
     )
     return replace(made, **more)
@@ -50,10 +49,10 @@ def ends(*runs: EndToEndFigures) -> Record:
     found: dict[str, list[EndToEndFigures]] = {}
     for one in runs:
         found.setdefault(one.contestant, []).append(one)
-    return end_to_end_record(found, "policyengine", "default", "python -m benchmarks peer-basic", this_machine())
+    return end_to_end_record(found, "default", "python -m benchmarks peer-basic", this_machine())
 
 
-def decided(workload: str, median: float, a_second: float, policy: str = "default") -> Record:
+def decided(workload: str, median: float, policy: str = "default") -> Record:
     """A measurement of decisions alone."""
     spread = Spread(median, 2 * median, 3 * median, 100)
     figures = DecisionFigures(
@@ -62,23 +61,21 @@ def decided(workload: str, median: float, a_second: float, policy: str = "defaul
         nodes=5_000,
         pods=100,
         bound=100,
-        decisions_per_second=a_second,
-        pods_per_second=a_second,
+        decisions_per_second=1e6 / median,
         decision=spread,
         pod_event=spread,
         node_event=spread,
         pods_per_node_max=1,
         checks=20,
         memory_mb=100.0,
-        yardstick_us=100.0,
     )
-    return alone_record(figures, f"{workload} {policy}", f"python -m benchmarks decisions {workload}", this_machine())
+    command = f"python -m benchmarks decisions {workload}"
+    return Record.made("decisions", f"{workload} {policy}", command, this_machine(), asdict(figures))
 
 
-def held(nodes: int, pods: int, mb: float) -> Record:
-    """A measurement of memory."""
-    figures = MemoryFigures(nodes, pods, 60.0, mb)
-    return alone_record(figures, f"{nodes}/{pods}", "python -m benchmarks memory", this_machine())
+def rows(what: str, *figures: Figure) -> Record:
+    """A measurement that is told as one number a row."""
+    return record_of_rows(what, "", f"python -m benchmarks {what}", this_machine(), figures)
 
 
 def grown() -> Record:
@@ -86,15 +83,10 @@ def grown() -> Record:
     by_nodes = tuple(point(nodes, 10_000, nodes / 10) for nodes in (1_000, 5_000, 100_000))
     by_pods = tuple(point(15_000, pods, 900.0) for pods in (10_000, 150_000))
     lost = ("7 nodes, 8 pods: it says nothing for 120 s",)
-    figures = ScaleFigures(by_nodes, by_pods, lost, exponents(by_nodes, by_pods))
-    return alone_record(figures, "100000/150000", "python -m benchmarks scale", this_machine())
+    figures = ScaleFigures(by_nodes, by_pods, lost)
+    return Record.made("scale", "100000/150000", "python -m benchmarks scale", this_machine(), asdict(figures))
 
 
-def point(nodes: int, pods: int, different: float) -> Point:
+def point(nodes: int, pods: int, different: float, identical: float = 80.0) -> Point:
     """One size."""
-    return Point(nodes, pods, different, 500, 80.0, 2_000, 1.5, 2.1, 1.2, 200.0)
-
-
-def as_json(record: Record) -> dict[str, Any]:
-    """As it stands in a file."""
-    return asdict(record)
+    return Point(nodes, pods, different, identical, 1.5, 2.1, 1.2, 200.0)

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from dataclasses import asdict
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -12,22 +12,22 @@ from hypothesis import strategies as st
 
 from benchmarks import records
 from benchmarks.audit import AuditedCore, WrongDecision, check
-from benchmarks.cluster import MARK, Cluster, NotOurs, Watcher, call
+from benchmarks.cluster import MARK, Cluster, NotOurs, Placed, Watcher, _Meta, _Spec, call
 from benchmarks.decisions import EPOCH, decisions, memory, nodes_of, pods_of
-from benchmarks.end_to_end import Contestant, EndToEndFigures, median_run, run_embedded
-from benchmarks.figures import Samples, Spread, percentile, rate
+from benchmarks.end_to_end import Contestant, run_embedded
+from benchmarks.figures import Figure, Samples, Spread, percentile, rate
 from benchmarks.language import FILTER, LINES, language, policy_text
-from benchmarks.machine import this_machine
-from benchmarks.measure import LIMITS, alone_record, end_to_end_record
-from benchmarks.page import page
+from benchmarks.measure import LIMITS
 from benchmarks.peers import peer_of
 from benchmarks.processes import ChildFailed, program
+from benchmarks.queue import queue
+from benchmarks.reload import reloads
+from benchmarks.report import sections
 from benchmarks.scheduler_perf import WORKLOADS
 from benchmarks.server import server
 from policyengine.catalogue import checked, compile_text
 from policyengine.cluster.objects import Node, Pod
 from policyengine.language.diagnostics import Source
-from policyengine.language.lint.cost import MICROSECONDS
 from policyengine.plugins.registry import default_profile
 from policyengine.scheduler.actions import Bind
 from policyengine.scheduler.messages import BindSucceeded, CacheSynced, CyclesRequested, NodeObserved, PodObserved
@@ -136,13 +136,11 @@ def test_a_run_binds_and_checks_what_it_says() -> None:
     assert figures.decision.count == figures.pod_event.count == 30
     assert figures.node_event.count == 12
     assert figures.checks == 30  # fewer pods than checks: every one
-    assert set(figures.ratios) == {"decision / yardstick", "pod event / yardstick", "node event / yardstick"}
 
 
 def test_memory_counts_what_is_held() -> None:
-    held = memory(TINY, default_profile())
-    assert (held.nodes, held.pods) == (12, 30)
-    assert held.after_mb >= held.before_mb > 0
+    (held,) = memory(TINY, default_profile())
+    assert held.what == "12 nodes and 30 pods held" and held.value > 10
 
 
 # The language
@@ -160,25 +158,31 @@ def test_the_measured_filter_compiles() -> None:
     assert not compile_text(FILTER).failed
 
 
+def shown(what: str, found: list[Figure]) -> str:
+    """What a terminal shows of a part; every number of it was measured."""
+    assert all(row.value > 0 for row in found if "slower" not in row.what and "dearer" not in row.what), found
+    (section,) = sections([results.rows(what, *found)])
+    assert all(f"| {row.what}" in section for row in found)
+    return section
+
+
 def test_the_language_is_measured_in_full() -> None:
-    figures = language(repeats=1, nodes=20)
-    assert figures.lines == LINES
-    assert figures.operations.keys() == MICROSECONDS.keys()
-    values = [*figures.operations.values(), *(v for v in asdict(figures).values() if not isinstance(v, dict))]
-    assert all(value > 0 for value in values)
+    section = shown("language", language(repeats=1, nodes=20))
+    assert "| lint of 300 lines, warm, CPU" in section and "at most 150 ms" in section
 
 
-# The server
+def test_the_queue_is_measured_in_full() -> None:
+    section = shown("queue", queue(pending=3_000, refused=20, gang=4, nodes=10))
+    assert "| add a pod, 3,000 pending" in section and "| a gang of 4 on 10 nodes, placed" in section
+
+
+def test_a_reload_is_measured_on_a_small_cluster() -> None:
+    assert "| the swap, 10 pods waiting, CPU" in shown("reload", reloads(repeats=2, nodes=20, waiting=10))
 
 
 async def test_the_server_is_measured_in_full() -> None:
-    figures = await server(nodes=20, pods=30, bindings=200, runs=1)
-    assert all(value > 0 for value in (*asdict(figures).values(), *figures.ratios.values()))
-    assert figures.start_cpu_ms < 5_000 and figures.listed_mb >= figures.held_mb
-    record = alone_record(figures, "", "python -m benchmarks server", this_machine())
-    text = page([record])
-    assert "| bindings, one watch attached | at least 4,000 a second |" in text
-    assert "`python -m benchmarks server`" in text
+    section = shown("server", await server(nodes=20, pods=30, bindings=200, runs=1))
+    assert "| bindings, one watch attached" in section and "| events to 10 watchers" in section
 
 
 # A cluster of its own
@@ -287,49 +291,76 @@ async def test_a_program_that_ends_early_is_told_with_its_last_words() -> None:
         await run_embedded(TINY, wrong)
 
 
+# Several schedulers
+
+
+def test_pods_are_split_pod_by_pod() -> None:
+    names = [pod["spec"]["schedulerName"] for pod in replace(TINY, schedulers=3).pod_objects("s")]
+    assert names == ["s-0", "s-1", "s-2"] * 10
+    assert {pod["spec"]["schedulerName"] for pod in TINY.pod_objects("s")} == {"s"}
+
+
+async def test_two_schedulers_place_every_pod_once_and_overfill_no_node() -> None:
+    run = await run_embedded(TINY, Contestant("two", schedulers=2))
+    assert (run.bound, run.events, run.moved, run.overcommitted) == (30, 30, 0, ())
+    assert run.checks > 0 and run.events_per_second > 0
+
+
+def test_a_pod_that_is_bound_twice_is_seen() -> None:
+    watcher = Watcher(None)  # type: ignore[arg-type]
+    for node in ("", "node-1", "node-1", "node-2"):
+        watcher._see(Placed(_Meta(name="pod-000000"), _Spec(node_name=node)))
+    assert watcher.moved == ["pod-000000"]
+    assert watcher.nodes == {"pod-000000": "node-1"} and len(watcher.times) == 1
+
+
 # Records
 
 
-def figures_of(contestant: str, binds_per_second: float, cpu_seconds: float = 1.0) -> EndToEndFigures:
-    return results.run(contestant, binds_per_second, cpu_seconds=cpu_seconds, cpu_ms_per_pod=0.1)
-
-
 def a_record(rate_of_ours: float = 500.0) -> records.Record:
-    found = {"ours": [figures_of("ours", rate_of_ours, 2.0)], "limit": [figures_of("limit", 1_000.0, 1.0)]}
-    return end_to_end_record(found, "ours", "default", "python -m benchmarks peer-basic", this_machine())
+    ours = results.run("policyengine", rate_of_ours, cpu_seconds=2.0)
+    return results.ends(ours, results.run("limit", 1_000.0, cpu_seconds=1.0))
+
+
+def other_record() -> records.Record:
+    return results.rows("ratios", Figure("a decision", 2.0, "units"))
 
 
 def test_ratios_are_costs_of_ours_over_the_other() -> None:
-    assert a_record().ratios == {"time / limit": 2.0, "cpu / limit": 2.0}
+    assert a_record().ratios == {"time / limit": 2.0, "time to the last event / limit": 2.0, "cpu / limit": 2.0}
 
 
-def test_the_median_run_is_one_of_the_runs() -> None:
-    runs = [figures_of("x", rate) for rate in (5.0, 1.0, 3.0, 9.0)]
-    assert median_run(runs).binds_per_second == 3.0
-    assert median_run(runs[:3]).binds_per_second == 3.0
+def test_no_ratio_counts_events_where_a_contestant_writes_none() -> None:
+    silent = results.run("limit", 1_000.0, events_per_second=0.0)
+    assert set(results.ends(results.run("policyengine", 1.0), silent).ratios) == {"time / limit", "cpu / limit"}
+
+
+@pytest.mark.parametrize("rates", [(5.0, 1.0, 3.0, 9.0), (5.0, 1.0, 3.0)])
+def test_the_median_run_is_one_of_the_runs(rates: tuple[float, ...]) -> None:
+    record = results.ends(*(results.run("policyengine", rate) for rate in rates))
+    assert records.middle_runs(record)["policyengine"]["binds_per_second"] == 3.0
 
 
 def test_what_is_saved_is_read_back_and_saved_anew_replaced(tmp_path: Path) -> None:
     file = tmp_path / "results.json"
-    alone = alone_record(memory(TINY, default_profile()), "tiny", "python -m benchmarks memory", this_machine())
-    records.save(file, [a_record(), alone])
+    other = other_record()
+    records.save(file, [a_record(), other])
     records.save(file, [a_record(800.0)])
     found = records.load(file)
-    assert [one.what for one in found] == ["end-to-end", "memory"]
+    assert [one.what for one in found] == ["end-to-end", "ratios"]
     assert found[0].ratios["time / limit"] == 1.25
-    assert found[1] == alone
+    assert found[1].to_json() == json.loads(json.dumps(other.to_json()))
 
 
 def test_a_ratio_that_grew_shows_by_how_much() -> None:
-    (time, cpu) = records.compare([a_record(500.0)], [a_record(400.0)])
+    (time, _, cpu) = records.compare([a_record(500.0)], a_record(400.0))
     assert (time.name, round(time.growth, 3)) == ("time / limit", 0.25)
     assert cpu.growth == 0.0
 
 
 def test_nothing_in_common_is_no_verdict() -> None:
-    alone = alone_record(memory(TINY, default_profile()), "tiny", "python -m benchmarks memory", this_machine())
-    with pytest.raises(records.NothingToCompare, match="memory tiny"):
-        records.compare([a_record()], [alone])
+    with pytest.raises(records.UnusableRecords, match="no ratios of `ratios`"):
+        records.compare([a_record()], other_record())
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"records": [{"what": "x"}]}', '{"records": [1]}'])
@@ -338,31 +369,6 @@ def test_a_file_that_holds_no_results_is_refused(tmp_path: Path, text: str) -> N
     file.write_text(text)
     with pytest.raises(records.UnusableRecords, match=r"results\.json"):
         records.load(file)
-
-
-# The page
-
-
-def test_the_page_shows_every_record_with_its_command_and_the_peer_s_figures(tmp_path: Path) -> None:
-    alone = [
-        alone_record(decisions(TINY, default_profile()), "tiny", "python -m benchmarks decisions", this_machine()),
-        alone_record(memory(TINY, default_profile()), "tiny", "python -m benchmarks memory", this_machine()),
-        alone_record(language(1, 20), "", "python -m benchmarks language", this_machine()),
-    ]
-    limit = end_to_end_record(
-        {"limit, watch": [figures_of("limit, watch", 3.0)]},
-        "ours",
-        "default",
-        "python -m benchmarks limit",
-        this_machine(),
-    )
-    text = page([a_record(), limit, *alone])
-    for command in ("peer-basic", "limit", "decisions", "memory", "language"):
-        assert f"`python -m benchmarks {command}`" in text, command
-    assert "| *kube-scheduler, recorded* | 420 |" in text
-    assert "**0.50 times the rate of limit**" in text
-    assert this_machine().cpu_model in text
-    assert text.endswith("\n")
 
 
 def test_decoded_objects_are_what_the_core_takes() -> None:

@@ -15,8 +15,8 @@ SMALL = ("--nodes", "10", "--pods", "20")
 def test_decisions_are_told_as_a_table() -> None:
     ended = benchmarks("decisions", "peer-mixed", *SMALL)
     assert ended.code == 0, ended.err
-    assert "peer-mixed: 10 nodes, 20 pods, policy default" in ended.out
-    assert "20 checked against a fresh evaluator, all equal" in ended.out
+    assert "10 / 20 | default |    20 |" in ended.out
+    assert "| peer-mixed | " in ended.out
 
 
 def test_a_workload_runs_end_to_end_beside_the_client_that_decides_nothing() -> None:
@@ -29,16 +29,11 @@ def test_a_workload_runs_end_to_end_beside_the_client_that_decides_nothing() -> 
     assert names == ["limit, watch", "limit, watch, events"]
     assert {ours["bound"], ours["events"], *(limit["bound"] for limit in limits)} == {20}
     assert ours["checks"] > 0
-    assert set(record["ratios"]) == {f"{what} / {name}" for what in ("time", "cpu") for name in names}
+    assert set(record["ratios"]) == {
+        *(f"{what} / {name}" for what in ("time", "cpu") for name in names),
+        "time to the last event / limit, watch, events",
+    }
     assert record["command"] == "python -m benchmarks peer-basic --nodes 10 --pods 20"
-
-
-def test_no_column_of_a_table_is_cut_in_a_pipe() -> None:
-    ended = benchmarks("limit", "peer-spread", *SMALL)
-    assert ended.code == 0, ended.err
-    assert "peer-spread: 10 nodes, 20 pods, embedded server" in ended.out
-    assert "limit, watch, events" in ended.out
-    assert "…" not in ended.out
 
 
 def test_a_policy_of_one_s_own_decides(tmp_path: Path) -> None:
@@ -93,26 +88,19 @@ def test_a_value_that_a_param_cannot_have_is_told(full: Path, param: str, told: 
 
 def test_what_is_saved_can_be_compared_and_shown(tmp_path: Path) -> None:
     results = tmp_path / "results.json"
-    assert benchmarks("memory", *SMALL, "--save", results).code == 0
+    asked = ("ratios", "--nodes", "20", "--pods", "5")
+    assert benchmarks(*asked, "--save", results).code == 0
     content = json.loads(results.read_text())
-    content["records"][0]["ratios"]["KB an object"] = 1e9
-    results.write_text(json.dumps(content))
-    better = benchmarks("memory", *SMALL, "--compare", results)
-    assert better.code == 0, better.err
-    assert "KB an object" in better.out
-    content["records"][0]["ratios"]["KB an object"] = 1e-9
-    results.write_text(json.dumps(content))
-    assert benchmarks("memory", *SMALL, "--compare", results).code == 1
+    for saved, code in ((1e9, 0), (1e-9, 1)):
+        content["records"][0]["ratios"] = {"peer-basic: decision": saved}
+        results.write_text(json.dumps(content))
+        ended = benchmarks(*asked, "--compare", results)
+        assert ended.code == code, ended.err
+        assert "| peer-basic: decision |" in ended.out
+    ended = benchmarks("memory", *SMALL, "--compare", results)
+    assert (ended.code, "has no ratios of `memory peer-basic 10/20 default`" in ended.err) == (2, True)
     shown = benchmarks("page", "--from", results)
     assert shown.code == 0 and shown.out.startswith("# What it costs")
-
-
-def test_other_measurements_cannot_be_compared(tmp_path: Path) -> None:
-    results = tmp_path / "results.json"
-    assert benchmarks("memory", *SMALL, "--save", results).code == 0
-    ended = benchmarks("memory", "--nodes", "11", "--pods", "20", "--compare", results)
-    assert ended.code == 2
-    assert "has no ratios of `memory peer-basic 11/20 default`" in ended.err
 
 
 @pytest.mark.parametrize(
@@ -154,11 +142,13 @@ def test_a_server_that_is_not_there_has_its_own_exit_code(tmp_path: Path) -> Non
     assert "cannot reach the API server" in ended.err
 
 
-def test_a_run_is_drawn(tmp_path: Path) -> None:
+def test_a_client_that_decides_nothing_is_measured_and_drawn(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib, of the extra `benchmarks`, is not installed")
     picture = tmp_path / "run.svg"
-    ended = benchmarks("limit", *SMALL, "--plot", picture)
+    ended = benchmarks("limit", "peer-spread", *SMALL, "--plot", picture)
     assert ended.code == 0, ended.err
-    assert picture.read_text().startswith("<svg") and "limit, watch, events" in picture.read_text()
+    assert "peer-spread: 10 nodes, 20 pods." in ended.out and "| limit, watch, events |" in ended.out
+    assert "<svg" in picture.read_text() and "limit, watch, events" in picture.read_text()
 
 
 def test_pods_may_come_while_the_scheduler_runs() -> None:
@@ -174,8 +164,7 @@ def test_pods_may_come_while_the_scheduler_runs() -> None:
 def test_several_schedulers_share_a_workload() -> None:
     ended = benchmarks("peer-basic", *SMALL, "--schedulers", "2")
     assert ended.code == 0, ended.err
-    assert "share-0" in ended.out and "share-1" in ended.out
-    assert "0 pods bound twice, 0 nodes with more than they have" in ended.out
+    assert "| 2 schedulers |" in ended.out and "bound twice" not in ended.out
 
 
 @pytest.mark.parametrize(
@@ -195,9 +184,3 @@ def test_what_does_not_go_together_is_told_in_one_line(arguments: tuple[str, ...
     ended = CliRunner().invoke(bench, arguments, env={"KUBEBUILDER_ASSETS": ""})
     assert ended.exit_code == 2, ended.output
     assert told in " ".join(ended.output.split())
-
-
-def test_instructions_are_skipped_with_a_line_where_valgrind_is_missing() -> None:
-    ended = benchmarks("instructions", env={"PATH": ""})
-    assert (ended.code, ended.out) == (0, "")
-    assert ended.err == "skipped: `valgrind` is not installed; it counts instructions\n"
