@@ -6,14 +6,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from policyengine.cluster.pod_info import PodInfo
-from policyengine.framework.events import (
-    ActionType,
-    ClusterEvent,
-    ClusterEventWithHint,
-    QueueingHint,
-    Resource,
-)
+from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
 from policyengine.framework.status import SUCCESS, Code, Status
+from policyengine.plugins.event_hints import is_own_update, on
 
 NAME: Final = "SchedulingGates"
 
@@ -34,9 +29,4 @@ class SchedulingGates:
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Its own gates' removal."""
-        removed = ClusterEvent(Resource.POD, ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
-        return (ClusterEventWithHint(removed, _own_gates_removed),)
-
-
-def _own_gates_removed(pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
-    return QueueingHint.QUEUE if new is not None and new.uid == pod.uid else QueueingHint.SKIP
+        return (on(Resource.POD, ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED, is_own_update),)

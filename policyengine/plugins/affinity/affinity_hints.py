@@ -7,13 +7,8 @@ from typing import Final
 
 from policyengine.cluster.objects import Node
 from policyengine.cluster.pod_info import PodInfo
-from policyengine.framework.events import (
-    ActionType,
-    ClusterEvent,
-    ClusterEventWithHint,
-    QueueingHint,
-    Resource,
-)
+from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
+from policyengine.plugins.event_hints import on
 from policyengine.plugins.selectors.affinity_term import Term, terms_of
 
 _NO_LABELS: Final[Mapping[str, str]] = {}
@@ -24,16 +19,12 @@ def affinity_events() -> Sequence[ClusterEventWithHint]:
     pods = ActionType.ADD | ActionType.UPDATE_POD_LABEL | ActionType.DELETE
     nodes = ActionType.ADD | ActionType.UPDATE_NODE_LABEL
     return (
-        ClusterEventWithHint(ClusterEvent(Resource.POD, pods), _pod_changed),
-        ClusterEventWithHint(ClusterEvent(Resource.NODE, nodes), _node_changed),
+        on(Resource.POD, pods, _pod_changed),
+        on(Resource.NODE, nodes, _node_changed),
     )
 
 
-def _pod_changed(pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
-    return QueueingHint.QUEUE if _pod_matters(pod, old, new) else QueueingHint.SKIP
-
-
-def _pod_matters(pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> bool:
+def _pod_changed(pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> bool:
     if old is not None and new is not None and new.uid == pod.uid:
         return True
     if any(one is not None and not (one.node_name or one.nominated_node_name) for one in (old, new)):
@@ -61,18 +52,18 @@ def _all_mean(terms: Sequence[Term], pod: PodInfo) -> bool:
     )
 
 
-def _node_changed(pod: PodInfo, old: Node | None, new: Node | None) -> QueueingHint:
+def _node_changed(pod: PodInfo, old: Node | None, new: Node | None) -> bool:
     terms = terms_of(pod)
     if new is None:
-        return QueueingHint.SKIP
+        return False
     if terms.problem is not None:
-        return QueueingHint.QUEUE
+        return True
     before = _NO_LABELS if old is None else old.metadata.labels
     after = new.metadata.labels
     for term in terms.affinity:
         if term.key in after and after[term.key] != before.get(term.key):
-            return QueueingHint.QUEUE
+            return True
     for term in terms.anti_affinity:
         if old is None or (term.key in before and after.get(term.key) != before[term.key]):
-            return QueueingHint.QUEUE
-    return QueueingHint.SKIP
+            return True
+    return False

@@ -15,16 +15,11 @@ from numpy.typing import NDArray
 from policyengine.cluster.objects import Node, NodeSelector, decode
 from policyengine.cluster.objects import NodeAffinity as Affinity
 from policyengine.cluster.pod_info import PodInfo, PodShape
-from policyengine.framework.events import (
-    ActionType,
-    ClusterEvent,
-    ClusterEventWithHint,
-    QueueingHint,
-    Resource,
-)
+from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
 from policyengine.framework.plugin import UNCONCERNED, Reads, Scores
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
 from policyengine.plugins.default_normalize import largest, proportional
+from policyengine.plugins.event_hints import on
 from policyengine.plugins.resources.per_shape import PerShape
 from policyengine.plugins.selectors.node_selector import (
     NAME_FIELD,
@@ -194,17 +189,15 @@ class NodeAffinity:
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """A new node, or labels that make one match."""
-        changed = ClusterEvent(Resource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL)
-        return (ClusterEventWithHint(changed, self._became_matching),)
+        return (on(Resource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL, self._became_matching),)
 
-    def _became_matching(self, pod: PodInfo, old: Node | None, new: Node | None) -> QueueingHint:
+    def _became_matching(self, pod: PodInfo, old: Node | None, new: Node | None) -> bool:
         if new is None or (self._added is not None and not self._added.matches(new)):
-            return QueueingHint.SKIP
+            return False
         required = self._wanted(pod).required
         if not all(selector.matches(new) for selector in required):
-            return QueueingHint.SKIP
+            return False
         if old is None or not all(selector.matches(old) for selector in required):
-            return QueueingHint.QUEUE
+            return True
         # The pod's own terms matched before too; with an added affinity that has come to match, the node is new.
-        came = self._added is not None and not self._added.matches(old)
-        return QueueingHint.QUEUE if came else QueueingHint.SKIP
+        return self._added is not None and not self._added.matches(old)

@@ -9,14 +9,9 @@ from collections.abc import Sequence
 
 from policyengine.cluster.objects import ResourceClaim
 from policyengine.cluster.pod_info import PodInfo
-from policyengine.framework.events import (
-    ActionType,
-    ClusterEvent,
-    ClusterEventWithHint,
-    QueueingHint,
-    Resource,
-)
+from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
 from policyengine.plugins.devices.resource_claims import claim_names, names_claim
+from policyengine.plugins.event_hints import on
 
 
 def dynamic_resources_events() -> Sequence[ClusterEventWithHint]:
@@ -25,28 +20,24 @@ def dynamic_resources_events() -> Sequence[ClusterEventWithHint]:
     node = add | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_ALLOCATABLE
     generated = ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM
     return (
-        ClusterEventWithHint(ClusterEvent(Resource.NODE, node)),
-        ClusterEventWithHint(ClusterEvent(Resource.RESOURCE_CLAIM, add | update), _claim_changed),
-        ClusterEventWithHint(ClusterEvent(Resource.POD, generated), _claims_generated),
-        ClusterEventWithHint(ClusterEvent(Resource.DEVICE_CLASS, add | update)),
-        ClusterEventWithHint(ClusterEvent(Resource.RESOURCE_SLICE, add | update)),
+        on(Resource.NODE, node),
+        on(Resource.RESOURCE_CLAIM, add | update, _claim_changed),
+        on(Resource.POD, generated, _claims_generated),
+        on(Resource.DEVICE_CLASS, add | update),
+        on(Resource.RESOURCE_SLICE, add | update),
     )
 
 
-def _claim_changed(pod: PodInfo, old: object, new: object) -> QueueingHint:
+def _claim_changed(pod: PodInfo, old: object, new: object) -> bool:
     """A claim that lost its allocation frees devices for anybody; else only the pod's own claims matter, and of
     them only their status."""
     if not isinstance(new, ResourceClaim) or isinstance(claim_names(pod), str):
-        return QueueingHint.SKIP
+        return False
     was = old if isinstance(old, ResourceClaim) else None
     if was is not None and was.status.allocation is not None and new.status.allocation is None:
-        return QueueingHint.QUEUE
-    if not names_claim(pod, new) or (was is not None and was.status == new.status):
-        return QueueingHint.SKIP
-    return QueueingHint.QUEUE
+        return True
+    return not (not names_claim(pod, new) or (was is not None and was.status == new.status))
 
 
-def _claims_generated(pod: PodInfo, old: object, new: PodInfo | None) -> QueueingHint:
-    if new is None or new.uid != pod.uid or isinstance(claim_names(new), str):
-        return QueueingHint.SKIP
-    return QueueingHint.QUEUE
+def _claims_generated(pod: PodInfo, old: object, new: PodInfo | None) -> bool:
+    return not (new is None or new.uid != pod.uid or isinstance(claim_names(new), str))

@@ -13,15 +13,10 @@ import numpy as np
 
 from policyengine.cluster.objects import Node
 from policyengine.cluster.pod_info import PodInfo, PodShape
-from policyengine.framework.events import (
-    ActionType,
-    ClusterEvent,
-    ClusterEventWithHint,
-    QueueingHint,
-    Resource,
-)
+from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
 from policyengine.framework.plugin import UNCONCERNED, Reads
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
+from policyengine.plugins.event_hints import on
 from policyengine.plugins.resources.per_shape import PerShape
 
 if TYPE_CHECKING:
@@ -73,19 +68,17 @@ class NodeDeclaredFeatures:
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Nodes that come or declare other features; the pod's own change."""
-        node = ClusterEvent(Resource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_DECLARED_FEATURE)
-        pod = ClusterEvent(Resource.POD, ActionType.UPDATE)
-        return (ClusterEventWithHint(node, _node_changed), ClusterEventWithHint(pod, _pod_changed))
+        return (
+            on(Resource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_DECLARED_FEATURE, _node_changed),
+            on(Resource.POD, ActionType.UPDATE, _pod_changed),
+        )
 
 
-def _node_changed(pod: PodInfo, old: object, new: object) -> QueueingHint:
-    if isinstance(old, Node) and isinstance(new, Node) and old.status.declared_features == new.status.declared_features:
-        return QueueingHint.SKIP
-    return QueueingHint.QUEUE
+def _node_changed(pod: PodInfo, old: Node | None, new: Node | None) -> bool:
+    return old is None or new is None or old.status.declared_features != new.status.declared_features
 
 
-def _pod_changed(pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
+def _pod_changed(pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> bool:
     if old is None or new is None or new.uid != pod.uid:
-        return QueueingHint.SKIP
-    changed = required_features(old.shape) != required_features(new.shape)
-    return QueueingHint.QUEUE if changed else QueueingHint.SKIP
+        return False
+    return required_features(old.shape) != required_features(new.shape)

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from policyengine.cluster.pod_info import PodInfo
-from policyengine.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, Resource
+from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
 from policyengine.framework.plugin import UNCONCERNED, Reads
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
+from policyengine.plugins.event_hints import on
 
 if TYPE_CHECKING:
     from policyengine.cluster.snapshot import Snapshot
@@ -41,4 +42,4 @@ class NodeName:
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """A new node may bear the name."""
-        return (ClusterEventWithHint(ClusterEvent(Resource.NODE, ActionType.ADD)),)
+        return (on(Resource.NODE, ActionType.ADD),)

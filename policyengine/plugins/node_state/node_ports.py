@@ -8,15 +8,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from policyengine.cluster.pod_info import ANY_IP, HostPort, PodInfo
-from policyengine.framework.events import (
-    ActionType,
-    ClusterEvent,
-    ClusterEventWithHint,
-    QueueingHint,
-    Resource,
-)
+from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
 from policyengine.framework.plugin import UNCONCERNED, Reads
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
+from policyengine.plugins.event_hints import on
 
 if TYPE_CHECKING:
     from policyengine.cluster.snapshot import Snapshot
@@ -53,16 +48,15 @@ class NodePorts:
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """A pod with such a port gone, or a new node."""
         return (
-            ClusterEventWithHint(ClusterEvent(Resource.POD, ActionType.DELETE), _port_freed),
-            ClusterEventWithHint(ClusterEvent(Resource.NODE, ActionType.ADD)),
+            on(Resource.POD, ActionType.DELETE, _port_freed),
+            on(Resource.NODE, ActionType.ADD),
         )
 
 
-def _port_freed(pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
+def _port_freed(pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> bool:
     if old is None or not (old.node_name or old.nominated_node_name):
-        return QueueingHint.SKIP
-    freed = _collide(pod.shape.host_ports, old.shape.host_ports)
-    return QueueingHint.QUEUE if freed else QueueingHint.SKIP
+        return False
+    return _collide(pod.shape.host_ports, old.shape.host_ports)
 
 
 def _collide(wanted: Iterable[HostPort], taken: Iterable[HostPort]) -> bool:

@@ -9,16 +9,11 @@ import numpy as np
 
 from policyengine.cluster.objects import Node
 from policyengine.cluster.pod_info import PodInfo, PodShape
-from policyengine.framework.events import (
-    ActionType,
-    ClusterEvent,
-    ClusterEventWithHint,
-    QueueingHint,
-    Resource,
-)
+from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
 from policyengine.framework.plugin import UNCONCERNED, Reads
 from policyengine.framework.rows import at
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
+from policyengine.plugins.event_hints import on
 from policyengine.plugins.resources.per_shape import PerShape
 from policyengine.plugins.selectors.tolerations import UNSCHEDULABLE_TAINT, tolerates
 
@@ -57,18 +52,19 @@ class NodeUnschedulable:
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Uncordoning, a new node, a toleration of its own."""
-        node = ClusterEvent(Resource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_TAINT)
-        toleration = ClusterEvent(Resource.POD, ActionType.UPDATE_POD_TOLERATION)
-        return (ClusterEventWithHint(node, _uncordoned), ClusterEventWithHint(toleration, _tolerated))
+        return (
+            on(Resource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_TAINT, _uncordoned),
+            on(Resource.POD, ActionType.UPDATE_POD_TOLERATION, _tolerated),
+        )
 
 
-def _uncordoned(pod: PodInfo, old: Node | None, new: Node | None) -> QueueingHint:
+def _uncordoned(pod: PodInfo, old: Node | None, new: Node | None) -> bool:
     if new is None or new.spec.unschedulable:
-        return QueueingHint.SKIP
-    return QueueingHint.QUEUE if old is None or old.spec.unschedulable else QueueingHint.SKIP
+        return False
+    return old is None or old.spec.unschedulable
 
 
-def _tolerated(pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
+def _tolerated(pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> bool:
     if new is None or new.uid != pod.uid:
-        return QueueingHint.SKIP
-    return QueueingHint.QUEUE if _tolerates_cordon(new.shape) else QueueingHint.SKIP
+        return False
+    return _tolerates_cordon(new.shape)

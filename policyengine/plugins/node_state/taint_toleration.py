@@ -13,17 +13,12 @@ from numpy.typing import NDArray
 
 from policyengine.cluster.objects import Node, Taint, Toleration
 from policyengine.cluster.pod_info import PodInfo
-from policyengine.framework.events import (
-    ActionType,
-    ClusterEvent,
-    ClusterEventWithHint,
-    QueueingHint,
-    Resource,
-)
+from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
 from policyengine.framework.plugin import Reads, Scores
 from policyengine.framework.rows import at
 from policyengine.framework.status import SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
 from policyengine.plugins.default_normalize import largest, proportional
+from policyengine.plugins.event_hints import is_own_update, on
 from policyengine.plugins.selectors.tolerations import HARD, PREFER_NO_SCHEDULE, TaintTable, untolerated
 
 if TYPE_CHECKING:
@@ -76,9 +71,10 @@ class TaintToleration:
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """A taint that went, a new node, a toleration of its own."""
-        node = ClusterEvent(Resource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_TAINT)
-        toleration = ClusterEvent(Resource.POD, ActionType.UPDATE_POD_TOLERATION)
-        return (ClusterEventWithHint(node, _became_tolerable), ClusterEventWithHint(toleration, _tolerated))
+        return (
+            on(Resource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_TAINT, _became_tolerable),
+            on(Resource.POD, ActionType.UPDATE_POD_TOLERATION, is_own_update),
+        )
 
 
 def _counts(table: TaintTable, snapshot: Snapshot, rows: Rows) -> NDArray[np.int64]:
@@ -90,12 +86,8 @@ def _keeps_off(tolerations: Sequence[Toleration], taints: Sequence[Taint]) -> bo
     return bool(untolerated(tolerations, taints, HARD))
 
 
-def _became_tolerable(pod: PodInfo, old: Node | None, new: Node | None) -> QueueingHint:
+def _became_tolerable(pod: PodInfo, old: Node | None, new: Node | None) -> bool:
     tolerations = pod.shape.spec.tolerations
     kept_off = old is None or _keeps_off(tolerations, old.spec.taints)
     keeps_off = new is None or _keeps_off(tolerations, new.spec.taints)
-    return QueueingHint.QUEUE if kept_off and not keeps_off else QueueingHint.SKIP
-
-
-def _tolerated(pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
-    return QueueingHint.QUEUE if new is not None and new.uid == pod.uid else QueueingHint.SKIP
+    return kept_off and not keeps_off

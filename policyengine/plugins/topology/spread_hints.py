@@ -6,13 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from policyengine.cluster.objects import Node
 from policyengine.cluster.pod_info import PodInfo
-from policyengine.framework.events import (
-    ActionType,
-    ClusterEvent,
-    ClusterEventWithHint,
-    QueueingHint,
-    Resource,
-)
+from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
+from policyengine.plugins.event_hints import on
 from policyengine.plugins.topology.spread_constraint import Constraint
 
 ConstraintsOf = Callable[[PodInfo], Sequence[Constraint] | None]
@@ -21,23 +16,19 @@ ConstraintsOf = Callable[[PodInfo], Sequence[Constraint] | None]
 def spread_events(constraints_of: ConstraintsOf) -> Sequence[ClusterEventWithHint]:
     """The registrations. `constraints_of` answers None for a pod whose constraints a hint cannot know."""
 
-    def pod_hint(pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
+    def pod_changed(pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> bool:
         constraints = constraints_of(pod)
-        if constraints is None:
-            return QueueingHint.QUEUE
-        return QueueingHint.QUEUE if _pod_matters(pod, old, new, constraints) else QueueingHint.SKIP
+        return constraints is None or _pod_matters(pod, old, new, constraints)
 
-    def node_hint(pod: PodInfo, old: Node | None, new: Node | None) -> QueueingHint:
+    def node_changed(pod: PodInfo, old: Node | None, new: Node | None) -> bool:
         constraints = constraints_of(pod)
-        if constraints is None:
-            return QueueingHint.QUEUE
-        return QueueingHint.QUEUE if _node_matters(old, new, constraints) else QueueingHint.SKIP
+        return constraints is None or _node_matters(old, new, constraints)
 
     pods = ActionType.ADD | ActionType.UPDATE_POD_LABEL | ActionType.UPDATE_POD_TOLERATION | ActionType.DELETE
     nodes = ActionType.ADD | ActionType.DELETE | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_TAINT
     return (
-        ClusterEventWithHint(ClusterEvent(Resource.POD, pods), pod_hint),
-        ClusterEventWithHint(ClusterEvent(Resource.NODE, nodes), node_hint),
+        on(Resource.POD, pods, pod_changed),
+        on(Resource.NODE, nodes, node_changed),
     )
 
 

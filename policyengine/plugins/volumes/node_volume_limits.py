@@ -15,15 +15,10 @@ import numpy as np
 from policyengine.cluster.objects import CSINode, PersistentVolumeClaim, VolumeAttachment
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.pod_shape import PodShape
-from policyengine.framework.events import (
-    ActionType,
-    ClusterEvent,
-    ClusterEventWithHint,
-    QueueingHint,
-    Resource,
-)
+from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
 from policyengine.framework.plugin import UNCONCERNED, Reads
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
+from policyengine.plugins.event_hints import on
 from policyengine.plugins.volumes.migrated_volume import DRIVERS, csi_of_inline, csi_of_persistent
 from policyengine.plugins.volumes.volume_claims import (
     CLAIM,
@@ -113,11 +108,11 @@ class NodeVolumeLimits:
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Limits that rise, pods and attachments that go, claims that come."""
         return (
-            ClusterEventWithHint(ClusterEvent(Resource.CSI_NODE, ActionType.ADD)),
-            ClusterEventWithHint(ClusterEvent(Resource.CSI_NODE, ActionType.UPDATE), _limit_rose),
-            ClusterEventWithHint(ClusterEvent(Resource.POD, ActionType.DELETE), _volumes_freed),
-            ClusterEventWithHint(ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD), _claim_came),
-            ClusterEventWithHint(ClusterEvent(Resource.VOLUME_ATTACHMENT, ActionType.DELETE), _detached),
+            on(Resource.CSI_NODE, ActionType.ADD),
+            on(Resource.CSI_NODE, ActionType.UPDATE, _limit_rose),
+            on(Resource.POD, ActionType.DELETE, _volumes_freed),
+            on(Resource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD, _claim_came),
+            on(Resource.VOLUME_ATTACHMENT, ActionType.DELETE, _detached),
         )
 
 
@@ -184,28 +179,26 @@ def _handle(claim: PersistentVolumeClaim, snapshot: Snapshot, migrated: bool) ->
     return driver or storage.provisioner, f"claim {claim.metadata.key}"
 
 
-def _limit_rose(pod: PodInfo, old: object, new: object) -> QueueingHint:
+def _limit_rose(pod: PodInfo, old: object, new: object) -> bool:
     if not isinstance(old, CSINode) or not isinstance(new, CSINode):
-        return QueueingHint.QUEUE
+        return True
     before: Mapping[str, int] = _limits(old)
-    rose = any(limit > before.get(driver, 0) for driver, limit in _limits(new).items())
-    return QueueingHint.QUEUE if rose else QueueingHint.SKIP
+    return any(limit > before.get(driver, 0) for driver, limit in _limits(new).items())
 
 
-def _volumes_freed(pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
+def _volumes_freed(pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> bool:
     if old is None or not (old.node_name or old.nominated_node_name):
-        return QueueingHint.SKIP
-    counted = bool(claim_refs(old)) or any(csi_of_inline(volume) for volume in old.shape.spec.volumes)
-    return QueueingHint.QUEUE if counted else QueueingHint.SKIP
+        return False
+    return bool(claim_refs(old)) or any(csi_of_inline(volume) for volume in old.shape.spec.volumes)
 
 
-def _claim_came(pod: PodInfo, old: object, new: object) -> QueueingHint:
-    return QueueingHint.QUEUE if names_claim(pod, new) else QueueingHint.SKIP
+def _claim_came(pod: PodInfo, old: object, new: object) -> bool:
+    return names_claim(pod, new)
 
 
-def _detached(pod: PodInfo, old: object, new: object) -> QueueingHint:
+def _detached(pod: PodInfo, old: object, new: object) -> bool:
     if claim_refs(pod, with_ephemeral=False):
-        return QueueingHint.QUEUE
+        return True
     attacher = old.spec.attacher if isinstance(old, VolumeAttachment) else ""
     drivers = {handle[0] for volume in pod.shape.spec.volumes if (handle := csi_of_inline(volume)) is not None}
-    return QueueingHint.QUEUE if attacher in drivers else QueueingHint.SKIP
+    return attacher in drivers

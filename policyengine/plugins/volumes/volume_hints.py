@@ -7,13 +7,8 @@ from collections.abc import Sequence
 from policyengine import quantity
 from policyengine.cluster.objects import CSIDriver, CSIStorageCapacity, StorageClass
 from policyengine.cluster.pod_info import PodInfo
-from policyengine.framework.events import (
-    ActionType,
-    ClusterEvent,
-    ClusterEventWithHint,
-    QueueingHint,
-    Resource,
-)
+from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
+from policyengine.plugins.event_hints import on
 from policyengine.plugins.volumes.volume_claims import names_claim
 
 
@@ -21,42 +16,38 @@ def volume_binding_events() -> Sequence[ClusterEventWithHint]:
     """The registrations."""
     add, update = ActionType.ADD, ActionType.UPDATE
     return (
-        ClusterEventWithHint(ClusterEvent(Resource.STORAGE_CLASS, add | update), _class_changed),
-        ClusterEventWithHint(ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, add | update), _claim_changed),
-        ClusterEventWithHint(ClusterEvent(Resource.PERSISTENT_VOLUME, add | update)),
-        ClusterEventWithHint(ClusterEvent(Resource.NODE, add | ActionType.UPDATE_NODE_LABEL)),
-        ClusterEventWithHint(ClusterEvent(Resource.CSI_DRIVER, update), _driver_changed),
-        ClusterEventWithHint(ClusterEvent(Resource.CSI_STORAGE_CAPACITY, add | update), _capacity_changed),
+        on(Resource.STORAGE_CLASS, add | update, _class_changed),
+        on(Resource.PERSISTENT_VOLUME_CLAIM, add | update, _claim_changed),
+        on(Resource.PERSISTENT_VOLUME, add | update),
+        on(Resource.NODE, add | ActionType.UPDATE_NODE_LABEL),
+        on(Resource.CSI_DRIVER, update, _driver_changed),
+        on(Resource.CSI_STORAGE_CAPACITY, add | update, _capacity_changed),
     )
 
 
-def _hint(queue: bool) -> QueueingHint:
-    return QueueingHint.QUEUE if queue else QueueingHint.SKIP
-
-
-def _class_changed(pod: PodInfo, old: object, new: object) -> QueueingHint:
+def _class_changed(pod: PodInfo, old: object, new: object) -> bool:
     if not isinstance(old, StorageClass) or not isinstance(new, StorageClass):
-        return QueueingHint.QUEUE
-    return _hint(old.allowed_topologies != new.allowed_topologies)
+        return True
+    return old.allowed_topologies != new.allowed_topologies
 
 
-def _claim_changed(pod: PodInfo, old: object, new: object) -> QueueingHint:
-    return _hint(names_claim(pod, new))
+def _claim_changed(pod: PodInfo, old: object, new: object) -> bool:
+    return names_claim(pod, new)
 
 
-def _driver_changed(pod: PodInfo, old: object, new: object) -> QueueingHint:
+def _driver_changed(pod: PodInfo, old: object, new: object) -> bool:
     """Capacity is no longer tracked. Unlike kube-scheduler, which looks at inline CSI volumes alone, every pod
     with a claim is asked again: its class may be the driver's."""
     if not isinstance(old, CSIDriver) or not isinstance(new, CSIDriver):
-        return QueueingHint.QUEUE
-    return _hint(bool(old.spec.storage_capacity) and not new.spec.storage_capacity)
+        return True
+    return bool(old.spec.storage_capacity) and not new.spec.storage_capacity
 
 
-def _capacity_changed(pod: PodInfo, old: object, new: object) -> QueueingHint:
+def _capacity_changed(pod: PodInfo, old: object, new: object) -> bool:
     if not isinstance(old, CSIStorageCapacity) or not isinstance(new, CSIStorageCapacity):
-        return QueueingHint.QUEUE
+        return True
     before, after = _limit(old), _limit(new)
-    return _hint(after is not None and (before is None or after > before))
+    return after is not None and (before is None or after > before)
 
 
 def _limit(capacity: CSIStorageCapacity) -> int | None:

@@ -13,15 +13,10 @@ import numpy as np
 
 from policyengine.cluster.objects import Volume
 from policyengine.cluster.pod_info import PodInfo
-from policyengine.framework.events import (
-    ActionType,
-    ClusterEvent,
-    ClusterEventWithHint,
-    QueueingHint,
-    Resource,
-)
+from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
 from policyengine.framework.plugin import UNCONCERNED, Reads
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
+from policyengine.plugins.event_hints import on
 from policyengine.plugins.volumes.volume_claims import CLAIM, claim_refs, find_claim, names_claim, not_found
 
 if TYPE_CHECKING:
@@ -126,9 +121,9 @@ class VolumeRestrictions:
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """A user of the volume gone, the claim there, a new node."""
         return (
-            ClusterEventWithHint(ClusterEvent(Resource.POD, ActionType.DELETE), _volume_freed),
-            ClusterEventWithHint(ClusterEvent(Resource.NODE, ActionType.ADD)),
-            ClusterEventWithHint(ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD), _claim_came),
+            on(Resource.POD, ActionType.DELETE, _volume_freed),
+            on(Resource.NODE, ActionType.ADD),
+            on(Resource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD, _claim_came),
         )
 
 
@@ -159,15 +154,14 @@ def _conflict(one: Volume, other: Volume) -> bool:
     return shared and not (image.read_only and their_image.read_only)
 
 
-def _volume_freed(pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
+def _volume_freed(pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> bool:
     if old is None or old.namespace != pod.namespace:
-        return QueueingHint.SKIP
+        return False
     disks = [volume for volume in pod.shape.spec.volumes if _is_restricted(volume)]
     claims = {ref.name for ref in claim_refs(pod, with_ephemeral=False)}
     theirs = {ref.name for ref in claim_refs(old, with_ephemeral=False)}
-    freed = _in_conflict(disks, {old.uid: old}) or not claims.isdisjoint(theirs)
-    return QueueingHint.QUEUE if freed else QueueingHint.SKIP
+    return _in_conflict(disks, {old.uid: old}) or not claims.isdisjoint(theirs)
 
 
-def _claim_came(pod: PodInfo, old: object, new: object) -> QueueingHint:
-    return QueueingHint.QUEUE if names_claim(pod, new, with_ephemeral=False) else QueueingHint.SKIP
+def _claim_came(pod: PodInfo, old: object, new: object) -> bool:
+    return names_claim(pod, new, with_ephemeral=False)

@@ -9,15 +9,10 @@ import numpy as np
 
 from policyengine.cluster.objects import PersistentVolume, StorageClass
 from policyengine.cluster.pod_info import PodInfo
-from policyengine.framework.events import (
-    ActionType,
-    ClusterEvent,
-    ClusterEventWithHint,
-    QueueingHint,
-    Resource,
-)
+from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
 from policyengine.framework.plugin import UNCONCERNED, Reads
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
+from policyengine.plugins.event_hints import on
 from policyengine.plugins.selectors.label_requirement import Requirement
 from policyengine.plugins.selectors.node_selector import LabelTest, Mask
 from policyengine.plugins.volumes.volume_claims import (
@@ -120,10 +115,10 @@ class VolumeZone:
         """Claims that come or are bound, volumes that come or move, classes that wait, nodes that come or move."""
         add, update = ActionType.ADD, ActionType.UPDATE
         return (
-            ClusterEventWithHint(ClusterEvent(Resource.STORAGE_CLASS, add), _class_came),
-            ClusterEventWithHint(ClusterEvent(Resource.NODE, add | ActionType.UPDATE_NODE_LABEL)),
-            ClusterEventWithHint(ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, add | update), _claim_changed),
-            ClusterEventWithHint(ClusterEvent(Resource.PERSISTENT_VOLUME, add | update), _volume_changed),
+            on(Resource.STORAGE_CLASS, add, _class_came),
+            on(Resource.NODE, add | ActionType.UPDATE_NODE_LABEL),
+            on(Resource.PERSISTENT_VOLUME_CLAIM, add | update, _claim_changed),
+            on(Resource.PERSISTENT_VOLUME, add | update, _volume_changed),
         )
 
 
@@ -152,16 +147,15 @@ def _topologies_of_claim(snapshot: Snapshot, namespace: str, name: str) -> list[
     return [] if waits else "PersistentVolume had no name"
 
 
-def _class_came(pod: PodInfo, old: object, new: object) -> QueueingHint:
-    waits = isinstance(new, StorageClass) and new.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
-    return QueueingHint.QUEUE if waits else QueueingHint.SKIP
+def _class_came(pod: PodInfo, old: object, new: object) -> bool:
+    return isinstance(new, StorageClass) and new.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
 
 
-def _claim_changed(pod: PodInfo, old: object, new: object) -> QueueingHint:
-    return QueueingHint.QUEUE if names_claim(pod, new, with_ephemeral=False) else QueueingHint.SKIP
+def _claim_changed(pod: PodInfo, old: object, new: object) -> bool:
+    return names_claim(pod, new, with_ephemeral=False)
 
 
-def _volume_changed(pod: PodInfo, old: object, new: object) -> QueueingHint:
+def _volume_changed(pod: PodInfo, old: object, new: object) -> bool:
     if not isinstance(old, PersistentVolume) or not isinstance(new, PersistentVolume):
-        return QueueingHint.QUEUE
-    return QueueingHint.QUEUE if topologies(old) != topologies(new) else QueueingHint.SKIP
+        return True
+    return topologies(old) != topologies(new)
