@@ -1,4 +1,4 @@
-"""DynamicResources between Reserve and Bind: what is written to claims, and whether it has come true.
+"""DynamicResources between Reserve and Bind: the allocation of a claim, its patches, and whether they have been seen.
 
 Source: kube-scheduler's dynamicresources (bindClaim), v1.36: the finalizer first, by an update of its own, then the
 allocation together with the pod among the claim's users. Every write names the version it was decided on.
@@ -6,17 +6,30 @@ allocation together with the pod among the claim's users. Every write names the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
+from uuid import UUID
 
 import msgspec
 
+from policyengine import quantity
 from policyengine.cluster.metadata import Wire
-from policyengine.cluster.objects import ResourceClaim
+from policyengine.cluster.objects import (
+    AllocationResult,
+    DeviceRequestAllocationResult,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    ResourceClaim,
+)
 from policyengine.cluster.pending_claims import PendingClaim
 from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.resource_objects import DeviceAllocationConfiguration, DeviceAllocationResult
 from policyengine.framework.reservation import ObjectPatch, Plan
 from policyengine.framework.status import SUCCESS, Code, Status
+from policyengine.plugins.devices.device_request import AllocationError, Wanted
+from policyengine.plugins.devices.device_search import Given
 from policyengine.plugins.devices.resource_claims import CLAIM, is_reserved_for
 
 if TYPE_CHECKING:
@@ -70,3 +83,81 @@ def _patch(claim: ResourceClaim, patch: dict[str, object], subresource: str = ""
 
 def _failed(reason: str) -> Status:
     return Status(Code.ERROR, (reason,))
+
+
+_NANO: Final = 10**9
+
+
+def allocation_result(claim: ResourceClaim, given: Sequence[Given], node_name: str) -> AllocationResult:
+    """The allocation of the claim for a pod on the node.
+
+    Raises:
+        AllocationError: a slice's node selector has several terms.
+    """
+    results = tuple(_result(claim, place, one) for place, one in enumerate(given))
+    devices = DeviceAllocationResult(results=results, config=tuple(_configuration(claim, given)))
+    return AllocationResult(devices=devices, node_selector=_node_selector(given, node_name))
+
+
+def _result(claim: ResourceClaim, place: int, one: Given) -> DeviceRequestAllocationResult:
+    driver, pool, device = one.source.device.id
+    shared = one.source.device.device.allow_multiple_allocations
+    return DeviceRequestAllocationResult(
+        request=one.wanted.name,
+        driver=driver,
+        pool=pool,
+        device=device,
+        admin_access=one.wanted.admin_access,
+        tolerations=one.wanted.source.tolerations,
+        share_id=_share_id(claim, place, one) if shared else None,
+        consumed_capacity={name: _written(nanos) for name, nanos in one.consumed.items()} if shared else {},
+    )
+
+
+def _share_id(claim: ResourceClaim, place: int, one: Given) -> str:
+    """A UUID of this share and no other: the same decision has the same one."""
+    text = "\0".join((claim.metadata.uid, claim.metadata.key, str(place), *one.source.device.id))
+    return str(UUID(bytes=blake2b(text.encode(), digest_size=16).digest(), version=4))
+
+
+def _written(nanos: int) -> str:
+    whole, rest = divmod(nanos, _NANO)
+    return f"{nanos}n" if rest else quantity.format_bytes(whole)
+
+
+def _configuration(claim: ResourceClaim, given: Sequence[Given]) -> Iterable[DeviceAllocationConfiguration]:
+    """The classes' parameters, each class once, then those of the claim that concern what was chosen."""
+    chosen = list(dict.fromkeys(one.wanted for one in given))
+    by_class: dict[str, list[Wanted]] = {}
+    for wanted in chosen:
+        by_class.setdefault(wanted.device_class.metadata.name, []).append(wanted)
+    for users in by_class.values():
+        for source in users[0].device_class.spec.config:
+            names = tuple(wanted.name for wanted in users)
+            yield DeviceAllocationConfiguration(source="FromClass", requests=names, opaque=source.opaque)
+    names_chosen = {name for wanted in chosen for name in (wanted.request, wanted.name)}
+    for own in claim.spec.devices.config:
+        if not own.requests or not names_chosen.isdisjoint(own.requests):
+            yield DeviceAllocationConfiguration(source="FromClaim", requests=own.requests, opaque=own.opaque)
+
+
+def _node_selector(given: Sequence[Given], node_name: str) -> NodeSelector | None:
+    """From which nodes all the devices are reached; None means from all."""
+    labels: list[NodeSelectorRequirement] = []
+    fields: list[NodeSelectorRequirement] = []
+    for one in given:
+        device = one.source.device.device
+        reach = device if one.source.slice.spec.per_device_node_selection else one.source.slice.spec
+        if reach.node_name or device.binds_to_node:
+            only = NodeSelectorRequirement(key="metadata.name", operator="In", values=(node_name,))
+            return NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(only,)),))
+        terms = reach.node_selector.node_selector_terms if reach.node_selector is not None else ()
+        if len(terms) > 1:
+            raise AllocationError(f"unsupported ResourceSlice.NodeSelector with {len(terms)} terms")
+        for term in terms:
+            labels += [each for each in term.match_expressions if each not in labels]
+            fields += [each for each in term.match_fields if each not in fields]
+    if not labels and not fields:
+        return None
+    whole = NodeSelectorTerm(match_expressions=tuple(labels), match_fields=tuple(fields))
+    return NodeSelector(node_selector_terms=(whole,))

@@ -1,29 +1,34 @@
-"""A device of a slice, and which CEL selectors it meets.
+"""A device of a slice: which CEL selectors it meets, and which parts of its capacity a request takes.
 
 What a selector sees (KEP-4381): `device.driver`, `device.allowMultipleAllocations`, `device.attributes[domain].id`,
 `device.capacity[domain].id`. A name without a domain belongs to the driver's; an unknown domain is an empty map.
+
+Capacities that requests share (KEP-5075) are counted in billionths. A malformed amount fits nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
-from cachetools import LRUCache
-
-from policyengine.cluster.objects import Device
-from policyengine.cluster.resource_objects import DeviceAttribute, DeviceTaint
+from policyengine import quantity
+from policyengine.cluster.resource_objects import (
+    Amount,
+    CapacityRange,
+    CapacityRequestPolicy,
+    Device,
+    DeviceAttribute,
+    DeviceCapacity,
+    DeviceTaint,
+)
 from policyengine.language.dynamic_expression import parsed
 from policyengine.language.functions.kubernetes import to_quantity, to_semver
 from policyengine.language.values import EvaluationError
-from policyengine.plugins.devices.device_selector import attributes_read, likeness
 
 DeviceID = tuple[str, str, str]
 """Driver, pool, device."""
 
 _SELECTORS_KEPT: Final = 256
-_shared: Final[LRUCache[tuple[str, Hashable], bool | str]] = LRUCache(4096)
-"""(selector, what it reads of a device) -> its answer, or what is wrong."""
 _PREVENTING: Final = frozenset({"NoSchedule", "NoExecute"})
 
 
@@ -61,7 +66,7 @@ class SliceDevice:
         if answer is None:
             if len(self._met) >= _SELECTORS_KEPT:
                 self._met.clear()
-            answer = self._met[expression] = self._judged(expression)
+            answer = self._met[expression] = self._evaluated(expression)
         if isinstance(answer, str):
             raise SelectorError(answer)
         return answer
@@ -73,17 +78,6 @@ class SliceDevice:
             return found
         domain, _, identifier = name.partition("/")
         return self.device.attributes.get(identifier) if domain == self.id[0] else None
-
-    def _judged(self, expression: str) -> bool | str:
-        """What the selector says, asked of the first of all devices that are alike to it."""
-        reads = attributes_read(expression)
-        alike = None if reads is None else likeness(self.id[0], self.device, reads)
-        if alike is None:
-            return self._evaluated(expression)
-        answer = _shared.get((expression, alike))
-        if answer is None:
-            answer = _shared[expression, alike] = self._evaluated(expression)
-        return answer
 
     def _evaluated(self, expression: str) -> bool | str:
         compiled = parsed(expression)
@@ -128,3 +122,77 @@ def _value(name: str, attribute: DeviceAttribute) -> object:
     if attribute.version_value is not None:
         return to_semver(attribute.version_value)
     raise EvaluationError(f"attribute {name}: unsupported attribute value")
+
+
+Consumption = Mapping[str, int]
+"""Capacity -> billionths."""
+NOTHING: Final[Consumption] = {}
+_NANO: Final = 10**9
+
+
+def consumption(device: Device, requests: Mapping[str, Amount]) -> Consumption | None:
+    """What a request takes of each capacity, rounded as the device's policies want; None where it asks for a
+    capacity that the device has not, or an amount that a policy does not allow."""
+    if not requests.keys() <= device.capacity.keys():
+        return None
+    taken: dict[str, int] = {}
+    try:
+        for name, capacity in device.capacity.items():
+            amount = _rounded(requests.get(name), capacity)
+            if _is_forbidden(amount, capacity.request_policy):
+                return None
+            taken[name] = amount
+    except quantity.QuantityError:
+        return None
+    return taken
+
+
+def fits(device: Device, wanted: Consumption, *others: Consumption) -> bool:
+    """Whether the device has room for what is wanted beside what others have."""
+    for name, capacity in device.capacity.items():
+        total = wanted[name] + sum(other.get(name, 0) for other in others)
+        if total > quantity.nanos(capacity.value):
+            return False
+    return True
+
+
+def _rounded(request: Amount | None, capacity: DeviceCapacity) -> int:
+    policy = capacity.request_policy
+    if request is None:
+        default = policy.default if policy is not None else None
+        return quantity.nanos(capacity.value if default is None else default)
+    amount = quantity.nanos(request)
+    if policy is None:
+        return amount
+    if policy.valid_range is not None and policy.valid_range.min is not None:
+        return _rounded_in_range(amount, policy.valid_range)
+    larger = (valid for one in policy.valid_values if (valid := quantity.nanos(one)) >= amount)
+    return next(larger, amount)
+
+
+def _rounded_in_range(amount: int, valid: CapacityRange) -> int:
+    least = quantity.nanos(valid.min if valid.min is not None else 0)
+    if amount < least:
+        return least
+    if valid.step is None:
+        return amount
+    start, step = _whole(valid.min), _whole(valid.step)
+    steps = -(-(-(-amount // _NANO) - start) // step) if step else 0
+    return (start + step * steps) * _NANO
+
+
+def _is_forbidden(amount: int, policy: CapacityRequestPolicy | None) -> bool:
+    if policy is None or (policy.default is not None and amount == quantity.nanos(policy.default)):
+        return False
+    valid = policy.valid_range
+    if valid is not None:
+        if valid.max is not None and amount > quantity.nanos(valid.max):
+            return True
+        step = _whole(valid.step)
+        return bool(step) and (-(-amount // _NANO) - _whole(valid.min)) % step != 0
+    allowed = [quantity.nanos(one) for one in policy.valid_values]
+    return bool(allowed) and amount not in allowed
+
+
+def _whole(amount: Amount | None) -> int:
+    return 0 if amount is None else quantity.value(amount)

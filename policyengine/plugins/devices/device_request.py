@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from policyengine.cluster.objects import DeviceClass, ResourceClaim
 from policyengine.cluster.resource_objects import (
+    DeviceAttribute,
     DeviceRequest,
     DeviceSelector,
     DeviceSubRequest,
@@ -19,9 +20,7 @@ from policyengine.cluster.resource_objects import (
     ExactDeviceRequest,
 )
 from policyengine.framework.status import Code, Status
-from policyengine.plugins.devices.device import SelectorError, SliceDevice
-from policyengine.plugins.devices.device_capacity import NOTHING, Consumption, consumption
-from policyengine.plugins.devices.device_constraint import DistinctAttribute, MatchAttribute
+from policyengine.plugins.devices.device import NOTHING, Consumption, SelectorError, SliceDevice, consumption
 from policyengine.plugins.devices.resource_claims import find_class
 
 if TYPE_CHECKING:
@@ -109,21 +108,19 @@ class WantedClaim:
     claim: ResourceClaim
     requests: tuple[tuple[Wanted, ...], ...]
 
-    def constraints(self) -> list[MatchAttribute | DistinctAttribute]:
+    def constraints(self) -> list[Constraint]:
         """The claim's constraints, nothing chosen yet.
 
         Raises:
             AllocationError: one is of an unknown kind.
         """
-        made: list[MatchAttribute | DistinctAttribute] = []
+        made: list[Constraint] = []
         for place, one in enumerate(self.claim.spec.devices.constraints):
-            if one.match_attribute is not None:
-                made.append(MatchAttribute(one.match_attribute, frozenset(one.requests)))
-            elif one.distinct_attribute is not None:
-                made.append(DistinctAttribute(one.distinct_attribute, frozenset(one.requests)))
-            else:
+            attribute = one.match_attribute if one.match_attribute is not None else one.distinct_attribute
+            if attribute is None:
                 what = f"constraint #{place}: empty constraint (unsupported constraint type?)"
                 raise AllocationError(f"claim {self.claim.metadata.key}, {what}")
+            made.append(Constraint(attribute, frozenset(one.requests), one.match_attribute is None))
         return made
 
 
@@ -180,3 +177,44 @@ def _tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
     if toleration.key and toleration.key != taint.key:
         return False
     return toleration.operator == "Exists" or (toleration.operator in ("", "Equal") and toleration.value == taint.value)
+
+
+class Constraint:
+    """What devices of some requests must have in common (`matchAttribute`) or must not (`distinctAttribute`).
+
+    Monotonic: a device that cannot be added now cannot be added after others. A device without the attribute never can.
+    """
+
+    __slots__ = ("_attribute", "_chosen", "_distinct", "_requests")
+
+    def __init__(self, attribute: str, requests: frozenset[str], distinct: bool) -> None:
+        """`attribute`: fully qualified. `requests`: names, `request/alternative` included; none means all requests."""
+        self._attribute = attribute
+        self._requests = requests
+        self._distinct = distinct
+        self._chosen: list[DeviceAttribute] = []
+
+    def allows(self, wanted: Wanted, device: SliceDevice) -> bool:
+        """Whether the device may be added for a request."""
+        if not self._concerns(wanted):
+            return True
+        attribute = device.attribute(self._attribute)
+        if attribute is None or attribute == DeviceAttribute():  # no value, or one of an unknown type
+            return False
+        if self._distinct:
+            return attribute not in self._chosen
+        return not self._chosen or self._chosen[0] == attribute
+
+    def add(self, wanted: Wanted, device: SliceDevice) -> None:
+        """The device, which is allowed, was chosen."""
+        attribute = device.attribute(self._attribute)
+        if attribute is not None and self._concerns(wanted):
+            self._chosen.append(attribute)
+
+    def remove(self, wanted: Wanted) -> None:
+        """The device chosen last was given up."""
+        if self._concerns(wanted):
+            self._chosen.pop()
+
+    def _concerns(self, wanted: Wanted) -> bool:
+        return not self._requests or wanted.request in self._requests or wanted.name in self._requests

@@ -13,12 +13,16 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from policyengine.cluster.objects import Node
-from policyengine.plugins.devices.allocated_devices import Taken
-from policyengine.plugins.devices.device import DeviceID, SliceDevice
-from policyengine.plugins.devices.device_capacity import NOTHING, Consumption, fits
-from policyengine.plugins.devices.device_constraint import DistinctAttribute, MatchAttribute
+from policyengine.plugins.devices.claim_state import Taken
+from policyengine.plugins.devices.device import NOTHING, Consumption, DeviceID, SliceDevice, fits
 from policyengine.plugins.devices.device_pools import Counters, Pool, Slice, drawn
-from policyengine.plugins.devices.device_request import MOST_RESULTS, AllocationError, Wanted, WantedClaim
+from policyengine.plugins.devices.device_request import (
+    MOST_RESULTS,
+    AllocationError,
+    Constraint,
+    Wanted,
+    WantedClaim,
+)
 
 MOST_STEPS: Final = 10_000
 """Choices tried on one node; kube-scheduler gives up after ten seconds instead."""
@@ -63,7 +67,7 @@ class Search:
         self._claims = claims
         self._node = node
         self._taken = taken
-        self._constraints: list[list[MatchAttribute | DistinctAttribute]] = [one.constraints() for one in claims]
+        self._constraints: list[list[Constraint]] = [one.constraints() for one in claims]
         self._open = [
             Open(device, one, pool)
             for pool in pools
@@ -185,7 +189,7 @@ class Search:
         device = one.device
         if not wanted.tolerates(device) or not self._has_room(wanted, one) or not self._has_counters(one):
             return False
-        allowed = all(c.allows(wanted.request, wanted.name, device) for c in self._constraints[claim])
+        allowed = all(c.allows(wanted, device) for c in self._constraints[claim])
         if must and not allowed:
             what = f"cannot add device {'/'.join(device.id)} because a claim constraint would not be satisfied"
             raise AllocationError(f"claim {wanted.claim}, request {wanted.own_name}: {what}")
@@ -234,14 +238,14 @@ class Search:
         if draws:
             self._draw(one, 1)
         for constraint in self._constraints[claim]:
-            constraint.add(wanted.request, wanted.name, device)
+            constraint.add(wanted, device)
         self.given[claim].append(Given(wanted, one, consumed))
 
     def _give_back(self, claim: int, wanted: Wanted, one: Open) -> None:
         device = one.device
         self.given[claim].pop()
         for constraint in self._constraints[claim]:
-            constraint.remove(wanted.request, wanted.name)
+            constraint.remove(wanted)
         if device.device.allow_multiple_allocations:
             self._consuming[device.id].pop()
         else:

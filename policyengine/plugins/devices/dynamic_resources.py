@@ -16,31 +16,31 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from policyengine.cluster.objects import ResourceClaim
 from policyengine.cluster.pending_claims import PendingClaim, PendingClaims
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.pod_shape import PodShape
-from policyengine.framework.events import ClusterEventWithHint
+from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
 from policyengine.framework.plugin import UNCONCERNED, Reads, Scores
 from policyengine.framework.post_filter import PostFilterResult
 from policyengine.framework.reservation import NOTHING_TO_DO, Plan
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
 from policyengine.language.values import EvaluationError, parse_duration
 from policyengine.plugins.default_normalize import largest, proportional
-from policyengine.plugins.devices.allocated_devices import Taken
-from policyengine.plugins.devices.claim_hints import dynamic_resources_events
-from policyengine.plugins.devices.claim_plan import claims_plan, judge_claims_plan
+from policyengine.plugins.devices.claim_plan import allocation_result, claims_plan, judge_claims_plan
 from policyengine.plugins.devices.claim_state import (
     CANNOT_ALLOCATE,
     INVALID_POOLS,
     NO_SEARCH,
     ClaimsState,
     Devices,
+    Taken,
     claims_state,
 )
 from policyengine.plugins.devices.device_pools import Pools
 from policyengine.plugins.devices.device_request import AllocationError
-from policyengine.plugins.devices.device_result import allocation_result
-from policyengine.plugins.devices.resource_claims import CLAIM, CLASS, SLICE, claim_names, is_reserved_for
+from policyengine.plugins.devices.resource_claims import CLAIM, CLASS, SLICE, claim_names, is_reserved_for, names_claim
+from policyengine.plugins.event_hints import on
 
 if TYPE_CHECKING:
     from policyengine.cluster.columns import NodeTable
@@ -227,3 +227,32 @@ class DynamicResources:
         state = claims_state(pod, snapshot, self._devices)
         self._last = (key, state)
         return state
+
+
+def dynamic_resources_events() -> Sequence[ClusterEventWithHint]:
+    """The registrations."""
+    add, update = ActionType.ADD, ActionType.UPDATE
+    node = add | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_ALLOCATABLE
+    generated = ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM
+    return (
+        on(Resource.NODE, node),
+        on(Resource.RESOURCE_CLAIM, add | update, _claim_changed),
+        on(Resource.POD, generated, _claims_generated),
+        on(Resource.DEVICE_CLASS, add | update),
+        on(Resource.RESOURCE_SLICE, add | update),
+    )
+
+
+def _claim_changed(pod: PodInfo, old: object, new: object) -> bool:
+    """A claim that lost its allocation frees devices for anybody; else only the pod's own claims matter, and of
+    them only their status."""
+    if not isinstance(new, ResourceClaim) or isinstance(claim_names(pod), str):
+        return False
+    was = old if isinstance(old, ResourceClaim) else None
+    if was is not None and was.status.allocation is not None and new.status.allocation is None:
+        return True
+    return not (not names_claim(pod, new) or (was is not None and was.status == new.status))
+
+
+def _claims_generated(pod: PodInfo, old: object, new: PodInfo | None) -> bool:
+    return not (new is None or new.uid != pod.uid or isinstance(claim_names(new), str))
