@@ -1,22 +1,26 @@
-"""The pools of devices that a node reaches.
+"""The pools of devices that a node reaches, and what claims hold of them.
 
 Source: dynamic-resource-allocation's structured allocator (pools, incubating), v1.36:
 1. Only slices of a pool's newest generation count. A pool whose newer slices do not reach the node is passed over.
 2. A pool with fewer slices than it says is incomplete; one with two devices of a name, or with counters that do not
    exist, is invalid. Neither gives devices.
 3. Pools are tried by driver and name, slices by name, devices as listed: drivers steer by that.
+4. Devices given with admin access are not held. A device that allows several allocations is held in shares, each with
+   what it consumes of the capacities (KEP-5075).
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
 from policyengine import quantity
-from policyengine.cluster.objects import Device, Node, NodeSelector, ResourceSlice
+from policyengine.cluster.objects import AllocationResult, Device, Node, NodeSelector, ResourceClaim, ResourceSlice
+from policyengine.cluster.pending_claims import PendingClaim
 from policyengine.cluster.resource_objects import ResourceSliceSpec
-from policyengine.plugins.devices.device import SliceDevice
+from policyengine.plugins.devices.device import NOTHING, Consumption, DeviceID, SliceDevice
 from policyengine.plugins.selectors.node_selector import Selector, compile_selector
 
 PoolID = tuple[str, str]
@@ -215,3 +219,78 @@ def drawn(device: Device) -> Mapping[tuple[str, str], int]:
 def _reach(source: ResourceSliceSpec | Device) -> Reach:
     selector: NodeSelector | None = source.node_selector
     return Reach(source.node_name or "", source.all_nodes, compile_selector(selector) if selector is not None else None)
+
+
+_Holding = tuple[DeviceID, bool, tuple[tuple[str, int], ...]]
+"""Device, whether it is a share, and what the share consumes."""
+
+
+class Taken:
+    """Who holds what, as the claims seen last, and the reservations, say."""
+
+    def __init__(self) -> None:
+        self._claims: dict[str, ResourceClaim] = {}
+        self._pending: tuple[PendingClaim, ...] = ()
+        self._whole: Counter[DeviceID] = Counter()
+        self._shares: Counter[DeviceID] = Counter()
+        self._consumed: dict[DeviceID, Counter[str]] = {}
+        self._versions: Counter[tuple[str, str]] = Counter()
+
+    def is_held(self, device: DeviceID) -> bool:
+        """Whether a claim has the device for itself."""
+        return self._whole[device] > 0
+
+    def is_shared(self, device: DeviceID) -> bool:
+        """Whether claims have shares of the device."""
+        return self._shares[device] > 0
+
+    def consumed(self, device: DeviceID) -> Consumption:
+        """What the shares of the device consume."""
+        return self._consumed.get(device, NOTHING)
+
+    def version(self, pool: tuple[str, str]) -> int:
+        """Grows whenever somebody takes or gives back a device of the pool (driver, name)."""
+        return self._versions[pool]
+
+    def follow(self, claims: Mapping[str, object], pending: Iterable[PendingClaim]) -> None:
+        """Bring it up to date with the claims there are, by key, and with those under way."""
+        for key in [key for key in self._claims if key not in claims]:
+            self._count(self._claims.pop(key).status.allocation, -1)
+        for key, claim in claims.items():
+            known = self._claims.get(key)
+            if known is claim or not isinstance(claim, ResourceClaim):
+                continue
+            if known is not None:
+                self._count(known.status.allocation, -1)
+            self._claims[key] = claim
+            self._count(claim.status.allocation, 1)
+        before, self._pending = self._pending, tuple(pending)
+        for one in before:
+            if one not in self._pending:
+                self._count(one.allocation, -1)
+        for one in self._pending:
+            if one not in before:
+                self._count(one.allocation, 1)
+
+    def _count(self, allocation: AllocationResult | None, sign: int) -> None:
+        for device, is_share, consumed in _holdings(allocation):
+            self._versions[device[:2]] += 1
+            (self._shares if is_share else self._whole)[device] += sign
+            if is_share:
+                amounts = self._consumed.setdefault(device, Counter())
+                for name, amount in consumed:
+                    amounts[name] += sign * amount
+
+
+def _holdings(allocation: AllocationResult | None) -> Iterable[_Holding]:
+    for result in allocation.devices.results if allocation is not None else ():
+        if not result.admin_access:
+            consumed = tuple((name, _nanos(amount)) for name, amount in result.consumed_capacity.items())
+            yield (result.driver, result.pool, result.device), result.share_id is not None, consumed
+
+
+def _nanos(amount: str | int | float) -> int:
+    try:
+        return quantity.nanos(amount)
+    except quantity.QuantityError:
+        return 0

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from policyengine.cluster.objects import Node
-from policyengine.plugins.devices.claim_state import Taken
 from policyengine.plugins.devices.device import NOTHING, Consumption, DeviceID, SliceDevice, fits
-from policyengine.plugins.devices.device_pools import Counters, Pool, Slice, drawn
+from policyengine.plugins.devices.device_pools import Counters, Pool, Slice, Taken, drawn
 from policyengine.plugins.devices.device_request import (
     MOST_RESULTS,
     AllocationError,

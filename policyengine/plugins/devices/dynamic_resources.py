@@ -34,10 +34,9 @@ from policyengine.plugins.devices.claim_state import (
     NO_SEARCH,
     ClaimsState,
     Devices,
-    Taken,
     claims_state,
 )
-from policyengine.plugins.devices.device_pools import Pools
+from policyengine.plugins.devices.device_pools import Pools, Taken
 from policyengine.plugins.devices.device_request import AllocationError
 from policyengine.plugins.devices.resource_claims import CLAIM, CLASS, SLICE, claim_names, is_reserved_for, names_claim
 from policyengine.plugins.event_hints import on
