@@ -208,7 +208,16 @@ class DynamicResources:
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Claims, slices, classes and nodes that come or change; the pod's own claims that are made."""
-        return dynamic_resources_events()
+        add, update = ActionType.ADD, ActionType.UPDATE
+        node = add | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_ALLOCATABLE
+        generated = ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM
+        return (
+            on(Resource.NODE, node),
+            on(Resource.RESOURCE_CLAIM, add | update, _claim_changed),
+            on(Resource.POD, generated, _claims_generated),
+            on(Resource.DEVICE_CLASS, add | update),
+            on(Resource.RESOURCE_SLICE, add | update),
+        )
 
     def _state(self, pod: PodInfo, snapshot: Snapshot) -> ClaimsState | Status:
         """What follows from the pod and the objects; the last one is kept, since Filter, Score and Reserve ask."""
@@ -226,20 +235,6 @@ class DynamicResources:
         state = claims_state(pod, snapshot, self._devices)
         self._last = (key, state)
         return state
-
-
-def dynamic_resources_events() -> Sequence[ClusterEventWithHint]:
-    """The registrations."""
-    add, update = ActionType.ADD, ActionType.UPDATE
-    node = add | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_ALLOCATABLE
-    generated = ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM
-    return (
-        on(Resource.NODE, node),
-        on(Resource.RESOURCE_CLAIM, add | update, _claim_changed),
-        on(Resource.POD, generated, _claims_generated),
-        on(Resource.DEVICE_CLASS, add | update),
-        on(Resource.RESOURCE_SLICE, add | update),
-    )
 
 
 def _claim_changed(pod: PodInfo, old: object, new: object) -> bool:

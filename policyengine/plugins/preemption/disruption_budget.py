@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from policyengine.plugins.selectors.pod_selector import PodSelector, compile_pod_selector
+from policyengine.plugins.selectors.label_selector import PodSelector, compile_pod_selector
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo

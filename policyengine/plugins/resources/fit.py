@@ -30,7 +30,7 @@ from policyengine.framework.status import SUCCESS, Code, Refusal, Rows, State, S
 from policyengine.plugins.resources.amounts import PODS, Asked, node_allocatable
 from policyengine.plugins.resources.per_shape import PerShape
 from policyengine.plugins.resources.scoring_strategy import STRATEGY_SCHEMA, read_strategy
-from policyengine.plugins.selectors.label_requirement import KEY_SCHEMA
+from policyengine.plugins.selectors.label_selector import KEY_SCHEMA
 
 if TYPE_CHECKING:
     from policyengine.cluster.columns import NodeTable

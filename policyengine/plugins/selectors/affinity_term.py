@@ -12,7 +12,7 @@ from typing import Final
 
 from policyengine.cluster.objects import Affinity, PodAffinityTerm, WeightedPodAffinityTerm
 from policyengine.cluster.pod_info import PodInfo, PodShape
-from policyengine.plugins.selectors.pod_selector import PodSelector, compile_pod_selector
+from policyengine.plugins.selectors.label_selector import PodSelector, compile_pod_selector
 
 
 @dataclass(frozen=True, slots=True)

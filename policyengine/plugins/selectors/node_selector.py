@@ -23,7 +23,7 @@ from policyengine.cluster.objects import (
 )
 from policyengine.framework.rows import at
 from policyengine.framework.status import Rows
-from policyengine.plugins.selectors.label_requirement import Requirement, requirement
+from policyengine.plugins.selectors.label_selector import Requirement, requirement
 
 if TYPE_CHECKING:
     from policyengine.cluster.columns import NodeTable

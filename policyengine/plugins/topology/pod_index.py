@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.plugins.selectors.affinity_term import Terms, terms_of
-from policyengine.plugins.selectors.label_requirement import Requirement
-from policyengine.plugins.selectors.pod_selector import PodSelector
+from policyengine.plugins.selectors.label_selector import PodSelector, Requirement
 
 if TYPE_CHECKING:
     from policyengine.cluster.columns import NodeTable

@@ -31,9 +31,9 @@ from policyengine.plugins.topology.spread_constraint import (
     Constraint,
     compile_constraints,
     owners_selector,
+    spread_events,
 )
 from policyengine.plugins.topology.spread_counts import SpreadCounts, SpreadFilter, SpreadScore
-from policyengine.plugins.topology.spread_hints import spread_events
 
 if TYPE_CHECKING:
     from policyengine.cluster.snapshot import Snapshot

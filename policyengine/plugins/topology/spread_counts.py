@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.framework.status import Rows
+from policyengine.plugins.selectors.label_selector import PodSelector
 from policyengine.plugins.selectors.node_selector import required_selectors
-from policyengine.plugins.selectors.pod_selector import PodSelector
 from policyengine.plugins.selectors.tolerations import HARD, TaintTable
 from policyengine.plugins.topology.domain_counts import DomainCounts, Int64, Mask, rows_that_differ
 from policyengine.plugins.topology.pod_index import PodKind, pod_index

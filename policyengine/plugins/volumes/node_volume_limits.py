@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from policyengine.cluster.objects import CSINode, PersistentVolumeClaim, VolumeAttachment
+from policyengine.cluster.objects import CSINode, PersistentVolume, PersistentVolumeClaim, Volume, VolumeAttachment
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.pod_shape import PodShape
 from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
 from policyengine.framework.plugin import UNCONCERNED, Reads
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
 from policyengine.plugins.event_hints import on
-from policyengine.plugins.volumes.migrated_volume import DRIVERS, csi_of_inline, csi_of_persistent
 from policyengine.plugins.volumes.volume_claims import (
     CLAIM,
     CLASS,
@@ -202,3 +201,52 @@ def _detached(pod: PodInfo, old: object, new: object) -> bool:
     attacher = old.spec.attacher if isinstance(old, VolumeAttachment) else ""
     drivers = {handle[0] for volume in pod.shape.spec.volumes if (handle := csi_of_inline(volume)) is not None}
     return attacher in drivers
+
+
+DRIVERS: Final[Mapping[str, str]] = {
+    "kubernetes.io/aws-ebs": "ebs.csi.aws.com",
+    "kubernetes.io/gce-pd": "pd.csi.storage.gke.io",
+    "kubernetes.io/azure-disk": "disk.csi.azure.com",
+    "kubernetes.io/cinder": "cinder.csi.openstack.org",
+    "kubernetes.io/portworx-volume": "pxd.portworx.com",
+}
+"""In-tree provisioner -> CSI driver."""
+
+_ZONES: Final = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
+_UNSPECIFIED: Final = "UNSPECIFIED"
+
+
+def csi_of_inline(volume: Volume) -> tuple[str, str] | None:
+    """(driver, handle) of an inline volume; None where it is not one of these."""
+    return _csi_of(volume, _UNSPECIFIED)
+
+
+def csi_of_persistent(volume: PersistentVolume) -> tuple[str, str] | None:
+    """(driver, handle) of a persistent volume of these in-tree kinds."""
+    zones = next((volume.metadata.labels[key] for key in _ZONES if key in volume.metadata.labels), "")
+    return _csi_of(volume.spec, zones or _UNSPECIFIED)
+
+
+def _csi_of(source: Volume | object, zone: str) -> tuple[str, str] | None:
+    ebs = getattr(source, "aws_elastic_block_store", None)
+    if ebs is not None:
+        return "ebs.csi.aws.com", ebs.volume_id.rsplit("/", 1)[-1]
+    gce = getattr(source, "gce_persistent_disk", None)
+    if gce is not None:
+        place = f"regions/{_region(zone)}" if "__" in zone else f"zones/{zone}"
+        return "pd.csi.storage.gke.io", f"projects/{_UNSPECIFIED}/{place}/disks/{gce.pd_name}"
+    azure = getattr(source, "azure_disk", None)
+    if azure is not None:
+        return "disk.csi.azure.com", azure.disk_uri
+    cinder = getattr(source, "cinder", None)
+    if cinder is not None:
+        return "cinder.csi.openstack.org", cinder.volume_id
+    portworx = getattr(source, "portworx_volume", None)
+    if portworx is not None:
+        return "pxd.portworx.com", portworx.volume_id
+    return None
+
+
+def _region(zones: str) -> str:
+    """The region of GCE zones `us-central1-a__us-central1-b`."""
+    return zones.split("__")[0].rsplit("-", 1)[0]

@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from policyengine.cluster.objects import PersistentVolumeClaim
+from policyengine import quantity
+from policyengine.cluster.objects import CSIDriver, CSIStorageCapacity, PersistentVolumeClaim, StorageClass
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.pod_shape import PodShape
-from policyengine.framework.events import ClusterEventWithHint
+from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
 from policyengine.framework.plugin import UNCONCERNED, Reads
 from policyengine.framework.reservation import NOTHING_TO_DO, Plan
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
+from policyengine.plugins.event_hints import on
 from policyengine.plugins.resources.scoring_strategy import SHAPE_SCHEMA
 from policyengine.plugins.selectors.node_selector import Mask, Selector
 from policyengine.plugins.volumes.volume_claims import (
@@ -34,11 +36,11 @@ from policyengine.plugins.volumes.volume_claims import (
     find_class,
     find_volume,
     is_fully_bound,
+    names_claim,
     not_for_pod,
     not_found,
 )
-from policyengine.plugins.volumes.volume_hints import volume_binding_events
-from policyengine.plugins.volumes.volume_matching import Match, Provision, StaticMatch, reach, reach_mask
+from policyengine.plugins.volumes.volume_matching import Provision, StaticMatch, reach, reach_mask
 from policyengine.plugins.volumes.volume_plan import Bound, judge_plan, make_plan
 
 if TYPE_CHECKING:
@@ -102,13 +104,10 @@ class PodClaims:
         """What a node that passed the filter means for the claims: which take a static volume, named, and for which
         a volume is made."""
         matched = self.matched.claims
-        matches: Match = (None,) * len(matched)
-        if not self.matched.none:
-            found, which = self.matched.matches(nodes, np.array([row]))
-            matches = found[which[0]]
+        found, which = self.matched.matches(nodes, np.array([row]))
         taken: dict[str, Bound] = {}
         made = {claim.metadata.key: claim for claim in self.provided}
-        for claim, volume in zip(matched, matches, strict=True):
+        for claim, volume in zip(matched, found[which[0]], strict=True):
             key = claim.metadata.key
             if key in taken or key in made:
                 continue  # a pod may mount one claim twice
@@ -176,7 +175,15 @@ class VolumeBinding:
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Claims, volumes, classes, drivers and capacities that come or change; nodes that come or move."""
-        return volume_binding_events()
+        add, update = ActionType.ADD, ActionType.UPDATE
+        return (
+            on(Resource.STORAGE_CLASS, add | update, _class_changed),
+            on(Resource.PERSISTENT_VOLUME_CLAIM, add | update, _claim_changed),
+            on(Resource.PERSISTENT_VOLUME, add | update),
+            on(Resource.NODE, add | ActionType.UPDATE_NODE_LABEL),
+            on(Resource.CSI_DRIVER, update, _driver_changed),
+            on(Resource.CSI_STORAGE_CAPACITY, add | update, _capacity_changed),
+        )
 
     def plan(self, pod: PodInfo, node_name: str, snapshot: Snapshot) -> tuple[Status, Plan]:
         """Take static volumes, and name the node for volumes to be made. Skipped where all claims are bound."""
@@ -243,10 +250,7 @@ def _check_waiting(claims: PodClaims, nodes: NodeTable, rows: Rows) -> Bits:
         elsewhere |= rows != nodes.row_of.get(name, -1)
     bits[elsewhere] = _NO_VOLUME
     matched = claims.matched
-    if matched.none:
-        unmatched = np.ones((len(rows), len(matched.claims)), dtype=np.bool_)
-    else:
-        unmatched = matched.unmatched(nodes, rows)
+    unmatched = matched.unmatched(nodes, rows)
     open_rows = ~elsewhere
     for claim in claims.provided:
         open_rows = _provide(claims, claim, open_rows, bits, nodes, rows)
@@ -271,3 +275,38 @@ def _provide(
     bits[needed & allowed & ~sufficient] = _NO_SPACE
     made: Mask = needed & allowed & sufficient
     return made
+
+
+def _class_changed(pod: PodInfo, old: object, new: object) -> bool:
+    if not isinstance(old, StorageClass) or not isinstance(new, StorageClass):
+        return True
+    return old.allowed_topologies != new.allowed_topologies
+
+
+def _claim_changed(pod: PodInfo, old: object, new: object) -> bool:
+    return names_claim(pod, new)
+
+
+def _driver_changed(pod: PodInfo, old: object, new: object) -> bool:
+    """Capacity is no longer tracked. kube-scheduler looks at inline CSI volumes alone; here every pod with a claim is
+    tried again, since its class may be the driver's."""
+    if not isinstance(old, CSIDriver) or not isinstance(new, CSIDriver):
+        return True
+    return bool(old.spec.storage_capacity) and not new.spec.storage_capacity
+
+
+def _capacity_changed(pod: PodInfo, old: object, new: object) -> bool:
+    if not isinstance(old, CSIStorageCapacity) or not isinstance(new, CSIStorageCapacity):
+        return True
+    before, after = _limit(old), _limit(new)
+    return after is not None and (before is None or after > before)
+
+
+def _limit(capacity: CSIStorageCapacity) -> int | None:
+    text = capacity.capacity if capacity.maximum_volume_size is None else capacity.maximum_volume_size
+    if text is None:
+        return None
+    try:
+        return quantity.value(text)
+    except quantity.QuantityError:
+        return None

@@ -56,11 +56,7 @@ class ScoringVolumeBinding(VolumeBinding):
         """`int64[rows]`, 0..100."""
         claims: PodClaims = state
         scores = np.zeros(len(rows), dtype=np.int64)
-        matched = claims.matched
-        matches: list[Match] = [(None,) * len(matched.claims)]
-        which = np.zeros(len(rows), dtype=np.int64)
-        if not matched.none:
-            matches, which = matched.matches(snapshot.nodes, rows)
+        matches, which = claims.matched.matches(snapshot.nodes, rows)
         for number, match in enumerate(matches):
             here = which == number
             if any(match):

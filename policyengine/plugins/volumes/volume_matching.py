@@ -25,9 +25,8 @@ from policyengine.cluster.objects import (
     TopologySelectorTerm,
 )
 from policyengine.framework.status import Rows
-from policyengine.plugins.selectors.label_requirement import Requirement
+from policyengine.plugins.selectors.label_selector import PodSelector, Requirement, compile_pod_selector
 from policyengine.plugins.selectors.node_selector import Mask, Selector, Term, compile_selector, is_empty
-from policyengine.plugins.selectors.pod_selector import PodSelector, compile_pod_selector
 from policyengine.plugins.volumes.volume_claims import class_name, volumes_of_class
 
 if TYPE_CHECKING:
@@ -94,11 +93,6 @@ class StaticMatch:
         self._reach: dict[str, Selector | None] = {}
         self._candidates = [self._candidates_of(claim, snapshot) for claim in self.claims]
 
-    @property
-    def none(self) -> bool:
-        """Whether no claim has a candidate at all."""
-        return not self._reach
-
     def unmatched(self, nodes: NodeTable, rows: Rows) -> NDArray[np.bool_]:
         """Which claims find no volume from each node: `bool[rows, claims]`."""
         matches, which = self.matches(nodes, rows)
@@ -109,6 +103,8 @@ class StaticMatch:
 
     def matches(self, nodes: NodeTable, rows: Rows) -> tuple[list[Match], NDArray[np.int64]]:
         """The different matches there are, and which of them each node has: `int64[rows]`."""
+        if not self._reach:
+            return [(None,) * len(self.claims)], np.zeros(len(rows), dtype=np.int64)
         names = list(self._reach)
         reached = np.empty((len(rows), len(names)), dtype=np.bool_)
         for place, name in enumerate(names):

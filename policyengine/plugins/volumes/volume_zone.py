@@ -13,7 +13,7 @@ from policyengine.framework.events import ActionType, ClusterEventWithHint, Reso
 from policyengine.framework.plugin import UNCONCERNED, Reads
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
 from policyengine.plugins.event_hints import on
-from policyengine.plugins.selectors.label_requirement import Requirement
+from policyengine.plugins.selectors.label_selector import Requirement
 from policyengine.plugins.selectors.node_selector import LabelTest, Mask
 from policyengine.plugins.volumes.volume_claims import (
     CLAIM,
