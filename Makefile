@@ -103,8 +103,8 @@ bench-page: setup
 
 OUT  ?= build/recording.json
 BASE ?= tests/record/recordings/kube-apiserver-1.36.2.json
-record: setup   # KUBECONFIG=… of an API server that may be thrown away; ETCD=URL, OUT, BASE, SCRIPTS
-	$(BIN)/python -m tests.record record --kubeconfig "$(KUBECONFIG)" --etcd "$(ETCD)" --out $(OUT) $(SCRIPTS)
+record: setup   # KUBECONFIG=… of an API server that may be thrown away; ETCD=URL, OUT, BASE, ORIGINAL=--original
+	$(BIN)/python -m tests.record record --kubeconfig "$(KUBECONFIG)" --etcd "$(ETCD)" --out $(OUT) $(ORIGINAL)
 	$(BIN)/python -m tests.record compare $(BASE) $(OUT)
 
 SEEDS ?= 1000

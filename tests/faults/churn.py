@@ -9,7 +9,7 @@ import asyncio
 import sys
 from random import Random
 
-from policyengine.simulator.api_server import faults as effects
+from policyengine.simulator.api_server.faults import effects as effects
 from tests.faults.world import Replica, World, play
 
 PODS_AT_ONCE = 12

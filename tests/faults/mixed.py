@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable
 from random import Random
 from typing import Any
 
-from policyengine.simulator.api_server import faults as effects
 from policyengine.simulator.api_server import statuses
+from policyengine.simulator.api_server.faults import effects as effects
 from tests.faults.world import MAPS, MERGE, NODES, PODS, World, binding, meanwhile, play, pod
 
 BINDINGS = {"verb": "create", "resource": "pods", "subresource": "binding"}

@@ -17,8 +17,7 @@ from policyengine.clock import SystemClock
 from policyengine.simulator.api_server import ApiServer
 from policyengine.simulator.api_server.http import serve
 from policyengine.simulator.api_server.requests import ADMIN, User
-from policyengine.simulator.api_server.storage.audit import Write
-from policyengine.simulator.api_server.storage.store import Entry, key_of
+from policyengine.simulator.api_server.store import Entry, Write, key_of
 
 
 def keep(api: ApiServer, journal: RawIOBase) -> None:

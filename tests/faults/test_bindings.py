@@ -17,8 +17,8 @@ from policyengine.scheduler import state
 from policyengine.scheduler.binding import bind_result
 from policyengine.scheduler.messages import BindFailed, BindFailure
 from policyengine.scheduler.queue.backoff import BackoffQueue
-from policyengine.simulator.api_server import faults as effects
 from policyengine.simulator.api_server import statuses
+from policyengine.simulator.api_server.faults import effects as effects
 from tests.faults.defence import fault
 from tests.faults.world import PODS, World, binding, meanwhile, play, pod
 

@@ -10,7 +10,7 @@ from policyengine.framework import cached_column
 from policyengine.scheduler import event_handlers
 from policyengine.scheduler.queue.scheduling_queue import SchedulingQueue
 from policyengine.scheduler.state import SchedulerState
-from policyengine.simulator.api_server import faults as effects
+from policyengine.simulator.api_server.faults import effects as effects
 from tests.faults.defence import fault
 from tests.faults.world import NODES, PODS, World, meanwhile
 

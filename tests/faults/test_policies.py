@@ -19,8 +19,8 @@ from policyengine.scheduler.binding.waiting_pods import Permits
 from policyengine.scheduler.gangs import gang_cycle
 from policyengine.scheduler.messages import BindFailed, BindFailure
 from policyengine.scheduler.profiles import Serving
-from policyengine.simulator.api_server import faults as effects
 from policyengine.simulator.api_server import statuses
+from policyengine.simulator.api_server.faults import effects as effects
 from tests.faults.defence import fault
 from tests.faults.test_bindings import BINDINGS
 from tests.faults.world import MAPS, MERGE, PODS, World, meanwhile, play

@@ -10,8 +10,8 @@ from policyengine.kube.leader import LeaderElector
 from policyengine.kube.leadership import LeadersTransport
 from policyengine.kube.runner import Runner
 from policyengine.scheduler.messages import CacheSynced
-from policyengine.simulator.api_server import faults as effects
 from policyengine.simulator.api_server import statuses
+from policyengine.simulator.api_server.faults import effects as effects
 from tests.faults.defence import fault
 from tests.faults.test_bindings import BINDINGS
 from tests.faults.test_clusters import STATUS

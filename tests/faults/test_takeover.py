@@ -10,7 +10,7 @@ import pytest
 
 from policyengine.kube.leader import LeaseSettings
 from policyengine.kube.watching.reflector import Reflector
-from policyengine.simulator.api_server import faults as effects
+from policyengine.simulator.api_server.faults import effects as effects
 from tests.faults.world import World, play
 
 

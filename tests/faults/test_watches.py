@@ -15,8 +15,8 @@ from policyengine.kube.watching import reflector, watch_reader
 from policyengine.kube.watching import store as known_objects
 from policyengine.kube.watching.reflector import Reflector
 from policyengine.kube.watching.watch_reader import WatchReader
-from policyengine.simulator.api_server import faults as effects
 from policyengine.simulator.api_server import statuses
+from policyengine.simulator.api_server.faults import effects as effects
 from tests.faults.defence import fault
 from tests.faults.world import PODS, World
 

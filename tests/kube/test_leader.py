@@ -15,8 +15,8 @@ from policyengine.kube.leader import LeaderElector, LeadershipLost, LeaseSetting
 from policyengine.kube.leadership import LeadersTransport, NotLeading
 from policyengine.kube.scheduling import Scheduler
 from policyengine.plugins.registry import default_profile
-from policyengine.simulator.api_server import faults as fault
 from policyengine.simulator.api_server import statuses
+from policyengine.simulator.api_server.faults import effects as fault
 from policyengine.simulator.api_server.handler import ApiServer
 from policyengine.simulator.api_server.memory import MemoryTransport
 from policyengine.simulator.sandbox import create, node

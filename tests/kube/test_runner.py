@@ -14,8 +14,8 @@ from policyengine.kube.policies.compiling import compiled
 from policyengine.kube.policies.reload import Compiled
 from policyengine.kube.scheduling import Scheduler
 from policyengine.plugins.registry import default_profile
-from policyengine.simulator.api_server import faults as fault
 from policyengine.simulator.api_server import statuses
+from policyengine.simulator.api_server.faults import effects as fault
 from policyengine.simulator.api_server.handler import ApiServer
 from policyengine.simulator.api_server.memory import MemoryTransport
 from policyengine.simulator.sandbox import create, node

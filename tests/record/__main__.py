@@ -1,10 +1,11 @@
 """Record an API server's answers, and compare two recordings.
 
-    python -m tests.record record --kubeconfig FILE --out RECORDING [--etcd URL] [SCRIPT ...]
-    python -m tests.record record --embedded --out RECORDING [SCRIPT ...]
+    python -m tests.record record --kubeconfig FILE --out RECORDING [--etcd URL] [--original]
+    python -m tests.record record --embedded --out RECORDING [--original]
     python -m tests.record compare RECORDING RECORDING
 
-The server is written to: give it one that may be thrown away.
+The calls are those of the recording of 1.36.2, or with `--original` the 74 of `../shared/recorded/apiserver-1.36.json`,
+which need a fresh server. The server is written to: give it one that may be thrown away.
 """
 
 import argparse
@@ -14,9 +15,8 @@ import sys
 from pathlib import Path
 
 from tests.record.compare import compare
-from tests.record.scripts import ALL, SCRIPTS, run
 from tests.record.servers import embedded, real
-from tests.record.session import Session
+from tests.record.session import Session, recording
 
 
 def arguments() -> argparse.Namespace:
@@ -28,15 +28,15 @@ def arguments() -> argparse.Namespace:
     which.add_argument("--embedded", action="store_true", help="the embedded server")
     record.add_argument("--etcd", default="", help="URL of the server's etcd, to record how its past is forgotten")
     record.add_argument("--out", type=Path, required=True)
-    record.add_argument("scripts", nargs="*", metavar="SCRIPT", choices=[[], *ALL], help=f"of {', '.join(ALL)}")
+    record.add_argument("--original", action="store_true", help="the 74 calls of the shared file")
     both = commands.add_parser("compare", help="say where two recordings differ")
     both.add_argument("recorded", type=Path)
     both.add_argument("given", type=Path)
     return parser.parse_args()
 
 
-def record(session: Session, scripts: list[str], out: Path) -> None:
-    asyncio.run(run(session, scripts))
+def record(session: Session, original: bool, out: Path) -> None:
+    asyncio.run(session.replay(*recording(original)))
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(json.dumps(session.calls, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     print(f"{len(session.calls)} calls in {out}")
@@ -45,8 +45,8 @@ def record(session: Session, scripts: list[str], out: Path) -> None:
 def main() -> int:
     asked = arguments()
     if asked.command == "record":
-        session = embedded()[1] if asked.embedded else real(asked.kubeconfig, asked.etcd)
-        record(session, asked.scripts or list(SCRIPTS), asked.out)
+        session = real(asked.kubeconfig, asked.etcd) if asked.kubeconfig else embedded(*["Priority"][: asked.original])
+        record(session, asked.original, asked.out)
         return 0
     recorded, given = (json.loads(path.read_text(encoding="utf-8")) for path in (asked.recorded, asked.given))
     problems = compare(recorded, given)

@@ -14,6 +14,7 @@ from policyengine.kube.config import credentials
 from policyengine.kube.http.aiohttp_transport import AiohttpTransport
 from policyengine.kube.http.transport import Response, Transport
 from policyengine.simulator.api_server import ApiServer, MemoryTransport
+from policyengine.simulator.api_server.handler import DISABLED_ADMISSION
 from policyengine.simulator.api_server.requests import ADMIN, User
 from tests.record.session import Session
 
@@ -89,11 +90,14 @@ class HurriedClock(SystemClock):
         await super().sleep(seconds / 20)
 
 
-def embedded() -> tuple[ApiServer, Session]:
-    """A fresh embedded server with RBAC on, and a session with it."""
-    api = ApiServer(HurriedClock(), seed=1, tokens={"admin": User(ADMIN.name, ADMIN.groups)})
+def embedded(*disabled_admission: str) -> Session:
+    """A session with a fresh embedded server with RBAC on; some admission plugins may be off besides the usual ones."""
+    tokens = {"admin": User(ADMIN.name, ADMIN.groups)}
+    api = ApiServer(
+        HurriedClock(), seed=1, tokens=tokens, disabled_admission=(*DISABLED_ADMISSION, *disabled_admission)
+    )
 
     async def compact() -> None:
         api.store.compact()
 
-    return api, Session(lambda header: As(api, "Bearer admin" if header is None else header), compact=compact)
+    return Session(lambda header: As(api, "Bearer admin" if header is None else header), compact=compact)

@@ -1,10 +1,16 @@
-"""Calls to an API server, written down in the format of the recorded file: a list of JSON objects, one a call.
+"""Makes the calls of a recording on a server and writes down what it answers, in the recording's own format.
 
-    {"name", "request": {"method", "path", "accept", "contentType", "user", "body"},
+A recording is a list of JSON objects, one a call:
+
+    {"name", "request": {"method", "path", "accept", "contentType", "user", "headers", "body"},
      "response": {"status", "headers", "body"}}        or "watch": [event, ...], and "ends": true where the stream ended
 
 `path` holds the query, percent-encoded. A body that is no JSON stands as text, as `{"base64": ...}` where it is no
-UTF-8, and as `{"bytes": n}` where it is longer than `LONGEST`.
+UTF-8, and as `{"bytes": n}` where it is longer than 20,000; then the steps say how it is made.
+
+Beside a recording lie its steps, by the name of a call: what is done `before` it, or once its watch has begun (`then`).
+A step is a request whose answer is not written down; `learn` names what the recorded server chose in it. Calls about
+history that is gone are marked `past`.
 """
 
 import asyncio
@@ -13,12 +19,15 @@ import json
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, unquote
 
 import yaml
 
 from policyengine.kube.http.transport import Response, Transport
+from tests.record.compare import Mapping, differences
+from tests.shared_facts import shared
 
 ADMIN = "admin (system:masters)"
 POOR = "a service account without rights"
@@ -26,24 +35,34 @@ UNKNOWN = "an unknown token"
 NOBODY = "none"
 ACCOUNT = {"namespace": "kube-system", "name": "policyengine"}
 HEADERS = ("Content-Type", "Retry-After", "Warning")
-LONGEST = 20_000
 PATIENCE = 15.0
 AGENT = "Python/3.11 aiohttp/3.11"
+HOME = Path(__file__).parent / "recordings"
+TRANSLATED = ("uid", "resourceVersion", "name")
 
+Json = dict[str, Any]
 Connect = Callable[[str | None], Transport]
 """A way to the server for an Authorization header; None: as the administrator, empty: as nobody."""
 
 
+def recording(original: bool = False) -> tuple[list[Json], Json]:
+    """The calls of a recording and its steps; `original` is the one of 74 calls in `../shared`."""
+    path = shared("recorded/apiserver-1.36.json") if original else HOME / "kube-apiserver-1.36.2.json"
+    steps = HOME / ("original-steps.json" if original else "steps.json")
+    return json.loads(path.read_text(encoding="utf-8")), json.loads(steps.read_text(encoding="utf-8"))
+
+
 @dataclass
 class Session:
-    """One run of calls against one server; `calls` is the recording."""
+    """One run of calls against one server; `calls` is what it answered."""
 
     connect: Connect
-    calls: list[dict[str, Any]] = field(default_factory=list)
     compact: Callable[[], Awaitable[None]] | None = None
     """Makes the server forget its past; None where nobody here can."""
     patience: float = 0.0
     """Seconds until a write of roles is known to those who decide by them."""
+    calls: list[Json] = field(default_factory=list)
+    _mapping: Mapping = field(default_factory=Mapping)
     _transports: dict[str, Transport] = field(default_factory=dict)
 
     async def begin(self) -> None:
@@ -61,90 +80,109 @@ class Session:
         for transport in self._transports.values():
             await transport.close()
 
-    async def settle(self) -> None:
-        """Wait until what was written about rights holds."""
-        await asyncio.sleep(self.patience)
+    async def replay(self, recorded: list[Json], steps: Json) -> None:
+        """Make every call in order; what the server chooses stands for what the recorded one chose."""
+        await self.begin()
+        for call in recorded:
+            aside = steps.get(call["name"], {})
+            if aside.get("past") and self.compact is None:
+                continue
+            await self._steps(aside.get("before", ()))
+            # A watch that was refused was noted without a content type.
+            watch = "watch" in call or ("watch=1" in call["request"]["path"] and "contentType" not in call["request"])
+            given = await (self._watched(call, aside) if watch else self._answered(call, aside))
+            for part in ("response", "watch"):
+                differences(call.get(part), given.get(part), self._mapping)
+            self.calls.append({"name": call["name"], "request": call["request"], **given})
+        await self.end()
 
-    def as_user(self, user: str, token: str) -> None:
-        """Know one more user, by a token of theirs."""
-        self._transports[user] = self.connect(f"Bearer {token}")
-
-    async def _send(self, method: str, path: str, body: bytes | None, headers: dict[str, str], user: str) -> Response:
-        transport = self._transports[user]
-        bare, _, query = path.partition("?")
-        values = dict(parse_qsl(query, keep_blank_values=True))
-        return await transport.request(method, bare, query=values, body=body, headers=headers)
-
-    async def quietly(self, method: str, path: str, body: Any = None, content: str = "application/json") -> Any:
+    async def quietly(
+        self, method: str, path: str, body: Any = None, content: str = "application/json", user: str = ADMIN
+    ) -> Any:
         """A call that is not written down; its body."""
         headers = {"Content-Type": content, "Accept": "application/json", "User-Agent": AGENT}
-        response = await self._send(method, path, encoded(body), headers, ADMIN)
+        response = await self._send(method, path, encoded(body), headers, user)
         raw = await response.read()
         await response.close()
         return json.loads(raw)
 
-    async def ask(
-        self,
-        name: str,
-        method: str,
-        path: str,
-        body: Any = None,
-        *,
-        accept: str = "application/json",
-        content: str | None = None,
-        user: str = ADMIN,
-        **headers: str,
-    ) -> Any:
-        """One call; its body. `headers` are further ones, `_` for `-`."""
-        content = content or ("application/json" if body is not None else None)
-        sent = {"Accept": accept, "User-Agent": AGENT, **{k.replace("_", "-"): v for k, v in headers.items()}}
-        if content:
-            sent["Content-Type"] = content
-        response = await self._send(method, path, encoded(body), sent, user)
+    async def _send(self, method: str, path: str, body: bytes | None, headers: dict[str, str], user: str) -> Response:
+        bare, _, query = path.partition("?")
+        values = dict(parse_qsl(query, keep_blank_values=True))
+        return await self._transports[user].request(method, bare, query=values, body=body, headers=headers)
+
+    async def _steps(self, steps: list[Json]) -> None:
+        for step in steps:
+            if "compact" in step:
+                assert self.compact is not None
+                await self.compact()
+            elif "settle" in step:
+                await asyncio.sleep(self.patience)
+            else:
+                content = step.get("contentType", "application/json")
+                answer = await self.quietly(step["method"], step["path"], step.get("body"), content)
+                for path, chosen in step.get("learn", {}).items():
+                    value = answer
+                    for name in path.split("."):
+                        value = value[int(name) if isinstance(value, list) else name]
+                    self._mapping.learn(chosen, value)
+
+    async def _ask(self, call: Json, aside: Json) -> Response:
+        asked = call["request"]
+        sent = {"Accept": asked.get("accept") or "application/json", "User-Agent": AGENT}
+        sent |= {name.replace("_", "-"): value for name, value in asked.get("headers", {}).items()}
+        if asked.get("contentType"):
+            sent["Content-Type"] = asked["contentType"]
+        made = aside.get("body")
+        body = made["text"].replace("...", made["part"] * made["times"]) if made else self._body(asked.get("body"))
+        path = self._path(asked["path"])
+        return await self._send(asked["method"], path, encoded(body), sent, asked.get("user") or ADMIN)
+
+    def _path(self, path: str) -> str:
+        """Versions are short numbers, so they are translated by name and not wherever they appear."""
+        bare, _, query = path.partition("?")
+        pairs = []
+        for pair in query.split("&") if query else []:
+            name, _, value = pair.partition("=")
+            if name in ("resourceVersion", "continue"):
+                value = self._mapping.ours.get(unquote(value), value)
+            pairs.append(f"{name}={value}")
+        return self._mapping.translate(unquote(bare)) + (f"?{'&'.join(pairs)}" if pairs else "")
+
+    def _body(self, value: Any, key: str = "") -> Any:
+        if isinstance(value, dict):
+            if value.keys() == {"base64"}:
+                return base64.b64decode(value["base64"])
+            return {name: self._body(item, name) for name, item in value.items()}
+        return self._mapping.ours.get(value, value) if isinstance(value, str) and key in TRANSLATED else value
+
+    async def _answered(self, call: Json, aside: Json) -> Json:
+        response = await self._ask(call, aside)
         raw = await response.read()
         await response.close()
-        said = {"method": method, "path": path, "accept": accept, "contentType": content, "user": user}
-        request = {**said, **({"headers": headers} if headers else {}), "body": shown_body(body)}
-        kept = {key: header(response, key) for key in HEADERS if key in response.headers}
-        answered = yaml.safe_load(raw) if kept.get("Content-Type") == "application/yaml" else shown(raw)
-        answer = {"status": response.status, "headers": kept, "body": answered}
-        self.calls.append({"name": name, "request": request, "response": answer})
-        return answered
+        kept = {name: header(response, name) for name in HEADERS if name in response.headers}
+        body = yaml.safe_load(raw) if kept.get("Content-Type") == "application/yaml" else shown(raw)
+        return {"response": {"status": response.status, "headers": kept, "body": body}}
 
-    async def watch(
-        self,
-        name: str,
-        path: str,
-        count: int,
-        then: Callable[[], Awaitable[Any]] | None = None,
-        *,
-        ends: bool = False,
-        user: str = ADMIN,
-    ) -> list[Any]:
-        """A watch: what it says while (and after) `then` runs, `count` events; `ends`: wait for its end as well."""
-        response = await self._send("GET", path, None, {"Accept": "application/json", "User-Agent": AGENT}, user)
-        request = {"method": "GET", "path": path, "accept": "application/json", "user": user, "body": None}
+    async def _watched(self, call: Json, aside: Json) -> Json:
+        """As many events as were recorded, and whether the stream ends."""
+        response = await self._ask(call, aside)
         if response.status != 200:
             raw = await response.read()
-            answer = {"status": response.status, "headers": {}, "body": shown(raw)}
-            self.calls.append({"name": name, "request": request, "response": answer})
-            return []
+            return {"response": {"status": response.status, "headers": {}, "body": shown(raw)}}
         events: list[Any] = []
-        finished = False
-        if then is not None:
-            await then()
+        ends, finished = call.get("ends") or aside.get("ends"), False
+        await self._steps(aside.get("then", []))
         with suppress(TimeoutError):
             async with asyncio.timeout(PATIENCE):
                 async for line in response.lines():
                     events.append(json.loads(line))
-                    if len(events) == count and not ends:
+                    if len(events) == len(call.get("watch", ())) and not ends:
                         break
                 else:
                     finished = True
         await response.close()
-        call = {"name": name, "request": request, "watch": events}
-        self.calls.append({**call, "ends": True} if finished else call)
-        return events
+        return {"watch": events, **({"ends": True} if finished else {})}
 
 
 def header(response: Response, name: str) -> str:
@@ -158,19 +196,6 @@ def encoded(body: Any) -> bytes | None:
     if body is None or isinstance(body, bytes):
         return body
     return body.encode() if isinstance(body, str) else json.dumps(body).encode()
-
-
-def shown_body(body: Any) -> Any:
-    """A request's body as it is written down."""
-    raw = encoded(body)
-    if raw is not None and len(raw) > LONGEST:
-        return {"bytes": len(raw)}
-    if isinstance(body, bytes):
-        try:
-            return body.decode()
-        except UnicodeDecodeError:
-            return {"base64": base64.b64encode(body).decode()}
-    return body
 
 
 def shown(raw: bytes) -> Any:

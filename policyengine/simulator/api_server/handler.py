@@ -6,13 +6,15 @@ The steps of a request, in the real server's order: who asks, may they, what fau
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from policyengine.clock import Clock
-from policyengine.simulator.api_server.access import impersonation
-from policyengine.simulator.api_server.access.authentication import Authenticator
-from policyengine.simulator.api_server.access.escalation import EscalationGuard
+from policyengine.simulator.api_server.access.authentication import (
+    IMPERSONATE_GROUP,
+    IMPERSONATE_USER,
+    Authenticator,
+    impersonated,
+)
 from policyengine.simulator.api_server.access.rbac import GROUP as RBAC_GROUP
 from policyengine.simulator.api_server.access.rbac import Authorizer
 from policyengine.simulator.api_server.decoding.bodies import (
@@ -21,12 +23,13 @@ from policyengine.simulator.api_server.decoding.bodies import (
     read_object,
     write_options,
 )
-from policyengine.simulator.api_server.faults import Drop, Faults
 from policyengine.simulator.api_server.faults.api import PREFIX, FaultApi
-from policyengine.simulator.api_server.faults.rules import OffsetClock
+from policyengine.simulator.api_server.faults.effects import Drop
+from policyengine.simulator.api_server.faults.rules import Faults, OffsetClock
+from policyengine.simulator.api_server.kinds.discovery import Root, not_found_page
+from policyengine.simulator.api_server.kinds.schema import FOLDER
 from policyengine.simulator.api_server.kinds.served import Kind, Kinds
 from policyengine.simulator.api_server.patching.requests import APPLY, Patcher
-from policyengine.simulator.api_server.reading import deadlines
 from policyengine.simulator.api_server.reading.list_options import ListOptions, check_version, parse_options
 from policyengine.simulator.api_server.reading.lists import Lister
 from policyengine.simulator.api_server.reading.representation import PartialView, View, YamlView, converter_for, wanted
@@ -38,9 +41,10 @@ from policyengine.simulator.api_server.requests import (
     RequestInfo,
     Response,
     User,
+    allowed_seconds,
     parse_path,
+    within,
 )
-from policyengine.simulator.api_server.root import Root, not_found_page
 from policyengine.simulator.api_server.statuses import (
     ApiError,
     internal,
@@ -49,18 +53,16 @@ from policyengine.simulator.api_server.statuses import (
     not_found,
     success,
 )
-from policyengine.simulator.api_server.storage.audit import WriteLog
-from policyengine.simulator.api_server.storage.store import Entry, Object, Store, decode, encode, key_of, metadata
-from policyengine.simulator.api_server.writing.admission import ClaimStatusGuard, PriorityAdmission
+from policyengine.simulator.api_server.store import Entry, Object, Store, WriteLog, decode, encode, key_of, metadata
+from policyengine.simulator.api_server.writing.admission import ClaimStatusGuard, EscalationGuard, PriorityAdmission
 from policyengine.simulator.api_server.writing.custom_kinds import CustomKinds
 from policyengine.simulator.api_server.writing.deletion import DeleteOptions, Deleter, read_delete_options
-from policyengine.simulator.api_server.writing.names import Names
-from policyengine.simulator.api_server.writing.registry import Caller, Registry
+from policyengine.simulator.api_server.writing.registry import Caller, Names, Registry
 from policyengine.simulator.api_server.writing.subresources import Subresources
 
 JSON_HEADERS = {"Content-Type": "application/json"}
 NAMED_VERBS = frozenset({"get", "update", "patch", "delete"})
-BOOTSTRAP = Path(__file__).parent / "storage" / "bootstrap.jsonl"
+BOOTSTRAP = FOLDER / "bootstrap.jsonl"
 DEFAULT_WINDOW = 10_000
 DEFAULT_LOG = 200_000
 DISABLED_ADMISSION = ("ServiceAccount", "StorageObjectInUseProtection", "TaintNodesByCondition")
@@ -166,10 +168,10 @@ class ApiServer:
         if self._fault_api is not None and request.path.startswith(PREFIX):
             return self._fault_api.answer(request, user)
         info = parse_path(request.method, request.path, request.query)
-        seconds = deadlines.allowed(request, info)
+        seconds = allowed_seconds(request, info)
         if not self.authenticator.open:
-            if impersonation.USER in request.headers or impersonation.GROUP in request.headers:
-                user = impersonation.taken_on(request, info, user, self.authorizer)
+            if IMPERSONATE_USER in request.headers or IMPERSONATE_GROUP in request.headers:
+                user = impersonated(request, info, user, self.authorizer)
             self.authorizer.check(user, info)
         caller = Caller(user, request.user_agent)
         fault = self.faults.find(info, request.user_agent, user.name) if self.faults.active else None
@@ -182,7 +184,7 @@ class ApiServer:
                 return await self._route(request, info, caller)
             return await fault.around(request, lambda: self._route(request, info, caller))
 
-        return await (act() if seconds is None else deadlines.within(self.clock, seconds, act))
+        return await (act() if seconds is None else within(self.clock, seconds, act))
 
     async def _route(self, request: Request, info: RequestInfo, caller: Caller) -> Response:
         if not info.is_resource:

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from urllib.parse import parse_qsl
 
 from policyengine.kube.http.transport import ConnectionFailed
-from policyengine.simulator.api_server.faults import ConnectionDropped
+from policyengine.simulator.api_server.faults.effects import ConnectionDropped
 from policyengine.simulator.api_server.handler import ApiServer
 from policyengine.simulator.api_server.requests import Request, Response, User
 

@@ -12,8 +12,8 @@ from policyengine.kube.watching.reflector import Reflector
 from policyengine.kube.watching.watched_kinds import ALWAYS, Following, kinds_read
 from policyengine.plugins.registry import IN_TREE, build, default_profile
 from policyengine.scheduler.messages import Message, ProfileRemoved, ProfileReplaced
-from policyengine.simulator.api_server import faults as fault
 from policyengine.simulator.api_server import statuses
+from policyengine.simulator.api_server.faults import effects as fault
 from policyengine.simulator.api_server.handler import ApiServer
 from policyengine.simulator.api_server.memory import MemoryTransport
 from tests.kube.virtual_time import VirtualClock, run

@@ -20,8 +20,8 @@ from policyengine.kube.scheduling import Scheduler
 from policyengine.kube.writing.conditions import ConditionWriter
 from policyengine.plugins.registry import default_profile
 from policyengine.scheduler.actions import PatchPodCondition
-from policyengine.simulator.api_server import faults as fault
 from policyengine.simulator.api_server import statuses
+from policyengine.simulator.api_server.faults import effects as fault
 from policyengine.simulator.api_server.handler import ApiServer
 from policyengine.simulator.api_server.memory import MemoryTransport
 from policyengine.simulator.sandbox import create
@@ -184,7 +184,7 @@ FORBIDDEN = fault.Fail(statuses.forbidden("pods", "", "one", "no rights"))
 @pytest.mark.parametrize("effect", [FORBIDDEN, fault.Overload(2), fault.Drop(), fault.Drop(after=True)])
 def test_a_deletion_that_fails_is_tried_again_without_haste(effect: Any) -> None:
     async def work(world: World) -> None:
-        world.api.faults.add(fault.Rule(effect, verb="delete", resource="pods", times=3))
+        world.api.faults.add(effect, verb="delete", resource="pods", times=3)
         await world.pod("one", "2")
         await world.pod("two", "2")
         await world.pod("high", "2", priority=10, seconds=60.0)

@@ -16,8 +16,8 @@ from policyengine.kube.runner import Runner
 from policyengine.kube.watching.watched_kinds import kinds_read
 from policyengine.plugins.registry import default_profile
 from policyengine.scheduler.state import SchedulerState
-from policyengine.simulator.api_server import faults as fault
 from policyengine.simulator.api_server import statuses
+from policyengine.simulator.api_server.faults import effects as fault
 from policyengine.simulator.api_server.handler import ApiServer
 from policyengine.simulator.api_server.memory import MemoryTransport
 from policyengine.simulator.api_server.requests import ADMIN, User

@@ -18,8 +18,8 @@ from policyengine.scheduler.queue.queueing_hints import WakeUps
 from policyengine.server.metrics.observed import ObservedCore
 from policyengine.server.metrics.readings import read_before_scrape
 from policyengine.server.metrics.registry import Registry
-from policyengine.simulator.api_server import faults as fault
 from policyengine.simulator.api_server import statuses
+from policyengine.simulator.api_server.faults import effects as fault
 from policyengine.simulator.api_server.handler import ApiServer
 from policyengine.simulator.api_server.memory import MemoryTransport
 from policyengine.simulator.sandbox import create, node

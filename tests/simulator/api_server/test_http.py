@@ -8,7 +8,7 @@ import pytest_asyncio
 
 from policyengine.clock import SystemClock
 from policyengine.simulator.api_server import ApiServer
-from policyengine.simulator.api_server import faults as f
+from policyengine.simulator.api_server.faults import effects as f
 from policyengine.simulator.api_server.http import PortInUse, Site, serve
 from tests.simulator.api_server.server_bench import NODES, node
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policyengine.simulator.api_server.kinds.schema import struct
-from policyengine.simulator.api_server.patching import strategic
+from policyengine.simulator.api_server.patching import documents as strategic
 from policyengine.simulator.api_server.patching.documents import apply_json_patch, merge
 from policyengine.simulator.api_server.reading.selectors import matches_labels, parse_labels
 from policyengine.simulator.api_server.statuses import ApiError
@@ -67,13 +67,13 @@ def test_no_json_patch_breaks_anything_but_itself(target: Any, patch: Any) -> No
 def test_retained_keys_clear_the_rest_of_a_union() -> None:
     volume = {"name": "v", "emptyDir": {}}
     patch = {"volumes": [{"name": "v", "$retainKeys": ["name", "hostPath"], "hostPath": {"path": "/x"}}]}
-    merged = strategic.apply({"volumes": [volume]}, patch, struct("core/v1:PodSpec"))
+    merged = strategic.apply_strategic({"volumes": [volume]}, patch, struct("core/v1:PodSpec"))
     assert merged == {"volumes": [{"name": "v", "hostPath": {"path": "/x"}}]}
 
 
 def test_items_of_a_primitive_list_are_deleted_by_value() -> None:
     patch = {"$deleteFromPrimitiveList/finalizers": ["a"], "finalizers": ["c"]}
-    merged = strategic.apply({"finalizers": ["a", "b"]}, patch, struct("meta:ObjectMeta"))
+    merged = strategic.apply_strategic({"finalizers": ["a", "b"]}, patch, struct("meta:ObjectMeta"))
     assert merged == {"finalizers": ["b", "c"]}
 
 

@@ -18,7 +18,7 @@ async def test_every_write_is_in_the_log_with_what_was_there_before() -> None:
     await bench.create(PODS, pod("p"))
     await bench.ask("POST", f"{PODS}/p/binding", binding("p", "n1"), user_agent="scheduler/1")
     await bench.ask("DELETE", f"{PODS}/p", {"gracePeriodSeconds": 0})
-    story = bench.api.log.story("Pod", "default/p")
+    story = [write for write in bench.api.log.writes if (write.kind, write.key) == ("Pod", "default/p")]
     seen = [(w.verb, w.subresource) for w in story]
     assert seen == [("create", ""), ("bind", "binding"), ("delete", ""), ("delete", "")]
     bind = story[1]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from policyengine.simulator.api_server.requests import RequestInfo, User
 from policyengine.simulator.api_server.statuses import ApiError, Json, forbidden
-from policyengine.simulator.api_server.storage.store import Object, Store, child, objects
+from policyengine.simulator.api_server.store import Object, Store, child, objects
 
 GROUP = "rbac.authorization.k8s.io"
 MASTERS = "system:masters"

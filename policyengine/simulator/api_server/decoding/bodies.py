@@ -28,8 +28,8 @@ from policyengine.simulator.api_server.statuses import (
     too_large,
     unsupported_media_type,
 )
-from policyengine.simulator.api_server.storage.store import Object
-from policyengine.simulator.api_server.validation.metadata import too_long, unsupported
+from policyengine.simulator.api_server.store import Object
+from policyengine.simulator.api_server.validation.rules import too_long, unsupported
 
 JSON_TYPES = ("", "application/json")
 YAML_TYPES = ("application/yaml", "application/x-yaml")

@@ -18,11 +18,12 @@ import msgspec
 
 from policyengine.simulator.api_server.access.rbac import MASTERS, refusal
 from policyengine.simulator.api_server.decoding.bodies import parse_json
-from policyengine.simulator.api_server.faults import Rule, effects
+from policyengine.simulator.api_server.faults import effects
+from policyengine.simulator.api_server.faults.rules import Rule
+from policyengine.simulator.api_server.kinds.discovery import not_found_page
 from policyengine.simulator.api_server.requests import Request, Response, User, parse_path
-from policyengine.simulator.api_server.root import not_found_page
 from policyengine.simulator.api_server.statuses import ApiError, Json, bad_request, method_not_allowed
-from policyengine.simulator.api_server.storage.store import Object, encode
+from policyengine.simulator.api_server.store import Object, encode
 
 if TYPE_CHECKING:
     from policyengine.simulator.api_server.handler import ApiServer

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from policyengine.simulator.api_server.requests import Request, Response
 from policyengine.simulator.api_server.statuses import ApiError, expired
-from policyengine.simulator.api_server.storage.store import decode, encode, metadata
+from policyengine.simulator.api_server.store import decode, encode, metadata
 
 
 class ConnectionDropped(Exception):

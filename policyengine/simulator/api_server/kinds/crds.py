@@ -12,8 +12,8 @@ from policyengine.simulator.api_server.decoding.codec import Decoder
 from policyengine.simulator.api_server.kinds.schema import struct
 from policyengine.simulator.api_server.kinds.served import Kind, Subresource
 from policyengine.simulator.api_server.statuses import Cause, Json
-from policyengine.simulator.api_server.storage.store import Object, child, objects
-from policyengine.simulator.api_server.validation.metadata import invalid, required, unsupported
+from policyengine.simulator.api_server.store import Object, child, objects
+from policyengine.simulator.api_server.validation.rules import invalid, required, unsupported
 
 PRESERVE = "x-kubernetes-preserve-unknown-fields"
 INT_OR_STRING = "x-kubernetes-int-or-string"

@@ -15,7 +15,7 @@ from policyengine.simulator.api_server.kinds.schema import FOLDER, Field, Type, 
 from policyengine.simulator.api_server.kinds.served import Kind, Kinds, Subresource
 from policyengine.simulator.api_server.requests import Response
 from policyengine.simulator.api_server.statuses import Json
-from policyengine.simulator.api_server.storage.store import encode
+from policyengine.simulator.api_server.store import encode
 
 API_VERSION = "The group and version of this form of the object, for instance `apps/v1`."
 KIND = "What the object is, for instance `Pod`."

@@ -1,7 +1,7 @@
 """The OpenAPI v2 document, as JSON and as protobuf: what kubectl checks a `v1 List` against, and old ones everything.
 
-It is the v3 documents of all kinds in one, in the older form; of the operations only what says that a kind can be
-patched with `fieldValidation` is there. The protobuf is gnostic's openapi.v2.Document; numbers are its field numbers.
+It is the schemas of the v3 documents of all kinds in one, in the older form, without operations. The protobuf is
+gnostic's openapi.v2.Document; numbers are its field numbers.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -10,7 +10,7 @@ from typing import cast
 from policyengine.simulator.api_server.kinds.openapi import document
 from policyengine.simulator.api_server.kinds.served import Kinds
 from policyengine.simulator.api_server.statuses import Json
-from policyengine.simulator.api_server.storage.store import encode
+from policyengine.simulator.api_server.store import encode
 
 GROUP_VERSION_KIND = "x-kubernetes-group-version-kind"
 PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
@@ -21,19 +21,14 @@ Object = dict[str, Json]
 def document_v2(kinds: Kinds) -> Object:
     """The whole document."""
     definitions: Object = {}
-    paths: Object = {}
     for group, version in sorted({(kind.group, kind.version) for kind in kinds}):
         found = document(kinds, group, version) or {}
         for name, schema in _items(found, "components", "schemas"):
             # A kind of one group may be a field's type in another, where nothing says that it is a kind.
             if name not in definitions or GROUP_VERSION_KIND in schema:
                 definitions[name] = _schema(schema)
-        for path, item in _items(found, "paths"):
-            patch = item.get("patch")
-            if isinstance(patch, dict):
-                paths[path] = {"patch": _patch(patch)}
     info: Json = {"title": "Kubernetes", "version": "v1.36.2"}
-    return {"swagger": "2.0", "info": info, "paths": paths, "definitions": definitions}
+    return {"swagger": "2.0", "info": info, "paths": {}, "definitions": definitions}
 
 
 def _items(found: Mapping[str, Json], *names: str) -> Iterator[tuple[str, Object]]:
@@ -62,35 +57,12 @@ def _schema(schema: Object) -> Object:
     return out
 
 
-def _patch(operation: Object) -> Object:
-    parameters: list[Json] = [
-        {"name": name, "in": "query", "type": "string", "uniqueItems": True}
-        for name in ("dryRun", "fieldManager", "fieldValidation", "force")
-    ]
-    kept = {name: operation[name] for name in ("operationId", "x-kubernetes-action", GROUP_VERSION_KIND)}
-    ok: Json = {"200": {"description": "OK"}}
-    return {**kept, "parameters": parameters, "responses": ok}
-
-
 def protobuf(found: Object) -> bytes:
     """The document as gnostic's messages."""
     info = cast(dict[str, str], found["info"])
-    paths = b"".join(
-        _part(2, _text(1, path) + _part(2, _part(8, _operation(cast(Object, item["patch"])))))
-        for path, item in _items(found, "paths")
-    )
     definitions = _named(_items(found, "definitions"))
     head = _text(1, str(found["swagger"])) + _part(2, _text(1, info["title"]) + _text(2, info["version"]))
-    return head + _part(8, paths) + _part(9, definitions)
-
-
-def _operation(operation: Object) -> bytes:
-    parameters = b""
-    for parameter in cast(list[dict[str, str]], operation["parameters"]):
-        query = _text(2, parameter["in"]) + _text(4, parameter["name"]) + _text(6, parameter["type"])
-        parameters += _part(8, _part(1, _part(2, _part(3, query))))
-    answer = _part(9, _part(1, _text(1, "200") + _part(2, _part(1, _text(1, "OK")))))
-    return _text(5, str(operation["operationId"])) + parameters + answer + _extensions(13, operation)
+    return head + _part(8, b"") + _part(9, definitions)
 
 
 def _named(schemas: Iterable[tuple[str, Object]]) -> bytes:

@@ -25,7 +25,7 @@ from policyengine.simulator.api_server.patching.paths import (
     to_fields_v1,
 )
 from policyengine.simulator.api_server.statuses import ApiError, Json
-from policyengine.simulator.api_server.storage.store import Object, metadata
+from policyengine.simulator.api_server.store import Object, metadata
 
 UPDATE, APPLY = "Update", "Apply"
 IMPLIED = frozenset({("f:metadata",), ("f:status",), ("f:apiVersion",), ("f:kind",)})

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from policyengine.simulator.api_server.kinds.schema import Field, Struct, Type, struct
 from policyengine.simulator.api_server.statuses import Json
-from policyengine.simulator.api_server.storage.store import decode, encode
+from policyengine.simulator.api_server.store import decode, encode
 
 Path = tuple[str, ...]
 Resolve = Callable[[str], Struct]

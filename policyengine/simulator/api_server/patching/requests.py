@@ -14,7 +14,6 @@ from policyengine.simulator.api_server.decoding.codec import DecodeError, json_k
 from policyengine.simulator.api_server.kinds.served import Kind
 from policyengine.simulator.api_server.patching import apply as server_side
 from policyengine.simulator.api_server.patching import documents as patches
-from policyengine.simulator.api_server.patching import strategic
 from policyengine.simulator.api_server.patching.apply import Manager, owned_part
 from policyengine.simulator.api_server.patching.paths import held, mistyped
 from policyengine.simulator.api_server.requests import Request, RequestInfo
@@ -26,8 +25,8 @@ from policyengine.simulator.api_server.statuses import (
     invalid,
     unsupported_patch_type,
 )
-from policyengine.simulator.api_server.storage.store import Object, child, encode, metadata
-from policyengine.simulator.api_server.validation.metadata import invalid as invalid_value
+from policyengine.simulator.api_server.store import Object, child, encode, metadata
+from policyengine.simulator.api_server.validation.rules import invalid as invalid_value
 from policyengine.simulator.api_server.writing.registry import Caller, Registry
 
 MERGE = "application/merge-patch+json"
@@ -86,7 +85,7 @@ class Patcher:
         else:
             type_ = kind.struct
             assert type_ is not None
-            merged = strategic.apply(whole, body, type_)
+            merged = patches.apply_strategic(whole, body, type_)
         shown = body if content == STRATEGIC else merged
         return _typed_result(merged, shown, content, kind, options)
 

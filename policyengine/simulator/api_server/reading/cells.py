@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from policyengine.simulator.api_server.decoding.scalars import parse_seconds
 from policyengine.simulator.api_server.statuses import Json
-from policyengine.simulator.api_server.storage.store import Object, child, metadata, objects
+from policyengine.simulator.api_server.store import Object, child, metadata, objects
 
 Cell = Callable[[Object, float], Json]
 NONE, UNKNOWN, UNSET = "<none>", "<unknown>", "<unset>"

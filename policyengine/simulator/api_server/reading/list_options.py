@@ -19,7 +19,7 @@ from policyengine.simulator.api_server.reading.selectors import (
 from policyengine.simulator.api_server.reading.watch import Predicate
 from policyengine.simulator.api_server.requests import is_true
 from policyengine.simulator.api_server.statuses import ApiError, Cause, bad_request, invalid
-from policyengine.simulator.api_server.storage.store import Object
+from policyengine.simulator.api_server.store import Object
 
 NOT_OLDER_THAN, EXACT = "NotOlderThan", "Exact"
 

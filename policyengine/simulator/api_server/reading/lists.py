@@ -26,7 +26,7 @@ from policyengine.simulator.api_server.statuses import (
     expired,
     too_large_resource_version,
 )
-from policyengine.simulator.api_server.storage.store import (
+from policyengine.simulator.api_server.store import (
     ADDED,
     Collection,
     Object,

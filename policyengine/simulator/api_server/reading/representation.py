@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from policyengine.simulator.api_server.kinds.served import Kind
 from policyengine.simulator.api_server.statuses import Json, not_acceptable_representations, unknown_representation
-from policyengine.simulator.api_server.storage.store import Object, decode, encode
+from policyengine.simulator.api_server.store import Object, decode, encode
 
 Convert = Callable[[Object], Object]
 

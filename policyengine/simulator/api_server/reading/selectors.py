@@ -17,8 +17,8 @@ from typing import cast
 
 from policyengine.simulator.api_server.kinds.served import Kind
 from policyengine.simulator.api_server.statuses import ApiError, Json, bad_request
-from policyengine.simulator.api_server.storage.store import Object
-from policyengine.simulator.api_server.validation.metadata import (
+from policyengine.simulator.api_server.store import Object
+from policyengine.simulator.api_server.validation.rules import (
     LABEL_VALUE,
     MAX_LABEL,
     VALUE_TEXT,

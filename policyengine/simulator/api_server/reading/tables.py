@@ -15,7 +15,7 @@ from policyengine.simulator.api_server.kinds.served import Kind
 from policyengine.simulator.api_server.reading.cells import AGE, CELLS, NAME, Cell, age, field, jsonpath
 from policyengine.simulator.api_server.reading.representation import View, from_storage, partial
 from policyengine.simulator.api_server.statuses import Json
-from policyengine.simulator.api_server.storage.store import Object, decode, encode, metadata, objects
+from policyengine.simulator.api_server.store import Object, decode, encode, metadata, objects
 
 GENERIC = "generic"
 SAME_COLUMNS = {"events.k8s.io/v1/events": "core/v1/events"}

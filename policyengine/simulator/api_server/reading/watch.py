@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable
 
 from policyengine.clock import Clock
 from policyengine.simulator.api_server.reading.representation import View
-from policyengine.simulator.api_server.storage.store import (
+from policyengine.simulator.api_server.store import (
     ADDED,
     DELETED,
     MODIFIED,

@@ -3,7 +3,7 @@
 from policyengine.simulator.api_server.kinds.crds import establish, kinds_of
 from policyengine.simulator.api_server.kinds.served import Kind
 from policyengine.simulator.api_server.requests import ADMIN
-from policyengine.simulator.api_server.storage.store import Object, child, metadata
+from policyengine.simulator.api_server.store import Object, child, metadata
 from policyengine.simulator.api_server.writing.registry import Caller, Registry
 
 CALLER = Caller(ADMIN, "kube-apiserver/v1.36.2")

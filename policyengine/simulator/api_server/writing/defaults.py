@@ -12,7 +12,7 @@ import msgspec
 
 from policyengine.simulator.api_server.kinds.schema import FOLDER
 from policyengine.simulator.api_server.statuses import Json
-from policyengine.simulator.api_server.storage.store import Object, child, objects
+from policyengine.simulator.api_server.store import Object, child, objects
 
 Path = tuple[str, ...]
 Defaults = tuple[tuple[Path, Json], ...]

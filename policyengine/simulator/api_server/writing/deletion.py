@@ -15,9 +15,9 @@ from policyengine.simulator.api_server.decoding.scalars import format_time, pars
 from policyengine.simulator.api_server.kinds.served import Kind
 from policyengine.simulator.api_server.requests import Request
 from policyengine.simulator.api_server.statuses import ApiError, Cause, Json, bad_request, conflict, invalid
-from policyengine.simulator.api_server.storage.store import Entry, Object, child, metadata
-from policyengine.simulator.api_server.validation.metadata import invalid as invalid_value
-from policyengine.simulator.api_server.validation.metadata import unsupported
+from policyengine.simulator.api_server.store import Entry, Object, child, metadata
+from policyengine.simulator.api_server.validation.rules import invalid as invalid_value
+from policyengine.simulator.api_server.validation.rules import unsupported
 from policyengine.simulator.api_server.writing.registry import Caller, Registry
 
 

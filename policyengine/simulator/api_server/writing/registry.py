@@ -1,9 +1,12 @@
-"""Creating, updating, patching and deleting objects: the one way every kind is written.
+"""Names and UIDs the server chooses, from a seeded generator, so that a run can be repeated byte for byte.
+
+Creating, updating, patching and deleting objects: the one way every kind is written.
 
 Order of a write, as the real server's: decode, admission (namespace there and not terminating), defaults, the kind's
 own preparation, validation, field ownership, storage. Nothing here waits, so a write is never interleaved.
 """
 
+import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -28,33 +31,57 @@ from policyengine.simulator.api_server.statuses import (
     invalid,
     not_found,
 )
-from policyengine.simulator.api_server.storage.audit import Write, WriteLog
-from policyengine.simulator.api_server.storage.store import (
+from policyengine.simulator.api_server.store import (
     Collection,
     Entry,
     Object,
     Store,
+    Write,
+    WriteLog,
     child,
     encode,
     key_of,
     metadata,
 )
-from policyengine.simulator.api_server.validation.metadata import (
+from policyengine.simulator.api_server.validation.kinds import VALIDATORS
+from policyengine.simulator.api_server.validation.rules import (
     invalid as invalid_value,
 )
-from policyengine.simulator.api_server.validation.metadata import (
+from policyengine.simulator.api_server.validation.rules import (
     validate_metadata,
     validate_metadata_update,
 )
 from policyengine.simulator.api_server.writing.defaults import apply_defaults
-from policyengine.simulator.api_server.writing.names import Names
 from policyengine.simulator.api_server.writing.strategies import (
     allocate,
     count_generation,
     reset_status,
     strategy_of,
-    validate,
 )
+
+# k8s.io/apimachinery's rand.String leaves out vowels and look-alikes.
+ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+SUFFIX_LENGTH = 5
+MAX_NAME = 63
+
+
+class Names:
+    """The server's choices; equal seeds choose equally."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+
+    def uid(self) -> str:
+        """A version 4 UUID."""
+        digits = f"{self._random.getrandbits(128):032x}"
+        variant = "89ab"[self._random.getrandbits(2)]
+        return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
+
+    def generate(self, base: str) -> str:
+        """`base` with five random characters, cut so that the whole stays within 63."""
+        suffix = "".join(self._random.choices(ALPHABET, k=SUFFIX_LENGTH))
+        return base[: MAX_NAME - SUFFIX_LENGTH] + suffix
+
 
 SYSTEM_METADATA = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
 NAME_TRIES = 8
@@ -148,7 +175,7 @@ class Registry:
     def _note(
         self, verb: str, kind: Kind, entry: Entry, sub: str, caller: Caller, before: bytes | None, after: bytes | None
     ) -> None:
-        self.log.add(
+        self.log.writes.append(
             Write(
                 verb,
                 kind.kind,
@@ -264,8 +291,8 @@ class Registry:
         stored = to_storage(kind, obj)
         if kind.custom is not None:
             causes += validate_custom(obj, kind)
-        else:
-            causes += validate(kind.kind, stored, None if old is None else to_storage(kind, old))
+        elif kind.kind in VALIDATORS:
+            causes += VALIDATORS[kind.kind](stored, None if old is None else to_storage(kind, old))
         if causes:
             # An Event's rules are checked in its internal form, whose group is the core's.
             group = "" if kind.kind == "Event" else kind.group

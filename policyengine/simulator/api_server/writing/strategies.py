@@ -12,10 +12,8 @@ from itertools import count
 
 from policyengine.simulator.api_server.decoding import scalars
 from policyengine.simulator.api_server.kinds.served import Kind
-from policyengine.simulator.api_server.statuses import Cause, Json
-from policyengine.simulator.api_server.storage.store import Object, Store, child, metadata, objects
-from policyengine.simulator.api_server.validation.kinds import VALIDATORS
-from policyengine.simulator.api_server.validation.pods import validate_pod, validate_pod_update
+from policyengine.simulator.api_server.statuses import Json
+from policyengine.simulator.api_server.store import Object, Store, child, metadata, objects
 from policyengine.simulator.api_server.writing.defaults import TEMPLATE_GENERATION
 
 RANGE = IPv4Network("10.0.0.0/16")
@@ -51,7 +49,6 @@ def allocate(service: Object, store: Store) -> None:
 
 Create = Callable[[Object, str], None]
 Update = Callable[[Object, Object], None]
-Validate = Callable[[Object, Object | None], list[Cause]]
 
 KEEPS_STATUS_ON_CREATE = frozenset({"Node"})
 
@@ -62,7 +59,6 @@ class Strategy:
 
     create: Create = lambda obj, now: None
     update: Update = lambda new, old: None
-    validate: Validate = lambda new, old: []
 
 
 def condition(obj: Object, type_: str) -> Object | None:
@@ -136,10 +132,6 @@ def _update_pod(new: Object, old: Object) -> None:
             status["conditions"] = list(kept)
         else:
             status.pop("conditions", None)
-
-
-def _validate_pod(new: Object, old: Object | None) -> list[Cause]:
-    return validate_pod(new) if old is None else validate_pod_update(new, old)
 
 
 def _create_namespace(obj: Object, now: str) -> None:
@@ -220,7 +212,7 @@ def _without_empty(*path: str) -> Callable[[Object, str], None]:
 
 
 STRATEGIES: dict[str, Strategy] = {
-    "Pod": Strategy(_create_pod, _update_pod, _validate_pod),
+    "Pod": Strategy(_create_pod, _update_pod),
     "Namespace": Strategy(_create_namespace, _update_namespace),
     "CustomResourceDefinition": Strategy(_create_crd),
     "PersistentVolumeClaim": Strategy(_create_claim),
@@ -240,13 +232,6 @@ GENERIC = Strategy()
 def strategy_of(kind: str) -> Strategy:
     """The kind's hooks."""
     return STRATEGIES.get(kind, GENERIC)
-
-
-def validate(kind: str, new: Object, old: Object | None) -> list[Cause]:
-    """What is wrong with an object of a kind beyond its metadata."""
-    found = strategy_of(kind).validate(new, old)
-    rule = VALIDATORS.get(kind)
-    return found + rule(new, old) if rule else found
 
 
 def reset_status(kind: str, obj: Object, empty: Object) -> None:

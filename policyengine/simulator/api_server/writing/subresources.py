@@ -9,11 +9,10 @@ from policyengine.simulator.api_server.kinds.served import Kind
 from policyengine.simulator.api_server.patching.documents import merge
 from policyengine.simulator.api_server.requests import Request, RequestInfo, Response
 from policyengine.simulator.api_server.statuses import ApiError, Json, bad_request, invalid, no_such_resource, success
-from policyengine.simulator.api_server.storage.store import Object, child, encode, metadata
-from policyengine.simulator.api_server.validation.metadata import invalid as invalid_value
-from policyengine.simulator.api_server.writing.bindings import Binder
+from policyengine.simulator.api_server.store import Object, child, encode, metadata
+from policyengine.simulator.api_server.validation.rules import invalid as invalid_value
 from policyengine.simulator.api_server.writing.deletion import Deleter
-from policyengine.simulator.api_server.writing.eviction import Evicter
+from policyengine.simulator.api_server.writing.pods import Binder, Evicter
 from policyengine.simulator.api_server.writing.registry import Caller, Registry
 
 TOKEN_SECONDS = 3600

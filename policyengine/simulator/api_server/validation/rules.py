@@ -1,15 +1,22 @@
 """Rules every object must meet: names, labels, annotations, and what an update may not touch.
 
 Texts are those of k8s.io/apimachinery's validation; `Cause.kind` is the machine-readable reason.
+
+The rules that objects are held against, as small functions that are put together.
+
+A rule takes a value and its path, and yields what is wrong with it. Worked example: a toleration's effect may be left
+out, and has to be one of three, at `spec.tolerations[1].effect`:
+
+    each("tolerations", field("effect", one_of("NoSchedule", "PreferNoSchedule", "NoExecute"), optional=True))
 """
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import cast
 
 from policyengine.simulator.api_server.statuses import Cause, Json
-from policyengine.simulator.api_server.storage.store import Object, metadata
+from policyengine.simulator.api_server.store import Object, child, metadata, objects
 
 SUBDOMAIN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
@@ -194,3 +201,105 @@ def validate_metadata_update(new: Object, old: Object) -> list[Cause]:
 def immutable(new: Json, old: Json, field: str) -> list[Cause]:
     """The field may not change."""
     return [] if new == old else [invalid(field, new, IMMUTABLE)]
+
+
+Rule = Callable[[Object, str], Iterator[Cause]]
+"""What is wrong with an object, and where: the second argument is the object's own path."""
+Check = Callable[[Json, str], Iterator[Cause]]
+"""What is wrong with a value at a path."""
+
+
+def at(path: str, name: str) -> str:
+    """The path of a field."""
+    return f"{path}.{name}" if path else name
+
+
+def checked(obj: Object, path: str, *rules: Rule) -> Iterator[Cause]:
+    """What each rule finds, in order."""
+    for rule in rules:
+        yield from rule(obj, path)
+
+
+def field(name: str, *checks: Check, optional: bool = False) -> Rule:
+    """Checks of one field; an `optional` one that is empty is left alone."""
+
+    def rule(obj: Object, path: str) -> Iterator[Cause]:
+        value = obj.get(name)
+        if value or not optional:
+            for check in checks:
+                yield from check(value, at(path, name))
+
+    return rule
+
+
+def needed(name: str, why: str = "") -> Rule:
+    """A field that must be there and not empty."""
+
+    def rule(obj: Object, path: str) -> Iterator[Cause]:
+        if not obj.get(name):
+            yield required(at(path, name), why)
+
+    return rule
+
+
+def within(name: str, *rules: Rule) -> Rule:
+    """Rules of a nested object, an absent one counting as empty; `a.b` names one deeper."""
+    return lambda obj, path: checked(child(obj, *name.split(".")), at(path, name), *rules)
+
+
+def each(name: str, *rules: Rule) -> Rule:
+    """Rules of every item of a list."""
+
+    def rule(obj: Object, path: str) -> Iterator[Cause]:
+        for index, item in enumerate(objects(obj.get(name))):
+            yield from checked(item, f"{at(path, name)}[{index}]", *rules)
+
+    return rule
+
+
+def distinct(name: str, key: str, *rules: Rule) -> Rule:
+    """Rules of every item of a list, no two of which have the same key; `key` empty: at the path of the item."""
+
+    def rule(obj: Object, path: str) -> Iterator[Cause]:
+        seen: list[Json] = []
+        for index, item in enumerate(objects(obj.get(name))):
+            here = f"{at(path, name)}[{index}]"
+            yield from checked(item, here, *rules)
+            if item.get("name") in seen:
+                yield duplicate(at(here, key) if key else here, item.get("name"))
+            seen.append(item.get("name"))
+
+    return rule
+
+
+def one_of(*allowed: str, shown: tuple[str, ...] = ()) -> Check:
+    """A value of a list; `shown` is the list where the real server prints another one."""
+
+    def check(value: Json, path: str) -> Iterator[Cause]:
+        if value not in allowed:
+            yield unsupported(path, value, shown or allowed)
+
+    return check
+
+
+def named(rule: NameRule) -> Check:
+    """A text that meets a rule for names."""
+
+    def check(value: Json, path: str) -> Iterator[Cause]:
+        for why in rule("" if value is None else str(value)):
+            yield invalid(path, value, why)
+
+    return check
+
+
+def number(why: str, least: int, most: int | None = None, required: bool = False) -> Check:
+    """A whole number within bounds; one that is absent is wrong only where it is `required`."""
+
+    def check(value: Json, path: str) -> Iterator[Cause]:
+        if isinstance(value, int):
+            if value < least or (most is not None and value > most):
+                yield invalid(path, value, why)
+        elif required:
+            yield invalid(path, value, why)
+
+    return check

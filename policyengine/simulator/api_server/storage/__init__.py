@@ -1,1 +1,0 @@
-"""What is stored, in which order it changed, and the log of all writes."""
