@@ -18,7 +18,7 @@ from policyengine.framework.evaluator import Evaluator
 from policyengine.framework.nominated import filter_with_nominated
 from policyengine.scheduler.actions import Action, Bind
 from policyengine.scheduler.messages import CyclesRequested, Message
-from policyengine.scheduler.pod_timeline import StoryLine
+from policyengine.scheduler.pod_timeline import TimelineEntry
 from policyengine.scheduler.state import SchedulerState
 
 
@@ -49,7 +49,7 @@ class AuditedCore:
             return actions
         decided: list[str] = []
 
-        def hear(uid: str, line: StoryLine) -> None:
+        def hear(uid: str, line: TimelineEntry) -> None:
             if line.what == "reserved":
                 decided.append(uid)
 

@@ -23,18 +23,16 @@ _NOTE_LIMIT = 1024
 _CUT = " ..."
 
 
-def scheduled(queued: QueuedPod, node: str, scheduler_name: str) -> RecordEvent:
+def scheduled(pod: PodInfo, node: str) -> RecordEvent:
     """The pod is bound."""
-    pod = queued.pod
     note = f"Successfully assigned {pod.namespace}/{pod.name} to {node}"
-    return _event(pod, "Normal", "Scheduled", "Binding", note, scheduler_name)
+    return _event(pod, "Normal", "Scheduled", "Binding", note)
 
 
 def failed(
     queued: QueuedPod,
     reason: str,
     message: str,
-    scheduler_name: str,
     with_event: bool = True,
     nominated: str | None = None,
     node: str = "",
@@ -44,7 +42,7 @@ def failed(
     message = cut(message)
     said: list[Action] = []
     if with_event:
-        said.append(_event(queued.pod, "Warning", "FailedScheduling", "Scheduling", message, scheduler_name, node))
+        said.append(_event(queued.pod, "Warning", "FailedScheduling", "Scheduling", message, node=node))
     if nominated is not None or _is_news(queued, reason, message):
         said.append(_condition(queued.pod, reason, message, nominated))
         queued.said = (reason, message)
@@ -78,7 +76,7 @@ def cut(text: str) -> str:
 
 
 def _event(
-    pod: PodInfo, kind: str, reason: str, action: str, note: str, scheduler_name: str, node: str = ""
+    pod: PodInfo, kind: str, reason: str, action: str, note: str, scheduler_name: str = "", node: str = ""
 ) -> RecordEvent:
     return RecordEvent(
         uid=pod.uid,
@@ -89,7 +87,7 @@ def _event(
         reason=reason,
         action=action,
         note=note,
-        scheduler_name=scheduler_name,
+        scheduler_name=scheduler_name or pod.scheduler_name,
         node=node,
     )
 

@@ -13,7 +13,7 @@ from policyengine.cluster.object_store import ClusterObject
 from policyengine.cluster.pod_info import PodState
 from policyengine.framework.events import ASSIGNED_POD_DELETE, ClusterEvent
 from policyengine.scheduler.binding.bind_result import seen_unassigned, settle
-from policyengine.scheduler.binding.revalidate import recheck
+from policyengine.scheduler.binding.revalidate import revalidate
 from policyengine.scheduler.core import Core
 from policyengine.scheduler.messages import (
     NodeDeleted,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from policyengine.cluster.objects import Pod
     from policyengine.cluster.pod_info import PodInfo
     from policyengine.cluster.view import PodChange
-    from policyengine.scheduler.profiles import Lane
+    from policyengine.scheduler.profiles import ServedProfile
 
 
 def node_observed(core: Core, message: NodeObserved) -> None:
@@ -39,7 +39,7 @@ def node_observed(core: Core, message: NodeObserved) -> None:
     for event in core.view.add_or_update_node(message.node):
         core.announce(event, old, message.node)
     # Also without an event: a node that became worse wakes nobody, but decisions for it may not hold any more.
-    recheck(core, name)
+    revalidate(core, name)
 
 
 def node_deleted(core: Core, message: NodeDeleted) -> None:
@@ -47,7 +47,7 @@ def node_deleted(core: Core, message: NodeDeleted) -> None:
     old = _node(core, message.name)
     for event in core.view.remove_node(message.name):
         core.announce(event, old, None)
-    recheck(core, message.name)
+    revalidate(core, message.name)
 
 
 def object_observed(core: Core, message: ObjectObserved) -> None:
@@ -129,27 +129,27 @@ def _apply(core: Core, change: PodChange) -> None:
 
 def _arrange(core: Core, old: PodInfo | None, new: PodInfo, events: list[ClusterEvent]) -> None:
     """Bring a pod that exists to its place; `events` say what happened to it."""
-    lane = core.lane_of(new)
+    served = core.profile_of(new)
     if new.state is PodState.BOUND:
-        _placed(core, lane, old, new)
-        if lane is not None:
-            lane.queue.gangs.observe(new, core.now)
-    elif lane is None:
+        _placed(core, served, old, new)
+        if served is not None:
+            served.queue.observe_member(new, core.now)
+    elif served is None:
         return
     elif new.deleting:
-        lane.queue.gangs.forget(new.uid, core.now)
+        served.queue.forget_member(new.uid, core.now)
         _leaving(core, new)
     else:
-        lane.queue.gangs.observe(new, core.now)
+        served.queue.observe_member(new, core.now)
         decision = core.bindings.get(new.uid)
         if decision is not None:
             decision.held.queued.pod = new
             decision.held.queued.said = None
         elif old is None:
-            lane.queue.add(new, core.now)
+            served.queue.add(new, core.now)
         elif new.uid not in core.confirmed:
             own = [event for event in events if not (event.is_add or event.is_delete)]
-            lane.queue.update(old, new, own, core.now)
+            served.queue.update(old, new, own, core.now)
 
 
 def _mind_nomination(core: Core, old: PodInfo | None, new: PodInfo) -> None:
@@ -166,51 +166,51 @@ def _mind_nomination(core: Core, old: PodInfo | None, new: PodInfo) -> None:
         core.announce(ASSIGNED_POD_DELETE, old, None, but=new.uid)
 
 
-def _placed(core: Core, lane: Lane | None, old: PodInfo | None, new: PodInfo) -> None:
+def _placed(core: Core, served: ServedProfile | None, old: PodInfo | None, new: PodInfo) -> None:
     """The pod is seen on a node: by our binding, by somebody else's, or after a restart."""
     core.confirmed.discard(new.uid)
     _waits_no_more(core, new.uid)
-    if lane is not None and new.uid in lane.queue:
-        waiting = core.permits.pop(new.uid)
+    if served is not None and new.uid in served.queue:
+        waiting = core.waiting_pods.pop(new.uid)
         if waiting is not None:
             core.unreserve(waiting.held)
-        lane.queue.remove(new.uid)
-        core.story.tell(new.uid, core.now, "observed", new.node_name)
+        served.queue.remove(new.uid)
+        core.timeline.record(new.uid, core.now, "observed", new.node_name)
     was_here = old is not None and old.node_name == new.node_name
     if not was_here:
         # Somebody else took room here: decisions under way for this node may not hold any more.
-        recheck(core, new.node_name)
+        revalidate(core, new.node_name)
 
 
 def _leaving(core: Core, pod: PodInfo) -> None:
     """The pod is being deleted before it was bound: no binding can succeed any more, so its room is free."""
     _waits_no_more(core, pod.uid)
-    lane = core.lane_of(pod)
-    waiting = core.permits.pop(pod.uid)
+    served = core.profile_of(pod)
+    waiting = core.waiting_pods.pop(pod.uid)
     decision = core.bindings.pop(pod.uid)
     held = waiting.held if waiting is not None else decision.held if decision is not None else None
     if held is not None:
         held.queued.pod = pod
         core.release(held, "the pod is being deleted")
-    if lane is not None and lane.queue.remove(pod.uid) is not None:
-        core.story.tell(pod.uid, core.now, "gone", "being deleted")
+    if served is not None and served.queue.remove(pod.uid) is not None:
+        core.timeline.record(pod.uid, core.now, "gone", "being deleted")
 
 
 def _gone(core: Core, pod: PodInfo) -> None:
     """The pod was deleted or has finished; the view has freed its room already."""
     core.confirmed.discard(pod.uid)
     _waits_no_more(core, pod.uid)
-    waiting = core.permits.pop(pod.uid)
+    waiting = core.waiting_pods.pop(pod.uid)
     decision = core.bindings.pop(pod.uid)
     if waiting is not None:
         core.unreserve(waiting.held)
     if decision is not None:
         core.unreserve(decision.held)
-    lane = core.lane_of(pod)
-    if lane is not None:
-        lane.queue.remove(pod.uid)
-        lane.queue.gangs.forget(pod.uid, core.now)
-        core.story.tell(pod.uid, core.now, "gone", "finished" if pod.finished else "deleted")
+    served = core.profile_of(pod)
+    if served is not None:
+        served.queue.remove(pod.uid)
+        served.queue.forget_member(pod.uid, core.now)
+        core.timeline.record(pod.uid, core.now, "gone", "finished" if pod.finished else "deleted")
 
 
 def _waits_no_more(core: Core, uid: str) -> None:

@@ -1,8 +1,7 @@
-"""A node for a pod, and what the pod needs there beside its room: the part of a cycle that one pod and a member of a
-gang go through alike.
+"""The part of a cycle that one pod and a member of a gang go through alike: a node, and what the pod needs there.
 
-    judge (PreFilter, Filter, nominated pods, room kept for a gang) -> pick (PreScore, Score, NormalizeScore)
-    -> [assume] -> reserve (Reserve, the plans of PreBind)
+filter_nodes (PreFilter, Filter, nominated pods, room reserved for a gang)
+-> select_node (PreScore, Score, NormalizeScore) -> [assume] -> reserve (Reserve, the plans of PreBind)
 """
 
 from __future__ import annotations
@@ -14,28 +13,26 @@ from policyengine.framework.filtering import Diagnosis
 from policyengine.framework.nominated import filter_with_nominated
 from policyengine.framework.reservation import PreBindPlugin
 from policyengine.framework.status import SKIP, SUCCESS, Code, Status
-from policyengine.scheduler.binding.reservation import Reservation
-from policyengine.scheduler.binding.unreserve import failed_with
+from policyengine.scheduler.binding.reservation import Reservation, failed_with
 from policyengine.scheduler.core import Core
-from policyengine.scheduler.gangs import reserved_room
 from policyengine.scheduler.logs import log
-from policyengine.scheduler.profiles import Lane
+from policyengine.scheduler.profiles import ServedProfile
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
     from policyengine.cluster.snapshot import Snapshot
 
 
-def judge(core: Core, lane: Lane, pod: PodInfo) -> Diagnosis:
-    """The verdict on every node, as things stand in the view."""
-    log(core, lane.serving, "preFilter", pod)
-    diagnosis = filter_with_nominated(lane.serving.evaluator, core.view, pod)
-    if core.kept_room is not None:
-        diagnosis = reserved_room.refuse_kept(core, core.kept_room, lane.serving.evaluator, pod, diagnosis)
+def filter_nodes(core: Core, served: ServedProfile, pod: PodInfo) -> Diagnosis:
+    """Which nodes may hold the pod, as things stand in the view, and why the others may not."""
+    log(core, served.runtime, "preFilter", pod)
+    diagnosis = filter_with_nominated(served.runtime.evaluator, core.view, pod)
+    if core.reserved_room is not None:
+        diagnosis = core.reserved_room.refuse(core.view, core.now, served.runtime.evaluator, pod, diagnosis)
     return diagnosis
 
 
-def pick(evaluator: Evaluator, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis) -> int:
+def select_node(evaluator: Evaluator, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis) -> int:
     """The row of the node to take, of those that `diagnosis` (from this snapshot as it is) found feasible. The node
     that the pod is nominated to comes first, unscored."""
     if len(diagnosis.feasible) == 1:
@@ -46,14 +43,14 @@ def pick(evaluator: Evaluator, pod: PodInfo, snapshot: Snapshot, diagnosis: Diag
     return evaluator.choose(pod, snapshot, diagnosis)
 
 
-def pick_again(core: Core, lane: Lane, pod: PodInfo) -> int | None:
-    """The row that `judge` and `pick` would come to, where the pod is like the one before and nobody but the plugins
-    has a say; else None."""
-    if core.view.nominated or core.kept_room is not None:
+def select_node_again(core: Core, served: ServedProfile, pod: PodInfo) -> int | None:
+    """The row that `filter_nodes` and `select_node` would come to, if the pod is like the one before and only the
+    plugins have a say; else None."""
+    if core.view.nominated or core.reserved_room is not None:
         return None
-    row = lane.serving.evaluator.choose_again(pod, core.view.snapshot())
-    if row is not None and lane.serving.has_logs:
-        log(core, lane.serving, "preFilter", pod)
+    row = served.runtime.evaluator.choose_again(pod, core.view.snapshot())
+    if row is not None and served.runtime.has_logs:
+        log(core, served.runtime, "preFilter", pod)
     return row
 
 
@@ -73,9 +70,9 @@ def error_in(diagnosis: Diagnosis) -> str | None:
 def reserve(core: Core, held: Reservation) -> Status:
     """Have the plugins take what the pod, assumed on its node, needs. The first refusal, signed, or SUCCESS."""
     pod = held.queued.pod
-    if held.serving.has_logs:
-        log(core, held.serving, "reserve", pod, held.node)
-    reserving, preparing = held.serving.needed_by(pod.shape)
+    if held.runtime.has_logs:
+        log(core, held.runtime, "reserve", pod, held.node)
+    reserving, preparing = held.runtime.needed_by(pod.shape)
     for plugin in reserving:
         try:
             status = plugin.reserve(pod, held.node, core.view.snapshot())
@@ -88,15 +85,6 @@ def reserve(core: Core, held: Reservation) -> Status:
         if status is not SUCCESS and not status.is_success:
             return status.by(preparer.name)
     return SUCCESS
-
-
-def unreserve(core: Core, held: Reservation) -> None:
-    """Take back what `reserve` took, and tell nobody: to everybody else it was never gone."""
-    pod = held.queued.pod
-    for plugin in reversed(held.serving.reserve):
-        plugin.unreserve(pod, held.node)
-    if held.plans:
-        core.view.revert_objects(pod.uid)
 
 
 def _plan(core: Core, held: Reservation, plugin: PreBindPlugin) -> Status:

@@ -17,7 +17,7 @@ PODS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class StoryLine:
+class TimelineEntry:
     """One thing that happened to a pod."""
 
     at: float
@@ -64,21 +64,19 @@ _DETAILS: dict[str, tuple[str, ...]] = {
 """What the values of a line mean, for each kind of line."""
 
 
-class Story:
+class PodTimelines:
     """The histories of the pods that came last."""
-
-    __slots__ = ("_by_pod", "_lines", "_pods", "listener", "observer")
 
     def __init__(self, pods: int = PODS, lines: int = LINES) -> None:
         self._by_pod: OrderedDict[str, list[_Told]] = OrderedDict()
         self._pods = pods
         self._lines = lines
-        self.listener: Callable[[str, StoryLine], None] | None = None
+        self.listener: Callable[[str, TimelineEntry], None] | None = None
         """Called with (pod's UID, line) for each line, in the order told across all pods."""
         self.observer: Observer | None = None
         """Called likewise, with the line as it was told, and for every `mark`."""
 
-    def tell(self, uid: str, at: float, what: str, *values: Any) -> None:
+    def record(self, uid: str, at: float, what: str, *values: Any) -> None:
         """Add a line; `values` are the details of `what`, in order, as `_DETAILS` names them."""
         told = self._by_pod.get(uid)
         if told is None:
@@ -98,14 +96,14 @@ class Story:
         if self.observer is not None:
             self.observer(uid, at, what, values)
 
-    def of(self, uid: str) -> list[StoryLine]:
+    def of(self, uid: str) -> list[TimelineEntry]:
         """The pod's history, oldest line first; empty when nothing is known of it."""
         return [_line(told) for told in self._by_pod.get(uid, ())]
 
 
-def _line(told: _Told) -> StoryLine:
+def _line(told: _Told) -> TimelineEntry:
     at, what, values = told
-    return StoryLine(at, what, dict(zip(_DETAILS.get(what, ()), values, strict=False)))
+    return TimelineEntry(at, what, dict(zip(_DETAILS.get(what, ()), values, strict=False)))
 
 
 def _worded(value: Any) -> str:

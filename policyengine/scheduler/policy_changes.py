@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING
 
 from policyengine.cluster.pod_info import PodState
 from policyengine.scheduler.core import Core
-from policyengine.scheduler.extenders.ignored_resources import leave_to
+from policyengine.scheduler.extenders.extender import leave_to
 from policyengine.scheduler.messages import ProfileRemoved, ProfileReplaced
-from policyengine.scheduler.profiles import Lane, Serving
+from policyengine.scheduler.profiles import ProfileRuntime, ServedProfile
+from policyengine.scheduler.queue import policy_replacement
+from policyengine.scheduler.queue.scheduling_queue import SchedulingQueue
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
@@ -24,22 +26,24 @@ if TYPE_CHECKING:
 def profile_replaced(core: Core, message: ProfileReplaced) -> None:
     """A policy was loaded or replaced."""
     profile = leave_to(core.extenders, message.profile)
-    lane = core.lanes.get(profile.scheduler_name)
-    if lane is not None:
-        lane.serving = Serving(profile)
-        lane.is_served = True
-        if lane.rollout is not None:
-            lane.rollout.start_over()
-        lane.queue.replace_profile(profile, _members(core, profile.scheduler_name), core.now)
+    served = core.profiles.get(profile.scheduler_name)
+    if served is not None:
+        served.runtime = ProfileRuntime(profile)
+        served.is_served = True
+        if served.rollout is not None:
+            served.rollout.start_over()
+        policy_replacement.replace_profile(served.queue, profile, _members(core, profile.scheduler_name), core.now)
         return
-    lane = Lane.of(profile, core.story, core.now, core.view, core.aftermath)
-    core.lanes.add(lane)
+    runtime = ProfileRuntime(profile)
+    queue = SchedulingQueue(profile, core.timeline, core.now, core.view)
+    served = ServedProfile(runtime, queue)
+    core.profiles.add(served)
     members = list(_members(core, profile.scheduler_name))
     for pod in members:
-        lane.queue.gangs.observe(pod, core.now)
+        queue.observe_member(pod, core.now)
     for pod in members:
         if pod.state is PodState.PENDING:
-            lane.queue.add(pod, core.now)
+            queue.add(pod, core.now)
 
 
 def _members(core: Core, scheduler_name: str) -> Iterator[PodInfo]:
@@ -51,9 +55,9 @@ def _members(core: Core, scheduler_name: str) -> Iterator[PodInfo]:
 
 def profile_removed(core: Core, message: ProfileRemoved) -> None:
     """No policy serves the scheduler name any more."""
-    lane = core.lanes.get(message.scheduler_name)
-    if lane is None or not lane.is_served:
+    served = core.profiles.get(message.scheduler_name)
+    if served is None or not served.is_served:
         return
-    lane.is_served = False
-    for queued in lane.queue:
-        core.story.tell(queued.uid, core.now, "unserved", message.scheduler_name)
+    served.is_served = False
+    for queued in served.queue:
+        core.timeline.record(queued.uid, core.now, "unserved", message.scheduler_name)

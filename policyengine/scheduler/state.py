@@ -27,10 +27,11 @@ from policyengine.scheduler.binding.permit import ask_permit, time_out
 from policyengine.scheduler.core import Core
 from policyengine.scheduler.cycle import extenders_answered, run_cycle, victims_answered
 from policyengine.scheduler.extenders.extender import Extender
-from policyengine.scheduler.gangs import gang_release, reserved_room
-from policyengine.scheduler.logs import log_asked
+from policyengine.scheduler.gangs import gang_release, node_choice
+from policyengine.scheduler.invariants import validate
+from policyengine.scheduler.logs import log_gate
 from policyengine.scheduler.messages import Message
-from policyengine.scheduler.pod_timeline import Observer, StoryLine
+from policyengine.scheduler.pod_timeline import Observer, TimelineEntry
 from policyengine.scheduler.preemption import preempt
 from policyengine.scheduler.rollout import candidate_cycles
 from policyengine.scheduler.rollout.candidate import Rollout
@@ -53,21 +54,20 @@ class SchedulerState:
         core.now = core.view.now = now
         core.actions = actions
         _HANDLERS[type(message)](core, message)
-        if core.aftermath.is_due or core.kept_room is not None:
-            _see_to_the_rest(core)
+        _finish(core)
         if core.pod_group_status.changed and core.is_synced:
-            actions += core.pod_group_status.take(core.view, core.lanes)
+            actions += core.pod_group_status.take(core.view, core.profiles)
         return actions
 
     @property
     def ready(self) -> bool:
         """Whether a cycle would find a pod to try."""
-        return self._core.is_synced and self._core.lanes.has_work()
+        return self._core.is_synced and self._core.profiles.has_work()
 
     @property
     def active(self) -> int:
         """How many pods cycles are to try next."""
-        return sum(lane.queue.active for lane in self._core.lanes if lane.is_served)
+        return sum(served.queue.active for served in self._core.profiles if served.is_served)
 
     @property
     def has_decided(self) -> bool:
@@ -77,8 +77,8 @@ class SchedulerState:
     def next_wakeup(self, now: float = 0.0) -> float | None:
         """When the next `Tick` is due, on the clock `handle` is given, but not before `now`; None for never."""
         core = self._core
-        times = [lane.queue.next_wakeup() for lane in core.lanes if lane.is_served]
-        times += [core.bindings.next_due(), core.permits.next_due()]
+        times = [served.queue.next_wakeup() for served in core.profiles if served.is_served]
+        times += [core.bindings.next_due(), core.waiting_pods.next_due()]
         due = min((time for time in times if time is not None), default=None)
         return None if due is None else max(due, now)
 
@@ -103,17 +103,17 @@ class SchedulerState:
     @property
     def profiles(self) -> list[Profile]:
         """The profiles that serve."""
-        return [lane.serving.profile for lane in self._core.lanes if lane.is_served]
+        return [served.runtime.profile for served in self._core.profiles if served.is_served]
 
     @property
     def rollouts(self) -> dict[str, Rollout]:
         """The candidates that are tried, or were until they were suspended, by scheduler name; to read from."""
-        return {lane.scheduler_name: lane.rollout for lane in self._core.lanes if lane.rollout is not None}
+        return {served.scheduler_name: served.rollout for served in self._core.profiles if served.rollout is not None}
 
     def pending_counts(self, scheduler_name: str) -> dict[str, int]:
         """How many pods are in each place of one queue: gated, held, active, backoff, unschedulable, in flight."""
-        lane = self._core.lanes.get(scheduler_name)
-        return {} if lane is None else lane.queue.counts()
+        served = self._core.profiles.get(scheduler_name)
+        return {} if served is None else served.queue.counts()
 
     @property
     def bindings_under_way(self) -> int:
@@ -124,7 +124,7 @@ class SchedulerState:
         """Where the pod is: a place of its queue, `waiting at permit`, `waiting at prebind`, `binding`, `bound`,
         `unserved`, or `unknown`."""
         core = self._core
-        if uid in core.permits:
+        if uid in core.waiting_pods:
             return "waiting at permit"
         decision = core.bindings.get(uid)
         if decision is not None and decision.phase is Phase.PREPARING:
@@ -136,112 +136,52 @@ class SchedulerState:
             return "unknown"
         if pod.state is PodState.BOUND:
             return "bound"
-        lane = core.lane_of(pod)
-        queued = None if lane is None else lane.queue.get(uid)
-        if lane is None or not lane.is_served or queued is None:
+        served = core.profile_of(pod)
+        queued = None if served is None else served.queue.get(uid)
+        if served is None or not served.is_served or queued is None:
             return "being deleted" if pod.deleting else "unserved"
         return queued.place.value
 
-    def story(self, uid: str) -> list[StoryLine]:
+    def timeline(self, uid: str) -> list[TimelineEntry]:
         """What happened to the pod, oldest line first."""
-        return self._core.story.of(uid)
+        return self._core.timeline.of(uid)
 
-    def listen(self, listener: Callable[[str, StoryLine], None] | None) -> None:
+    def listen(self, listener: Callable[[str, TimelineEntry], None] | None) -> None:
         """Have every line of every pod's story told to `listener` too, as (UID, line), in the order they happen; None
         to have them told to nobody."""
-        self._core.story.listener = listener
+        self._core.timeline.listener = listener
 
     def observe(self, observer: Observer) -> None:
         """Have every line, and how far each attempt has come, told to `observer` as it happens, unworded."""
-        self._core.story.observer = observer
+        self._core.timeline.observer = observer
 
     def usage(self) -> Iterator[tuple[Profile, str, str, int, int]]:
         """(profile, plugin, extension point, how often it was asked about a pod, how often that meant work) since the
         profile serves."""
-        for lane in self._core.lanes:
-            if lane.is_served:
-                for used in lane.serving.evaluator.usage():
-                    yield lane.serving.profile, *used
+        for served in self._core.profiles:
+            if served.is_served:
+                for used in served.runtime.evaluator.usage():
+                    yield served.runtime.profile, *used
 
     def queue_position(self, uid: str) -> int | None:
         """How many active pods of its queue come before the pod; None when it is not active. O(n)."""
-        return next((at for lane in self._core.lanes if (at := lane.queue.position(uid)) is not None), None)
+        return next((at for served in self._core.profiles if (at := served.queue.active_q.rank(uid)) is not None), None)
 
     def validate(self) -> None:
         """Assert the invariants of `core` and all below; AssertionError names the first that does not hold."""
-        core = self._core
-        core.view.validate()
-        for lane in core.lanes:
-            lane.queue.validate()
-            canary = lane.rollout if lane.rollout is not None and lane.rollout.decides else None
-            assert lane.queue.candidate is (None if canary is None else canary.profile), "the queue knows no canary"
-        for pod in core.view.pods.values():
-            lane_ = core.lane_of(pod)
-            here = [name for name, found in self._whereabouts(pod.uid) if found]
-            if pod.state is PodState.BOUND:
-                here = [name for name in here if name != "binding"]  # the watch may be faster than the answer
-                assert not here, f"{pod!r} is bound and {here}"
-            elif pod.state is PodState.ASSUMED:
-                expected = (["binding"], ["confirmed"], ["queue", "permit"])
-                assert here in expected, f"{pod!r} is reserved and {here or 'nowhere'}"
-            elif lane_ is not None and not pod.deleting:
-                assert here == ["queue"], f"{pod!r} is pending and {here or 'nowhere'}"
-            else:
-                assert not here, f"{pod!r} is not ours to place and {here}"
-        self._validate_reservations()
-        self._validate_gangs()
-        for uid in core.nominations:
-            nominee = core.view.pods.get(uid)
-            assert nominee is not None and nominee.state is PodState.PENDING, f"`{uid}` is nominated and does not wait"
-
-    def _whereabouts(self, uid: str) -> list[tuple[str, bool]]:
-        core = self._core
-        return [
-            ("queue", any(uid in lane.queue for lane in core.lanes)),
-            ("permit", uid in core.permits),
-            ("binding", uid in core.bindings),
-            ("confirmed", uid in core.confirmed),
-        ]
-
-    def _validate_reservations(self) -> None:
-        core = self._core
-        for lane in core.lanes:
-            for queued in lane.queue:
-                assert core.view.pods.get(queued.uid) is queued.pod, f"{queued!r} is not what the view knows"
-        for decision in core.bindings:
-            pod = core.view.pods.get(decision.bind.uid)
-            assert pod is not None, f"a binding of `{decision.bind.name}` is under way and the pod is gone"
-            assert pod.node_name == decision.bind.node, f"{pod!r} is being bound to {decision.bind.node}"
-            preparation = decision.preparation
-            waits = preparation is not None and (decision.awaits_gang or not preparation.is_done)
-            assert waits == (decision.phase is Phase.PREPARING), f"{pod!r} is prepared or is it not"
-        for uid in core.view.assumption_owners:
-            assert uid in core.bindings or uid in core.permits, f"objects are assumed for {uid}, which has no room"
-
-    def _validate_gangs(self) -> None:
-        """No gang has placed members by count that have no place; none holds room for fewer than it takes."""
-        core = self._core
-        for lane in core.lanes:
-            for gang in lane.queue.gangs:
-                placed = {uid for uid in gang.members if core.view.pods[uid].state is not PodState.PENDING}
-                assert gang.placed == placed, f"gang {gang.key} counts {gang.placed} as placed, not {placed}"
-                waiting = [uid for uid in placed if uid in core.permits]
-                if waiting and gang.minimum > 1:
-                    assert len(placed) >= gang.minimum, f"gang {gang.key} keeps {waiting} waiting for nobody"
-        kept = core.kept_room
-        if kept is not None:
-            assert kept.is_due(), f"room is kept for gang {kept.gang.key}, which needs none"
+        validate(self._core)
 
 
-def _see_to_the_rest(core: Core) -> None:
-    """What every message ends with. Before the first lists are in nobody is told why a pod is kept outside: the missing
-    members of a gang may just not have been listed yet."""
-    core.aftermath.is_due = not core.is_synced
+def _finish(core: Core) -> None:
+    """What every message ends with. Until the first lists are in no owner is told why a pod is kept outside: the
+    missing members of a gang may just not have been listed yet."""
+    if core.reserved_room is None and not any(served.queue.has_deferred_work for served in core.profiles):
+        return
     gang_release.settle(core)
-    reserved_room.review(core)
-    log_asked(core)
+    node_choice.review(core)
+    log_gate(core)
     if core.is_synced:
-        core.tell_waiting()
+        core.tell_kept_out()
 
 
 def _cache_synced(core: Core, message: messages.CacheSynced) -> None:
@@ -254,19 +194,17 @@ def _tick(core: Core, message: messages.Tick) -> None:
 
 def _pass_time(core: Core) -> None:
     """Backoffs, flushes, permits and reads that are due."""
-    for lane in core.lanes.all:
-        if lane.is_served:
-            lane.queue.advance(core.now)
-    if len(core.permits):
-        for waiting in core.permits.due(core.now):
-            core.permits.pop(waiting.held.queued.uid)
-            if waiting.is_to_be_asked(core.now):
-                ask_permit(core, waiting.held, again=True)
-            else:
-                time_out(core, waiting)
-    if core.bindings.are_looked_after:
-        bind_result.read_due(core)
-        prebind.ask_due(core)
+    for served in core.profiles:
+        if served.is_served:
+            served.queue.advance(core.now)
+    for waiting in core.waiting_pods.due(core.now):
+        core.waiting_pods.pop(waiting.held.queued.uid)
+        if waiting.is_to_be_asked(core.now):
+            ask_permit(core, waiting.held, again=True)
+        else:
+            time_out(core, waiting)
+    bind_result.read_due(core)
+    prebind.ask_due(core)
 
 
 def _cycles_requested(core: Core, message: messages.CyclesRequested) -> None:
@@ -274,21 +212,20 @@ def _cycles_requested(core: Core, message: messages.CyclesRequested) -> None:
     if not core.is_synced:
         return
     core.decided = None
-    for _ in range(1 if message.limit > 1 and core.lanes.tries_candidates() else message.limit):
-        lane = core.lanes.next_turn()
-        if lane is None:
+    compares = any(served.rollout is not None and served.rollout.is_tried for served in core.profiles)
+    for _ in range(min(1, message.limit) if compares else message.limit):
+        served = core.profiles.next_turn()
+        if served is None:
             return
-        queued = lane.queue.pop(core.now)
+        queued = served.queue.pop(core.now)
         if queued is None:
             return
-        if lane.rollout is None:
-            run_cycle(core, lane, queued)
+        if served.rollout is None:
+            run_cycle(core, served, queued)
         else:
-            candidate_cycles.run(core, lane, lane.rollout, queued)
-        if core.aftermath.is_due:
-            gang_release.settle(core)
-        if core.kept_room is not None:
-            reserved_room.review(core)
+            candidate_cycles.run(core, served, queued)
+        gang_release.settle(core)
+        node_choice.review(core)
 
 
 _HANDLERS: dict[type, Callable[[Core, Any], None]] = {

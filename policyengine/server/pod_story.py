@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from policyengine.scheduler.pod_timeline import StoryLine
+from policyengine.scheduler.pod_timeline import TimelineEntry
 from policyengine.scheduler.state import SchedulerState
 
 
@@ -24,7 +24,7 @@ def pod_story(state: SchedulerState, namespace: str, name: str) -> dict[str, Any
     if pod is None:
         raise KeyError(f"{namespace}/{name}")
     profile = next((one for one in state.profiles if one.scheduler_name == pod.scheduler_name), None)
-    lines = state.story(pod.uid)
+    lines = state.timeline(pod.uid)
     return {
         "pod": pod.key,
         "uid": pod.uid,
@@ -42,12 +42,12 @@ def pod_story(state: SchedulerState, namespace: str, name: str) -> dict[str, Any
     }
 
 
-def _last_message(lines: list[StoryLine]) -> str:
+def _last_message(lines: list[TimelineEntry]) -> str:
     """What was last said of why the pod waits."""
     return next((str(line.details["message"]) for line in reversed(lines) if line.details.get("message")), "")
 
 
-def _line(line: StoryLine) -> dict[str, Any]:
+def _line(line: TimelineEntry) -> dict[str, Any]:
     at = datetime.fromtimestamp(line.at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     return {"at": at, "what": line.what, **{key: _plain(value) for key, value in line.details.items()}}
 

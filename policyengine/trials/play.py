@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from policyengine.cluster.objects import Pod
 from policyengine.framework.profile import Profile
 from policyengine.scheduler.messages import NodeDeleted, NodeObserved, ObjectObserved, PodDeleted, PodObserved
-from policyengine.scheduler.pod_timeline import StoryLine
+from policyengine.scheduler.pod_timeline import TimelineEntry
 from policyengine.trials.ledger import Ledger
 from policyengine.trials.scenario import Json, NodeTemplate, Scenario, ScenarioError
 from policyengine.trials.templates import (
@@ -259,7 +259,7 @@ class Play:
                 trial.see(PodObserved(replace(pod, status=status)))
         return bool(started)
 
-    def _take_down(self, uid_: str, line: StoryLine) -> bool:
+    def _take_down(self, uid_: str, line: TimelineEntry) -> bool:
         """One line of a pod's story; whether it was bound."""
         record, details = self.ledger.pods[uid_], line.details
         match line.what:

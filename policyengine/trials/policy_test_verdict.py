@@ -131,7 +131,7 @@ def _refusals(run: Run, step: ir_test.ExpectRejected) -> list[tuple[str, str]] |
 
 def _told(run: Run, pod: str) -> list[tuple[str, str]]:
     """What refused the pod outside the filters: a gate, a quota, a plugin at Reserve or Permit."""
-    for line in reversed(run.trial.story(run.uids[pod])):
+    for line in reversed(run.trial.timeline(run.uids[pod])):
         if line.what in ("refused", "gated"):
             by = line.details.get("by", "")
             names = sorted(by) if isinstance(by, frozenset) else [by]
@@ -287,7 +287,7 @@ def _why(run: Run, pod: str, node: str | None = None) -> list[str]:
     said = run.trial.refusal(run.uids[pod])
     if said:
         lines.append(said)
-    told = [line for line in run.trial.story(run.uids[pod]) if line.what in ("preempting", "preempted")]
+    told = [line for line in run.trial.timeline(run.uids[pod]) if line.what in ("preempting", "preempted")]
     lines += list(dict.fromkeys(map(str, told)))
     if attempt is not None and attempt.totals:
         best = sorted(attempt.totals.items(), key=lambda item: (-item[1], item[0]))

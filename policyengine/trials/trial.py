@@ -34,7 +34,7 @@ from policyengine.scheduler.actions import (
     RecordEvent,
 )
 from policyengine.scheduler.messages import BindFailed, BindFailure, CacheSynced, CyclesRequested, Message, Tick
-from policyengine.scheduler.pod_timeline import StoryLine
+from policyengine.scheduler.pod_timeline import TimelineEntry
 from policyengine.scheduler.state import SchedulerState
 from policyengine.trials.trial_cluster import TrialCluster
 
@@ -72,7 +72,7 @@ class Trial:
         """Lines that the policies' `on … log` said, in order."""
         self.conditions: dict[str, PatchPodCondition] = {}
         """UID -> what was last written into the pod's PodScheduled condition; a bound pod has none."""
-        self.history: list[tuple[str, StoryLine]] = []
+        self.history: list[tuple[str, TimelineEntry]] = []
         """(UID, line) of all pods' stories, in the order they happened."""
         self.popped: list[str] = []
         """UIDs in the order in which the queue gave them out, once an attempt."""
@@ -151,7 +151,7 @@ class Trial:
         said = self.conditions.get(uid)
         return "" if said is None else said.message
 
-    def story(self, uid: str) -> list[StoryLine]:
+    def timeline(self, uid: str) -> list[TimelineEntry]:
         """What happened to the pod, oldest line first; the whole of it."""
         return [line for of, line in self.history if of == uid]
 
@@ -185,7 +185,7 @@ class Trial:
         self._left -= 1
         self._asked += self.state.handle(message, self.now)
 
-    def _told(self, uid: str, line: StoryLine) -> None:
+    def _told(self, uid: str, line: TimelineEntry) -> None:
         self.history.append((uid, line))
         if line.what == "attempted":
             self.popped.append(uid)

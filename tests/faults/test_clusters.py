@@ -49,7 +49,7 @@ async def test_15_a_node_cordoned_or_tainted_or_deleted_before_the_binding(world
 
 
 def leaving_decisions_alone(patch: Any) -> None:
-    patch.setattr(event_handlers, "recheck", lambda core, node: None)
+    patch.setattr(event_handlers, "revalidate", lambda core, node: None)
 
 
 @fault(

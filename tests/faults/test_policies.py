@@ -15,10 +15,10 @@ from policyengine.kube.extenders import connection as extender_connection
 from policyengine.kube.extenders.http_extender import HttpExtender
 from policyengine.kube.policies.precedence import Rivals
 from policyengine.scheduler import policy_changes, state
-from policyengine.scheduler.binding.waiting_pods import Permits
+from policyengine.scheduler.binding.waiting_pods import WaitingPods
 from policyengine.scheduler.gangs import gang_cycle
 from policyengine.scheduler.messages import BindFailed, BindFailure
-from policyengine.scheduler.profiles import Serving
+from policyengine.scheduler.profiles import ProfileRuntime
 from policyengine.simulator.api_server import statuses
 from policyengine.simulator.api_server.faults import effects as effects
 from tests.faults.defence import fault
@@ -66,7 +66,7 @@ async def test_23_one_binding_of_a_gang_fails_and_a_member_is_deleted(world: Wor
 
 def placing_one_by_one_and_waiting_for_ever(patch: Any) -> None:
     patch.setattr(gang_cycle, "needed", lambda core, gang: 0)
-    patch.setattr(Permits, "due", lambda self, now: [])
+    patch.setattr(WaitingPods, "due", lambda self, now: [])
 
 
 @fault(
@@ -93,13 +93,13 @@ async def test_24_two_gangs_that_could_each_hold_half(world: World) -> None:
 def keeping_the_first_evaluator(patch: Any) -> None:
     first: dict[str, Any] = {}
 
-    def serving(profile: Any) -> Serving:
-        made = Serving(profile)
+    def serving(profile: Any) -> ProfileRuntime:
+        made = ProfileRuntime(profile)
         made.evaluator = first.setdefault(profile.scheduler_name, made.evaluator)
         return made
 
-    patch.setattr(policy_changes, "Serving", serving)
-    patch.setattr("policyengine.scheduler.profiles.Serving", serving)
+    patch.setattr(policy_changes, "ProfileRuntime", serving)
+    patch.setattr("policyengine.scheduler.profiles.ProfileRuntime", serving)
 
 
 @fault(

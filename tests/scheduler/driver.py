@@ -100,7 +100,7 @@ class Driver:
 
     def told(self, uid: str) -> list[str]:
         """What a pod's story says, without times and details."""
-        return [line.what for line in self.state.story(uid)]
+        return [line.what for line in self.state.timeline(uid)]
 
 
 def binds(actions: Sequence[Action]) -> dict[str, str]:

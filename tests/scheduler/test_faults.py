@@ -8,7 +8,6 @@ from __future__ import annotations
 import pytest
 
 from policyengine.scheduler import event_handlers
-from policyengine.scheduler.binding import revalidate
 from policyengine.scheduler.binding.bindings import Decision, Phase
 from tests.scheduler.driver import Driver, profile
 from tests.scheduler.world import World
@@ -34,7 +33,7 @@ def give_up_at_once(core, decision, asked_at):
     """In place of `seen_unassigned`: a pod read unassigned is given back to its queue."""
     if decision.phase is Phase.READING:
         core.bindings.pop(decision.bind.uid)
-        revalidate.give_up(core, decision.held, "seen unassigned")
+        core.withdraw(decision.held, "seen unassigned")
 
 
 def let_others_try(found: World) -> None:
@@ -60,7 +59,7 @@ def test_a_binding_that_lands_after_its_pod_was_read_unassigned(monkeypatch, def
 def test_a_conflict_with_a_binding_of_our_own(monkeypatch, defended):
     if not defended:
         never = property(lambda self: False, lambda self, value: None)
-        monkeypatch.setattr(Decision, "unsure", never)
+        monkeypatch.setattr(Decision, "unsure", never, raising=False)
     found = world()
     found.answer_bind("lost and late")
     found.answer_read(fails=False)

@@ -82,7 +82,7 @@ def assert_nobody_is_lost(world: World) -> None:
             assert place == "held"
         else:
             assert place == "unschedulable", f"{uid} is {place}"
-            assert not world.must_fit(uid), f"{uid} fits and waits: {[str(line) for line in state.story(uid)]}"
+            assert not world.must_fit(uid), f"{uid} fits and waits: {[str(line) for line in state.timeline(uid)]}"
 
 
 @settings(max_examples=60, deadline=None)

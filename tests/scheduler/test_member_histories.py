@@ -90,7 +90,7 @@ def test_nobody_is_lost_and_nothing_is_overcommitted(history: list[Any]) -> None
     for uid, pod in world.waiting().items():
         assert state.place(uid) in ("unschedulable", "backoff", "active", "waiting at permit"), state.place(uid)
         if pod["labels"]["team"] != "b":  # those of `b` are also refused at Permit
-            assert not world.fits_somewhere(pod), f"{uid} fits and waits: {[str(line) for line in state.story(uid)]}"
+            assert not world.fits_somewhere(pod), f"{uid} fits and waits: {[str(line) for line in state.timeline(uid)]}"
 
 
 @settings(max_examples=15, deadline=None)

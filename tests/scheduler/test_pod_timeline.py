@@ -1,5 +1,5 @@
 from policyengine.scheduler.messages import BindSucceeded
-from policyengine.scheduler.pod_timeline import Story
+from policyengine.scheduler.pod_timeline import PodTimelines
 from tests.scheduler.driver import Driver, node, pod
 
 
@@ -12,7 +12,7 @@ def test_a_pod_tells_its_whole_way():
     driver.see(running.phase("Succeeded"))
     driver.cycle()
     driver.send(BindSucceeded("p"))
-    lines = driver.state.story("p")
+    lines = driver.state.timeline("p")
     assert [line.what for line in lines] == [
         "queued",
         "attempted",
@@ -37,11 +37,11 @@ def test_positions_are_visible():
 
 
 def test_it_keeps_only_the_last_lines_of_the_last_pods():
-    story = Story(pods=2, lines=3)
+    timeline = PodTimelines(pods=2, lines=3)
     for number in range(5):
-        story.tell("a", float(number), "attempted", number, "hash")
-    assert [line.at for line in story.of("a")] == [2.0, 3.0, 4.0]
-    story.tell("b", 9.0, "queued", "active", "")
-    story.tell("c", 9.0, "queued", "active", "")
-    assert story.of("a") == []
-    assert [str(line) for line in story.of("c")] == ["queued: place active"]
+        timeline.record("a", float(number), "attempted", number, "hash")
+    assert [line.at for line in timeline.of("a")] == [2.0, 3.0, 4.0]
+    timeline.record("b", 9.0, "queued", "active", "")
+    timeline.record("c", 9.0, "queued", "active", "")
+    assert timeline.of("a") == []
+    assert [str(line) for line in timeline.of("c")] == ["queued: place active"]

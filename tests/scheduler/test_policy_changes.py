@@ -50,7 +50,7 @@ def test_a_binding_under_way_keeps_the_hash_of_its_decision():
     (second,) = driver.send(CyclesRequested(1))
     assert [action.policy_hash for action in (first, second) if isinstance(action, Bind)] == ["old", "new"]
     driver.send(BindSucceeded(first.uid))
-    bound = driver.state.story(first.uid)[-1]
+    bound = driver.state.timeline(first.uid)[-1]
     assert (bound.what, bound.details["policy hash"]) == ("bound", "old")
 
 

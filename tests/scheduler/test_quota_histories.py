@@ -117,7 +117,7 @@ def test_sums_stay_exact_and_nobody_is_lost(history: list[Any]) -> None:
     for uid, pod in world.waiting().items():
         assert state.place(uid) == "unschedulable", f"{uid} is {state.place(uid)}"
         lets = world.is_let_by_its_quota(pod) and world.fits_somewhere(pod)
-        assert not lets, f"{uid} fits and waits: {[str(line) for line in state.story(uid)]}"
+        assert not lets, f"{uid} fits and waits: {[str(line) for line in state.timeline(uid)]}"
     assert state.view.nominated == {}
 
 

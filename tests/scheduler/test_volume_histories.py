@@ -67,7 +67,7 @@ def assert_nothing_is_lost(world: VolumeWorld) -> None:
     anew = [
         str(action) for action in world.shown_to(Driver(policy())) if type(action).__name__ in ("Bind", "PatchObject")
     ]
-    assert anew == [], {uid: [str(line) for line in state.story(uid)] for uid in world.waiting()}
+    assert anew == [], {uid: [str(line) for line in state.timeline(uid)] for uid in world.waiting()}
     assert state.view.assumption_owners == set()
 
 

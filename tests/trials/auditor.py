@@ -171,7 +171,7 @@ class Auditor:
             assert not waits or told[uid], f"I3: {uid} is {places[uid]}, and nothing was said of why"
 
     def forgotten(self) -> list[str]:
-        """Waiting pods of no gang that a node has room for, and that no quota keeps out."""
+        """WaitingPod pods of no gang that a node has room for, and that no quota keeps out."""
         return [uid for uid in self.pods.keys() - self.where.keys() if self._could_run(self.pods[uid])]
 
     def _could_run(self, pod: dict[str, Any]) -> bool:

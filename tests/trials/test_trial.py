@@ -48,7 +48,7 @@ def test_a_pod_that_fits_nowhere_is_refused_with_the_reason() -> None:
     trial.settle()
     assert trial.node_of("p") == ""
     assert trial.refusal("p").startswith("0/1 nodes are available: 1 Insufficient cpu")
-    assert [line.what for line in trial.story("p")] == ["queued", "attempted", "refused"]
+    assert [line.what for line in trial.timeline("p")] == ["queued", "attempted", "refused"]
     assert trial.cluster.pods["p"].status.conditions[0].reason == "Unschedulable"
 
 

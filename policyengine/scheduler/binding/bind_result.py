@@ -1,6 +1,6 @@
-"""What became of a binding (faults.md, 8 to 13).
+"""The result of a binding (faults 8 to 13 of docs/reliability.md).
 
-| outcome | the reservation | the pod |
+| result | the reservation | the pod |
 |---|---|---|
 | succeeded | stays until the watch shows the pod there | `Scheduled` is recorded |
 | conflict | given up, and the pod read: whatever is true is adopted | error backoff, until then |
@@ -8,11 +8,11 @@
 | refused (403, 422, …) | given up | error backoff; event and condition SchedulerError |
 | overloaded (429, 5xx) | given up | error backoff, at least Retry-After; nobody is told, the server is busy |
 | withdrawn by `may_bind` | given up | its old turn again |
-| any of these after an unknown outcome | stays | as after an unknown one |
+| any of these after an unknown result | stays | as after an unknown one |
 | unknown | stays | read, with backoff: where it is unassigned the same binding is posted again |
-| unknown, and withdrawn since | stays | read, with backoff; its old turn again once the outcome is known |
+| unknown, and withdrawn since | stays | read, with backoff; its old turn again once the result is known |
 
-An unknown outcome becomes known by evidence only, never by time alone: the pod is seen on a node, or leaving; the
+An unknown result becomes known by evidence only, never by time alone: the pod is seen on a node, or leaving; the
 binding posted again succeeds; or a read shows the pod unassigned that was asked for when no earlier request could land
 any more (`LANDS_WITHIN`). Such a read is a quorum read of etcd's: resourceVersion unset, "Most Recent"
 (https://kubernetes.io/docs/reference/using-api/api-concepts/#semantics-for-get-and-list). A watch may be behind.
@@ -24,7 +24,6 @@ from policyengine.cluster.pod_info import PodState
 from policyengine.scheduler import conditions_and_events
 from policyengine.scheduler.actions import ReadPod
 from policyengine.scheduler.binding.bindings import Decision, Phase
-from policyengine.scheduler.binding.revalidate import give_up
 from policyengine.scheduler.binding.server_time import LANDS_WITHIN, retry_after
 from policyengine.scheduler.core import Core
 from policyengine.scheduler.logs import log
@@ -40,7 +39,7 @@ def bind_succeeded(core: Core, message: BindSucceeded) -> None:
     if pod is not None and pod.state is PodState.ASSUMED:
         core.confirmed.add(message.uid)
     if decision.withdrawn:
-        decision.held.lane.queue.gangs.touch(message.uid, is_roused=True)
+        decision.held.served.queue.gangs.mark_changed(message.uid, requeue_refused=True)
     _bound(core, decision)
 
 
@@ -59,19 +58,19 @@ def bind_failed(core: Core, message: BindFailed) -> None:
         return
     if decision.unsure:  # a conflict may be with ourselves
         core.bindings.read_later(decision, core.now, retry_after(message.uid, message.retry_after))
-        core.story.tell(message.uid, core.now, "unknown", decision.bind.node, message.message)
+        core.timeline.record(message.uid, core.now, "unknown", decision.bind.node, message.message)
         return
     core.bindings.pop(message.uid)
     _give_back(core, decision, message)
 
 
 def bind_unknown(core: Core, message: BindUnknown) -> None:
-    """The request's outcome is unknown."""
+    """The request's result is unknown."""
     decision = core.bindings.get(message.uid)
     if decision is None:
         return
     again, decision.unsure, decision.unknown_at = decision.unsure, True, core.now
-    core.story.tell(message.uid, core.now, "unknown", decision.bind.node, message.message)
+    core.timeline.record(message.uid, core.now, "unknown", decision.bind.node, message.message)
     if again:
         core.bindings.read_later(decision, core.now)  # not in a hot loop with a server that fails each time
     else:
@@ -87,12 +86,12 @@ def read_pod_failed(core: Core, message: ReadPodFailed) -> None:
 
 def read_due(core: Core) -> None:
     """Read the pods whose time to be read has come."""
-    for decision in core.bindings.due(core.now):
+    for decision in core.bindings.reads_due(core.now):
         _read(core, decision)
 
 
 def settle(core: Core, decision: Decision) -> None:
-    """A pod with a binding under way was seen, which tells the outcome where it stands on a node."""
+    """A pod with a binding under way was seen, which tells the result where it stands on a node."""
     bind = decision.bind
     pod = core.view.pods.get(bind.uid)
     if pod is None or pod.state is not PodState.BOUND:
@@ -104,49 +103,49 @@ def settle(core: Core, decision: Decision) -> None:
         # By somebody else, be it on the same node.
         core.bindings.pop(bind.uid)
         core.unreserve(decision.held)
-        core.story.tell(bind.uid, core.now, "observed", pod.node_name)
+        core.timeline.record(bind.uid, core.now, "observed", pod.node_name)
 
 
 def seen_unassigned(core: Core, decision: Decision, asked_at: float) -> None:
-    """A pod whose binding's outcome is unknown was read, and stands on no node; asked for at `asked_at`, in seconds."""
+    """A pod whose binding's result is unknown was read, and stands on no node; asked for at `asked_at`, in seconds."""
     if decision.phase is not Phase.READING or decision.read_at is not None:
         return
     if asked_at - decision.unknown_at >= LANDS_WITHIN:
         decision.unsure = False
     if not decision.withdrawn:
-        core.bindings.post_again(decision)
+        core.bindings.post(decision)
         core.actions.append(decision.bind)
     elif decision.unsure:
         core.bindings.read_later(decision, core.now)
     else:
         core.bindings.pop(decision.bind.uid)
-        give_up(core, decision.held, decision.withdrawn)
+        core.withdraw(decision.held, decision.withdrawn)
 
 
 def _bound(core: Core, decision: Decision) -> None:
     queued, bind = decision.held.queued, decision.bind
-    core.story.tell(bind.uid, core.now, "bound", bind.node, bind.policy_hash)
-    log(core, decision.held.serving, "postBind", queued.pod, bind.node)
-    core.actions.append(conditions_and_events.scheduled(queued, bind.node, queued.pod.scheduler_name))
+    core.timeline.record(bind.uid, core.now, "bound", bind.node, bind.policy_hash)
+    log(core, decision.held.runtime, "postBind", queued.pod, bind.node)
+    core.actions.append(conditions_and_events.scheduled(queued.pod, bind.node))
 
 
 def _read(core: Core, decision: Decision) -> None:
     bind = decision.bind
-    core.bindings.read_now(decision)
+    core.bindings.read(decision)
     core.actions.append(ReadPod(bind.uid, bind.namespace, bind.name, core.now))
 
 
 def _give_back(core: Core, decision: Decision, message: BindFailed) -> None:
     """The reservation ends; the pod goes where the failure says."""
     held, bind = decision.held, decision.bind
-    lane, queued = held.lane, held.queued
+    served, queued = held.served, held.queued
     if message.failure is BindFailure.WITHDRAWN:
-        give_up(core, held, decision.withdrawn or message.message)
+        core.withdraw(held, decision.withdrawn or message.message)
         return
     core.release(held, message.message)
     if message.failure is BindFailure.REFUSED:
         text = f'running Bind plugin "DefaultBinder": {message.message}'
-        core.fail(lane, queued, conditions_and_events.SCHEDULER_ERROR, text, node=bind.node)
+        core.fail(served, queued, conditions_and_events.SCHEDULER_ERROR, text, node=bind.node)
     else:
         fail_quietly(core, decision, message.message, message.retry_after)
         if message.failure is not BindFailure.OVERLOADED:
@@ -157,5 +156,5 @@ def fail_quietly(core: Core, decision: Decision, message: str, seconds: float) -
     """The pod takes another turn after its backoff, and nobody is told. `seconds`: how long the server asks to wait."""
     held, uid = decision.held, decision.bind.uid
     not_before = core.now + retry_after(uid, seconds) if seconds > 0 else 0.0
-    core.story.tell(uid, core.now, "failed", decision.bind.policy_hash, message)
-    held.lane.queue.failed(held.queued, core.now, not_before=not_before)
+    core.timeline.record(uid, core.now, "failed", decision.bind.policy_hash, message)
+    held.served.queue.failed(held.queued, core.now, not_before=not_before)

@@ -16,12 +16,11 @@ decided since.
 from __future__ import annotations
 
 from policyengine.framework.status import Code, Status
-from policyengine.scheduler import conditions_and_events
 from policyengine.scheduler.actions import PatchObject
 from policyengine.scheduler.binding.bind_result import fail_quietly
 from policyengine.scheduler.binding.bindings import Decision, Phase
 from policyengine.scheduler.binding.preparation import Step
-from policyengine.scheduler.binding.unreserve import failed_with, undo
+from policyengine.scheduler.binding.reservation import failed_with
 from policyengine.scheduler.core import Core
 from policyengine.scheduler.logs import log
 from policyengine.scheduler.messages import BindFailure, ObjectPatched, ObjectPatchFailed
@@ -30,14 +29,14 @@ from policyengine.scheduler.messages import BindFailure, ObjectPatched, ObjectPa
 def begin(core: Core, decision: Decision) -> None:
     """The pod is reserved and permitted: do what its plans ask for, then bind it."""
     core.bindings.add(decision)
-    if decision.held.serving.has_logs:
-        log(core, decision.held.serving, "preBind", decision.held.queued.pod, decision.bind.node)
+    if decision.held.runtime.has_logs:
+        log(core, decision.held.runtime, "preBind", decision.held.queued.pod, decision.bind.node)
     preparation = decision.preparation
     if preparation is None:
         core.actions.append(decision.bind)
         return
     for step in preparation.steps:
-        core.story.tell(decision.bind.uid, core.now, "preparing", step.plugin.name, step.plan.timeout)
+        core.timeline.record(decision.bind.uid, core.now, "preparing", step.plugin.name, step.plan.timeout)
         _send_next(core, decision, step)
     _ask(core, decision)
 
@@ -46,7 +45,7 @@ def post(core: Core, decision: Decision) -> None:
     """All is prepared: bind the pod."""
     decision.awaits_gang = False
     core.view.revert_objects(decision.bind.uid)  # what is observed says the same by now
-    core.bindings.prepared(decision)
+    core.bindings.post(decision)
     core.actions.append(decision.bind)
 
 
@@ -56,7 +55,7 @@ def object_patched(core: Core, message: ObjectPatched) -> None:
     if decision is None or decision.preparation is None:
         return
     patch = message.asked.patch
-    core.story.tell(message.asked.uid, core.now, "written", patch.kind, patch.key)
+    core.timeline.record(message.asked.uid, core.now, "written", patch.kind, patch.key)
     step = decision.preparation.step(message.asked.plugin)
     step.patched(message.resource_version)
     _send_next(core, decision, step)
@@ -112,17 +111,17 @@ def _ask(core: Core, decision: Decision) -> None:
             status = failed_with(failure)
         if status.is_success or status.is_skip:
             step.is_done = True
-            core.story.tell(decision.bind.uid, core.now, "prepared", step.plugin.name)
+            core.timeline.record(decision.bind.uid, core.now, "prepared", step.plugin.name)
         elif status.code is not Code.WAIT:
             _give_up(core, decision, status.by(step.plugin.name))
             return
     if preparation.is_done:
         if decision.awaits_gang:
-            held.lane.queue.gangs.touch(decision.bind.uid)
+            held.served.queue.gangs.mark_changed(decision.bind.uid)
         else:
             post(core, decision)
 
 
 def _give_up(core: Core, decision: Decision, status: Status) -> None:
     core.bindings.pop(decision.bind.uid)
-    undo(core, decision.held, status, conditions_and_events.PRE_BIND)
+    core.reject(decision.held, status, "PreBind")

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 class Step:
     """One plugin's part of the preparation."""
 
-    __slots__ = ("_versions", "deadline", "is_done", "made", "plan", "plugin")
-
     def __init__(self, plugin: PreBindPlugin, plan: Plan, now: float) -> None:
         self.plugin = plugin
         self.plan = plan
@@ -64,8 +62,6 @@ class Step:
 
 class Preparation:
     """A pod's steps, in the order of the profile's PreBind plugins."""
-
-    __slots__ = ("ask_again", "kinds", "steps")
 
     def __init__(self, plans: Sequence[tuple[PreBindPlugin, Plan]], now: float) -> None:
         self.steps = [Step(plugin, plan, now) for plugin, plan in plans]

@@ -20,7 +20,7 @@ from policyengine.scheduler.binding.reservation import Reservation
 
 
 @dataclass(slots=True, eq=False)
-class Waiting:
+class WaitingPod:
     """A pod that waits at Permit."""
 
     held: Reservation
@@ -46,13 +46,11 @@ def next_minute(now: float) -> float:
     return 60.0 * (now // 60.0 + 1.0)
 
 
-class Permits:
+class WaitingPods:
     """The pods that wait at Permit, by UID."""
 
-    __slots__ = ("_waiting",)
-
     def __init__(self) -> None:
-        self._waiting: dict[str, Waiting] = {}
+        self._waiting: dict[str, WaitingPod] = {}
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -60,18 +58,18 @@ class Permits:
     def __contains__(self, uid: str) -> bool:
         return uid in self._waiting
 
-    def __iter__(self) -> Iterator[Waiting]:
+    def __iter__(self) -> Iterator[WaitingPod]:
         return iter(list(self._waiting.values()))
 
-    def get(self, uid: str) -> Waiting | None:
+    def get(self, uid: str) -> WaitingPod | None:
         """The pod, if it waits."""
         return self._waiting.get(uid)
 
-    def add(self, waiting: Waiting) -> None:
+    def add(self, waiting: WaitingPod) -> None:
         """The pod waits from now on."""
         self._waiting[waiting.held.queued.uid] = waiting
 
-    def pop(self, uid: str) -> Waiting | None:
+    def pop(self, uid: str) -> WaitingPod | None:
         """The pod waits no more; None when it did not."""
         return self._waiting.pop(uid, None)
 
@@ -81,7 +79,7 @@ class Permits:
             if not waiting.ask_again:
                 waiting.ask_again = any(registered.matches(event) for registered in waiting.events)
 
-    def due(self, now: float) -> list[Waiting]:
+    def due(self, now: float) -> list[WaitingPod]:
         """The pods to ask again, or whose time is up."""
         return [one for one in self._waiting.values() if one.is_to_be_asked(now) or one.deadline <= now]
 

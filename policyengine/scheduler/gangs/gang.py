@@ -1,98 +1,80 @@
-"""Who belongs to which gang, how many members exist, and how many of them have a place.
+"""The gangs of one profile: their members, how many of them exist, and how many have a place.
 
 Rules:
 1. The first gang rule whose key is not None applies to a pod; rule and key together name the gang.
-2. Members are the pods of the profile's scheduler name that are pending, reserved or bound: not finished, and
-   not on their way out before they were bound.
-3. Of differing values the largest minimum, the shortest timeout and the shortest wait count. A minimum under 1
-   counts as 1.
-4. A gang with fewer members than its minimum is incomplete: those of its members that are still queued are
-   held before the queue. Members that are reserved or bound stay where they are.
-5. A rule that fails on a pod holds that pod and says why; it is asked again when the pod or the policy changes.
-6. A member has a place while it is reserved or bound. A gang whose minimum have one is satisfied: further members
-   go on their own.
+2. Members are the pods of the profile's scheduler name that are pending, reserved or bound: not finished, and not
+   deleted before they were bound.
+3. If members differ, the largest minimum, the shortest timeout and the shortest wait count. A minimum under 1 counts
+   as 1.
+4. A gang with fewer members than its minimum is incomplete: its members are held before the queue. Members that are
+   reserved or bound stay where they are.
+5. A rule that fails on a pod holds that pod and says why, until the pod or the policy changes.
+6. A member has a place while it is reserved or bound. A gang whose minimum have a place is satisfied: further members
+   are scheduled on their own.
 
-This file only counts. Who is held lies with `queue`; that members are placed together or not at all with `gang_cycle`;
-that no part of a gang keeps room for nothing with `gang_release`.
+Example: a, b and c carry the key "crew" and a minimum of 3. While only a and b exist the gang is incomplete, and both
+are told `gang crew: 2 of 3 members exist`. With c it is complete, and the three are tried together. A fourth member
+goes its own way once three have a place.
+
+This file only counts. `SchedulingQueue` holds members, `gang_cycle` places them, `gang_release` gives places back.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
 from policyengine.cluster.pod_info import PodState
 from policyengine.framework.profile import GangRule
-from policyengine.scheduler.queue.deferred_work import Aftermath
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
 
 
-_Value = TypeVar("_Value", int, float)
+class Terms(NamedTuple):
+    """What one member says about its gang."""
 
-
-class Membership(NamedTuple):
-    """What one pod says about its gang."""
-
-    rule: str
-    key: str
     minimum: int
     timeout: float
     """Seconds."""
     waits: float | None = None
-    """Seconds after which nothing is placed any more where room is being kept for the gang; None keeps none."""
+    """Seconds for which room is reserved for the gang; None if its rule reserves none."""
 
 
 class Gang:
     """The pods of one gang."""
 
-    __slots__ = (
-        "_minimums",
-        "_timeouts",
-        "_waits",
-        "hopeless",
-        "is_complete",
-        "is_roused",
-        "key",
-        "members",
-        "placed",
-        "refused_since",
-        "rule",
-    )
-
     def __init__(self, rule: str, key: str) -> None:
         self.rule = rule
         self.key = key
-        self.members: dict[str, Membership] = {}
+        self.members: dict[str, Terms] = {}
         """By pod UID, in the order in which they came."""
         self.placed: set[str] = set()
         """UIDs of the members that are reserved or bound."""
         self.is_complete = False
-        self.is_roused = False
-        """Whether members that were refused together should look again, though no event says so."""
+        self.requeue_refused = False
+        """Whether members that were refused together are to be tried again, though no event says so."""
         self.refused_since: float | None = None
         """When it was refused first, in seconds; None while it was not."""
-        self.hopeless: object = None
-        """The circumstances under which it would not fit even if every pod went."""
-        self._minimums: Counter[int] = Counter()
-        self._timeouts: Counter[float] = Counter()
-        self._waits: Counter[float] = Counter()
+        self.unplaceable: object = None
+        """The circumstances under which it would not fit even on an empty cluster."""
+        self._terms: Counter[Terms] = Counter()
 
     @property
     def minimum(self) -> int:
         """How many members it takes."""
-        return max(self._minimums, default=1)
+        return max((terms.minimum for terms in self._terms), default=1)
 
     @property
     def timeout(self) -> float:
         """Seconds that a partial reservation may last."""
-        return min(self._timeouts, default=0.0)
+        return min((terms.timeout for terms in self._terms), default=0.0)
 
     @property
     def waits(self) -> float | None:
-        """Seconds that the gang is to wait for room at most; None where its rule does not say."""
-        return min(self._waits, default=None)
+        """Seconds that the gang waits for room at most; None if its rule does not say."""
+        return min((terms.waits for terms in self._terms if terms.waits is not None), default=None)
 
     @property
     def needed(self) -> int:
@@ -104,23 +86,16 @@ class Gang:
         """How far the gang is, for its members' conditions and events."""
         return f"gang {self.rule}: {len(self.members)} of {self.minimum} members exist"
 
-    def add(self, uid: str, member: Membership) -> bool:
+    def add(self, uid: str, terms: Terms) -> bool:
         """Count a member; whether the gang became complete or incomplete by it."""
-        self.members[uid] = member
-        self._minimums[member.minimum] += 1
-        self._timeouts[member.timeout] += 1
-        if member.waits is not None:
-            self._waits[member.waits] += 1
+        self.members[uid] = terms
+        self._terms[terms] += 1
         return self._flipped()
 
     def remove(self, uid: str) -> bool:
         """Count a member no more; whether the gang became complete or incomplete by it."""
-        member = self.members.pop(uid)
+        self._terms -= Counter([self.members.pop(uid)])
         self.placed.discard(uid)
-        _take_one(self._minimums, member.minimum)
-        _take_one(self._timeouts, member.timeout)
-        if member.waits is not None:
-            _take_one(self._waits, member.waits)
         return self._flipped()
 
     def _flipped(self) -> bool:
@@ -132,64 +107,59 @@ class Gang:
 class GangTable:
     """The gangs of one profile. Methods that change it answer with the gangs whose completeness changed."""
 
-    __slots__ = ("_aftermath", "_gang_of", "_gangs", "_problems", "_rules", "is_empty", "recounted", "touched")
-
-    def __init__(self, rules: tuple[GangRule, ...], aftermath: Aftermath | None = None) -> None:
+    def __init__(self, rules: tuple[GangRule, ...]) -> None:
         self._rules = rules
-        self.is_empty = not rules
-        """Whether the profile has no gang rule, so that nobody is ever held."""
-        self._aftermath = Aftermath() if aftermath is None else aftermath
-        self._gangs: dict[tuple[str, str], Gang] = {}
         self._gang_of: dict[str, Gang] = {}
+        self._gangs: dict[tuple[str, str], Gang] = {}
         self._problems: dict[str, str] = {}
         self.recounted: dict[tuple[str, str], Gang] = {}
-        """Incomplete gangs whose message changed; whoever tells the members empties it."""
-        self.touched: dict[tuple[str, str], Gang] = {}
-        """Gangs whose placed members may be too few now, or enough to be let go; `gang_release` empties it."""
+        """Incomplete gangs whose message changed; the queue empties it when it has told the members."""
+        self.changed: dict[tuple[str, str], Gang] = {}
+        """Gangs whose placed members may be too few now, or enough to be bound; `gang_release` empties it."""
 
-    def gang_of(self, uid: str) -> Gang | None:
-        """The gang the pod is a member of."""
+    def __iter__(self) -> Iterator[Gang]:
+        """Every gang with at least one member."""
+        return iter(list(self._gangs.values()))
+
+    def of(self, uid: str) -> Gang | None:
+        """The gang that the pod is a member of."""
         return self._gang_of.get(uid)
 
     def get(self, rule: str, key: str) -> Gang | None:
         """The gang, if it has members."""
         return self._gangs.get((rule, key))
 
-    def gangs(self) -> list[Gang]:
-        """Every gang with at least one member."""
-        return list(self._gangs.values())
-
     def hold_message(self, uid: str) -> str:
-        """Why the pod may not enter the queue; empty when it may."""
+        """Why the pod may not enter the queue; empty if it may."""
         gang = self._gang_of.get(uid)
         if gang is not None:
             return "" if gang.is_complete else gang.message
-        return self._problems.get(uid, "") if self._problems else ""
+        return self._problems.get(uid, "")
 
     def observe(self, pod: PodInfo) -> list[Gang]:
         """A member came or changed; its gang may be another one than before."""
         if not self._rules:
             return []
         try:
-            membership = self._membership(pod)
+            joins = self._membership(pod)
         except Exception as problem:
-            changed = self.forget(pod.uid)
+            flipped = self.forget(pod.uid)
             self._problems[pod.uid] = f"gang: {problem}"
-            return changed
+            return flipped
         gang = self._gang_of.get(pod.uid)
-        if gang is not None and membership == gang.members[pod.uid]:
+        if gang is not None and joins == (gang.rule, gang.key, gang.members[pod.uid]):
             if (pod.state is not PodState.PENDING) != (pod.uid in gang.placed):
                 self.note_place(pod)
-                gang.is_roused = True  # somebody else placed the member
+                gang.requeue_refused = True  # somebody else placed the member
             return []
-        changed = self.forget(pod.uid)
-        if membership is not None:
-            joined = self._join(pod.uid, membership)
+        flipped = self.forget(pod.uid)
+        if joins is not None:
+            joined = self._join(pod.uid, *joins)
             self.note_place(pod)
-            self._gang_of[pod.uid].is_roused = True
-            # Leaving and coming back with other values is one change, or none.
-            changed = [gang for gang in changed if gang is not joined] + ([joined] if joined else [])
-        return changed
+            self._gang_of[pod.uid].requeue_refused = True
+            # A member that left and came back with other terms is one change, or none.
+            flipped = [gang for gang in flipped if gang is not joined] + ([joined] if joined else [])
+        return flipped
 
     def note_place(self, pod: PodInfo) -> None:
         """The pod was given a place, or lost it."""
@@ -200,13 +170,21 @@ class GangTable:
             gang.placed.discard(pod.uid)
         else:
             gang.placed.add(pod.uid)
-        self.touch(gang)
+        self.changed[gang.rule, gang.key] = gang
 
-    def touch(self, gang: Gang, is_roused: bool = False) -> None:
-        """Have the gang's reservations, and (`is_roused`) its refused members, looked at before the message is done."""
-        self.touched[gang.rule, gang.key] = gang
-        gang.is_roused |= is_roused
-        self._aftermath.is_due = True
+    def mark_changed(self, uid: str, requeue_refused: bool = False) -> None:
+        """Have the reservations of the pod's gang reviewed before the message is done, and (`requeue_refused`) the
+        members tried again that were refused."""
+        gang = self._gang_of.get(uid)
+        if gang is not None:
+            self.changed[gang.rule, gang.key] = gang
+            gang.requeue_refused |= requeue_refused
+
+    def take_changed(self) -> list[Gang]:
+        """The gangs to be reviewed since the last call."""
+        taken = list(self.changed.values())
+        self.changed.clear()
+        return taken
 
     def forget(self, uid: str) -> list[Gang]:
         """The pod is no member any more: deleted, finished, or of another gang."""
@@ -217,10 +195,11 @@ class GangTable:
         flipped = gang.remove(uid)
         self._recount(gang)
         if gang.members:
-            self.touch(gang, is_roused=True)
+            self.changed[gang.rule, gang.key] = gang
+            gang.requeue_refused = True
         else:
             del self._gangs[gang.rule, gang.key]
-            self.touched.pop((gang.rule, gang.key), None)
+            self.changed.pop((gang.rule, gang.key), None)
         return [gang] if flipped else []
 
     def validate(self) -> None:
@@ -228,24 +207,24 @@ class GangTable:
         for gang in self._gangs.values():
             assert gang.members, f"gang {gang.rule} {gang.key} has no members"
             assert gang.is_complete == (len(gang.members) >= gang.minimum), f"gang {gang.key}: {gang.message}"
-            assert gang.minimum == max(member.minimum for member in gang.members.values())
-            assert gang.timeout == min(member.timeout for member in gang.members.values())
+            assert gang.minimum == max(terms.minimum for terms in gang.members.values())
+            assert gang.timeout == min(terms.timeout for terms in gang.members.values())
             assert gang.placed <= gang.members.keys(), f"gang {gang.key} has placed strangers"
         assert sum(len(gang.members) for gang in self._gangs.values()) == len(self._gang_of)
 
-    def _membership(self, pod: PodInfo) -> Membership | None:
+    def _membership(self, pod: PodInfo) -> tuple[str, str, Terms] | None:
         for rule in self._rules:
             key = rule.key(pod)
             if key is not None:
-                return Membership(rule.name, key, max(1, rule.minimum(pod)), rule.timeout(pod), rule.waits(pod))
+                return rule.name, key, Terms(max(1, rule.minimum(pod)), rule.timeout(pod), rule.waits(pod))
         return None
 
-    def _join(self, uid: str, member: Membership) -> Gang | None:
-        gang = self._gangs.get((member.rule, member.key))
+    def _join(self, uid: str, rule: str, key: str, terms: Terms) -> Gang | None:
+        gang = self._gangs.get((rule, key))
         if gang is None:
-            gang = self._gangs[member.rule, member.key] = Gang(member.rule, member.key)
+            gang = self._gangs[rule, key] = Gang(rule, key)
         self._gang_of[uid] = gang
-        flipped = gang.add(uid, member)
+        flipped = gang.add(uid, terms)
         self._recount(gang)
         return gang if flipped else None
 
@@ -254,9 +233,3 @@ class GangTable:
             self.recounted.pop((gang.rule, gang.key), None)
         else:
             self.recounted[gang.rule, gang.key] = gang
-
-
-def _take_one(counter: Counter[_Value], value: _Value) -> None:
-    counter[value] -= 1
-    if not counter[value]:
-        del counter[value]

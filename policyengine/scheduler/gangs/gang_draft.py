@@ -1,7 +1,7 @@
-"""Members of a gang placed in the view for the while of one decision: kept, or undone to the last bit.
+"""Members of a gang placed in the view while one decision is made: kept, or undone completely.
 
 Members placed earlier count for those placed later: their room, what Reserve took for them, the volumes and devices
-that are planned for them. Until the draft is kept nobody hears of it: no event, no story, no action.
+that are planned for them. Until the draft is kept it causes no event, no timeline entry and no action.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from policyengine.framework.post_filter import run_post_filters
 from policyengine.framework.profile import Profile
 from policyengine.scheduler.binding.reservation import Reservation
 from policyengine.scheduler.core import Core
-from policyengine.scheduler.placement import error_in, judge, pick, reserve, unreserve
-from policyengine.scheduler.profiles import Lane
+from policyengine.scheduler.placement import error_in, filter_nodes, reserve, select_node
+from policyengine.scheduler.profiles import ServedProfile
 from policyengine.scheduler.queue.queued_pod import NO_PLUGINS, QueuedPod
 
 if TYPE_CHECKING:
@@ -42,11 +42,11 @@ class Refused:
 
 
 class Draft:
-    """A decision about several pods of one lane, while it is being made."""
+    """A decision about several pods of one served, while it is being made."""
 
-    def __init__(self, core: Core, lane: Lane) -> None:
+    def __init__(self, core: Core, served: ServedProfile) -> None:
         self._core = core
-        self._lane = lane
+        self._lane = served
         self._undo = ExitStack()
         self.held: list[Reservation] = []
         """The members placed, in order."""
@@ -55,13 +55,13 @@ class Draft:
         self.victims: list[tuple[Reservation, tuple[PodInfo, ...]]] = []
         """For whom room would have to be made, and who would have to go for it."""
 
-    def fill(self, team: Sequence[QueuedPod], needed: int) -> bool:
-        """Place so many members of the team, the first that fit; whether there are enough.
+    def fill(self, members: Sequence[QueuedPod], needed: int) -> bool:
+        """Place `needed` of the members, the first that fit; whether there are enough.
 
-        Those refused by a plugin whom the placing of other pods may please are asked again while that goes on.
+        Those refused by a plugin that the placing of other pods may help are tried again while members are placed.
         """
-        waiting = list(team)
-        pleased = _pleased_by_company(self._lane.serving.profile)
+        waiting = list(members)
+        helped = _helped_by_placing(self._lane.runtime.profile)
         while waiting and len(self.held) < needed:
             before = len(self.held)
             for queued in waiting:
@@ -70,13 +70,13 @@ class Draft:
                 self._place(queued)
             if len(self.held) == before:
                 break
-            waiting = [one.queued for one in self.refused.values() if one.plugins & pleased]
+            waiting = [one.queued for one in self.refused.values() if one.plugins & helped]
         return len(self.held) >= needed
 
-    def pack(self, team: Sequence[QueuedPod], needed: int) -> bool:
-        """Place so many members of the team, the smallest, the largest of these first, each where it leaves the least
-        room; whether there are enough. Finds room where the policy's own node_scores has scattered it."""
-        chosen = sorted(team, key=self._size)[:needed]
+    def pack(self, members: Sequence[QueuedPod], needed: int) -> bool:
+        """Place the `needed` smallest members, the largest of these first, each where it leaves the least room; whether
+        there are enough. Finds room that the policy's own scores have scattered."""
+        chosen = sorted(members, key=self._size)[:needed]
         for queued in sorted(chosen, key=self._size, reverse=True):
             self._place(queued, is_tight=True)
         return len(self.held) >= needed
@@ -117,8 +117,8 @@ class Draft:
             self.refused[queued.uid] = refused
 
     def _try(self, queued: QueuedPod, is_tight: bool) -> Refused | None:
-        core, evaluator = self._core, self._lane.serving.evaluator
-        diagnosis = judge(core, self._lane, queued.pod)
+        core, evaluator = self._core, self._lane.runtime.evaluator
+        diagnosis = filter_nodes(core, self._lane, queued.pod)
         if len(diagnosis.feasible) == 0:
             error = error_in(diagnosis)
             if error is not None:
@@ -126,7 +126,7 @@ class Draft:
             return Refused(queued, diagnosis.message(), diagnosis.plugins, diagnosis.pending_plugins, diagnosis)
         snapshot = core.view.snapshot()
         pod = queued.pod
-        row = self._tightest(pod, diagnosis) if is_tight else pick(evaluator, pod, snapshot, diagnosis)
+        row = self._tightest(pod, diagnosis) if is_tight else select_node(evaluator, pod, snapshot, diagnosis)
         return self._take(queued, snapshot.nodes.names[row])
 
     def _size(self, queued: QueuedPod) -> tuple[float, str]:
@@ -148,7 +148,7 @@ class Draft:
 
     def _take(self, queued: QueuedPod, node: str) -> Refused | None:
         core = self._core
-        held = Reservation(queued, self._lane, node, self._lane.serving, core.now)
+        held = Reservation(queued, self._lane, node, self._lane.runtime, core.now)
         core.view.assume(queued.uid, node)
         status = reserve(core, held)
         if status.is_success:
@@ -162,12 +162,12 @@ class Draft:
         return Refused(queued, message, frozenset({status.plugin}))
 
     def _give_back(self, held: Reservation) -> None:
-        unreserve(self._core, held)
+        self._core.unreserve(held, announce=False)
         self._core.view.forget(held.queued.uid)
 
     def _clear(self, refused: Refused, diagnosis: Diagnosis, kept: frozenset[str]) -> bool:
-        serving, view, queued = self._lane.serving, self._core.view, refused.queued
-        found = run_post_filters(serving.post_filters, queued.pod, diagnosis, serving.evaluator, view)
+        runtime, view, queued = self._lane.runtime, self._core.view, refused.queued
+        found = run_post_filters(runtime.post_filters, queued.pod, diagnosis, runtime.evaluator, view)
         node = found.nominated_node_name
         if not found.status.is_success or not node or any(victim.uid in kept for victim in found.victims):
             return False
@@ -179,7 +179,7 @@ class Draft:
         return True
 
 
-def _pleased_by_company(profile: Profile) -> frozenset[str]:
+def _helped_by_placing(profile: Profile) -> frozenset[str]:
     """The plugins that may let a pod pass once others were placed."""
     return frozenset(
         plugin.name

@@ -13,44 +13,44 @@ given up is tried again together with the member that failed. What is bound stay
 
 from __future__ import annotations
 
-from policyengine.scheduler import conditions_and_events
 from policyengine.scheduler.binding.bindings import Decision, Phase
 from policyengine.scheduler.binding.permit import bind
 from policyengine.scheduler.binding.prebind import post
 from policyengine.scheduler.binding.reservation import Reservation
-from policyengine.scheduler.binding.waiting_pods import Waiting
+from policyengine.scheduler.binding.waiting_pods import WaitingPod
+from policyengine.scheduler.conditions_and_events import UNSCHEDULABLE
 from policyengine.scheduler.core import Core
 from policyengine.scheduler.gangs.gang import Gang
-from policyengine.scheduler.profiles import Lane
+from policyengine.scheduler.profiles import ServedProfile
 
 
 def settle(core: Core) -> None:
     """See to every gang of which something has changed."""
-    for lane in core.lanes:
-        while touched := lane.queue.gangs.take_touched():
-            for gang in touched:
-                _settle(core, lane, gang)
+    for served in core.profiles:
+        while changed := served.queue.gangs.take_changed():
+            for gang in changed:
+                _settle(core, served, gang)
 
 
-def _settle(core: Core, lane: Lane, gang: Gang) -> None:
-    if gang.minimum > 1 and (len(core.permits) or len(core.bindings)):
-        waiting = [one for uid in gang.members if (one := core.permits.get(uid)) is not None]
+def _settle(core: Core, served: ServedProfile, gang: Gang) -> None:
+    if gang.minimum > 1 and (len(core.waiting_pods) or len(core.bindings)):
+        waiting = [one for uid in gang.members if (one := core.waiting_pods.get(uid)) is not None]
         decisions = [decision for uid in gang.members if (decision := core.bindings.get(uid)) is not None]
         standing = len(gang.placed) - sum(bool(one.withdrawn) for one in decisions)
         if standing < gang.minimum:
-            _take_back(core, lane, gang, standing, waiting, decisions)
+            _take_back(core, served, gang, standing, waiting, decisions)
         elif standing - sum(not one.is_permitted for one in waiting) >= gang.minimum:
             _let_go(core, gang, [one for one in waiting if one.is_permitted], standing)
-    if gang.is_roused:
-        gang.is_roused = False
-        lane.queue.gangs.rouse(gang, core.now)
+    if gang.requeue_refused:
+        gang.requeue_refused = False
+        served.queue.requeue_refused_members(gang, core.now)
 
 
-def _let_go(core: Core, gang: Gang, permitted: list[Waiting], standing: int) -> None:
+def _let_go(core: Core, gang: Gang, permitted: list[WaitingPod], standing: int) -> None:
     """Prepare those that have something to prepare; then post the bindings of all."""
     for one in permitted:
         if one.held.plans:
-            core.permits.pop(one.held.queued.uid)
+            core.waiting_pods.pop(one.held.queued.uid)
             bind(core, one.held, awaits_gang=True)
     preparing = [
         decision
@@ -58,33 +58,33 @@ def _let_go(core: Core, gang: Gang, permitted: list[Waiting], standing: int) -> 
         if (decision := core.bindings.get(uid)) is not None and decision.phase is Phase.PREPARING
     ]
     done = [one for one in preparing if one.preparation is not None and one.preparation.is_done]
-    unpermitted = sum(core.permits.get(uid) is not None for uid in gang.members) - sum(
-        core.permits.get(one.held.queued.uid) is one for one in permitted
+    unpermitted = sum(core.waiting_pods.get(uid) is not None for uid in gang.members) - sum(
+        core.waiting_pods.get(one.held.queued.uid) is one for one in permitted
     )
     if standing - unpermitted - (len(preparing) - len(done)) < gang.minimum:
         return
     for decision in done:
         post(core, decision)
     for one in permitted:
-        if core.permits.pop(one.held.queued.uid) is not None:
+        if core.waiting_pods.pop(one.held.queued.uid) is not None:
             bind(core, one.held)
 
 
 def _take_back(
-    core: Core, lane: Lane, gang: Gang, standing: int, waiting: list[Waiting], decisions: list[Decision]
+    core: Core, served: ServedProfile, gang: Gang, standing: int, waiting: list[WaitingPod], decisions: list[Decision]
 ) -> None:
     reason = f"gang {gang.rule}: only {standing} of {gang.minimum} members kept their place"
     for one in waiting:
-        core.permits.pop(one.held.queued.uid)
-        _give_up(core, lane, gang, one.held, reason)
+        core.waiting_pods.pop(one.held.queued.uid)
+        _give_up(core, served, gang, one.held, reason)
     for decision in decisions:
         if decision.phase is Phase.PREPARING:
             core.bindings.pop(decision.bind.uid)
-            _give_up(core, lane, gang, decision.held, reason)
+            _give_up(core, served, gang, decision.held, reason)
         elif not decision.withdrawn:
             decision.withdrawn = reason
 
 
-def _give_up(core: Core, lane: Lane, gang: Gang, held: Reservation, reason: str) -> None:
+def _give_up(core: Core, served: ServedProfile, gang: Gang, held: Reservation, reason: str) -> None:
     core.release(held, reason)
-    core.fail(lane, held.queued, conditions_and_events.UNSCHEDULABLE, reason, frozenset({gang.rule}))
+    core.fail(served, held.queued, UNSCHEDULABLE, reason, frozenset({gang.rule}))

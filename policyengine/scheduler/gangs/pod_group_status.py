@@ -20,7 +20,7 @@ from policyengine.cluster.view import ClusterView
 from policyengine.cluster.workload_objects import PodGroup, PodGroupStatus
 from policyengine.framework.reservation import ObjectPatch
 from policyengine.scheduler.actions import PatchObject
-from policyengine.scheduler.profiles import Lanes
+from policyengine.scheduler.profiles import ServedProfiles
 
 WRITER = "PodGroupStatus"
 """Who asks for the patch; no plugin, and no decision waits for the answer."""
@@ -28,8 +28,6 @@ WRITER = "PodGroupStatus"
 
 class PodGroupStatuses:
     """Which groups are to be looked at, and what was last asked to be written of each."""
-
-    __slots__ = ("_asked", "changed")
 
     def __init__(self) -> None:
         self.changed: set[str] = set()
@@ -48,19 +46,19 @@ class PodGroupStatuses:
         if named is not None:
             self.note(*named)
 
-    def take(self, view: ClusterView, lanes: Lanes) -> list[PatchObject]:
+    def take(self, view: ClusterView, profiles: ServedProfiles) -> list[PatchObject]:
         """What is to be written now."""
         taken = sorted(self.changed)
         self.changed.clear()
-        patches = [self._patch(view, lanes, key) for key in taken]
+        patches = [self._patch(view, profiles, key) for key in taken]
         return [patch for patch in patches if patch is not None]
 
-    def _patch(self, view: ClusterView, lanes: Lanes, key: str) -> PatchObject | None:
+    def _patch(self, view: ClusterView, profiles: ServedProfiles, key: str) -> PatchObject | None:
         group = view.objects(POD_GROUP).get(key)
         if not isinstance(group, PodGroup):
             self._asked.pop(key, None)
             return None
-        pods = [pod for pod in view.pod_groups.pods_of(POD_GROUP, key).values() if _is_served(pod, lanes)]
+        pods = [pod for pod in view.pod_groups.pods_of(POD_GROUP, key).values() if _is_served(pod, profiles)]
         if not pods:
             return None
         status, version = _status(group, pods), group.metadata.resource_version
@@ -80,9 +78,9 @@ class PodGroupStatuses:
         return PatchObject(uid=group.metadata.uid, decision=0, plugin=WRITER, patch=patch)
 
 
-def _is_served(pod: PodInfo, lanes: Lanes) -> bool:
-    lane = lanes.get(pod.scheduler_name)
-    return lane is not None and lane.is_served
+def _is_served(pod: PodInfo, profiles: ServedProfiles) -> bool:
+    served = profiles.get(pod.scheduler_name)
+    return served is not None and served.is_served
 
 
 def _status(group: PodGroup, pods: list[PodInfo]) -> PodGroupStatus:

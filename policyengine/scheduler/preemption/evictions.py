@@ -30,8 +30,6 @@ class Eviction:
 class Evictions:
     """By preemptor's UID."""
 
-    __slots__ = ("_by_uid",)
-
     def __init__(self) -> None:
         self._by_uid: dict[str, Eviction] = {}
 

@@ -23,8 +23,6 @@ class Nomination(NamedTuple):
 class Nominations:
     """By pod UID, those that the watch has not confirmed."""
 
-    __slots__ = ("_by_uid",)
-
     def __init__(self) -> None:
         self._by_uid: dict[str, Nomination] = {}
 

@@ -28,11 +28,10 @@ from policyengine.framework.status import SUCCESS, Code, Status
 from policyengine.scheduler import conditions_and_events
 from policyengine.scheduler.actions import DeleteVictim
 from policyengine.scheduler.binding.server_time import retry_after
-from policyengine.scheduler.binding.unreserve import undo
 from policyengine.scheduler.core import Core
 from policyengine.scheduler.logs import log
 from policyengine.scheduler.messages import VictimDeleted, VictimNotDeleted
-from policyengine.scheduler.profiles import Lane
+from policyengine.scheduler.profiles import ServedProfile
 from policyengine.scheduler.queue.queued_pod import QueuedPod
 
 if TYPE_CHECKING:
@@ -41,27 +40,27 @@ if TYPE_CHECKING:
 WAITING = Status(Code.UNSCHEDULABLE, ("preemption: waiting for the preemption for this pod to be finished",))
 
 
-def find_room(core: Core, lane: Lane, queued: QueuedPod, diagnosis: Diagnosis) -> PostFilterResult:
+def find_room(core: Core, served: ServedProfile, queued: QueuedPod, diagnosis: Diagnosis) -> PostFilterResult:
     """Ask the PostFilter plugins where room can be made."""
-    log(core, lane.serving, "postFilter", queued.pod)
-    if not lane.serving.post_filters:
+    log(core, served.runtime, "postFilter", queued.pod)
+    if not served.runtime.post_filters:
         return PostFilterResult(SUCCESS, nominated_node_name="")
     if core.evictions.is_running(queued.uid, core.view):
         return PostFilterResult(WAITING)
-    serving = lane.serving
-    return run_post_filters(serving.post_filters, queued.pod, diagnosis, serving.evaluator, core.view)
+    runtime = served.runtime
+    return run_post_filters(runtime.post_filters, queued.pod, diagnosis, runtime.evaluator, core.view)
 
 
-def refuse(core: Core, lane: Lane, queued: QueuedPod, diagnosis: Diagnosis, found: PostFilterResult) -> None:
+def refuse(core: Core, served: ServedProfile, queued: QueuedPod, diagnosis: Diagnosis, found: PostFilterResult) -> None:
     """No node fits: tell the owner, and make the room that was found."""
-    if lane.serving.post_filters:
-        core.story.mark(queued.uid, core.now, "post-filtered", bool(found.nominated_node_name))
+    if served.runtime.post_filters:
+        core.timeline.mark(queued.uid, core.now, "post-filtered", bool(found.nominated_node_name))
     message = diagnosis.message(found.status.message)
     nominated = found.nominated_node_name
     plugins, pending = diagnosis.plugins, diagnosis.pending_plugins
-    core.fail(lane, queued, conditions_and_events.UNSCHEDULABLE, message, plugins, pending, nominated=nominated)
+    core.fail(served, queued, conditions_and_events.UNSCHEDULABLE, message, plugins, pending, nominated=nominated)
     if nominated:
-        clear(core, lane, queued.pod, nominated, found.victims)
+        clear(core, served, queued.pod, nominated, found.victims)
 
 
 def nominate(core: Core, pod: PodInfo, node: str) -> None:
@@ -70,9 +69,9 @@ def nominate(core: Core, pod: PodInfo, node: str) -> None:
         core.actions.append(conditions_and_events.nominated(pod, node))
 
 
-def clear(core: Core, lane: Lane, pod: PodInfo, node: str, victims: tuple[PodInfo, ...]) -> None:
+def clear(core: Core, served: ServedProfile, pod: PodInfo, node: str, victims: tuple[PodInfo, ...]) -> None:
     """Make room on the node: lesser pods do not come to it any more, the victims go."""
-    _end_lesser_nominations(core, lane, pod, node)
+    _end_lesser_nominations(core, served, pod, node)
     _evict(core, pod, node, victims)
 
 
@@ -88,15 +87,15 @@ def victim_deleted(core: Core, message: VictimDeleted) -> None:
 def victim_not_deleted(core: Core, message: VictimNotDeleted) -> None:
     """A victim was not deleted, or nobody knows: the UID keeps a late request from doing harm."""
     asked = message.asked
-    core.story.tell(asked.preemptor, core.now, "not preempted", f"{asked.namespace}/{asked.name}", message.message)
+    core.timeline.record(asked.preemptor, core.now, "not preempted", f"{asked.namespace}/{asked.name}", message.message)
     not_before = core.now + retry_after(asked.preemptor, message.retry_after) if message.retry_after else 0.0
     core.evictions.failed(asked.preemptor, asked.uid, not_before)
     _try_again_if_failed(core, asked.preemptor)
 
 
-def _end_lesser_nominations(core: Core, lane: Lane, pod: PodInfo, node: str) -> None:
+def _end_lesser_nominations(core: Core, served: ServedProfile, pod: PodInfo, node: str) -> None:
     """Pods that were to come to the node, and that this one does not yield to, may not fit there any more."""
-    profile = lane.serving.profile
+    profile = served.runtime.profile
     for other in list(core.view.nominated_on(node).values()):
         if other is not pod and not yields(profile, core.view, pod, other):
             core.nominate(other, "")
@@ -104,16 +103,16 @@ def _end_lesser_nominations(core: Core, lane: Lane, pod: PodInfo, node: str) -> 
 
 
 def _evict(core: Core, pod: PodInfo, node: str, victims: tuple[PodInfo, ...]) -> None:
-    core.story.tell(pod.uid, core.now, "preempting", node, ", ".join(victim.key for victim in victims))
+    core.timeline.record(pod.uid, core.now, "preempting", node, ", ".join(victim.key for victim in victims))
     by_request: list[PodInfo] = []
     for victim in victims:
-        waiting = core.permits.pop(victim.uid)
+        waiting = core.waiting_pods.pop(victim.uid)
         if waiting is not None:
             core.actions.append(conditions_and_events.preempted(victim, pod, node, in_memory=True))
-            undo(core, waiting.held, Status(Code.UNSCHEDULABLE, ("preempted",), "DefaultPreemption"), "Permit")
+            core.reject(waiting.held, Status(Code.UNSCHEDULABLE, ("preempted",), "DefaultPreemption"), "Permit")
         elif not victim.deleting:
             by_request.append(victim)
-            core.story.tell(victim.uid, core.now, "preempted", pod.key, node)
+            core.timeline.record(victim.uid, core.now, "preempted", pod.key, node)
     if by_request:
         core.evictions.begin(pod.uid, [victim.uid for victim in by_request])
     for victim in by_request:
@@ -133,6 +132,6 @@ def _evict(core: Core, pod: PodInfo, node: str, victims: tuple[PodInfo, ...]) ->
 def _try_again_if_failed(core: Core, preemptor: str) -> None:
     eviction = core.evictions.take_failed(preemptor)
     pod = core.view.pods.get(preemptor)
-    lane = None if pod is None else core.lane_of(pod)
-    if eviction is not None and lane is not None:
-        lane.queue.try_again(preemptor, core.now, "PreemptionFailed", eviction.not_before)
+    served = None if pod is None else core.profile_of(pod)
+    if eviction is not None and served is not None:
+        served.queue.try_again(preemptor, core.now, "PreemptionFailed", eviction.not_before)

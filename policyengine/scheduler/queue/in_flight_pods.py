@@ -26,7 +26,7 @@ class Happening(NamedTuple):
     new: Any
 
 
-class InFlight:
+class InFlightPods:
     """The pods whose attempt runs, and the events since the oldest of these attempts began."""
 
     __slots__ = ("_base", "_events", "_running")

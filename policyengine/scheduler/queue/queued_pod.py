@@ -6,6 +6,7 @@ The fields are kube-scheduler's `QueuedPodInfo` (framework/types.go, v1.36).
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -44,58 +45,41 @@ class Strategy(Enum):
 NO_PLUGINS: frozenset[str] = frozenset()
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class QueuedPod:
     """A pending pod in its queue. Times are in seconds on the clock that `handle` is given."""
 
-    __slots__ = (
-        "attempts",
-        "buckets",
-        "by_candidate",
-        "error_count",
-        "expiry",
-        "gate_message",
-        "initial_attempt_at",
-        "not_before",
-        "pending_plugins",
-        "place",
-        "pod",
-        "queued_at",
-        "said",
-        "uid",
-        "unschedulable_count",
-        "unschedulable_plugins",
-        "was_flushed",
-    )
+    pod: PodInfo
+    queued_at: float
+    """When it entered the queue; refreshed at each failed attempt."""
+    uid: str = field(init=False)
+    place: Place = Place.NOWHERE
+    initial_attempt_at: float | None = None
+    attempts: int = 0
+    unschedulable_count: int = 0
+    """Refusals so far; they drive the backoff."""
+    error_count: int = 0
+    """Consecutive errors; while there are any they drive the backoff instead."""
+    unschedulable_plugins: frozenset[str] = NO_PLUGINS
+    """Who refused it at the last attempt, those that said Pending included. Empty after an error."""
+    pending_plugins: frozenset[str] = NO_PLUGINS
+    by_candidate: bool = False
+    """Whether those who refused it are a candidate's plugins, not the serving policy's."""
+    gate_message: str = ""
+    """Why it is gated or held, as last told."""
+    expiry: float | None = None
+    """The whole second in which its backoff ends; None until it is computed."""
+    not_before: float = 0.0
+    """The earliest end of its backoff that the API server asked for (Retry-After); 0 if it did not."""
+    was_flushed: bool = False
+    """Whether its last move was the periodic flush."""
+    said: tuple[str, str] | None = None
+    """Reason and message of the PodScheduled condition written last, until the watch shows the pod anew."""
+    buckets: tuple[tuple[str, Hashable], ...] = ()
+    """Where `UnschedulableIndex` keeps it: (plugin, signature)."""
 
-    def __init__(self, pod: PodInfo, now: float) -> None:
-        self.pod = pod
-        self.uid: str = pod.uid
-        self.place = Place.NOWHERE
-        self.queued_at = now
-        """When it entered the queue; refreshed at each failed attempt."""
-        self.initial_attempt_at: float | None = None
-        self.attempts = 0
-        self.unschedulable_count = 0
-        """Refusals so far; they drive the backoff."""
-        self.error_count = 0
-        """Consecutive errors; while there are any they drive the backoff instead."""
-        self.unschedulable_plugins = NO_PLUGINS
-        """Who refused it at the last attempt, those that said Pending included. Empty after an error."""
-        self.pending_plugins = NO_PLUGINS
-        self.by_candidate = False
-        """Whether those who refused it are a candidate's plugins, not the serving policy's."""
-        self.gate_message = ""
-        """Why it is gated or held, as last told."""
-        self.expiry: float | None = None
-        """The whole second in which its backoff ends; None until it is computed."""
-        self.not_before = 0.0
-        """The earliest end of its backoff that the API server asked for (Retry-After); 0 when it did not."""
-        self.was_flushed = False
-        """Whether its last move was the periodic flush."""
-        self.said: tuple[str, str] | None = None
-        """Reason and message of the PodScheduled condition written last, until the watch shows the pod anew."""
-        self.buckets: tuple[tuple[str, Hashable], ...] = ()
-        """Where the wake-up index keeps it: (plugin, signature)."""
+    def __post_init__(self) -> None:
+        self.uid = self.pod.uid
 
     def __repr__(self) -> str:
         return f"<{self.pod.namespace}/{self.pod.name} {self.place.value}>"

@@ -1,4 +1,4 @@
-"""The queue of one profile: every pending pod it serves is in exactly one place here.
+"""The scheduling queue of one profile: which pending pod is tried next.
 
     add ──> gated / held ──> active <── backoff <── unschedulable
                                │ pop       ^              ^
@@ -6,126 +6,113 @@
                            in flight ──────┴──────────────┘ ──> (reserved: the pod leaves the queue)
 
 Rules (kube-scheduler's backend/queue/scheduling_queue.go, v1.36, whose names are kept):
-1. Only Admission lets a pod into active or backoff; it is asked on every way in except from backoff to active.
-2. A pod that was refused waits in unschedulable until an event its refusers registered wakes it, or until it has
-   waited `flush_after` seconds (`queue_times`).
+1. Every way into active or backoff passes the gate, except from backoff to active (`sub_queues`).
+2. A refused pod waits in unschedulable until an event that its refusers registered wakes it, or until it has waited
+   `flush_after` seconds; the flush runs every `FLUSH_PERIOD` seconds.
 3. A woken pod goes to backoff while its backoff lasts, else to active; Pending plugins skip the backoff.
-4. A pod that failed by an error, or was refused by nobody in particular, goes to backoff at once.
+4. A pod that failed by an error, or was refused by no plugin in particular, goes to backoff at once.
 5. An event that arrives during an attempt is held against the attempt's refusal.
 6. An empty active queue takes from backoff before its time.
+7. Members of a gang that became too small are held; those of a gang that became complete are let in.
+8. Held members are told how far their gang is every `GANG_MESSAGE_PERIOD` seconds at most: a gang of a thousand members
+   that arrive one by one would otherwise cost half a million condition patches.
+
+Example: p is refused by NodeResourcesFit at 10.0 s and waits in unschedulable. At 10.3 s a pod is deleted, which
+NodeResourcesFit registered for: p goes to backoff, whose first wait of 1 s ends with the second 11. At 12.0 s p is
+active and can be popped. Without the deletion the flush at 330 s would have made it active.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from math import floor
+from typing import TYPE_CHECKING
 
 from policyengine.cluster.view import ClusterView
-from policyengine.framework.events import ActionType, ClusterEvent, Resource
+from policyengine.framework.events import FLUSH, MINUTE_PASSED, ActionType, ClusterEvent, Resource
 from policyengine.framework.profile import Profile
-from policyengine.scheduler.gangs.queue_gangs import QueueGangs
-from policyengine.scheduler.pod_timeline import Story
-from policyengine.scheduler.queue import policy_replacement
-from policyengine.scheduler.queue.deferred_work import Aftermath
-from policyengine.scheduler.queue.queue_times import QueueTimes
+from policyengine.scheduler.gangs.gang import Gang
+from policyengine.scheduler.pod_timeline import PodTimelines
 from policyengine.scheduler.queue.queued_pod import NO_PLUGINS, Place, QueuedPod, Strategy
-from policyengine.scheduler.queue.queueing_hints import KEPT_ROOM
-from policyengine.scheduler.queue.sub_queues import Notice, Places
+from policyengine.scheduler.queue.queueing_hints import RESERVED_ROOM
+from policyengine.scheduler.queue.sub_queues import GateNotice, SubQueues
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
 
 FORCE_ACTIVATE = ClusterEvent(Resource.WILDCARD, ActionType.ALL, "ForceActivate")
 ADDED, UPDATED = "UnscheduledPodAdd", "UnscheduledPodUpdate"
+FLUSH_PERIOD = 30.0
+GANG_MESSAGE_PERIOD = 5.0
+_QUEUED = frozenset({Place.ACTIVE, Place.BACKOFF, Place.UNSCHEDULABLE})
 
 
-class SchedulingQueue:
+class SchedulingQueue(SubQueues):
     """The pending pods of one profile. Methods take `now` in seconds; it must not go back."""
 
     def __init__(
         self,
         profile: Profile,
-        story: Story | None = None,
+        timeline: PodTimelines | None = None,
         now: float = 0.0,
         view: ClusterView | None = None,
-        aftermath: Aftermath | None = None,
     ) -> None:
         """`view`: where the shares of tenants are read; without one all of them are 0."""
-        self._places = Places(
-            profile,
-            Story() if story is None else story,
-            ClusterView() if view is None else view,
-            Aftermath() if aftermath is None else aftermath,
-        )
-        self.gangs = QueueGangs(self._places)
-        self._times = QueueTimes(self._places, self.gangs, now)
-
-    @property
-    def profile(self) -> Profile:
-        """The profile that orders and judges these pods."""
-        return self._places.profile
+        super().__init__(profile, timeline or PodTimelines(), ClusterView() if view is None else view)
+        self._next_flush = _next_multiple(FLUSH_PERIOD, now)
+        self._next_minute = _next_multiple(60.0, now)
+        self._next_gang_messages: float | None = None
 
     def __len__(self) -> int:
-        return len(self._places.pods)
+        return len(self.pods)
 
     def __contains__(self, uid: str) -> bool:
-        return uid in self._places.pods
+        return uid in self.pods
 
     def __iter__(self) -> Iterator[QueuedPod]:
-        return iter(self._places.pods.values())
+        return iter(self.pods.values())
 
     def get(self, uid: str) -> QueuedPod | None:
         """The pod, wherever in the queue it is."""
-        return self._places.pods.get(uid)
+        return self.pods.get(uid)
 
     @property
     def active(self) -> int:
         """How many pods are ready to be tried."""
-        return len(self._places.active)
+        return len(self.active_q)
 
     @property
     def has_early(self) -> bool:
         """Whether a pod in backoff may be tried for want of anything else."""
-        return self._places.backoff.has_early
+        return self.backoff_q.has_early
 
-    def position(self, uid: str) -> int | None:
-        """How many active pods come before this one; None when it is not active. O(n)."""
-        return self._places.active.rank(uid)
+    @property
+    def has_deferred_work(self) -> bool:
+        """Whether something is left to be done before the message at hand is: gangs, notices, lines to log."""
+        return bool(self.gangs.changed or self.notices or self.gate_log)
 
-    def counts(self) -> dict[str, int]:
-        """How many pods are in each place, by the place's name."""
-        return self._places.counts()
-
-    def take_notices(self) -> list[Notice]:
+    def take_notices(self) -> list[GateNotice]:
         """The pods kept outside since the last call, and why."""
-        taken = self._places.notices
-        if taken:
-            self._places.notices = []
+        taken, self.notices = self.notices, []
         return taken
 
-    def take_asked(self) -> list[PodInfo]:
-        """The pods that came to the gate of the queue since the last call, where the profile logs that."""
-        taken = self._places.admission.asked
-        if taken:
-            self._places.admission.asked = []
+    def take_gate_log(self) -> list[PodInfo]:
+        """The pods that came to the gate since the last call, if the profile logs that."""
+        taken, self.gate_log = self.gate_log, []
         return taken
-
-    def validate(self) -> None:
-        """Assert that every pod is in exactly one place."""
-        self._places.validate()
 
     # ---- pods come, change and go
 
     def add(self, pod: PodInfo, now: float, event: str = ADDED) -> QueuedPod:
-        """A pending pod appeared. `gangs` has been told of it before."""
-        assert pod.uid not in self._places.pods, f"`{pod.namespace}/{pod.name}` is queued already"
-        queued = self._places.pods[pod.uid] = QueuedPod(pod, now)
-        self._places.to_active(queued, event, now)
+        """A pending pod appeared. `observe_member` has been told of it before."""
+        assert pod.uid not in self.pods, f"`{pod.namespace}/{pod.name}` is queued already"
+        queued = self.pods[pod.uid] = QueuedPod(pod, now)
+        self.to_active(queued, event, now)
         return queued
 
     def update(self, old: PodInfo | None, new: PodInfo, events: Iterable[ClusterEvent], now: float) -> None:
         """A pending pod changed; `events` say how. One that is not here yet is added."""
-        queued = self._places.pods.get(new.uid)
+        queued = self.pods.get(new.uid)
         if queued is None:
             self.add(new, now, UPDATED)
             return
@@ -134,36 +121,47 @@ class SchedulingQueue:
         place = queued.place
         if place is Place.IN_FLIGHT:
             for event in events:
-                self._places.in_flight.record(event, old, new)
+                self.in_flight.record(event, old, new)
         elif place is Place.UNSCHEDULABLE:
             self._update_unschedulable(queued, old, events, now)
         elif place in (Place.ACTIVE, Place.BACKOFF):
-            self._places.rekey(queued)
+            self.rekey(queued)
         else:
-            self._places.wake(queued, Strategy.AFTER_BACKOFF, UPDATED, "", now)
+            self.wake(queued, Strategy.AFTER_BACKOFF, UPDATED, "", now)
+
+    def _update_unschedulable(
+        self, queued: QueuedPod, old: PodInfo | None, events: Iterable[ClusterEvent], now: float
+    ) -> None:
+        self.detach(queued)
+        for event in events:
+            strategy, plugin = self.index_of(queued).hint(queued, event, old, queued.pod)
+            if strategy is not Strategy.SKIP:
+                self.requeue(queued, strategy, event.label, plugin, now)
+                return
+        self.to_unschedulable(queued)
 
     def remove(self, uid: str) -> QueuedPod | None:
-        """The pod is pending no more, or gone."""
-        queued = self._places.pods.pop(uid, None)
+        """The pod leaves the queue: it is reserved, pending no more, or gone. None if it is not here."""
+        queued = self.pods.pop(uid, None)
         if queued is not None:
-            self._places.detach(queued)
+            self.detach(queued)
         return queued
 
     def restore(self, queued: QueuedPod, now: float, event: str) -> None:
         """A pod whose decision came to nothing, through no fault of its own, takes its old turn again."""
-        self._places.pods[queued.uid] = queued
-        self._places.to_active(queued, event, now)
+        self.pods[queued.uid] = queued
+        self.to_active(queued, event, now)
 
     # ---- attempts
 
     def pop(self, now: float) -> QueuedPod | None:
-        """Take the next pod and begin its attempt; None when no pod may be tried."""
-        queued = self._places.active.pop()
+        """Take the next pod and begin its attempt; None if no pod may be tried."""
+        queued = self.active_q.pop()
         if queued is None:
-            queued = self._places.backoff.pop_early()
+            queued = self.backoff_q.pop_early()
             if queued is None:
                 return None
-            self._places.story.tell(queued.uid, now, "woken", "active", "PopFromBackoffQ", "")
+            self.timeline.record(queued.uid, now, "woken", "active", "PopFromBackoffQ", "")
         self._begin(queued, now)
         return queued
 
@@ -171,13 +169,7 @@ class SchedulingQueue:
         queued.attempts += 1
         if queued.initial_attempt_at is None:
             queued.initial_attempt_at = now
-        self._places.to_flight(queued)
-
-    def done(self, uid: str) -> None:
-        """The pod's attempt succeeded: it has a reservation and leaves the queue."""
-        queued = self._places.pods.pop(uid, None)
-        if queued is not None:
-            self._places.detach(queued)
+        self.to_flight(queued)
 
     def failed(
         self,
@@ -193,7 +185,7 @@ class SchedulingQueue:
         `plugins` refused the pod, `pending` among them said Pending; without any it was an error. `not_before`
         is the earliest time at which another attempt makes sense. `by`: the policy that decided.
         """
-        queued.by_candidate = by is not None and by is self._places.candidate
+        queued.by_candidate = by is not None and by is self.candidate
         queued.unschedulable_plugins = plugins | pending
         queued.pending_plugins = pending
         if queued.unschedulable_plugins:
@@ -205,102 +197,155 @@ class SchedulingQueue:
         queued.expiry = None
         queued.not_before = not_before
         queued.was_flushed = False
-        strategy, plugin = self._verdict_on_attempt(queued)
-        self._places.pods[queued.uid] = queued
-        self._places.wake(queued, strategy, "ScheduleAttemptFailure", plugin, now)
+        strategy, plugin = self._hint_for_attempt(queued)
+        self.pods[queued.uid] = queued
+        self.wake(queued, strategy, "ScheduleAttemptFailure", plugin, now)
 
-    # ---- events
-
-    def move(self, event: ClusterEvent, old: Any, new: Any, now: float, but: str = "") -> None:
-        """Something happened in the cluster (MoveAllToActiveOrBackoffQueue). The pod `but` is left alone."""
-        self._places.move(event, old, new, now, but)
+    def _hint_for_attempt(self, queued: QueuedPod) -> tuple[Strategy, str]:
+        """Rule 5 (determineSchedulingHintForInFlightPod)."""
+        if not queued.unschedulable_plugins or queued.uid not in self.in_flight:
+            return Strategy.AFTER_BACKOFF, ""
+        found = (Strategy.SKIP, "")
+        for event, old, new in self.in_flight.events_since_start(queued.uid):
+            hint = self.index_of(queued).hint(queued, event, old, new)
+            if hint[0].value > found[0].value:
+                found = hint
+                if found[0] is Strategy.IMMEDIATELY or not queued.pending_plugins:
+                    break
+        return found
 
     def activate(self, uids: Iterable[str], now: float) -> None:
         """Move pods to active whatever they wait for, except for gates and gangs."""
         for uid in uids:
-            queued = self._places.pods.get(uid)
+            queued = self.pods.get(uid)
             if queued is None or queued.place in (Place.ACTIVE, Place.HELD):
                 continue
             if queued.place is Place.IN_FLIGHT:
-                self._places.in_flight.record(FORCE_ACTIVATE, None, queued.pod)
+                self.in_flight.record(FORCE_ACTIVATE, None, queued.pod)
             else:
-                self._places.wake(queued, Strategy.IMMEDIATELY, FORCE_ACTIVATE.label, "", now)
+                self.wake(queued, Strategy.IMMEDIATELY, FORCE_ACTIVATE.label, "", now)
 
     def try_again(self, uid: str, now: float, event: str, not_before: float = 0.0) -> None:
         """What a refused pod waits for will not come: let it be tried after its backoff, not before `not_before`."""
-        queued = self._places.pods.get(uid)
+        queued = self.pods.get(uid)
         if queued is not None and queued.place is Place.UNSCHEDULABLE:
             queued.not_before, queued.expiry = not_before, None
-            self._places.wake(queued, Strategy.AFTER_BACKOFF, event, "", now)
+            self.wake(queued, Strategy.AFTER_BACKOFF, event, "", now)
 
     # ---- time
 
     def advance(self, now: float) -> None:
-        """Time passed: end backoffs, flush what waited too long, tell gangs how far they are."""
-        self._times.advance(now)
+        """Time passed: backoffs end, pods that waited too long are flushed, held members are told how far their gang
+        is, rules that read the time are asked again each minute."""
+        while self.backoff_q.earliest < now and (queued := self.backoff_q.pop_expired(now)) is not None:
+            self.to_active(queued, "BackoffComplete", now, through_gate=False)
+        if now >= self._next_flush:
+            self._next_flush = _next_multiple(FLUSH_PERIOD, now)
+            self._flush(now)
+        if self._next_gang_messages is not None and now >= self._next_gang_messages:
+            self._tell_held_members()
+        if now >= self._next_minute:
+            self._next_minute = _next_multiple(60.0, now)
+            self.move(MINUTE_PASSED, None, None, now)
 
     def next_wakeup(self) -> float | None:
-        """When `advance` has something to do next, in seconds; None when time changes nothing."""
-        return self._times.next_due()
+        """When `advance` has something to do next, in seconds; None if time changes nothing."""
+        oldest, flush = self.unschedulable_pods.peek(), None
+        if oldest is not None:
+            limit = oldest.queued_at + self.profile.queue.flush_after
+            flush = max(_next_multiple(FLUSH_PERIOD, limit), self._next_flush)
+        minute = self._next_minute if any(index.asks_for(MINUTE_PASSED) for index in self.indices) else None
+        times = (self.backoff_q.next_expiry(), flush, self._next_gang_messages, minute)
+        return min((time for time in times if time is not None), default=None)
+
+    def _flush(self, now: float) -> None:
+        """Rule 2 (flushUnschedulablePodsLeftover). A gated pod is looked at only if its plugin registered for any event
+        whatever."""
+        limit, flushed = now - self.profile.queue.flush_after, False
+        while (oldest := self.unschedulable_pods.peek()) is not None and oldest.queued_at < limit:
+            oldest.was_flushed = flushed = True
+            self.wake(oldest, Strategy.AFTER_BACKOFF, FLUSH.label, "", now)
+        for queued, strategy, plugin in self.indices[0].woken_by(FLUSH, None, None):
+            if queued.place is Place.GATED and queued.queued_at < limit:
+                self.wake(queued, strategy, FLUSH.label, plugin, now)
+        if flushed:
+            self.in_flight.record(FLUSH, None, None)
 
     # ---- gangs
 
-    def join(self, queued: QueuedPod, now: float) -> bool:
-        """Begin an attempt of a pod because a mate's has begun; False where its own has."""
+    def observe_member(self, pod: PodInfo, now: float) -> None:
+        """A pod of this scheduler name, pending or placed, came or changed: its gang may be complete now."""
+        self._hold_or_admit(self.gangs.observe(pod), now)
+
+    def forget_member(self, uid: str, now: float) -> None:
+        """A pod finished or is gone: its gang may have become too small."""
+        self._hold_or_admit(self.gangs.forget(uid), now)
+
+    def _hold_or_admit(self, flipped: list[Gang], now: float) -> None:
+        """Rule 7."""
+        for gang in flipped:
+            for queued in self._queued_members(gang):
+                if gang.is_complete and queued.place is Place.HELD:
+                    self.wake(queued, Strategy.AFTER_BACKOFF, "GangComplete", gang.rule, now)
+                elif not gang.is_complete and queued.place in _QUEUED:
+                    self.detach(queued)
+                    self.keep_out(queued, Place.HELD, "", gang.message, now)
+        if self.gangs.recounted and self._next_gang_messages is None:
+            self._next_gang_messages = now + GANG_MESSAGE_PERIOD
+
+    def _tell_held_members(self) -> None:
+        """Rule 8."""
+        self._next_gang_messages = None
+        for gang in self.gangs.recounted.values():
+            for queued in self._queued_members(gang):
+                if queued.place is Place.HELD and queued.gate_message != gang.message:
+                    queued.gate_message = gang.message
+                    self.notices.append(GateNotice(queued, Place.HELD, gang.message, again=True))
+        self.gangs.recounted.clear()
+
+    def members_to_try(self, gang: Gang, popped: QueuedPod) -> list[QueuedPod]:
+        """The members to be tried together with the one just popped, it among them, in the queue's order.
+
+        Not among them are those that wait out an error, and those that were refused for themselves: nothing has
+        happened since that may help them.
+        """
+        others = [
+            queued
+            for queued in self._queued_members(gang)
+            if queued.place is Place.ACTIVE
+            or (queued.place is Place.UNSCHEDULABLE and gang.rule in queued.unschedulable_plugins)
+            or (queued.place is Place.BACKOFF and not queued.error_count)
+        ]
+        return sorted([popped, *others], key=self.order)
+
+    def join_attempt(self, queued: QueuedPod, now: float) -> bool:
+        """Begin an attempt of a pod because that of another member has begun; False if its own has."""
         if queued.place is Place.IN_FLIGHT:
             return False
-        self._places.detach(queued)
+        self.detach(queued)
         self._begin(queued, now)
         return True
 
     def put_back(self, queued: QueuedPod, now: float, event: str = "GangPlaced") -> None:
         """End an attempt without a result: by default, the gang had enough without the pod, which goes on alone."""
         queued.attempts -= 1
-        self._places.wake(queued, Strategy.IMMEDIATELY, event, "", now)
+        self.wake(queued, Strategy.IMMEDIATELY, event, "", now)
 
-    def room_given_up(self, now: float) -> None:
-        """Room that was kept for a gang is anybody's again."""
-        for queued in [one for wake_ups in self._places.indices for one in wake_ups.refused_by(KEPT_ROOM)]:
+    def requeue_refused_members(self, gang: Gang, now: float) -> None:
+        """Let the members that were refused be tried again: the gang is not what it was."""
+        for queued in self._queued_members(gang):
             if queued.place is Place.UNSCHEDULABLE:
-                self._places.wake(queued, Strategy.AFTER_BACKOFF, "RoomGivenUp", KEPT_ROOM, now)
+                self.wake(queued, Strategy.AFTER_BACKOFF, "GangChanged", gang.rule, now)
 
-    # ---- the policy
+    def requeue_refused_room(self, now: float) -> None:
+        """Room that was reserved for a gang is free for all again."""
+        for queued in [one for index in self.indices for one in index.refused_by(RESERVED_ROOM)]:
+            if queued.place is Place.UNSCHEDULABLE:
+                self.wake(queued, Strategy.AFTER_BACKOFF, "RoomGivenUp", RESERVED_ROOM, now)
 
-    @property
-    def candidate(self) -> Profile | None:
-        """The policy that decides about some of the pods in the serving one's place."""
-        return self._places.candidate
+    def _queued_members(self, gang: Gang) -> list[QueuedPod]:
+        return [queued for uid in gang.members if (queued := self.pods.get(uid)) is not None]
 
-    def replace_profile(self, profile: Profile, members: Iterable[PodInfo], now: float) -> None:
-        """Another policy takes over. `members` are all pods of the scheduler name, placed ones included."""
-        policy_replacement.replace_profile(self._places, profile, members, now)
 
-    def replace_candidate(self, candidate: Profile | None, takes: Callable[[PodInfo], bool], now: float) -> None:
-        """Another candidate decides about the pods that it `takes`, or none does."""
-        policy_replacement.replace_candidate(self._places, candidate, takes, now)
-
-    # ---- what the rules above come down to
-
-    def _verdict_on_attempt(self, queued: QueuedPod) -> tuple[Strategy, str]:
-        """Rule 5 (determineSchedulingHintForInFlightPod)."""
-        if not queued.unschedulable_plugins or queued.uid not in self._places.in_flight:
-            return Strategy.AFTER_BACKOFF, ""
-        found = (Strategy.SKIP, "")
-        for event, old, new in self._places.in_flight.events_since_start(queued.uid):
-            verdict = self._places.wake_ups_of(queued).verdict(queued, event, old, new)
-            if verdict[0].value > found[0].value:
-                found = verdict
-                if found[0] is Strategy.IMMEDIATELY or not queued.pending_plugins:
-                    break
-        return found
-
-    def _update_unschedulable(
-        self, queued: QueuedPod, old: PodInfo | None, events: Iterable[ClusterEvent], now: float
-    ) -> None:
-        self._places.detach(queued)
-        for event in events:
-            strategy, plugin = self._places.wake_ups_of(queued).verdict(queued, event, old, queued.pod)
-            if strategy is not Strategy.SKIP:
-                self._places.requeue(queued, strategy, event.label, plugin, now)
-                return
-        self._places.to_unschedulable(queued)
+def _next_multiple(period: float, now: float) -> float:
+    return (floor(now / period) + 1) * period

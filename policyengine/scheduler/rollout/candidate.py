@@ -14,20 +14,18 @@ Rules:
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from policyengine.cluster.journal import stable_hash
 from policyengine.framework.profile import Profile
-from policyengine.scheduler.rollout.recent import Recent
 from policyengine.scheduler.rollout.rollout_settings import Mode, RolloutSettings
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
     from policyengine.scheduler.gangs.gang import Gang
-    from policyengine.scheduler.profiles import Lane
 
 SAMPLES = 5
 """Differences that are kept to be shown: the last ones."""
@@ -61,15 +59,55 @@ class Difference:
         return self.live == self.candidate
 
 
+MOST_PODS = 10_000
+"""Pods that a window remembers; older ones are forgotten before their time."""
+
+
+class SlidingWindow:
+    """Values by pod, those of the last `window` seconds, and their sum."""
+
+    def __init__(self, window: float) -> None:
+        self._window = window
+        self._values: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._sum = 0.0
+
+    def note(self, uid: str, value: float, now: float) -> None:
+        """This is what is true of the pod now."""
+        _, before = self._values.pop(uid, (now, 0.0))
+        self._values[uid] = (now, value)
+        self._sum += value - before
+        if len(self._values) > MOST_PODS:
+            self._drop_oldest()
+
+    def mean(self, now: float, least: int) -> float | None:
+        """The average over the pods; None where there are fewer than `least`."""
+        while self._values and next(iter(self._values.values()))[0] < now - self._window:
+            self._drop_oldest()
+        return None if len(self._values) < max(1, least) else self._sum / len(self._values)
+
+    def _drop_oldest(self) -> None:
+        _, (_, value) = self._values.popitem(last=False)
+        self._sum = self._sum - value if self._values else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """The last decision about a pod whose scheduler name has a candidate."""
+
+    scheduler_name: str
+    rollout: Rollout
+    pod: PodInfo
+    placed: tuple[str, ...]
+    """UIDs of the pods that it placed."""
+    by_candidate: bool
+
+
 class Rollout:
     """One candidate at work."""
 
-    def __init__(self, profile: Profile, settings: RolloutSettings, live: Lane) -> None:
-        """`live` is what serves the scheduler name."""
+    def __init__(self, profile: Profile, settings: RolloutSettings) -> None:
         self.profile = profile
         self.settings = settings
-        self.lane = live.beside(profile)
-        """The candidate over the queue of `live`: what runs the cycles of a canary's pods."""
         self.suspended = ""
         """Why it is tried no more; empty while it is."""
         self.start_over()
@@ -81,7 +119,7 @@ class Rollout:
         self.decided = self.refused = 0
         self.by_rule: Counter[str] = Counter()
         self.samples: deque[Difference] = deque(maxlen=SAMPLES)
-        self._refusals, self._differences, self._times = Recent(window), Recent(window), Recent(window)
+        self._refusals, self._differences, self._times = (SlidingWindow(window) for _ in range(3))
 
     @property
     def is_canary(self) -> bool:
@@ -149,7 +187,6 @@ class Rollout:
     def suspend(self, reason: str) -> None:
         """Try it no more; the first reason stands."""
         self.suspended = self.suspended or reason[:LONGEST_REASON]
-        self.lane.is_served = False
 
     def _hold_to(self, limit: float | None, share: float | None, what: str) -> None:
         if limit is not None and share is not None and share > limit:

@@ -11,80 +11,71 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from policyengine.scheduler.core import Core
 from policyengine.scheduler.cycle import run_cycle
-from policyengine.scheduler.extenders.ignored_resources import leave_to
+from policyengine.scheduler.extenders.extender import leave_to
 from policyengine.scheduler.messages import CandidateLoaded, CandidateRemoved, ComparisonRequested, ComparisonTimed
-from policyengine.scheduler.profiles import Lane
+from policyengine.scheduler.profiles import ProfileRuntime, ServedProfile
+from policyengine.scheduler.queue import policy_replacement
 from policyengine.scheduler.queue.queued_pod import QueuedPod
-from policyengine.scheduler.rollout.candidate import Rollout
+from policyengine.scheduler.rollout.candidate import Decided, Rollout
 from policyengine.scheduler.rollout.comparison import CandidateFailed, compare
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
 
 
-@dataclass(frozen=True, slots=True)
-class Decided:
-    """The last decision about a pod whose scheduler name has a candidate."""
-
-    lane: Lane
-    rollout: Rollout
-    pod: PodInfo
-    placed: tuple[str, ...]
-    """UIDs of the pods that it placed."""
-    by_candidate: bool
-
-
 def candidate_loaded(core: Core, message: CandidateLoaded) -> None:
     """A policy is to be tried from now on, in place of any other candidate for the scheduler name."""
-    lane = core.lanes.get(message.profile.scheduler_name)
-    if lane is None:
+    served = core.profiles.get(message.profile.scheduler_name)
+    if served is None:
         return
-    if lane.rollout is not None:
-        lane.rollout.suspend("another candidate took its place")
+    _end(served, "another candidate took its place")
     profile = leave_to(core.extenders, message.profile)
-    lane.rollout = rollout = Rollout(profile, message.settings, lane)
+    served.rollout = Rollout(profile, message.settings)
+    served.candidate = ServedProfile(ProfileRuntime(profile), served.queue)
     if message.suspended:
-        rollout.suspend(message.suspended)
-    _settle(core, lane)
+        served.rollout.suspend(message.suspended)
+    _settle(core, served)
 
 
 def candidate_removed(core: Core, message: CandidateRemoved) -> None:
     """No policy is tried for the scheduler name any more."""
-    lane = core.lanes.get(message.scheduler_name)
-    if lane is not None and lane.rollout is not None:
-        lane.rollout.suspend("it was removed")
-        _settle(core, lane)
-        lane.rollout = None
+    served = core.profiles.get(message.scheduler_name)
+    if served is not None and served.rollout is not None:
+        _end(served, "it was removed")
+        _settle(core, served)
+        served.rollout = served.candidate = None
 
 
-def run(core: Core, lane: Lane, rollout: Rollout, queued: QueuedPod) -> None:
-    """One cycle of a pod whose scheduler name has a candidate, by whichever policy is to decide."""
+def run(core: Core, served: ServedProfile, queued: QueuedPod) -> None:
+    """One cycle of a pod whose scheduler name has a candidate, by the policy that is to decide."""
+    rollout, candidate = served.rollout, served.candidate
+    assert rollout is not None and candidate is not None
     pod = copy(queued.pod)  # as it is before it is given a place
-    gang = lane.queue.gangs.of(queued.uid)
+    gang = served.queue.gangs.of(queued.uid)
     by_candidate = rollout.takes(pod, gang, _labels(core, pod))
     before = frozenset(gang.placed) if gang is not None else frozenset()
     refusals, errors = queued.unschedulable_count, queued.error_count
-    run_cycle(core, rollout.lane if by_candidate else lane, queued)
+    run_cycle(core, candidate if by_candidate else served, queued)
     placed = {uid for uid in gang.placed if uid not in before} if gang is not None else set()
     if _has_place(core, queued.uid):
         placed.add(queued.uid)
     is_refused = queued.unschedulable_count > refusals
     if by_candidate:
         _note(core, rollout, queued, is_refused, queued.error_count > errors)
-        _settle(core, lane)
+        _settle(core, served)
     if (is_refused or queued.uid in placed) and rollout.is_tried:
-        core.decided = Decided(lane, rollout, pod, tuple(placed), by_candidate)
+        core.decided = Decided(served.scheduler_name, rollout, pod, tuple(placed), by_candidate)
 
 
 def comparison_requested(core: Core, message: ComparisonRequested) -> None:
-    """What was decided last was handed over: compare it, if it is to be."""
+    """The actions of the last decision were handed over: compare it, if it is to be."""
     decided, core.decided = core.decided, None
-    if decided is None or decided.lane.rollout is not decided.rollout:
+    served = _still_tried(core, decided)
+    if decided is None or served is None or served.candidate is None:
         return
     rollout, pod = decided.rollout, decided.pod
     if decided.by_candidate:
@@ -92,44 +83,58 @@ def comparison_requested(core: Core, message: ComparisonRequested) -> None:
     if rollout.compares(pod, decided.by_candidate):
         core.compared = decided
         try:
-            found = compare(core, pod, decided.placed, decided.lane.serving, rollout.lane.serving)
+            found = compare(core, pod, decided.placed, served.runtime, served.candidate.runtime)
         except CandidateFailed as failure:
             rollout.suspend(f"it failed on pod {pod.key}: {failure}")
         else:
             rollout.note_comparison(pod.uid, found, core.now)
-    _settle(core, decided.lane)
+    _settle(core, served)
 
 
 def comparison_timed(core: Core, message: ComparisonTimed) -> None:
     """The comparison took so long: a shadow is held to it."""
     compared, core.compared = core.compared, None
-    if compared is None or compared.lane.rollout is not compared.rollout or compared.by_candidate:
-        return
-    compared.rollout.note_time(compared.pod.uid, message.seconds, core.now)
-    _settle(core, compared.lane)
+    served = _still_tried(core, compared)
+    if compared is not None and served is not None and not compared.by_candidate:
+        compared.rollout.note_time(compared.pod.uid, message.seconds, core.now)
+        _settle(core, served)
+
+
+def _still_tried(core: Core, decided: Decided | None) -> ServedProfile | None:
+    """The profile that the decision belongs to, if its candidate is the same one."""
+    served = None if decided is None else core.profiles.get(decided.scheduler_name)
+    return served if decided is not None and served is not None and served.rollout is decided.rollout else None
 
 
 def _note(core: Core, rollout: Rollout, queued: QueuedPod, is_refused: bool, has_failed: bool) -> None:
     if has_failed:
-        told = core.story.of(queued.uid)
+        told = core.timeline.of(queued.uid)
         message = told[-1].details.get("message", "") if told else ""
         rollout.suspend(f"it failed on pod {queued.pod.key}: {message}")
     elif is_refused or _has_place(core, queued.uid):
         rollout.note_decision(queued.uid, is_refused, core.now)
 
 
-def _settle(core: Core, lane: Lane) -> None:
+def _end(served: ServedProfile, reason: str) -> None:
+    if served.rollout is not None and served.candidate is not None:
+        served.rollout.suspend(reason)
+        served.candidate.is_served = False
+
+
+def _settle(core: Core, served: ServedProfile) -> None:
     """Have the queue wake by the rules of those who decide: by the candidate's while it is a canary."""
-    rollout = lane.rollout
+    rollout = served.rollout
+    if rollout is not None and served.candidate is not None:
+        served.candidate.is_served = rollout.is_tried
     profile = rollout.profile if rollout is not None and rollout.decides else None
-    if lane.queue.candidate is profile:
+    if served.queue.candidate is profile:
         return
 
     def taken(pod: PodInfo) -> bool:
-        gang = lane.queue.gangs.of(pod.uid)
+        gang = served.queue.gangs.of(pod.uid)
         return rollout is not None and rollout.takes(pod, gang, _labels(core, pod))
 
-    lane.queue.replace_candidate(profile, taken, core.now)
+    policy_replacement.replace_candidate(served.queue, profile, taken, core.now)
 
 
 def _labels(core: Core, pod: PodInfo) -> Mapping[str, str]:

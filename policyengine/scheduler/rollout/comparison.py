@@ -17,9 +17,8 @@ from policyengine.framework.filtering import Diagnosis
 from policyengine.framework.nominated import filter_with_nominated
 from policyengine.framework.status import Rows
 from policyengine.scheduler.core import Core
-from policyengine.scheduler.gangs import reserved_room
 from policyengine.scheduler.placement import error_in
-from policyengine.scheduler.profiles import Serving
+from policyengine.scheduler.profiles import ProfileRuntime
 from policyengine.scheduler.rollout.candidate import Difference
 
 if TYPE_CHECKING:
@@ -35,13 +34,15 @@ class CandidateFailed(Exception):
 class _Answer:
     """What one policy says."""
 
-    serving: Serving
+    runtime: ProfileRuntime
     diagnosis: Diagnosis
     row: int | None
     """The node that it takes."""
 
 
-def compare(core: Core, pod: PodInfo, placed: Iterable[str], live: Serving, candidate: Serving) -> Difference:
+def compare(
+    core: Core, pod: PodInfo, placed: Iterable[str], live: ProfileRuntime, candidate: ProfileRuntime
+) -> Difference:
     """Ask both policies about the pod as if the pods `placed` (UIDs) had no place yet. Raises `CandidateFailed`."""
     with core.view.hypothetically(remove=placed) as snapshot:
         ours = _ask(core, pod, live, snapshot)
@@ -55,18 +56,18 @@ def compare(core: Core, pod: PodInfo, placed: Iterable[str], live: Serving, cand
         return _difference(pod, snapshot, ours, theirs)
 
 
-def _ask(core: Core, pod: PodInfo, serving: Serving, snapshot: Snapshot) -> _Answer:
-    evaluator = serving.evaluator
+def _ask(core: Core, pod: PodInfo, runtime: ProfileRuntime, snapshot: Snapshot) -> _Answer:
+    evaluator = runtime.evaluator
     diagnosis = filter_with_nominated(evaluator, core.view, pod)
-    if core.kept_room is not None:
-        diagnosis = reserved_room.refuse_kept(core, core.kept_room, evaluator, pod, diagnosis)
+    if core.reserved_room is not None:
+        diagnosis = core.reserved_room.refuse(core.view, core.now, evaluator, pod, diagnosis)
     feasible = diagnosis.feasible
     if len(feasible) <= 1:
-        return _Answer(serving, diagnosis, int(feasible[0]) if len(feasible) else None)
+        return _Answer(runtime, diagnosis, int(feasible[0]) if len(feasible) else None)
     nominated = snapshot.nodes.row_of.get(pod.nominated_node_name) if pod.nominated_node_name else None
     if nominated is not None and diagnosis.refusal(nominated).is_success:
-        return _Answer(serving, diagnosis, nominated)
-    return _Answer(serving, diagnosis, evaluator.score(pod, snapshot, diagnosis).best(pod.uid))
+        return _Answer(runtime, diagnosis, nominated)
+    return _Answer(runtime, diagnosis, evaluator.score(pod, snapshot, diagnosis).best(pod.uid))
 
 
 def _difference(pod: PodInfo, snapshot: Snapshot, ours: _Answer, theirs: _Answer) -> Difference:
@@ -105,7 +106,7 @@ def _margins(pod: PodInfo, snapshot: Snapshot, answer: _Answer, instead: int | N
     rows = answer.diagnosis.feasible
     if answer.row is None or instead is None or instead not in rows:
         return {}
-    node_scores = answer.serving.evaluator.score(pod, snapshot, answer.diagnosis)
+    node_scores = answer.runtime.evaluator.score(pod, snapshot, answer.diagnosis)
     taken, left = np.searchsorted(node_scores.rows, (answer.row, instead)).tolist()
     return {name: int(scores[taken]) - int(scores[left]) for name, scores in node_scores.per_plugin.items()}
 

@@ -108,7 +108,7 @@ def test_a_node_that_came_since_is_not_taken_unseen() -> None:
         driver.send(NodeDeleted(name))
     driver.see(node("n3"))
     assert not binds(driver.answer())
-    assert any("came to fit after" in str(line) for line in driver.state.story("p"))
+    assert any("came to fit after" in str(line) for line in driver.state.timeline("p"))
     driver.wait(10)
     driver.cycle()
     assert binds(driver.answer()) == {"p": "n3"}

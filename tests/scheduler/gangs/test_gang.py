@@ -44,7 +44,7 @@ def test_the_largest_minimum_and_the_shortest_timeout_count():
     table = GangTable((Label(),))
     table.observe(member("a", minimum="1", timeout="60"))
     table.observe(member("b", minimum="3", timeout="30"))
-    gang = table.gang_of("a")
+    gang = table.of("a")
     assert (gang.minimum, gang.timeout, gang.is_complete) == (3, 30.0, False)
     table.forget("b")
     assert (gang.minimum, gang.timeout, gang.is_complete) == (1, 60.0, True)
@@ -53,7 +53,7 @@ def test_the_largest_minimum_and_the_shortest_timeout_count():
 def test_a_minimum_under_one_counts_as_one():
     table = GangTable((Label(),))
     table.observe(member("a", minimum="-4"))
-    assert table.gang_of("a").minimum == 1
+    assert table.of("a").minimum == 1
     assert table.hold_message("a") == ""
 
 
@@ -61,14 +61,14 @@ def test_the_first_rule_that_has_a_key_applies():
     table = GangTable((Label(), Named()))
     table.observe(member("a"))
     table.observe(make_pod("b").info())
-    assert table.gang_of("a").rule == "pod-group"
-    assert table.gang_of("b").rule == "by-name"
+    assert table.of("a").rule == "pod-group"
+    assert table.of("b").rule == "by-name"
 
 
 def test_a_pod_that_no_rule_claims_is_in_no_gang():
     table = GangTable((Label(),))
     table.observe(make_pod("lone").info())
-    assert table.gang_of("lone") is None
+    assert table.of("lone") is None
     assert table.hold_message("lone") == ""
 
 

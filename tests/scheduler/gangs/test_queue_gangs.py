@@ -21,10 +21,10 @@ def test_a_gang_that_lost_a_member_is_held_again_wherever_its_members_are():
     refuse(line, "backoff", 10.0, plugins=frozenset())
     line.activate(["active"], 10.0)
     line.remove("gone")
-    line.gangs.forget("gone", 10.0)
+    line.forget_member("gone", 10.0)
     assert {place(line, name) for name in names[:3]} == {Place.HELD}
     line.validate()
-    line.gangs.observe(info("new", gang="g", min="4"), 11.0)
+    line.observe_member(info("new", gang="g", min="4"), 11.0)
     assert place(line, "active") is Place.BACKOFF
     assert place(line, "backoff") is Place.BACKOFF
     line.validate()
@@ -35,7 +35,7 @@ def test_a_member_in_flight_when_its_gang_breaks_is_held_when_it_fails():
     add(line, info("a", gang="g", min="2"), info("b", gang="g", min="2"))
     popped = line.pop(10.0)
     line.remove("b")
-    line.gangs.forget("b", 10.0)
+    line.forget_member("b", 10.0)
     assert popped.place is Place.IN_FLIGHT
     line.failed(popped, 10.1, FIT)
     assert place(line, "a") is Place.HELD
@@ -45,12 +45,12 @@ def test_a_member_in_flight_when_its_gang_breaks_is_held_when_it_fails():
 def test_members_are_told_how_far_their_gang_is_but_not_at_every_arrival():
     line = queue()
     add(line, *[info(f"p{number}", gang="g", min="9") for number in range(4)], now=1.0)
-    told = [(notice.pod.uid, notice.denial.message) for notice in line.take_notices()]
+    told = [(notice.pod.uid, notice.message) for notice in line.take_notices()]
     assert told == [(f"p{number}", f"gang pod-group: {number + 1} of 9 members exist") for number in range(4)]
     assert line.next_wakeup() == 6.0
     line.advance(6.0)
     again = line.take_notices()
     assert [notice.pod.uid for notice in again] == ["p0", "p1", "p2"]
-    assert {notice.denial.message for notice in again} == {"gang pod-group: 4 of 9 members exist"}
+    assert {notice.message for notice in again} == {"gang pod-group: 4 of 9 members exist"}
     assert all(notice.again for notice in again)
     assert line.next_wakeup() is None

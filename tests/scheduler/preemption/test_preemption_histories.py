@@ -147,7 +147,7 @@ def run(history: list[tuple[Any, ...]]) -> PreemptingWorld:
 def assert_nobody_is_lost(world: PreemptingWorld) -> None:
     state = world.driver.state
     for uid, pod in world.waiting().items():
-        story = [str(line) for line in state.story(uid)]
+        story = [str(line) for line in state.timeline(uid)]
         assert state.place(uid) == "unschedulable", f"{uid} is {state.place(uid)}"
         assert not world.fits_somewhere(pod), f"{uid} fits and waits: {story}"
 

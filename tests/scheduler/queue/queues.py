@@ -46,7 +46,7 @@ def info(name="p", **labels):
 
 def add(line, *pods, now=0.0):
     for pod in pods:
-        line.gangs.observe(pod, now)
+        line.observe_member(pod, now)
         line.add(pod, now)
     line.validate()
 

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policyengine.framework.events import NODE_ADD
-from policyengine.scheduler.queue.in_flight_pods import InFlight
+from policyengine.scheduler.queue.in_flight_pods import InFlightPods
 from policyengine.scheduler.queue.queued_pod import QueuedPod
 from tests.builders import make_pod
 
@@ -12,7 +12,7 @@ PODS = [QueuedPod(make_pod(f"p{i}").info(), 0.0) for i in range(4)]
 
 @given(st.lists(st.one_of(st.just("event"), st.tuples(st.sampled_from(["start", "done"]), st.integers(0, 3)))))
 def test_each_attempt_sees_exactly_the_events_since_it_began(steps):
-    in_flight, seen, number = InFlight(), {}, 0
+    in_flight, seen, number = InFlightPods(), {}, 0
     for step in steps:
         if step == "event":
             number += 1
@@ -31,7 +31,7 @@ def test_each_attempt_sees_exactly_the_events_since_it_began(steps):
 
 
 def test_a_pod_has_one_attempt_at_a_time():
-    in_flight = InFlight()
+    in_flight = InFlightPods()
     in_flight.start(PODS[0])
     with pytest.raises(AssertionError, match="in flight already"):
         in_flight.start(PODS[0])

@@ -7,7 +7,7 @@ from policyengine.framework.events import (
 )
 from policyengine.framework.profile import Profile
 from policyengine.scheduler.queue.queued_pod import QueuedPod, Strategy
-from policyengine.scheduler.queue.queueing_hints import WakeUps
+from policyengine.scheduler.queue.queueing_hints import UnschedulableIndex
 from tests.builders import make_pod
 from tests.scheduler.driver import Rule
 
@@ -21,7 +21,7 @@ def registered(name, event, hint=None):
 
 
 def wake_ups(*rules):
-    return WakeUps(Profile("p", "s", "h", filters=rules))
+    return UnschedulableIndex(Profile("p", "s", "h", filters=rules))
 
 
 def refused(name, *plugins, pending=()):
@@ -97,17 +97,17 @@ def test_a_wildcard_registration_wakes_by_any_event():
     pod = refused("p", "A")
     index.add(pod, pod.unschedulable_plugins)
     assert set(woken(index, ASSIGNED_POD_DELETE)) == {"p"}
-    assert index.is_of_interest(ASSIGNED_POD_DELETE)
+    assert index.asks_for(ASSIGNED_POD_DELETE)
 
 
 def test_a_removed_pod_leaves_nothing_behind():
     index = wake_ups(registered("A", NODE_ADD))
     pod = refused("p", "A")
     index.add(pod, pod.unschedulable_plugins)
-    assert index.is_of_interest(NODE_ADD)
+    assert index.asks_for(NODE_ADD)
     index.remove(pod)
     assert woken(index, NODE_ADD) == {}
-    assert not index.is_of_interest(NODE_ADD)
+    assert not index.asks_for(NODE_ADD)
     assert pod.buckets == ()
 
 
@@ -117,5 +117,5 @@ def test_the_verdict_on_one_pod_is_that_on_all():
         index.add(pod, pod.unschedulable_plugins)
         for event in (NODE_ADD, ASSIGNED_POD_DELETE):
             found = woken(index, event).get(pod.uid, (Strategy.SKIP, ""))
-            assert index.verdict(pod, event, None, None)[0] is found[0]
+            assert index.hint(pod, event, None, None)[0] is found[0]
         index.remove(pod)

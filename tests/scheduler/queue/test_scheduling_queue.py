@@ -136,7 +136,7 @@ def test_a_gated_pod_waits_outside_and_comes_in_when_its_gate_goes():
     gated, free = make_pod("p").gate("wait").info(), make_pod("p").info()
     add(line, gated)
     assert place(line, "p") is Place.GATED
-    assert [notice.denial.message for notice in line.take_notices()] == ["waits for a gate"]
+    assert [notice.message for notice in line.take_notices()] == ["waits for a gate"]
     line.move(ASSIGNED_POD_DELETE, None, None, 1.0)
     assert place(line, "p") is Place.GATED
     line.update(gated, free, pod_events(gated, free), 2.0)
@@ -196,9 +196,9 @@ def test_activate_is_remembered_for_a_pod_in_flight_and_for_no_other():
 def test_positions_count_the_pods_that_come_before():
     line = queue()
     add(line, info("a"), info("b"), info("c"))
-    assert [line.position(name) for name in ("a", "b", "c")] == [0, 1, 2]
+    assert [line.active_q.rank(name) for name in ("a", "b", "c")] == [0, 1, 2]
     pop(line)
-    assert [line.position(name) for name in ("a", "b", "c")] == [None, 0, 1]
+    assert [line.active_q.rank(name) for name in ("a", "b", "c")] == [None, 0, 1]
 
 
 def test_counts_name_every_place():

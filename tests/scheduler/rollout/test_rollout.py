@@ -24,8 +24,7 @@ from policyengine.scheduler.messages import (
     ProfileRemoved,
     ProfileReplaced,
 )
-from policyengine.scheduler.rollout.candidate import Rollout
-from policyengine.scheduler.rollout.recent import Recent
+from policyengine.scheduler.rollout.candidate import Rollout, SlidingWindow
 from policyengine.scheduler.rollout.rollout_settings import Budget, LabelTerm, Mode, RolloutSettings
 from tests.builders import make_pod
 from tests.scheduler.driver import NAME, Driver, Label, Rule, binds, node, pod, profile
@@ -168,9 +167,9 @@ def test_a_canary_of_all_pods_decides_with_its_own_hash_and_is_compared_with_the
     run.see(pod("a"))
     actions = run.cycle()
     assert (binds(actions), hashes(actions)) == ({"a": "n2"}, {"a": "new"})
-    assert run.state.story("a")[1].details["policy hash"] == "new"
+    assert run.state.timeline("a")[1].details["policy hash"] == "new"
     run.send(BindSucceeded("a"))
-    assert run.state.story("a")[-1].details["policy hash"] == "new"
+    assert run.state.timeline("a")[-1].details["policy hash"] == "new"
     found = run.rollout
     assert (found.decided, found.refused, found.compared, found.samples[0].live) == (1, 0, 1, "n1")
 
@@ -290,7 +289,7 @@ def test_a_binding_that_a_canary_decided_keeps_its_hash_when_the_canary_goes() -
     assert hashes(run.cycle()) == {"a": "new"}
     run.send(CandidateRemoved(NAME))
     run.send(BindSucceeded("a"))
-    assert run.state.story("a")[-1].details["policy hash"] == "new"
+    assert run.state.timeline("a")[-1].details["policy hash"] == "new"
 
 
 def test_pods_wait_for_the_live_policy_even_if_there_is_a_canary() -> None:
@@ -339,7 +338,7 @@ def test_batches_are_whole_again_once_no_candidate_is_tried() -> None:
 
 
 def test_recent_counts_each_pod_once_and_forgets() -> None:
-    recent = Recent(10.0)
+    recent = SlidingWindow(10.0)
     assert recent.mean(0.0, 1) is None
     for uid, value in (("a", 1.0), ("b", 0.0), ("a", 1.0)):
         recent.note(uid, value, 0.0)
@@ -387,10 +386,10 @@ def test_pods_stay_where_they_are_when_only_rules_change() -> None:
     driver.see(node("n2"), pod("refused"), pod("gated").gate("wait"))
     driver.cycle()
     driver.see(pod("active"))
-    before = {uid: list(driver.state.story(uid)) for uid in ("active", "gated", "refused")}
+    before = {uid: list(driver.state.timeline(uid)) for uid in ("active", "gated", "refused")}
     driver.send(ProfileReplaced(compiled(most=8)))
     assert driver.places("active", "gated", "refused") == ["active", "gated", "unschedulable"]
-    assert {uid: list(driver.state.story(uid)) for uid in before} == before
+    assert {uid: list(driver.state.timeline(uid)) for uid in before} == before
     driver.wait(20)
     driver.see(node("n1"))
     assert set(binds(driver.cycle())) == {"active", "refused"}

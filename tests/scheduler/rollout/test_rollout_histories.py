@@ -90,8 +90,8 @@ class RolloutWorld(World):
                 break
 
     def _held_to(self, bind: Bind, may_decide: set[str | None]) -> None:
-        attempts = [one for one in self.driver.state.story(bind.uid) if one.what == "attempted"]
-        reserved = [one for one in self.driver.state.story(bind.uid) if one.what == "reserved"]
+        attempts = [one for one in self.driver.state.timeline(bind.uid) if one.what == "attempted"]
+        reserved = [one for one in self.driver.state.timeline(bind.uid) if one.what == "reserved"]
         assert bind.policy_hash in may_decide
         assert bind.node in self.allowed[bind.policy_hash]
         assert attempts[-1].details["policy hash"] == reserved[-1].details["policy hash"] == bind.policy_hash

@@ -14,7 +14,7 @@ from policyengine.catalogue import compile_policy
 from policyengine.kube.http.client import Client
 from policyengine.kube.scheduling import Scheduler
 from policyengine.plugins.registry import default_profile
-from policyengine.scheduler.queue.queueing_hints import WakeUps
+from policyengine.scheduler.queue.queueing_hints import UnschedulableIndex
 from policyengine.server.metrics.observed import ObservedCore
 from policyengine.server.metrics.readings import read_before_scrape
 from policyengine.server.metrics.registry import Registry
@@ -126,7 +126,7 @@ def test_a_pod_that_only_time_brought_back_is_counted_when_it_is_bound(
     missed: bool, flushed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if missed:
-        monkeypatch.setattr(WakeUps, "woken_by", lambda self, event, old, new: [])
+        monkeypatch.setattr(UnschedulableIndex, "woken_by", lambda self, event, old, new: [])
 
     async def work(world: World) -> None:
         await world.pod("big", cpu="5")

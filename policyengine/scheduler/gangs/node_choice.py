@@ -1,0 +1,142 @@
+"""Which nodes are reserved for a refused gang until they have drained.
+
+Rules:
+1. Nodes are taken in the order in which they are likely to drain: those whose pods all have a known end, the soonest
+   first; then those with the fewest pods that have none; then by name. As few are taken from the front of that order
+   as will do. DaemonSets' pods and static pods never drain.
+2. The gang is placed on the cluster as it will be then, scored by its policy; no other pod is in its way.
+3. The choice stands while the gang fits there once the nodes are drained; it is checked again at each refusal.
+4. A gang that would not fit on the whole cluster, drained, reserves nothing, and is not tried again before nodes or
+   members change.
+
+Example: a gang of two that need a node each. n1 drains at 500 s, n2 at 200 s, n3 runs a pod without an end. The order
+is n2, n1, n3; one node does not suffice, two do: n2 and n1 are reserved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf
+from typing import TYPE_CHECKING
+
+from policyengine.scheduler.core import Core
+from policyengine.scheduler.gangs.gang import Gang
+from policyengine.scheduler.gangs.gang_draft import Draft
+from policyengine.scheduler.gangs.reserved_room import ReservedRoom, ends
+from policyengine.scheduler.profiles import ServedProfile
+from policyengine.scheduler.queue.queued_pod import QueuedPod
+
+if TYPE_CHECKING:
+    from policyengine.cluster.pod_info import PodInfo
+
+Places = dict[str, list["PodInfo"]]
+"""Node -> the members that are to stand there."""
+
+
+def reserve_for(core: Core, served: ServedProfile, gang: Gang, members: Sequence[QueuedPod], count: int) -> None:
+    """The gang was refused: reserve room for `count` more members, if it asks for that and fits once pods have gone."""
+    room = core.reserved_room
+    if gang.refused_since is None:
+        gang.refused_since = core.now
+    if gang.waits is None or len(members) < count or (room is not None and room.gang is not gang):
+        return
+    tried = (core.view.nodes.node_journal.position, count, *(queued.uid for queued in members))
+    if gang.unplaceable == tried:
+        return
+    core.reserved_room = None  # the gang itself may use it
+    places = _places(core, served, members, count, list(room.members_on)) if room is not None else None
+    if places is None:
+        places = _choose(core, served, members, count)
+    if places is None:
+        gang.unplaceable = tried
+        if room is not None:
+            end(core)
+        return
+    priority = max(queued.pod.priority for queued in members)
+    core.reserved_room = ReservedRoom(gang, served, gang.refused_since + gang.waits, places, priority)
+    if room is None:
+        for queued in members:
+            core.timeline.record(queued.uid, core.now, "room kept", ", ".join(sorted(places)))
+    elif places.keys() != room.members_on.keys():
+        _requeue_refused(core)
+
+
+def placed(core: Core, gang: Gang) -> None:
+    """The gang has what it waited for."""
+    gang.refused_since = None
+    if core.reserved_room is not None and core.reserved_room.gang is gang:
+        end(core)
+
+
+def review(core: Core) -> None:
+    """Give the room up if the gang is gone, or is another one."""
+    if core.reserved_room is not None and not core.reserved_room.is_due():
+        end(core)
+
+
+def end(core: Core) -> None:
+    """The room is free for all again."""
+    core.reserved_room = None
+    _requeue_refused(core)
+
+
+def _requeue_refused(core: Core) -> None:
+    for served in core.profiles:
+        served.queue.requeue_refused_room(core.now)
+
+
+def _choose(core: Core, served: ServedProfile, members: Sequence[QueuedPod], count: int) -> Places | None:
+    """The members' places when as few nodes as will do have drained; None if the gang fits not even on all."""
+    order = _by_draining(core)
+    least, most = 0, 1
+    places = None
+    while places is None:  # twice as many each time, then halves: few tries if few nodes will do
+        most = min(most, len(order))
+        places = _places(core, served, members, count, order[:most])
+        if places is None:
+            if most == len(order):
+                return None
+            least, most = most, 2 * most
+    while most - least > 1:
+        middle = (least + most) // 2
+        found = _places(core, served, members, count, order[:middle])
+        if found is None:
+            least = middle
+        else:
+            most, places = middle, found
+    return places
+
+
+def _places(
+    core: Core, served: ServedProfile, members: Sequence[QueuedPod], count: int, drained: Sequence[str]
+) -> Places | None:
+    """The members' places once these nodes have drained; None if there are not enough."""
+    for place in (Draft.fill, Draft.pack):
+        draft = Draft(core, served)
+        try:
+            draft.without(pod.uid for name in drained for pod in _draining(core, name))
+            if place(draft, members, count):
+                places: Places = {}
+                for held in draft.held:
+                    places.setdefault(held.node, []).append(held.queued.pod)
+                return places
+        finally:
+            draft.undo()
+    return None
+
+
+def _draining(core: Core, node: str) -> list[PodInfo]:
+    """The pods on the node that will go some day."""
+    row = core.view.nodes.row_of.get(node)
+    pods = () if row is None else core.view.nodes.pods_on(row).values()
+    return [pod for pod in pods if pod.owner is None or pod.owner.kind not in ("DaemonSet", "Node")]
+
+
+def _by_draining(core: Core) -> list[str]:
+    """Rule 1."""
+    keys: list[tuple[int, float, str]] = []
+    for name in core.view.nodes.row_of:
+        pods = _draining(core, name)
+        known = [gone for pod in pods if (gone := ends(pod, core.now)) < inf]
+        keys.append((len(pods) - len(known), max(known, default=0.0), name))
+    return [name for *_, name in sorted(keys)]

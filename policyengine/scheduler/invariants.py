@@ -1,0 +1,72 @@
+"""The invariants of `core` and all below, asserted: tests call this after every message."""
+
+from __future__ import annotations
+
+from policyengine.cluster.pod_info import PodState
+from policyengine.scheduler.binding.bindings import Phase
+from policyengine.scheduler.core import Core
+
+
+def validate(core: Core) -> None:
+    """AssertionError names the first invariant that does not hold."""
+    core.view.validate()
+    for served in core.profiles:
+        served.queue.validate()
+        canary = served.rollout if served.rollout is not None and served.rollout.decides else None
+        assert served.queue.candidate is (None if canary is None else canary.profile), "the queue knows no canary"
+    for pod in core.view.pods.values():
+        served_ = core.profile_of(pod)
+        here = [name for name, found in _whereabouts(core, pod.uid) if found]
+        if pod.state is PodState.BOUND:
+            here = [name for name in here if name != "binding"]  # the watch may be faster than the answer
+            assert not here, f"{pod!r} is bound and {here}"
+        elif pod.state is PodState.ASSUMED:
+            expected = (["binding"], ["confirmed"], ["queue", "permit"])
+            assert here in expected, f"{pod!r} is reserved and {here or 'nowhere'}"
+        elif served_ is not None and not pod.deleting:
+            assert here == ["queue"], f"{pod!r} is pending and {here or 'nowhere'}"
+        else:
+            assert not here, f"{pod!r} is not ours to place and {here}"
+    _validate_reservations(core)
+    _validate_gangs(core)
+    for uid in core.nominations:
+        nominee = core.view.pods.get(uid)
+        assert nominee is not None and nominee.state is PodState.PENDING, f"`{uid}` is nominated and does not wait"
+
+
+def _whereabouts(core: Core, uid: str) -> list[tuple[str, bool]]:
+    return [
+        ("queue", any(uid in served.queue for served in core.profiles)),
+        ("permit", uid in core.waiting_pods),
+        ("binding", uid in core.bindings),
+        ("confirmed", uid in core.confirmed),
+    ]
+
+
+def _validate_reservations(core: Core) -> None:
+    for served in core.profiles:
+        for queued in served.queue:
+            assert core.view.pods.get(queued.uid) is queued.pod, f"{queued!r} is not what the view knows"
+    for decision in core.bindings:
+        pod = core.view.pods.get(decision.bind.uid)
+        assert pod is not None, f"a binding of `{decision.bind.name}` is under way and the pod is gone"
+        assert pod.node_name == decision.bind.node, f"{pod!r} is being bound to {decision.bind.node}"
+        preparation = decision.preparation
+        waits = preparation is not None and (decision.awaits_gang or not preparation.is_done)
+        assert waits == (decision.phase is Phase.PREPARING), f"{pod!r} is prepared or is it not"
+    for uid in core.view.assumption_owners:
+        assert uid in core.bindings or uid in core.waiting_pods, f"objects are assumed for {uid}, which has no room"
+
+
+def _validate_gangs(core: Core) -> None:
+    """No gang has placed members by count that have no place; none holds room for fewer than it takes."""
+    for served in core.profiles:
+        for gang in served.queue.gangs:
+            placed = {uid for uid in gang.members if core.view.pods[uid].state is not PodState.PENDING}
+            assert gang.placed == placed, f"gang {gang.key} counts {gang.placed} as placed, not {placed}"
+            waiting = [uid for uid in placed if uid in core.waiting_pods]
+            if waiting and gang.minimum > 1:
+                assert len(placed) >= gang.minimum, f"gang {gang.key} keeps {waiting} waiting for nobody"
+    kept = core.reserved_room
+    if kept is not None:
+        assert kept.is_due(), f"room is kept for gang {kept.gang.key}, which needs none"
