@@ -10,8 +10,8 @@ from typing import Final
 
 from policyengine.compiler import compile as phases
 from policyengine.compiler.assemble import Catalogue
-from policyengine.compiler.columns.frame import Watch
 from policyengine.compiler.compile import CompileResult, PolicyError
+from policyengine.compiler.coverage import Coverage
 from policyengine.framework.profile import Profile
 from policyengine.language import ir
 from policyengine.language.diagnostics import Diagnostic, Source
@@ -57,7 +57,7 @@ def compile_text(text: str, file: str = "<policy>", params: Mapping[str, object]
 
 
 def compile_checked(
-    policy: ir.Policy, watch: Watch | None = None, catalogue: Catalogue = CATALOGUE
+    policy: ir.Policy, watch: Coverage | None = None, catalogue: Catalogue = CATALOGUE
 ) -> Profile | Diagnostic:
     """Compile one checked policy with its params' defaults, watched if need be; a finding where a plugin refuses its
     arguments."""

@@ -18,10 +18,11 @@ from dataclasses import dataclass, field
 
 from policyengine.compiler import front
 from policyengine.compiler.assemble import Catalogue, assemble, plugin_facts, weight_of
-from policyengine.compiler.columns.frame import Watch
+from policyengine.compiler.coverage import Coverage
 from policyengine.compiler.finding_codes import WRONG_ARGUMENTS, WRONG_PARAM
 from policyengine.compiler.fingerprints import fingerprints
 from policyengine.compiler.lower.scope import Scope
+from policyengine.compiler.lower.vector import column_closure
 from policyengine.compiler.params import param_values, wrong_values
 from policyengine.compiler.policy_hash import policy_hash
 from policyengine.compiler.rules.fair_share import fair_share
@@ -120,7 +121,7 @@ def compile_text(
     return compile_files([Source(file, text)], catalogue, params)
 
 
-def compile_checked(policy: ir.Policy, catalogue: Catalogue, watch: Watch | None = None) -> Profile | Diagnostic:
+def compile_checked(policy: ir.Policy, catalogue: Catalogue, watch: Coverage | None = None) -> Profile | Diagnostic:
     """Compile one checked policy with its params' defaults; `watch` is told what the expressions evaluate to."""
     return _compiled(policy, {}, catalogue, watch)
 
@@ -140,7 +141,7 @@ def compile_policy(text: str, catalogue: Catalogue, params: Mapping[str, object]
 
 
 def _compiled(
-    policy: ir.Policy, given: Mapping[str, object], catalogue: Catalogue, watch: Watch | None = None
+    policy: ir.Policy, given: Mapping[str, object], catalogue: Catalogue, watch: Coverage | None = None
 ) -> Profile | Diagnostic:
     try:
         return _profile(policy, param_values(policy.params, given), catalogue, watch)
@@ -148,10 +149,10 @@ def _compiled(
         return Diagnostic(WRONG_ARGUMENTS, Severity.ERROR, str(error), policy.source.file, policy.span)
 
 
-def _profile(policy: ir.Policy, params: Mapping[str, object], catalogue: Catalogue, watch: Watch | None) -> Profile:
+def _profile(policy: ir.Policy, params: Mapping[str, object], catalogue: Catalogue, watch: Coverage | None) -> Profile:
     digest, text = policy_hash(policy, params), policy.source.text
     lets = {let.name: let for let in policy.lets}
-    scope = Scope(lets, params, {"name": policy.name, "hash": digest}, watch=watch)
+    scope = Scope(column_closure, lets, params, {"name": policy.name, "hash": digest}, watch=watch)
     decisions = Decisions()
     base = assemble(policy, params, catalogue)
     rules = tuple(rule_filter(rule, scope, decisions) for rule in policy.filters)

@@ -27,9 +27,8 @@ import numpy as np
 
 from policyengine.compiler.columns.column import Column
 from policyengine.compiler.columns.frame import Decision, Frame, Scalar, Vector
-from policyengine.compiler.rules.walk import expressions_of
 from policyengine.language import ir
-from policyengine.language.ir.ir_walk import walk
+from policyengine.language.ir.ir_walk import expressions_in, walk
 from policyengine.language.syntax import Span
 from policyengine.language.types import BOOL, Reach
 
@@ -185,7 +184,7 @@ def _everything(policy: ir.Policy) -> Iterator[tuple[ir.Expr, str]]:
     yield from ((key.value, "") for key in policy.queue.order)
     for filter_ in policy.filters:
         for require in filter_.requires:
-            for part in (require.condition, *expressions_of(require.otherwise), require.on_error):
+            for part in (require.condition, *expressions_in(require.otherwise), require.on_error):
                 if part is not None:
                     yield part, filter_.file
     for _, rule in _rules(policy):

@@ -6,13 +6,13 @@ found as CEL finds them without a checker: while evaluating. What differs from C
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
-from policyengine.language import ir
 from policyengine.language.evaluate_dynamic import DynamicLowering
-from policyengine.language.evaluate_tree import NoNames, TreeEvaluator
+from policyengine.language.evaluator import Closure, Evaluation, Names
 from policyengine.language.parse_expression import parse_expression
 from policyengine.language.values import (
     NONE,
@@ -32,7 +32,8 @@ __all__ = ["EvaluationError", "evaluate"]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _DEEPEST = 64
-_DOTTED_TYPES = frozenset(name for name in TYPE_NAMES if "." in name)
+_TYPES: dict[str, object] = dict(TYPE_NAMES)
+_DOTTED_TYPES = frozenset(name for name in _TYPES if "." in name)
 
 
 def evaluate(expression: str, bindings: Mapping[str, object] | None = None) -> object:
@@ -51,30 +52,55 @@ def evaluate(expression: str, bindings: Mapping[str, object] | None = None) -> o
         TypeError: a binding is no plain value.
     """
     values = {name: _taken_in(value, _DEEPEST) for name, value in (bindings or {}).items()}
-    tree = _lowered(expression, _DOTTED_TYPES.union(name for name in values if "." in name))
-    return _given_out(TreeEvaluator(_Bindings(values)).value(tree))
+    closure = _closure(expression, _DOTTED_TYPES.union(name for name in values if "." in name))
+    return _given_out(closure(Evaluation(ChainMap(values, _TYPES))))
 
 
 @lru_cache(maxsize=1024)
-def _lowered(expression: str, dotted: frozenset[str]) -> ir.Expr:
+def _closure(expression: str, dotted: frozenset[str]) -> Closure:
+    """The closure of an expression; `dotted` are the free names with dots in them.
+
+    Raises:
+        EvaluationError: the text is no expression.
+    """
     syntax, findings = parse_expression(expression)
     if syntax is None or findings:
         raise EvaluationError(findings[0].message if findings else "this is no expression")
-    return DynamicLowering(expression, dotted).lower(syntax)
+    return Names().closure(DynamicLowering(expression, dotted).lower(syntax))
 
 
-class _Bindings(NoNames):
-    """Free variables by name."""
+class DynamicExpression:
+    """A CEL expression from outside, such as a device selector: parsed once, evaluated over many values.
 
-    def __init__(self, values: Mapping[str, object]) -> None:
-        self._values = values
+    The values of names are taken as they are: maps may answer for absent keys themselves (`__missing__`), and
+    quantities and versions of the Kubernetes libraries may stand among them.
+    """
 
-    def field(self, path: tuple[str, ...]) -> object:
-        """The value of a free variable."""
-        name = ".".join(path)
-        if name in self._values:
-            return self._values[name]
-        return TYPE_NAMES[name] if name in TYPE_NAMES else super().field(path)
+    __slots__ = ("_closure",)
+
+    def __init__(self, text: str) -> None:
+        """
+        Raises:
+            EvaluationError: the text is no expression.
+        """
+        self._closure = _closure(text, frozenset())
+
+    def value(self, names: Mapping[str, object]) -> object:
+        """The value, given those of the free names.
+
+        Raises:
+            EvaluationError: it has none.
+        """
+        return self._closure(Evaluation(names))
+
+
+@lru_cache(maxsize=1024)
+def parsed(text: str) -> DynamicExpression | str:
+    """The expression, or why the text is none; the last ones are kept."""
+    try:
+        return DynamicExpression(text)
+    except EvaluationError as error:
+        return str(error)
 
 
 def _taken_in(value: object, depth: int) -> object:

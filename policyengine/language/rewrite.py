@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from policyengine.language import ir
 from policyengine.language.checking.context import extent
-from policyengine.language.evaluate_tree import NoNames, TreeEvaluator
+from policyengine.language.evaluator import evaluated
 from policyengine.language.ir.ir_walk import children, rebuilt
 from policyengine.language.schema_objects import CLUSTER_POD, NODE
 from policyengine.language.types import Kind, Shape
@@ -158,7 +158,7 @@ def _folded(expr: ir.Call) -> ir.Expr:
         if arg.__class__ is not ir.Const:
             return expr
     try:
-        value = TreeEvaluator(NoNames()).value(expr)
+        value = evaluated(expr)
     except EvaluationError:
         return expr
     if isinstance(value, str) and len(value) > _LONGEST_FOLDED:

@@ -91,6 +91,11 @@ class Optional:
 NONE = Optional(None, present=False)
 
 
+def optional(value: object) -> Optional:
+    """An optional of a value that is None where there is none."""
+    return NONE if value is None else Optional(value)
+
+
 class BoolKey(Enum):
     """A bool as a map key: in Python `True == 1`, in CEL `{true: …}` and `{1: …}` differ."""
 

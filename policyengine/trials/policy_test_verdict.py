@@ -9,7 +9,7 @@ from typing import Any, Final
 from policyengine.framework.profile import Profile
 from policyengine.language import ir
 from policyengine.language.checking.expected_conditions import QUESTIONS
-from policyengine.language.evaluate_tree import Locals, NoNames, TreeEvaluator
+from policyengine.language.evaluator import Closure, Names, evaluated
 from policyengine.language.ir import test_nodes as ir_test
 from policyengine.language.ir.ir_walk import walk
 from policyengine.language.values import EvaluationError
@@ -182,7 +182,7 @@ def _gang_key(profile: Profile, pod: Any) -> str | None:
 
 def _that(run: Run, step: ir_test.ExpectThat) -> Unmet | None:
     try:
-        if _Questions(run).value(step.condition) is True:
+        if evaluated(step.condition, _Questions(run)) is True:
             return None
         happened = "it is false"
     except EvaluationError as error:
@@ -209,30 +209,26 @@ def _answer(run: Run, call: ir.Call) -> str:
     return str(value).lower()
 
 
-class _Questions(TreeEvaluator):
-    """The condition's value: the language's own evaluator, and the four functions."""
+class _Questions(Names):
+    """What a condition may ask: the four functions and the params."""
 
     def __init__(self, run: Run) -> None:
-        super().__init__(_Constants(run))
         self._run = run
 
-    def _call(self, expr: ir.Call, variables: Locals) -> object:
-        if expr.function in QUESTIONS:
-            return _asked(self._run, expr.function, _names(expr))
-        return super()._call(expr, variables)
+    def closure(self, expr: ir.Expr) -> Closure:
+        """A question is answered by the run."""
+        if isinstance(expr, ir.Call) and expr.function in QUESTIONS:
+            function, names = expr.function, _names(expr)
+            return lambda evaluation: _asked(self._run, function, names)
+        return super().closure(expr)
 
-
-class _Constants(NoNames):
-    """The params, and nothing else."""
-
-    def __init__(self, run: Run) -> None:
-        self._policy, self._params = run.policy, run.params
-
-    def param(self, name: str) -> object:
+    def param(self, name: str) -> Closure:
         """The param's value."""
-        if name in self._params:
-            return self._params[name]
-        return next(param.default for param in self._policy.params if param.name == name)
+        if name in self._run.params:
+            value = self._run.params[name]
+        else:
+            value = next(param.default for param in self._run.policy.params if param.name == name)
+        return lambda evaluation: value
 
 
 def _asked(run: Run, function: str, names: list[str]) -> object:

@@ -1,6 +1,6 @@
 """A naive interpreter of the typed tree: one node at a time, over plain data, in the plainest Python.
 
-The second oracle beside the language's own evaluator. It shares no code with `compiler` or `language.evaluate_tree`
+The second oracle beside the language's own evaluator. It shares no code with `compiler` or `language.evaluator`
 and reads nothing but the tree. What functions and operators answer: `naive_functions`.
 """
 

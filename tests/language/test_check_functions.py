@@ -73,9 +73,9 @@ def test_a_variable_of_a_macro_may_be_handed_over_without_meeting_the_body_s_own
         function below(limit: int): bool = [1, 2].all(x, x < limit)
         let a = [3, 4].all(x, below(x))
     """)
-    from policyengine.language.evaluate_tree import NoNames, TreeEvaluator
+    from policyengine.language.evaluator import evaluated
 
-    assert TreeEvaluator(NoNames()).value(found.lets[-1].value) is True
+    assert evaluated(found.lets[-1].value) is True
 
 
 def test_a_score_by_a_function_is_known_to_be_bounded() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import policyengine
 from policyengine.language.evaluate import EvaluationError, evaluate
-from policyengine.language.evaluate_tree import MOST_STEPS, TreeEvaluator
+from policyengine.language.evaluator import MOST_STEPS, evaluated
 from tests.language.checking import let, wrong
 from tests.language.expressions import EXPRESSIONS
 from tests.language.trees import printed
@@ -127,7 +127,7 @@ def test_a_typed_expression_never_yields_a_value_outside_its_type(data: st.DataO
     assume(not wrong(source))  # constants that overflow are refused
     expr = let(source)
     try:
-        value = TreeEvaluator(Anything(data.draw)).value(expr)
+        value = evaluated(expr, Anything(data.draw))
     except EvaluationError:
         return
     assert is_of(value, expr.type)

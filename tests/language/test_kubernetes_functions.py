@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyengine.language.dynamic_expression import DynamicExpression, parsed
-from policyengine.language.evaluate import EvaluationError, evaluate
+from policyengine.language.evaluate import DynamicExpression, EvaluationError, evaluate, parsed
 from policyengine.language.functions.kubernetes import to_semver
 
 # The examples of apiserver's library documentation, and semver.org's order of precedence.

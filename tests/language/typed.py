@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from policyengine.language.evaluate_tree import NoNames
+from policyengine.language import ir
+from policyengine.language.evaluator import Closure, Names
 from policyengine.language.schema import attribute
 from policyengine.language.types import QOS, Kind, Type
 from policyengine.language.values import INT64_MAX, INT64_MIN, NONE, BoolKey, Optional
@@ -78,19 +79,21 @@ def sources(draw: st.DrawFn, type_: str | None = None, depth: int = 3) -> str:
     return draw(st.sampled_from(forms))()
 
 
-class Anything(NoNames):
-    """An environment that has a value of the right type for every path."""
+class Anything(Names):
+    """Names that have a value of the right type for every path."""
 
     def __init__(self, draw: st.DrawFn) -> None:
         self._draw = draw
         self._values: dict[tuple[str, ...], object] = {}
 
-    def field(self, path: tuple[str, ...]) -> object:
+    def field(self, expr: ir.Field) -> Closure:
+        path = expr.path
         if path not in self._values:
             known = attribute(path)
             assert known is not None
             self._values[path] = self._draw(values(known.type))
-        return self._values[path]
+        value = self._values[path]
+        return lambda evaluation: value
 
 
 def values(type_: Type) -> st.SearchStrategy[object]:

@@ -7,14 +7,15 @@ the rule's state, and met again in the frame as a column of one value.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policyengine.compiler.columns.column import Column
-from policyengine.language import ir
+from policyengine.language.evaluator import Evaluation
 
 if TYPE_CHECKING:
     from policyengine.cluster.node_table import NodeTable
@@ -23,10 +24,10 @@ if TYPE_CHECKING:
     from policyengine.cluster.snapshot import Snapshot
 
 
-class Decision:
+class Decision(Evaluation):
     """One pod, and what is known beside it. `memo` holds the lets evaluated so far."""
 
-    __slots__ = ("attempts", "locals", "memo", "pod", "queued_at", "snapshot", "victim")
+    __slots__ = ("attempts", "memo", "pod", "queued_at", "snapshot", "victim")
 
     def __init__(
         self, pod: PodInfo, snapshot: Snapshot | None = None, queued_at: float | None = None, attempts: int = 0
@@ -40,6 +41,7 @@ class Decision:
         """The pod that may have to make room; known in `preempt` only."""
         self.memo: dict[str, Any] = {}
         self.locals: dict[str, Any] = {}
+        self.steps = math.inf
 
 
 Scalar = Callable[[Decision], Any]
@@ -101,13 +103,3 @@ class PodFrame(Frame):
 
 
 Vector = Callable[[Frame], Column]
-
-
-class Watch(Protocol):
-    """Sees what expressions evaluate to, for coverage: each closure made from an expression may be wrapped."""
-
-    def scalar(self, expr: ir.Expr, closure: Scalar) -> Scalar:
-        """The closure of a single value, or one that also notes what it answers."""
-
-    def vector(self, expr: ir.Expr, closure: Vector) -> Vector:
-        """The closure of a column, or one that also notes what it answers."""

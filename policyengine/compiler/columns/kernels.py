@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache, reduce
 
 import numpy as np
@@ -14,12 +14,11 @@ from policyengine.compiler.columns.logic_kernels import or_optional, or_value
 from policyengine.language import ir
 from policyengine.language.ir.ir_walk import walk
 from policyengine.language.types import QUANTITIES, Kind, Shape, Type
+from policyengine.language.values import EvaluationError
 
 WHOLE = QUANTITIES | {Kind.INT, Kind.DURATION, Kind.TIMESTAMP}
 """Kinds held as int64."""
 SCALED = QUANTITIES | {Kind.DURATION}
-
-COMPARISONS = frozenset({*comparison_kernels.ORDERINGS, "_==_", "_!=_"})
 
 Chooser = Callable[[tuple[Type, ...]], Kernel | None]
 
@@ -195,3 +194,23 @@ _CHOOSERS: dict[str, Chooser] = {
     "or": _flat(or_optional),
     **{name: _always(kernel) for name, kernel in TRANSCENDENTAL.items()},
 }
+
+
+def _scalar_form(kernel: Kernel) -> Callable[..., float]:
+    """A kernel of double columns as a function of floats."""
+
+    def scalar(*values: float) -> float:
+        with np.errstate(all="ignore"):
+            answer = kernel(*(Column(np.array(value)) for value in values))
+        if answer.faults is not None and answer.faults.any():
+            raise EvaluationError("betaCdf wants positive a and b")
+        return float(answer.values)
+
+    return scalar
+
+
+SCALAR_KERNELS: Mapping[str, Callable[..., float]] = {
+    name: _scalar_form(kernel) for name, kernel in TRANSCENDENTAL.items()
+}
+"""The transcendental functions of single values in a policy: libm may differ from numpy in the last bit, and a value
+must not depend on whether it is worked out for one node or for all of them at once."""

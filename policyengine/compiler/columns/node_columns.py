@@ -1,7 +1,7 @@
-"""Schema path -> value of the pod, or column of the node table: the one place that knows where each field stands.
+"""Schema path below `node` -> column of the node table.
 
-Every path the schema calls available is here (a test compares the two). A column is handed out for the rows of
-the frame; whole columns alias the node table.
+A test compares this table with the schema. A column is handed out for the rows of the frame; whole columns alias the
+node table.
 """
 
 from __future__ import annotations
@@ -21,66 +21,14 @@ from policyengine.cluster.offer import PODS
 from policyengine.cluster.requests import CPU, EPHEMERAL_STORAGE, MEMORY
 from policyengine.compiler.columns import pod_columns
 from policyengine.compiler.columns.column import INT64_MAX, Column, Fault, Mask, faults_where
-from policyengine.compiler.columns.frame import Decision, Frame, Scalar, Vector
+from policyengine.compiler.columns.frame import Frame, Vector
 from policyengine.compiler.columns.logic_kernels import or_value
-from policyengine.compiler.columns.object_fields import POD_PATHS, amount, moment, nanoseconds
-from policyengine.compiler.lower.scope import Scope
-from policyengine.language.values import EvaluationError
+from policyengine.compiler.columns.object_fields import amount, moment
 
 Path = tuple[str, ...]
 MapReader = Callable[[Frame, str], Column]
 ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 _RESOURCE = {"cpu": CPU, "memory": MEMORY, "storage": EPHEMERAL_STORAGE}
-
-
-# --- single values ---------------------------------------------------------------------------------------
-
-
-def scalar_binding(path: Path, scope: Scope) -> Scalar:
-    """How a path without a node is read. KeyError: the schema and this table disagree."""
-    if path[0] == "pod" and path[1:] in POD_PATHS:
-        getter = POD_PATHS[path[1:]]
-        return lambda decision: getter(decision.pod)
-    if path == ("victim",):
-        return lambda decision: decision.victim
-    if path[0] == "victim":
-        of_victim = POD_PATHS[path[1:]]
-        return lambda decision: of_victim(decision.victim)
-    if path[0] == "policy":
-        text = scope.policy[path[1]]
-        return lambda decision: text
-    return _SCALARS[path]
-
-
-def _queued(decision: Decision) -> tuple[float, int]:
-    """(since when, how often tried before); a pod in no queue waits since it was made, and was never tried."""
-    if decision.queued_at is not None:
-        return decision.queued_at, decision.attempts
-    known = None if decision.snapshot is None else decision.snapshot.queue_facts.queued(decision.pod)
-    return (decision.pod.created_at, 0) if known is None else known
-
-
-_SCALARS: dict[Path, Scalar] = {
-    ("pod", "queuedAt"): lambda decision: nanoseconds(_queued(decision)[0]) or 0,
-    ("pod", "attempts"): lambda decision: _queued(decision)[1],
-    ("gang",): lambda decision: _snapshot(decision).queue_facts.gang(decision.pod),
-    ("pod", "nominee"): lambda decision: decision.pod.uid if decision.pod.nominated_node_name else "",
-    ("now",): lambda decision: _now(decision),
-    ("podGroup",): lambda decision: decision.pod.group,
-    ("cluster", "nodeCount"): lambda decision: _snapshot(decision).nodes.n,
-    ("cluster", "podCount"): lambda decision: _snapshot(decision).pod_count,
-    ("cluster", "pendingCount"): lambda decision: _snapshot(decision).pending_count,
-}
-
-
-def _now(decision: Decision) -> int:
-    return int(_snapshot(decision).now) * 10**9
-
-
-def _snapshot(decision: Decision) -> Any:
-    if decision.snapshot is None:
-        raise EvaluationError("the cluster is not known here")
-    return decision.snapshot
 
 
 # --- columns ---------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The fields of things with fields: what `container.image` or `taint.key` reads, by the kind of thing.
+"""Where each field stands: of the decision (`pod.priority`, `now`) and of things (`container.image`, `taint.key`).
 
 The schema says which fields exist and of what type; this table says where each stands in the decoded object. An
 absent optional field is None. Lists are tuples, maps are dicts; quantities are ints in their grain.
@@ -16,11 +16,13 @@ from policyengine.cluster.objects import parse_time
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.requests import Requests
 from policyengine.cluster.workload_objects import NativePodGroup, PodGroup
+from policyengine.compiler.columns.frame import Decision, Scalar
 from policyengine.language.schema import QOS_CLASSES
 from policyengine.language.values import INT64_MAX, EvaluationError, parse_timestamp
 from policyengine.quantity import QuantityError
 
 Getter = Callable[[Any], Any]
+Path = tuple[str, ...]
 _NANO = 10**9
 
 
@@ -253,3 +255,53 @@ def field_getter(owner: str, name: str) -> Getter:
 def entry(amounts: Amounts, resource: str) -> int | None:
     """`amounts[?"vendor/x"]`: the count, None where the resource is not listed."""
     return amounts.scalars.get(resource)
+
+
+# --- fields of the decision ------------------------------------------------------------------------------
+
+
+def scalar_binding(path: Path, policy: Mapping[str, str]) -> Scalar:
+    """How a path without a node is read; `policy`: its name and hash. KeyError: the schema and the table disagree."""
+    if path[0] == "pod" and path[1:] in POD_PATHS:
+        getter = POD_PATHS[path[1:]]
+        return lambda decision: getter(decision.pod)
+    if path == ("victim",):
+        return lambda decision: decision.victim
+    if path[0] == "victim":
+        of_victim = POD_PATHS[path[1:]]
+        return lambda decision: of_victim(decision.victim)
+    if path[0] == "policy":
+        text = policy[path[1]]
+        return lambda decision: text
+    return _SCALARS[path]
+
+
+def _queued(decision: Decision) -> tuple[float, int]:
+    """(since when, how often tried before); a pod in no queue waits since it was made, and was never tried."""
+    if decision.queued_at is not None:
+        return decision.queued_at, decision.attempts
+    known = None if decision.snapshot is None else decision.snapshot.queue_facts.queued(decision.pod)
+    return (decision.pod.created_at, 0) if known is None else known
+
+
+_SCALARS: dict[Path, Scalar] = {
+    ("pod", "queuedAt"): lambda decision: nanoseconds(_queued(decision)[0]) or 0,
+    ("pod", "attempts"): lambda decision: _queued(decision)[1],
+    ("gang",): lambda decision: _snapshot(decision).queue_facts.gang(decision.pod),
+    ("pod", "nominee"): lambda decision: decision.pod.uid if decision.pod.nominated_node_name else "",
+    ("now",): lambda decision: _now(decision),
+    ("podGroup",): lambda decision: decision.pod.group,
+    ("cluster", "nodeCount"): lambda decision: _snapshot(decision).nodes.n,
+    ("cluster", "podCount"): lambda decision: _snapshot(decision).pod_count,
+    ("cluster", "pendingCount"): lambda decision: _snapshot(decision).pending_count,
+}
+
+
+def _now(decision: Decision) -> int:
+    return int(_snapshot(decision).now) * 10**9
+
+
+def _snapshot(decision: Decision) -> Any:
+    if decision.snapshot is None:
+        raise EvaluationError("the cluster is not known here")
+    return decision.snapshot

@@ -6,7 +6,7 @@ stand in for them. A rule over `node.taints` is so asked once a list of taints t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,22 +14,23 @@ from numpy.typing import NDArray
 
 from policyengine.compiler.columns.column import Column, Failed, Fault, attempt, column_of, single
 from policyengine.compiler.columns.frame import Decision, Frame, Scalar, Vector
-from policyengine.compiler.lower.scalar import lower_scalar, optional
+from policyengine.compiler.lower.hoists import Hoists
 from policyengine.compiler.lower.scope import Scope
 from policyengine.language import ir
 from policyengine.language.ir.ir_walk import children, free_locals
 from policyengine.language.types import Kind
+from policyengine.language.values import optional
 
 _NOBODY: Any = None
 
 
-def lower_by_value(expr: ir.Expr, scope: Scope, lower: Callable[[ir.Expr], Vector]) -> Vector:
-    """The closure of an expression whose parts are lowered by `lower` and met by value."""
+def by_distinct_values(expr: ir.Expr, scope: Scope, hoists: Hoists) -> Vector:
+    """The column closure of an expression: its single value for each distinct combination of its parts' values."""
     holes = list(_holes(expr))
     names = [f"${place}" for place in range(len(holes))]
     inner = scope.with_holes({id(hole): name for hole, name in zip(holes, names, strict=True)})
-    scalar = lower_scalar(expr, inner)
-    vectors = [lower(hole) for hole in holes]
+    scalar = inner.closure(expr)
+    vectors = [scope.lower(hole, hoists) for hole in holes]
     optionals = [hole.type.kind is Kind.OPTIONAL for hole in holes]
     type_ = expr.type
 

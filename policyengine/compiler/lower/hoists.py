@@ -16,8 +16,6 @@ import numpy as np
 from policyengine.compiler.columns.column import INT64_MAX, Column, Failed, attempt, dtype_of, single
 from policyengine.compiler.columns.frame import Decision, Scalar, Vector
 from policyengine.compiler.columns.object_fields import Amounts
-from policyengine.compiler.lower.scalar import lower_scalar
-from policyengine.compiler.lower.scope import Scope
 from policyengine.language import ir
 from policyengine.language.ir.ir_walk import free_locals, key
 from policyengine.language.types import Reach, Type
@@ -57,12 +55,9 @@ class Hoists:
         """Whether a row may follow any other: a domain's answer depends on another domain's."""
         self._places: dict[Hashable, int] = {}
 
-    def hoist(self, expr: ir.Expr, scope: Scope) -> Vector:
-        """The closure that finds the expression's value in the frame; constants are folded here."""
-        if isinstance(expr, ir.Const) and scope.watch is None:
-            literal = single(expr.value, expr.type)
-            return lambda frame: literal
-        part = Part(lower_scalar(expr, scope), expr.type, expr.reach, dtype_of(expr.type.kind) is np.int64)
+    def hoist(self, expr: ir.Expr, scalar: Scalar) -> Vector:
+        """The closure that finds the value of `expr`, whose closure is `scalar`, in the frame; constants are folded."""
+        part = Part(scalar, expr.type, expr.reach, dtype_of(expr.type.kind) is np.int64)
         if expr.reach is Reach.CONSTANT and (isinstance(expr, ir.Const) or not free_locals(expr)):
             constant = part.column(Decision(_NOBODY))
             return lambda frame: constant
@@ -97,8 +92,3 @@ def key_of(value: Any) -> Hashable:
     except TypeError:
         return repr(value)
     return value  # type: ignore[no-any-return]
-
-
-def signature_of(parts: tuple[Part, ...], decision: Decision) -> Hashable:
-    """The values of the parts that read the pod, in order."""
-    return tuple(key_of(attempt(part.scalar, decision)) for part in parts)

@@ -7,20 +7,18 @@ nodes, a pod element the root `victim` of a frame of pods. What a `map` made is 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from policyengine.compiler.columns import aggregates, list_elements
 from policyengine.compiler.columns.aggregates import Members, with_group_faults
 from policyengine.compiler.columns.column import Column, Faults, Mask, first_fault
-from policyengine.compiler.columns.frame import Decision, Frame, Scalar, Vector
+from policyengine.compiler.columns.frame import Frame, Vector
 from policyengine.compiler.columns.list_elements import Found, Locate
 from policyengine.compiler.lower.hoists import Hoists
-from policyengine.compiler.lower.scalar import optional, unfailed
 from policyengine.compiler.lower.scope import Scope
 from policyengine.language import ir
 from policyengine.language.ir.ir_walk import children, rebuilt, walk
@@ -29,9 +27,7 @@ from policyengine.language.schema import attribute
 from policyengine.language.schema_objects import CLUSTER_POD, NODE
 from policyengine.language.syntax import Span
 from policyengine.language.types import BOOL, STRING, Kind, Reach, Shape
-from policyengine.language.values import EvaluationError
 
-Lower = Callable[[ir.Expr, Scope, Hoists], Vector]
 _ROOTS: Final = {Shape.POD: (("victim",), CLUSTER_POD), Shape.NODE: (("node",), NODE)}
 _numbers = count()
 
@@ -85,22 +81,22 @@ class Remaining:
         return self.found.spread(with_group_faults(column, self.found.members, self.faults))
 
 
-def aggregate(expr: ir.Expr, scope: Scope, hoists: Hoists, lower: Lower) -> Vector | None:
+def aggregate(expr: ir.Expr, scope: Scope, hoists: Hoists) -> Vector | None:
     """The column closure of an aggregate over a list of the cluster; None for any other expression."""
     whole = aggregated(expr, scope.let_value)
     if whole is None:
         return None
     hoists.follows_all |= sum(_is_domain(part) for part in walk(expr, scope.let_value)) > 1
-    listed = _listed(whole, scope, hoists, lower)
+    listed = _listed(whole, scope, hoists)
     if isinstance(expr, ir.Comprehension):
-        return _tested(expr, listed, hoists, lower)
+        return _tested(expr, listed, hoists)
     assert isinstance(expr, ir.Call)
     if expr.function == "@in":
-        return _contained(expr, listed, scope, hoists, lower)
+        return _contained(expr, listed, scope, hoists)
     if expr.function == "size":
         return lambda frame: (rest := listed.rows(frame)).answer(aggregates.size(rest.members))
     compute = aggregates.aggregate_of(expr.function, whole.type.args[0])
-    element = lower(listed.element, listed.scope, hoists)
+    element = listed.scope.lower(listed.element, hoists)
 
     def vector(frame: Frame) -> Column:
         rest = listed.rows(frame)
@@ -113,9 +109,9 @@ def _is_domain(expr: ir.Expr) -> bool:
     return isinstance(expr, ir.Call) and expr.function == "domain" and expr.type.kind is Kind.LIST
 
 
-def _tested(expr: ir.Comprehension, listed: ClusterList, hoists: Hoists, lower: Lower) -> Vector:
+def _tested(expr: ir.Comprehension, listed: ClusterList, hoists: Hoists) -> Vector:
     """`.exists(x, e)`, `.all(x, e)`, `.exists_one(x, e)`."""
-    test = lower(bound(expr.body, expr.variables[0], listed.element), listed.scope, hoists)
+    test = listed.scope.lower(bound(expr.body, expr.variables[0], listed.element), hoists)
     compute = _TESTS[expr.fold]
 
     def vector(frame: Frame) -> Column:
@@ -132,11 +128,11 @@ _TESTS: dict[ir.Fold, aggregates.Aggregate] = {
 }
 
 
-def _contained(expr: ir.Call, listed: ClusterList, scope: Scope, hoists: Hoists, lower: Lower) -> Vector:
+def _contained(expr: ir.Call, listed: ClusterList, scope: Scope, hoists: Hoists) -> Vector:
     """`x in list`: whether an element equals x; an x without a value fails whatever the list holds."""
     wanted = expr.args[0]
     same = ir.Call(type=BOOL, span=expr.span, shape=listed.scope.row, function="_==_", args=(listed.element, wanted))
-    test, value = lower(same, listed.scope, hoists), lower(wanted, scope, hoists)
+    test, value = listed.scope.lower(same, hoists), scope.lower(wanted, hoists)
 
     def vector(frame: Frame) -> Column:
         rest = listed.rows(frame)
@@ -149,42 +145,42 @@ def _contained(expr: ir.Call, listed: ClusterList, scope: Scope, hoists: Hoists,
 # --- lists -----------------------------------------------------------------------------------------------
 
 
-def _listed(expr: ir.Expr, scope: Scope, hoists: Hoists, lower: Lower) -> ClusterList:
+def _listed(expr: ir.Expr, scope: Scope, hoists: Hoists) -> ClusterList:
     if isinstance(expr, ir.LetRef):
-        return _listed(scope.lets[expr.name].value, scope, hoists, lower)
+        return _listed(scope.lets[expr.name].value, scope, hoists)
     if isinstance(expr, ir.Comprehension):
-        return _step(expr, _listed(expr.source, scope, hoists, lower), hoists, lower)
+        return _step(expr, _listed(expr.source, scope, hoists), hoists)
     shape = element_shape(expr)
     path, type_ = _ROOTS[shape]
     element = ir.Field(type=type_, span=expr.span, shape=shape, reach=expr.reach, path=path)
-    return ClusterList(_source(expr, scope, hoists, lower), (), element, scope.of(shape))
+    return ClusterList(_source(expr, scope, hoists), (), element, scope.of(shape))
 
 
-def _step(expr: ir.Comprehension, over: ClusterList, hoists: Hoists, lower: Lower) -> ClusterList:
+def _step(expr: ir.Comprehension, over: ClusterList, hoists: Hoists) -> ClusterList:
     steps = over.steps
     tests = (expr.condition,) if expr.fold is ir.Fold.MAP else (expr.body,)
     for test in tests:
         if test is not None:
-            steps = (*steps, (True, lower(bound(test, expr.variables[0], over.element), over.scope, hoists)))
+            steps = (*steps, (True, over.scope.lower(bound(test, expr.variables[0], over.element), hoists)))
     if expr.fold is ir.Fold.FILTER:
         return replace(over, steps=steps)
     value = bound(expr.body, expr.variables[0], over.element)
     name = f"{expr.variables[0]}#{next(_numbers)}"
     scope = over.scope.naming(name, value)
     element = ir.LetRef(type=value.type, span=value.span, shape=value.shape, reach=value.reach, name=name)
-    return ClusterList(over.locate, (*steps, (False, lower(element, scope, hoists))), element, scope)
+    return ClusterList(over.locate, (*steps, (False, scope.lower(element, hoists))), element, scope)
 
 
-def _source(expr: ir.Expr, scope: Scope, hoists: Hoists, lower: Lower) -> Locate:
+def _source(expr: ir.Expr, scope: Scope, hoists: Hoists) -> Locate:
     if isinstance(expr, ir.Call):
         member, key = expr.args
         assert isinstance(member, ir.Field)
-        label = lower(key, scope, hoists)
+        label = scope.lower(key, hoists)
         hoists.domains.append(label)
         return list_elements.domain_pods(label) if member.path[-1] == "pods" else list_elements.domain_nodes(label)
     assert isinstance(expr, ir.Field)
     if expr.path == ("node", "nominated"):
-        return list_elements.nominated_pods(lower(NOMINEE, scope, hoists))
+        return list_elements.nominated_pods(scope.lower(NOMINEE, hoists))
     return _SOURCES[expr.path]
 
 
@@ -221,7 +217,7 @@ def _as_path(expr: ir.Expr) -> ir.Expr:
     return ir.Field(type=known.type, span=expr.span, shape=expr.operand.shape, reach=expr.reach, path=path)
 
 
-def opt_map(expr: ir.OptMap, scope: Scope, hoists: Hoists, lower: Lower) -> Vector:
+def opt_map(expr: ir.OptMap, scope: Scope, hoists: Hoists) -> Vector:
     """`o.optMap(x, e)` where e asks a list: x is a let, and e counts where o holds something."""
     content = expr.operand.type.args[0]
     value = ir.Call(
@@ -230,8 +226,8 @@ def opt_map(expr: ir.OptMap, scope: Scope, hoists: Hoists, lower: Lower) -> Vect
     )  # fmt: skip
     name = f"{expr.variable}#{next(_numbers)}"
     let = ir.LetRef(type=content, span=expr.span, shape=value.shape, reach=value.reach, name=name)
-    operand = lower(expr.operand, scope, hoists)
-    body = lower(bound(expr.body, expr.variable, let), scope.naming(name, value), hoists)
+    operand = scope.lower(expr.operand, hoists)
+    body = scope.naming(name, value).lower(bound(expr.body, expr.variable, let), hoists)
 
     def vector(frame: Frame) -> Column:
         held, result = operand(frame), body(frame)
@@ -243,26 +239,3 @@ def opt_map(expr: ir.OptMap, scope: Scope, hoists: Hoists, lower: Lower) -> Vect
         return answer.with_faults(held.faults)
 
     return vector
-
-
-# --- one value for the whole cluster -----------------------------------------------------------------------
-
-
-def scalar_aggregate(expr: ir.Expr, scope: Scope, lower: Lower) -> Scalar | None:
-    """The closure of an aggregate over all nodes or all pods; None for any other expression."""
-    if aggregated(expr, scope.let_value) is None:
-        return None
-    hoists = Hoists()
-    vector = aggregate(expr, scope.of(Shape.NODE), hoists, lower)
-    assert vector is not None
-    is_optional = expr.type.kind is Kind.OPTIONAL
-
-    def scalar(decision: Decision) -> Any:
-        if decision.snapshot is None:
-            raise EvaluationError("the cluster is not known here")
-        with np.errstate(all="ignore"):
-            column = vector(Frame(decision.snapshot.nodes, None, hoists.columns(decision)))
-        value = unfailed(column.at(0))
-        return optional(value) if is_optional else value
-
-    return scalar

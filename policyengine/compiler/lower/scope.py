@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import Any
 
-from policyengine.compiler.columns.frame import Scalar, Watch
+import numpy as np
+
+from policyengine.compiler.columns.column import Failed, attempt
+from policyengine.compiler.columns.frame import Decision, Frame, PodFrame, Scalar, Vector
+from policyengine.compiler.columns.kernels import SCALAR_KERNELS
+from policyengine.compiler.columns.object_fields import entry, field_getter, scalar_binding
+from policyengine.compiler.coverage import Coverage
+from policyengine.compiler.lower.hoists import Hoists
 from policyengine.language import ir
+from policyengine.language.evaluator import ABSENT, Names, Read
 from policyengine.language.ir.ir_walk import children
+from policyengine.language.ir.list_sources import aggregated
 from policyengine.language.schema import attribute
-from policyengine.language.types import Shape
+from policyengine.language.types import Kind, Shape, Type
+from policyengine.language.values import EvaluationError, optional
 
 Path = tuple[str, ...]
 
@@ -33,24 +44,30 @@ class Reading:
     """Whether an eviction could change it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """What names mean while a policy is lowered. `holes` stand for parts whose value comes from outside."""
+Lower = Callable[[ir.Expr, "Scope", Hoists], Vector]
 
+
+@dataclass(frozen=True)
+class Scope(Names):
+    """What names mean while a policy is lowered, and how its expressions become closures."""
+
+    column: Lower = field(repr=False)
+    """The column closure of an expression that differs by row, or of an aggregate over all nodes or pods."""
     lets: Mapping[str, ir.Let] = field(default_factory=dict)
     params: Mapping[str, object] = field(default_factory=dict)
     policy: Mapping[str, str] = field(default_factory=dict)
     """`policy.name` and `policy.hash`."""
     holes: Mapping[int, str] = field(default_factory=dict)
-    """id of an expression -> the local that holds its value."""
-    watch: Watch | None = None
-    """None, as everywhere but in tests of policies, costs nothing."""
+    """id of an expression -> the local that holds its value, which comes from outside."""
+    watch: Coverage | None = None
+    """Sees what expressions evaluate to in tests of policies; None costs nothing."""
     row: Shape = Shape.NODE
     """What a row of the frame is: a node, or a pod of the cluster."""
     scalars: dict[int, tuple[ir.Expr, Scalar]] = field(default_factory=dict, init=False, repr=False, compare=False)
     """id of an expression -> the expression and its closure: what several rules name is lowered once."""
     readings: dict[int, tuple[ir.Expr, Reading]] = field(default_factory=dict, init=False, repr=False, compare=False)
     """Likewise what it reads."""
+    functions = SCALAR_KERNELS
 
     def with_holes(self, holes: Mapping[int, str]) -> Scope:
         """The same scope, with other holes."""
@@ -68,6 +85,98 @@ class Scope:
         """The value of a let, None without one."""
         let = self.lets.get(name)
         return None if let is None else let.value
+
+    # --- columns ----------------------------------------------------------------------------------------
+
+    def lower(self, expr: ir.Expr, hoists: Hoists) -> Vector:
+        """The column closure of an expression of any shape; what is the same for all rows is hoisted."""
+        if expr.shape is Shape.SCALAR:
+            vector = hoists.hoist(expr, self.closure(expr))
+        elif expr.shape is Shape.NODE and self.row is Shape.POD:
+            of_node = self.column(expr, self.of(Shape.NODE), hoists)
+            vector = lambda frame: _pod_frame(frame).from_nodes(of_node)  # noqa: E731
+        else:
+            vector = self.column(expr, self, hoists)
+        return vector if self.watch is None else self.watch.vector(expr, vector)
+
+    # --- single values ----------------------------------------------------------------------------------
+
+    def closure(self, expr: ir.Expr) -> Scalar:
+        """The closure of an expression that is the same for all rows; a hole is read from the decision's locals."""
+        known = self.scalars.get(id(expr))
+        if known is not None:
+            return known[1]
+        hole = self.holes.get(id(expr))
+        if hole is not None:
+            return lambda decision: unfailed(decision.locals[hole])
+        over_cluster = aggregated(expr, self.let_value) is not None
+        scalar = self._of_cluster(expr) if over_cluster else super().closure(expr)
+        if self.watch is not None:
+            scalar = self.watch.scalar(expr, scalar)
+        self.scalars[id(expr)] = expr, scalar
+        return scalar
+
+    def _of_cluster(self, expr: ir.Expr) -> Scalar:
+        """An aggregate over all nodes or pods, worked out by columns."""
+        hoists = Hoists()
+        vector = self.column(expr, self.of(Shape.NODE), hoists)
+        is_optional = expr.type.kind is Kind.OPTIONAL
+
+        def scalar(decision: Decision) -> Any:
+            if decision.snapshot is None:
+                raise EvaluationError("the cluster is not known here")
+            with np.errstate(all="ignore"):
+                column = vector(Frame(decision.snapshot.nodes, None, hoists.columns(decision)))
+            value = unfailed(column.at(0))
+            return optional(value) if is_optional else value
+
+        return scalar
+
+    def field(self, expr: ir.Field) -> Scalar:
+        """A path of the schema that reads no node."""
+        read = scalar_binding(expr.path, self.policy)
+        if expr.type.kind is Kind.OPTIONAL:
+            return lambda decision: optional(read(decision))
+        return read
+
+    def let(self, name: str) -> Scalar:
+        """A let, evaluated once a decision."""
+        body = self.closure(self.lets[name].value)
+
+        def let(decision: Decision) -> Any:
+            value = decision.memo.get(name, ABSENT)
+            if value is ABSENT:
+                value = decision.memo[name] = attempt(body, decision)
+            return unfailed(value)
+
+        return let
+
+    def param(self, name: str) -> Scalar:
+        """A param, whose value is fixed when the policy loads."""
+        value = self.params[name]
+        return lambda decision: value
+
+    def attribute(self, thing: Type, name: str) -> Read:
+        """A field of an object of the cluster."""
+        get = field_getter(thing.name, name)
+        return lambda value: ABSENT if (found := get(value)) is None else found
+
+    def entry(self, thing: Any, key: Any) -> Any:
+        """A count of a resource list by its name."""
+        found = entry(thing, key)
+        return ABSENT if found is None else found
+
+
+def _pod_frame(frame: Frame) -> PodFrame:
+    assert isinstance(frame, PodFrame)
+    return frame
+
+
+def unfailed(value: Any) -> Any:
+    """The value, unless it stands for an error."""
+    if isinstance(value, Failed):
+        raise EvaluationError(value.detail or value.fault.text)
+    return value
 
 
 def reading(expr: ir.Expr, scope: Scope) -> Reading:

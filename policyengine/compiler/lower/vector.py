@@ -12,14 +12,13 @@ from functools import cache, singledispatch
 from typing import Any
 
 from policyengine.compiler.columns.column import Column
-from policyengine.compiler.columns.frame import Frame, PodFrame, Vector
+from policyengine.compiler.columns.frame import Frame, Vector
 from policyengine.compiler.columns.kernels import is_dear, kernel_of
 from policyengine.compiler.columns.logic_kernels import Operand, conditional, conjunction
 from policyengine.compiler.columns.node_columns import MAPS, MapReader, entry_column, node_binding, required
 from policyengine.compiler.columns.pod_columns import pod_binding, request_column
 from policyengine.compiler.columns.random_column import random_column
-from policyengine.compiler.lower.distinct_values import lower_by_value
-from policyengine.compiler.lower.fused_comparison import comparison_of
+from policyengine.compiler.lower.distinct_values import by_distinct_values
 from policyengine.compiler.lower.hoists import Hoists
 from policyengine.compiler.lower.list_aggregates import aggregate, opt_map
 from policyengine.compiler.lower.scope import Scope
@@ -31,25 +30,9 @@ from policyengine.language.types import Shape
 AMOUNTS = frozenset(("node", kind) for kind in ("capacity", "allocatable", "used", "free"))
 
 
-def lower(expr: ir.Expr, scope: Scope, hoists: Hoists) -> Vector:
-    """The column closure of an expression of any shape."""
-    if expr.shape is Shape.SCALAR:
-        vector = hoists.hoist(expr, scope)
-    elif expr.shape is Shape.NODE and scope.row is Shape.POD:
-        vector = _of_the_node(_form(expr.__class__)(expr, scope.of(Shape.NODE), hoists))
-    else:
-        vector = _form(expr.__class__)(expr, scope, hoists)
-    return vector if scope.watch is None else scope.watch.vector(expr, vector)
-
-
-def _of_the_node(vector: Vector) -> Vector:
-    """What holds for a pod's node, for each pod of a list."""
-
-    def of_pods(frame: Frame) -> Column:
-        assert isinstance(frame, PodFrame)
-        return frame.from_nodes(vector)
-
-    return of_pods
+def column_closure(expr: ir.Expr, scope: Scope, hoists: Hoists) -> Vector:
+    """The column closure of an expression that differs by row; its parts are lowered by the scope."""
+    return _form(expr.__class__)(expr, scope, hoists)
 
 
 @cache
@@ -59,11 +42,7 @@ def _form(kind: type[ir.Expr]) -> Callable[[Any, Scope, Hoists], Vector]:
 
 @singledispatch
 def _lower(expr: ir.Expr, scope: Scope, hoists: Hoists) -> Vector:
-    return _by_value(expr, scope, hoists)
-
-
-def _by_value(expr: ir.Expr, scope: Scope, hoists: Hoists) -> Vector:
-    return lower_by_value(expr, scope, lambda part: lower(part, scope, hoists))
+    return by_distinct_values(expr, scope, hoists)
 
 
 @_lower.register
@@ -73,7 +52,7 @@ def _(expr: ir.Field, scope: Scope, hoists: Hoists) -> Vector:
 
 @_lower.register
 def _(expr: ir.LetRef, scope: Scope, hoists: Hoists) -> Vector:
-    name, body = expr.name, lower(scope.lets[expr.name].value, scope, hoists)
+    name, body = expr.name, scope.lower(scope.lets[expr.name].value, hoists)
 
     def let(frame: Frame) -> Column:
         column = frame.memo.get(name)
@@ -88,7 +67,7 @@ def _(expr: ir.LetRef, scope: Scope, hoists: Hoists) -> Vector:
 def _(expr: ir.Index, scope: Scope, hoists: Hoists) -> Vector:
     found = _entry(expr, scope, hoists)
     if found is None:
-        return _by_value(expr, scope, hoists)
+        return by_distinct_values(expr, scope, hoists)
     return found if expr.optional else lambda frame: required(found(frame))
 
 
@@ -96,7 +75,7 @@ def _entry(expr: ir.Index, scope: Scope, hoists: Hoists) -> Vector | None:
     """`node.labels[?key]`, `node.free[?key]`, `p.requests[?key]` with a key that is the same for all rows."""
     if not isinstance(expr.operand, ir.Field) or expr.key.shape is not Shape.SCALAR:
         return None
-    path, key = expr.operand.path, lower(expr.key, scope, hoists)
+    path, key = expr.operand.path, scope.lower(expr.key, hoists)
     if path in MAPS:
         read, _ = MAPS[path]
         return lambda frame: _with_key(frame, key(frame), read)
@@ -123,7 +102,7 @@ def _map_of(expr: ir.Expr) -> tuple[MapReader, MapReader] | None:
 def _(expr: ir.Has, scope: Scope, hoists: Hoists) -> Vector:
     readers = _map_of(expr.operand)
     if readers is None:
-        return _by_value(expr, scope, hoists)
+        return by_distinct_values(expr, scope, hoists)
     name, is_there = expr.name, readers[1]
     return lambda frame: is_there(frame, name)
 
@@ -132,7 +111,7 @@ def _(expr: ir.Has, scope: Scope, hoists: Hoists) -> Vector:
 def _(expr: ir.Select, scope: Scope, hoists: Hoists) -> Vector:
     readers = _map_of(expr.operand)
     if readers is None:
-        return _by_value(expr, scope, hoists)
+        return by_distinct_values(expr, scope, hoists)
     name, read = expr.name, readers[0]
     if expr.optional:
         return lambda frame: read(frame, name)
@@ -146,11 +125,8 @@ def _(expr: ir.Call, scope: Scope, hoists: Hoists) -> Vector:
         return special
     kernel = kernel_of(expr)
     if kernel is None:
-        return _by_value(expr, scope, hoists)
-    fused = comparison_of(expr, kernel, lambda part: lower(part, scope, hoists))
-    if fused is not None:
-        return fused
-    args = tuple(lower(arg, scope, hoists) for arg in expr.args)
+        return by_distinct_values(expr, scope, hoists)
+    args = tuple(scope.lower(arg, hoists) for arg in expr.args)
     if len(args) == 2:
         left, right = args
         return lambda frame: kernel(left(frame), right(frame))
@@ -161,13 +137,13 @@ def _special_call(expr: ir.Call, scope: Scope, hoists: Hoists) -> Vector | None:
     """Aggregates, `key in node.labels`, and `random()` of the node's name: by columns rather than by value."""
     if expr.function == "random":
         return _random(expr, scope, hoists)
-    whole = aggregate(expr, scope, hoists, lower)
+    whole = aggregate(expr, scope, hoists)
     if whole is not None:
         return whole
     readers = _map_of(expr.args[1]) if expr.function == "@in" else None
     if readers is None or expr.args[0].shape is not Shape.SCALAR:
         return None
-    key, is_there = lower(expr.args[0], scope, hoists), readers[1]
+    key, is_there = scope.lower(expr.args[0], hoists), readers[1]
     return lambda frame: _with_key(frame, key(frame), is_there)
 
 
@@ -175,27 +151,27 @@ def _random(expr: ir.Call, scope: Scope, hoists: Hoists) -> Vector | None:
     uid, node, rule, stream = expr.args
     if not (isinstance(node, ir.Field) and node.path == ("node", "name")):
         return None
-    names = [lower(part, scope, hoists) for part in (uid, rule, stream)]
+    names = [scope.lower(part, hoists) for part in (uid, rule, stream)]
     return lambda frame: random_column([name(frame) for name in names], frame.pick(frame.nodes.name_hash))
 
 
 @_lower.register
 def _(expr: ir.Comprehension, scope: Scope, hoists: Hoists) -> Vector:
-    return aggregate(expr, scope, hoists, lower) or _by_value(expr, scope, hoists)
+    return aggregate(expr, scope, hoists) or by_distinct_values(expr, scope, hoists)
 
 
 @_lower.register
 def _(expr: ir.OptMap, scope: Scope, hoists: Hoists) -> Vector:
     if any(aggregated(part, scope.let_value) is not None for part in walk(expr.body, scope.let_value)):
-        return opt_map(expr, scope, hoists, lower)
-    return _by_value(expr, scope, hoists)
+        return opt_map(expr, scope, hoists)
+    return by_distinct_values(expr, scope, hoists)
 
 
 @_lower.register
 def _(expr: ir.Logic, scope: Scope, hoists: Hoists) -> Vector:
     operands = tuple(
         # What coverage is to see is asked even where it decides nothing any more.
-        Operand(lower(part, scope, hoists), part.shape is Shape.SCALAR, scope.watch is None and is_dear(part))
+        Operand(scope.lower(part, hoists), part.shape is Shape.SCALAR, scope.watch is None and is_dear(part))
         for part in expr.operands
     )
     return conjunction(operands, decisive=expr.op == "||")
@@ -204,4 +180,4 @@ def _(expr: ir.Logic, scope: Scope, hoists: Hoists) -> Vector:
 @_lower.register
 def _(expr: ir.Conditional, scope: Scope, hoists: Hoists) -> Vector:
     parts = (expr.condition, expr.then, expr.otherwise)
-    return conditional(*(lower(part, scope, hoists) for part in parts))
+    return conditional(*(scope.lower(part, hoists) for part in parts))

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from policyengine.compiler.columns.column import attempt
-from policyengine.compiler.lower.scalar import lower_scalar
 from policyengine.compiler.lower.scope import Scope
 from policyengine.compiler.rules.signature import Decisions
 from policyengine.framework.profile import FairShare
@@ -22,7 +21,7 @@ def fair_share(queue: ir.Queue, scope: Scope, decisions: Decisions) -> FairShare
     """How the queue serves tenants; None where it knows none."""
     if queue.fair_by is None:
         return None
-    key = lower_scalar(queue.fair_by, scope)
+    key = scope.closure(queue.fair_by)
 
     def tenant(pod: PodInfo) -> str:
         found = attempt(key, decisions.about(pod))

@@ -21,18 +21,16 @@ from policyengine.compiler.columns.column import Column, Failed, Fault, attempt
 from policyengine.compiler.columns.frame import Decision, Frame, Scalar, Vector
 from policyengine.compiler.columns.logic_kernels import chosen
 from policyengine.compiler.lower.hoists import Hoists
-from policyengine.compiler.lower.scalar import lower_scalar
 from policyengine.compiler.lower.scope import Scope, all_read
-from policyengine.compiler.lower.vector import lower
 from policyengine.compiler.rules.domain_rows import DomainRows, FollowsDomains, asks_domains, domain_rows
 from policyengine.compiler.rules.requeue_events import events_of
 from policyengine.compiler.rules.signature import Decisions, Signature, Situation
 from policyengine.compiler.rules.texts import Text, erred, unmet
-from policyengine.compiler.rules.walk import expressions_of
 from policyengine.framework.events import ClusterEventWithHint
 from policyengine.framework.plugin import Reads
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, Status, Verdicts
 from policyengine.language import ir
+from policyengine.language.ir.ir_walk import expressions_in
 from policyengine.language.types import Reach
 
 if TYPE_CHECKING:
@@ -103,7 +101,7 @@ class RuleFilter:
     def __init__(self, rule: ir.Filter, scope: Scope, decisions: Decisions) -> None:
         self._name = rule.name
         self._hoists = Hoists()
-        self._when = None if rule.when is None else lower_scalar(rule.when, scope)
+        self._when = None if rule.when is None else scope.closure(rule.when)
         asked = [one for one in rule.requires if one.reads_node]
         self._of_nodes = tuple(self._node_require(one, scope) for one in asked)
         self._of_pod = tuple(self._pod_require(one, scope) for one in rule.requires if not one.reads_node)
@@ -117,8 +115,8 @@ class RuleFilter:
         text = None if require.otherwise is None else Text(require.otherwise, scope, self._hoists)
         said = unmet(self._name, require.text) if text is None else text.fixed
         return NodeRequire(
-            lower(require.condition, scope, self._hoists),
-            None if require.on_error is None else lower(require.on_error, scope, self._hoists),
+            scope.lower(require.condition, self._hoists),
+            None if require.on_error is None else scope.lower(require.on_error, self._hoists),
             text,
             require.text,
             code,
@@ -127,8 +125,8 @@ class RuleFilter:
 
     def _pod_require(self, require: ir.Require, scope: Scope) -> PodRequire:
         return PodRequire(
-            lower_scalar(require.condition, scope),
-            None if require.on_error is None else lower_scalar(require.on_error, scope),
+            scope.closure(require.condition),
+            None if require.on_error is None else scope.closure(require.on_error),
             None if require.otherwise is None else Text(require.otherwise, scope, Hoists()),
             require.text,
             _code(require),
@@ -249,7 +247,7 @@ def _conditions(requires: Sequence[ir.Require]) -> Iterator[ir.Expr]:
 def _expressions(requires: Sequence[ir.Require]) -> Iterator[ir.Expr]:
     yield from _conditions(requires)
     for require in requires:
-        yield from expressions_of(require.otherwise)
+        yield from expressions_in(require.otherwise)
 
 
 def reads_of(expressions: Sequence[ir.Expr], scope: Scope) -> Reads:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from policyengine.compiler.columns.column import attempt
-from policyengine.compiler.lower.scalar import lower_scalar
 from policyengine.compiler.lower.scope import Scope
 from policyengine.compiler.rules.signature import Decisions
 from policyengine.language import ir
@@ -29,11 +28,11 @@ class RuleGang:
 
     def __init__(self, rule: ir.Gang, scope: Scope, decisions: Decisions) -> None:
         self._name = rule.name
-        self._when = None if rule.when is None else lower_scalar(rule.when, scope)
-        self._key = lower_scalar(rule.key, scope)
-        self._min = lower_scalar(rule.min, scope)
-        self._timeout = lower_scalar(rule.timeout, scope)
-        self._waits = None if rule.waits is None else lower_scalar(rule.waits, scope)
+        self._when = None if rule.when is None else scope.closure(rule.when)
+        self._key = scope.closure(rule.key)
+        self._min = scope.closure(rule.min)
+        self._timeout = scope.closure(rule.timeout)
+        self._waits = None if rule.waits is None else scope.closure(rule.waits)
         self._decisions = decisions
 
     @property

@@ -12,12 +12,11 @@ import numpy as np
 from policyengine.compiler.columns.column import Failed, Fault, attempt
 from policyengine.compiler.columns.frame import Decision, Frame
 from policyengine.compiler.lower.hoists import Hoists
-from policyengine.compiler.lower.scalar import lower_scalar, optional
 from policyengine.compiler.lower.scope import Scope
-from policyengine.compiler.lower.vector import lower
 from policyengine.compiler.rules.texts import Text
 from policyengine.language import ir
 from policyengine.language.types import Kind, Shape
+from policyengine.language.values import optional
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
@@ -33,8 +32,8 @@ class PlacedValue:
         self._hoists = Hoists()
         self._is_optional = expr.type.kind is Kind.OPTIONAL
         reads_node = expr.shape is not Shape.SCALAR
-        self._scalar = None if reads_node else lower_scalar(expr, scope)
-        self._vector = lower(expr, scope, self._hoists) if reads_node else None
+        self._scalar = None if reads_node else scope.closure(expr)
+        self._vector = scope.lower(expr, self._hoists) if reads_node else None
 
     def of(self, pod: PodInfo, node_name: str, snapshot: Snapshot) -> Any:
         """The value, or a `Failed`."""

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from policyengine.compiler.columns.column import attempt
 from policyengine.compiler.columns.frame import Decision
-from policyengine.compiler.lower.scalar import lower_scalar
 from policyengine.compiler.lower.scope import Scope
 from policyengine.compiler.rules.queue_key import flat_key, key_parts
 from policyengine.language import ir
@@ -23,10 +22,10 @@ class RulePreempt:
     """The preempt rule of a policy."""
 
     def __init__(self, rule: ir.Preempt, scope: Scope) -> None:
-        self._when = None if rule.when is None else lower_scalar(rule.when, scope)
-        self._victims = None if rule.victims is None else lower_scalar(rule.victims, scope)
+        self._when = None if rule.when is None else scope.closure(rule.when)
+        self._victims = None if rule.victims is None else scope.closure(rule.victims)
         self._order = key_parts(rule.order, scope)
-        self._most = None if rule.max_victims is None else lower_scalar(rule.max_victims, scope)
+        self._most = None if rule.max_victims is None else scope.closure(rule.max_victims)
 
     def applies(self, pod: PodInfo, view: ClusterView) -> bool:
         """Whether the rule has anything to say about what this pod may preempt."""

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from policyengine.compiler.columns.column import Failed, attempt
 from policyengine.compiler.columns.frame import Decision, Scalar
-from policyengine.compiler.lower.scalar import lower_scalar
 from policyengine.compiler.lower.scope import Scope
 from policyengine.framework.profile import QueueKey, by_priority
 from policyengine.language import ir
@@ -78,7 +77,7 @@ def flat_key(parts: Sequence[Part], decision: Decision) -> tuple[Any, ...]:
 
 
 def _part(key: ir.OrderKey, scope: Scope) -> Part:
-    value = lower_scalar(key.value, scope)
+    value = scope.closure(key.value)
     missing = (-1, 0) if key.missing_first else (1, 0)
     turned = _turned(key)
 

@@ -13,7 +13,6 @@ from policyengine.cluster.events import ActionType, ClusterEvent, Resource
 from policyengine.cluster.requests import EPHEMERAL_STORAGE
 from policyengine.compiler.columns.column import attempt
 from policyengine.compiler.columns.frame import Decision
-from policyengine.compiler.lower.scalar import lower_scalar
 from policyengine.compiler.lower.scope import Scope
 from policyengine.compiler.rules.requeue_events import events_of, own_update
 from policyengine.compiler.rules.signature import Decisions, Signature
@@ -39,8 +38,8 @@ class RuleQuota:
         self.name = rule.name
         self.guarantee: Mapping[str, int] = _amounts(rule.guarantee)
         self.limit: Mapping[str, int] = _amounts(rule.limit or ())
-        self._when = lower_scalar(rule.when, scope)
-        self._borrow = None if rule.borrow is None else lower_scalar(rule.borrow, scope)
+        self._when = scope.closure(rule.when)
+        self._borrow = None if rule.borrow is None else scope.closure(rule.borrow)
         self._decisions = decisions
         borrow = () if rule.borrow is None else (rule.borrow,)
         self._signature = Signature(None, (rule.when, *borrow), scope, decisions)

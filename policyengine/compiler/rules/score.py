@@ -16,9 +16,7 @@ from numpy.typing import NDArray
 from policyengine.compiler.columns.column import Array, Column, Faults, Mask, attempt
 from policyengine.compiler.columns.frame import Decision, Frame
 from policyengine.compiler.lower.hoists import Hoists
-from policyengine.compiler.lower.scalar import lower_scalar
 from policyengine.compiler.lower.scope import Scope
-from policyengine.compiler.lower.vector import lower
 from policyengine.compiler.rules.domain_rows import DomainRows, FollowsDomains, asks_domains, domain_rows
 from policyengine.compiler.rules.filter import reads_of
 from policyengine.compiler.rules.signature import Decisions, Signature, Situation
@@ -64,9 +62,9 @@ class RuleScore:
         self._name = rule.name
         self._normalize, self._reverse = rule.normalize, rule.reverse
         self._hoists = Hoists()
-        self._when = None if rule.when is None else lower_scalar(rule.when, scope)
-        self._value = lower(rule.value, scope, self._hoists)
-        self._on_error = None if rule.on_error is None else lower(rule.on_error, scope, self._hoists)
+        self._when = None if rule.when is None else scope.closure(rule.when)
+        self._value = scope.lower(rule.value, self._hoists)
+        self._on_error = None if rule.on_error is None else scope.lower(rule.on_error, self._hoists)
         read = [rule.value] if rule.on_error is None else [rule.value, rule.on_error]
         self._reads = reads_of(read, scope)
         self._signature = Signature(rule.when, read, scope, decisions)

@@ -15,7 +15,6 @@ from policyengine.compiler.columns.frame import Decision, Scalar
 from policyengine.compiler.columns.object_fields import OF_TEMPLATE
 from policyengine.compiler.lower.hoists import key_of
 from policyengine.compiler.lower.list_aggregates import NOMINEE
-from policyengine.compiler.lower.scalar import lower_scalar
 from policyengine.compiler.lower.scope import Scope, all_read
 from policyengine.language import ir
 from policyengine.language.ir.ir_walk import children, free_locals, key
@@ -50,17 +49,17 @@ class Signature:
     ) -> None:
         asked = list(expressions)
         of_pod = when is not None and when.reach <= Reach.POD
-        self._when = lower_scalar(when, scope) if when is not None and of_pod else None
+        self._when = scope.closure(when) if when is not None and of_pod else None
         whole = asked if when is None else [when, *asked]
         parts = Parts(scope)
         for expr in whole:
             if expr is not when or not of_pod:
                 parts.collect(expr)
-        self._parts = tuple(lower_scalar(part, scope) for part in parts.of_pod.values())
+        self._parts = tuple(scope.closure(part) for part in parts.of_pod.values())
         read = [*parts.of_pod.values(), *((when,) if when is not None and of_pod else ())]
         self.of_template = parts.are_values and all_read(read, scope).pod_fields <= OF_TEMPLATE
         """Whether all pods of one template have one signature."""
-        self._wider = tuple(lower_scalar(part, scope) for part in parts.of_cluster.values())
+        self._wider = tuple(scope.closure(part) for part in parts.of_cluster.values())
         self._shared = parts.are_values
         self._decisions = decisions
         self.situation: Situation | None = self._situation if self._wider else None

@@ -9,12 +9,10 @@ import numpy as np
 from policyengine.compiler.columns.column import Column, Failed, attempt
 from policyengine.compiler.columns.frame import Decision, Frame, Scalar, Vector
 from policyengine.compiler.lower.hoists import Hoists
-from policyengine.compiler.lower.scalar import lower_scalar
 from policyengine.compiler.lower.scope import Scope
-from policyengine.compiler.lower.vector import lower
-from policyengine.compiler.rules.walk import expressions_of
 from policyengine.framework.status import Rows
 from policyengine.language import ir
+from policyengine.language.ir.ir_walk import expressions_in
 from policyengine.language.types import Shape, Type
 from policyengine.language.values import display
 
@@ -26,7 +24,7 @@ class Text:
     """A template, lowered. `differs`: whether it reads from node to node."""
 
     def __init__(self, template: ir.Template, scope: Scope, hoists: Hoists) -> None:
-        self.differs = any(part.shape is not Shape.SCALAR for part in expressions_of(template))
+        self.differs = any(part.shape is not Shape.SCALAR for part in expressions_in(template))
         self._pieces: tuple[str | tuple[Scalar | None, Vector, Type], ...] = tuple(
             part if isinstance(part, str) else _piece(part, scope, hoists) for part in template.parts
         )
@@ -63,8 +61,8 @@ class Text:
 
 
 def _piece(part: ir.Expr, scope: Scope, hoists: Hoists) -> tuple[Scalar | None, Vector, Type]:
-    scalar = lower_scalar(part, scope) if part.shape is Shape.SCALAR else None
-    return scalar, lower(part, scope, hoists), part.type
+    scalar = scope.closure(part) if part.shape is Shape.SCALAR else None
+    return scalar, scope.lower(part, hoists), part.type
 
 
 def _all_shown(column: Column, rows: int, type_: Type) -> list[str]:

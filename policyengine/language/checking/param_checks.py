@@ -8,7 +8,7 @@ from types import MappingProxyType
 from policyengine.language import ir, syntax
 from policyengine.language.checking.check_codes import OUT_OF_REACH, PARAM_BOUNDS, WRONG_LITERAL, WRONG_TYPE, WRONG_WORD
 from policyengine.language.checking.context import Checks, Context, is_error, replacing
-from policyengine.language.evaluate_tree import NoNames, TreeEvaluator
+from policyengine.language.evaluator import evaluated
 from policyengine.language.functions.comparison import equal
 from policyengine.language.ir.ir_walk import walk
 from policyengine.language.syntax.syntax_walk import names_in
@@ -137,7 +137,7 @@ def constant(checks: Checks, expr: syntax.Expr, type_: Type) -> ir.Const | None:
         checks.report.error(OUT_OF_REACH, "a constant is wanted: it reads nothing", expr.span)
         return None
     try:
-        value = TreeEvaluator(NoNames()).value(checked)
+        value = evaluated(checked)
     except EvaluationError as error:
         checks.report.error(WRONG_LITERAL, str(error), expr.span)
         return None

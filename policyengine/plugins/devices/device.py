@@ -21,7 +21,7 @@ from policyengine.cluster.resource_objects import (
     DeviceCapacity,
     DeviceTaint,
 )
-from policyengine.language.dynamic_expression import parsed
+from policyengine.language.evaluate import parsed
 from policyengine.language.functions.kubernetes import to_quantity, to_semver
 from policyengine.language.values import EvaluationError
 

@@ -20,7 +20,7 @@ from policyengine.compiler.columns.column import Column, Failed, column_of
 from policyengine.compiler.columns.frame import Decision, Frame
 from policyengine.compiler.lower.hoists import Hoists
 from policyengine.compiler.lower.scope import Scope
-from policyengine.compiler.lower.vector import lower
+from policyengine.compiler.lower.vector import column_closure
 from policyengine.language import ir
 from policyengine.language.functions import FUNCTIONS
 from policyengine.language.ir.ir_walk import children, rebuilt
@@ -114,7 +114,7 @@ def answers(expr: ir.Expr, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     for number in range(ROWS):
         view.add_or_update_node(make_node(f"n{number}").build())
     hoists = Hoists()
-    vector = lower(spread, Scope(), hoists)
+    vector = Scope(column_closure).lower(spread, hoists)
     with np.errstate(all="ignore"):
         snapshot = view.snapshot()
         frame = Frame(snapshot.nodes, None, hoists.columns(Decision(make_pod().info(), snapshot)))

@@ -18,7 +18,7 @@ from policyengine.compiler.columns.column import Failed
 from policyengine.compiler.columns.frame import Decision, Frame
 from policyengine.compiler.lower.hoists import Hoists
 from policyengine.compiler.lower.scope import Scope
-from policyengine.compiler.lower.vector import lower
+from policyengine.compiler.lower.vector import column_closure
 from policyengine.diagnosis.explain import explain_pod
 from policyengine.framework.evaluator import Evaluator
 from policyengine.framework.status import Code
@@ -50,12 +50,12 @@ def columns(expr: ir.Expr, world: World, pod: PlainPod, rows: Any = None) -> lis
     if pod.name not in view.pods:
         view.add_or_update_pod(pod.decode())
     hoists = Hoists()
-    vector = lower(expr, Scope(), hoists)
+    vector = Scope(column_closure).lower(expr, hoists)
     snapshot = view.snapshot()
     with np.errstate(all="ignore"):
         frame = Frame(snapshot.nodes, rows, hoists.columns(Decision(view.pods[pod.name], snapshot)))
-        column = vector(frame)
-    return [FAILED if isinstance(value, Failed) else value for value in column.to_list(frame.count)]
+        values = vector(frame).to_list(frame.count)
+    return [FAILED if isinstance(value, Failed) else value for value in values]
 
 
 def expected(expr: ir.Expr, world: World, pod: PlainPod) -> list[Any]:

@@ -14,45 +14,45 @@ from policyengine.catalogue import compile_policy
 from policyengine.cluster.view import ClusterView
 from policyengine.compiler.columns.column import Failed, attempt, column_of, plain, single
 from policyengine.compiler.columns.frame import Decision, Frame
-from policyengine.compiler.columns.node_columns import NODE_COLUMNS, scalar_binding
-from policyengine.compiler.columns.object_fields import _BY_OBJECT
+from policyengine.compiler.columns.kernels import SCALAR_KERNELS
+from policyengine.compiler.columns.node_columns import NODE_COLUMNS
+from policyengine.compiler.columns.object_fields import _BY_OBJECT, scalar_binding
 from policyengine.compiler.columns.pod_columns import pod_binding
-from policyengine.compiler.lower.scalar import lower_scalar, optional
 from policyengine.compiler.lower.scope import Scope
+from policyengine.compiler.lower.vector import column_closure
 from policyengine.framework.evaluator import Evaluator
 from policyengine.language import ir
-from policyengine.language.evaluate_tree import TreeEvaluator
+from policyengine.language.evaluator import Closure, Names, evaluated
 from policyengine.language.ir.ir_walk import walk
 from policyengine.language.schema import OBJECTS, paths
 from policyengine.language.schema_objects import CLUSTER_POD, NODE
 from policyengine.language.types import INT, STRING, Kind, Type, list_of, optional_of
-from policyengine.language.values import NONE, EvaluationError, Optional
+from policyengine.language.values import NONE, EvaluationError, Optional, optional
 from tests.builders import make_node, make_pod
 from tests.compiler.lower.test_vector import ANY
 from tests.compiler.typed import call, const, field, fold, local, text
 from tests.compiler.worlds import PlainPod, World, plain_pods, worlds
 
 
-class OneNode:
+class OneNode(Names):
     """The names of a policy for one node: each node path read from its column."""
+
+    functions = SCALAR_KERNELS
 
     def __init__(self, world: World, pod: PlainPod, row: int) -> None:
         self.snapshot = world.snapshot()
         self.decision = Decision(pod.info(), self.snapshot)
         self.row = row
 
-    def field(self, path: tuple[str, ...]) -> object:
+    def field(self, expr: ir.Field) -> Closure:
+        path = expr.path
         if path[0] != "node":
-            return scalar_binding(path, Scope())(self.decision)
+            read = scalar_binding(path, {})
+            return lambda evaluation: read(self.decision)
         if path[1:] in NODE_COLUMNS:
             value = NODE_COLUMNS[path[1:]](Frame(self.snapshot.nodes, None, ())).at(self.row)
-            return [structs.asdict(taint) for taint in value] if path[1] == "taints" else value
+            return lambda evaluation: [structs.asdict(taint) for taint in value] if path[1] == "taints" else value
         raise EvaluationError(f"{path}")
-
-    def let(self, name: str) -> object:
-        raise EvaluationError(name)
-
-    param = let
 
 
 quick = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
@@ -74,7 +74,7 @@ def test_the_tree_evaluator_agrees_row_by_row(type_: str, data: st.DataObject) -
     expr = data.draw(ANY[type_](2).filter(is_for_both))
     world, pod = data.draw(worlds(most=3)), data.draw(plain_pods())
     for row, got in enumerate(columns(expr, world, pod)):
-        want = attempt(lambda row=row: TreeEvaluator(OneNode(world, pod, row)).value(expr))
+        want = attempt(lambda row=row: evaluated(expr, OneNode(world, pod, row)))
         if isinstance(want, Failed):
             assert got is FAILED
         else:
@@ -82,18 +82,18 @@ def test_the_tree_evaluator_agrees_row_by_row(type_: str, data: st.DataObject) -
 
 
 def value(expr: ir.Expr, pod: Any = None) -> Any:
-    return lower_scalar(expr, Scope())(Decision((pod or make_pod()).info()))
+    return Scope(column_closure).closure(expr)(Decision((pod or make_pod()).info()))
 
 
 def test_every_field_of_the_schema_is_bound() -> None:
-    scope = Scope(policy={"name": "n", "hash": "h"})
+    policy = {"name": "n", "hash": "h"}
     for path, known in paths():
         if known.optional or known.type in (list_of(CLUSTER_POD), list_of(NODE)):
             continue
         if path[0] == "victim":
             assert all(pod_binding((name,)) for name in OBJECTS["clusterPod"].fields)
         elif path[0] != "node":
-            assert scalar_binding(path, scope)
+            assert scalar_binding(path, policy)
         elif known.type.kind is not Kind.OBJECT:
             assert path[1:] in NODE_COLUMNS, path
 

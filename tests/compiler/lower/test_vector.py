@@ -14,7 +14,7 @@ from policyengine.compiler.columns.column import Failed
 from policyengine.compiler.columns.frame import Decision, Frame
 from policyengine.compiler.lower.hoists import Hoists
 from policyengine.compiler.lower.scope import Scope
-from policyengine.compiler.lower.vector import lower
+from policyengine.compiler.lower.vector import column_closure
 from policyengine.language import ir
 from policyengine.language.types import BOOL, DOUBLE, INT, MEMORY, STRING, Type
 from tests.compiler import naive
@@ -30,11 +30,10 @@ def columns(expr: ir.Expr, world: World, pod: PlainPod, rows: np.ndarray[Any, An
     """The lowered expression's values, a row each; `FAILED` where a row has none, None where an optional is empty."""
     snapshot = world.snapshot()
     hoists = Hoists()
-    vector = lower(expr, Scope(), hoists)
+    vector = Scope(column_closure).lower(expr, hoists)
     frame = Frame(snapshot.nodes, rows, hoists.columns(Decision(pod.info(), snapshot)))
     with np.errstate(all="ignore"):
-        column = vector(frame)
-    values = column.to_list(frame.count)
+        values = vector(frame).to_list(frame.count)
     return [FAILED if isinstance(value, Failed) else value for value in values]
 
 
