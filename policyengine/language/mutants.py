@@ -33,24 +33,6 @@ class Mutant:
     """What was changed, in a few words: ``` `<` became `<=` ```."""
 
 
-_OPERATORS: Final = {
-    "_<_": ("_<=_", "_>=_"),
-    "_<=_": ("_<_", "_>_"),
-    "_>_": ("_>=_", "_<=_"),
-    "_>=_": ("_>_", "_<_"),
-    "_==_": ("_!=_",),
-    "_!=_": ("_==_",),
-    "_+_": ("_-_",),
-    "_-_": ("_+_",),
-    "_*_": ("_/_",),
-    "_/_": ("_*_",),
-    "min": ("max",),
-    "max": ("min",),
-    "startsWith": ("endsWith",),
-    "endsWith": ("startsWith",),
-    "floor": ("ceil",),
-    "ceil": ("floor",),
-}
 _FOLDS: Final = {ir.Fold.ALL: ir.Fold.EXISTS, ir.Fold.EXISTS: ir.Fold.ALL, ir.Fold.EXISTS_ONE: ir.Fold.EXISTS}
 _NUMBERS: Final = frozenset({Kind.INT, Kind.DURATION, Kind.CPU, Kind.MEMORY, Kind.STORAGE})
 _LARGEST: Final = 2**62
@@ -191,7 +173,8 @@ def _of_call(expr: ir.Call) -> Iterator[tuple[ir.Expr, str]]:
     types = [arg.type for arg in expr.args]
     if expr.function == "!_":
         yield expr.args[0], "`!` left out"
-    for other in _OPERATORS.get(expr.function, ()):
+    row = FUNCTIONS.get(expr.function)
+    for other in () if row is None else row.mutants:
         chosen = select(FUNCTIONS[other].overloads, types)
         if chosen is not None and chosen[1] == expr.type:
             yield replace(expr, function=other), f"`{expr.function.strip('_')}` became `{other.strip('_')}`"

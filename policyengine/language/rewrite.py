@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from policyengine.language import ir
 from policyengine.language.checking.context import extent
 from policyengine.language.evaluator import evaluated
+from policyengine.language.functions import FUNCTIONS
 from policyengine.language.ir.ir_walk import children, rebuilt
 from policyengine.language.schema_objects import CLUSTER_POD, NODE
 from policyengine.language.types import Kind, Shape
@@ -32,11 +33,8 @@ _FOLDED = frozenset(
         Kind.STORAGE,
     }
 )
-_BY_KERNEL = frozenset({"exp", "ln", "pow", "betaCdf"})
-"""Left to whoever evaluates: their last bit is the column kernel's."""
 _LONGEST_FOLDED = 10_000
 """Longer strings are made when they are needed: many of them would fill the memory."""
-_CALL_COST = {"matches": 40, "replace": 20, "split": 20, "join": 20, "betaCdf": 100, "random": 30, "hash": 20}
 _TEXT_COST = 8
 _FREE = frozenset[type[ir.Expr]]((ir.Const, ir.ParamRef, ir.LetRef, ir.Local))
 _OF_SHAPE = (1, 10, 100)
@@ -152,7 +150,8 @@ def simplified(expr: ir.Expr) -> ir.Expr:
 
 
 def _folded(expr: ir.Call) -> ir.Expr:
-    if expr.type.kind not in _FOLDED or expr.function in _BY_KERNEL:
+    row = FUNCTIONS.get(expr.function)
+    if row is None or not row.folds or expr.type.kind not in _FOLDED:
         return expr
     for arg in expr.args:
         if arg.__class__ is not ir.Const:
@@ -209,7 +208,7 @@ def _cost_of_all(expr: ir.Comprehension) -> int:
 
 
 def _call_cost(call: ir.Call) -> int:
-    for arg in call.args:
-        if arg.type.kind is Kind.STRING:
-            return _CALL_COST.get(call.function, _TEXT_COST)
-    return _CALL_COST.get(call.function, 1)
+    row = FUNCTIONS.get(call.function)
+    if row is not None and row.cost.rank is not None:
+        return row.cost.rank
+    return _TEXT_COST if any(arg.type.kind is Kind.STRING for arg in call.args) else 1

@@ -1,4 +1,4 @@
-"""The formulas of the policies, worked out once more with scipy and numpy by their definitions.
+"""The formulas of the policies, worked out once more by their definitions.
 
 Nothing here knows how the policies go about it: the objective of pigeon is taken of a whole cluster in which the pod
 stands on the node, where the policy brings moments up to date.
@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 from numpy.random import Generator, default_rng
 from numpy.typing import NDArray
-from scipy.stats import beta
 
 from policyengine.commands.policies import load_profiles
 from policyengine.diagnosis.explain import explain
@@ -84,7 +83,17 @@ def risk(mu: float, sigma: float) -> float:
     if variance >= mu * (1 - mu):
         return 1.0
     size = mu * (1 - mu) / variance - 1
-    return float(beta.sf(0.9, mu * size, (1 - mu) * size))
+    return beta_tail(mu * size, (1 - mu) * size)
+
+
+def beta_tail(a: float, b: float) -> float:
+    """The share of a beta distribution above 0.9: a hypergeometric series of positive terms (DLMF 8.17.8)."""
+    term = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(0.9) + b * math.log(0.1)) / b
+    terms = [term]
+    while terms[-1] > 1e-18 * terms[0] or len(terms) < a + b:
+        term *= 0.1 * (a + b + len(terms) - 1) / (b + len(terms))
+        terms.append(term)
+    return math.fsum(terms)
 
 
 def on_measured_nodes(name: str, seed: int) -> tuple[list[dict[str, str]], dict[str, Any]]:

@@ -2,14 +2,14 @@
 
 Every kernel is strict: a row fails where an operand failed. Integer kernels never wrap around: where the bounds
 of the operands allow an overflow the rows are checked, where they do not nothing is paid for it. The scalar
-forms in `scalar_operators` answer the same, bit for bit; a property test holds the two together.
+forms in `language.functions` answer the same, bit for bit; a property test holds the two together.
 
 Callers evaluate under `np.errstate(all="ignore")`: what numpy would warn about is masked here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from policyengine.compiler.columns.column import (
     faults_where,
     first_fault,
 )
+from policyengine.language.functions.beta import Lanes, beta_cdf
 
 Kernel = Callable[..., Column]
 _EXACT = 2**53
@@ -252,23 +253,15 @@ def truncated(a: Column) -> Column:
     return Column(values, first_fault(a.faults, wrong))
 
 
-def beta_cdf(x: Column, a: Column, b: Column) -> Column:
+def beta_share(x: Column, a: Column, b: Column) -> Column:
     """`betaCdf(x, a, b)`: fails where a or b is not positive, NaN where they are infinite or x is NaN."""
-    from scipy import special  # takes longer to import than all the rest, and few policies need it
-
     wrong = ~((a.values > 0) & (b.values > 0))
-    usable = np.isfinite(a.values) & np.isfinite(b.values) & ~wrong
-    inside = special.betainc(
-        np.where(usable, a.values, 1.0), np.where(usable, b.values, 1.0), np.clip(x.values, 0.0, 1.0)
-    )
-    return Column(np.where(usable, inside, np.nan), first_fault(_faults(x, a, b), faults_where(wrong, Fault.FAILED)))
+    shares = np.asarray(beta_cdf(x.values, a.values, b.values, _ALL_ROWS))
+    return Column(shares, first_fault(_faults(x, a, b), faults_where(wrong, Fault.FAILED)))
 
 
-TRANSCENDENTAL: Mapping[str, Kernel] = {
-    "sqrt": double_kernel(np.sqrt),
-    "ln": double_kernel(np.log),
-    "exp": double_kernel(np.exp),
-    "pow": double_kernel(np.power),
-    "betaCdf": beta_cdf,
-}
-"""For columns and single values alike: libm may differ from these in the last bit."""
+def _each(compute: Callable[[float], float], values: Array) -> Array:
+    return np.array(list(map(compute, np.ravel(values).tolist())), np.float64).reshape(np.shape(values))
+
+
+_ALL_ROWS = Lanes(np.where, lambda which: bool(np.all(which)), _each)

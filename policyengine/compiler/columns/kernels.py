@@ -1,26 +1,37 @@
-"""Which kernel a call has for columns, by function and argument types; the rest is worked out by value."""
+"""The column kernel of every function, chosen by the types of the arguments; what has none is worked out by value.
+
+A kernel takes the argument columns and answers a column. `KERNELS` names every function that a policy can call.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, reduce
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from policyengine.compiler.columns import arithmetic_kernels, comparison_kernels
-from policyengine.compiler.columns.arithmetic_kernels import TRANSCENDENTAL, Kernel
+from policyengine.compiler.columns import arithmetic_kernels as arithmetic
+from policyengine.compiler.columns import comparison_kernels as comparison
+from policyengine.compiler.columns.arithmetic_kernels import Kernel
 from policyengine.compiler.columns.column import Array, Column, Fault
 from policyengine.compiler.columns.logic_kernels import or_optional, or_value
 from policyengine.language import ir
+from policyengine.language.functions import FUNCTIONS
+from policyengine.language.functions.randomness import stream_of
 from policyengine.language.ir.ir_walk import walk
 from policyengine.language.types import QUANTITIES, Kind, Shape, Type
-from policyengine.language.values import EvaluationError
 
 WHOLE = QUANTITIES | {Kind.INT, Kind.DURATION, Kind.TIMESTAMP}
 """Kinds held as int64."""
 SCALED = QUANTITIES | {Kind.DURATION}
+_DOUBLE = frozenset({Kind.DOUBLE})
+_EXPENSIVE = frozenset({"root", "curve"})
+"""Operations whose kernels take longer than a few passes over a column."""
 
 Chooser = Callable[[tuple[Type, ...]], Kernel | None]
+"""The types of the arguments -> the kernel, None where such a call is worked out by value."""
 
 
 def kernel_of(call: ir.Call) -> Kernel | None:
@@ -30,25 +41,28 @@ def kernel_of(call: ir.Call) -> Kernel | None:
 
 @lru_cache(maxsize=4096)
 def _kernel(function: str, types: tuple[Type, ...]) -> Kernel | None:
-    choose = _CHOOSERS.get(function)
+    choose = KERNELS.get(function)
     return None if choose is None else choose(types)
 
 
-def is_dear(expr: ir.Expr) -> bool:
+def is_expensive(expr: ir.Expr) -> bool:
     """Whether a part of the expression itself is more than a few operations on whole columns."""
     return any(
-        isinstance(part, ir.Comprehension | ir.OptMap)
-        or (isinstance(part, ir.Call) and (kernel_of(part) is None or part.function in TRANSCENDENTAL))
+        isinstance(part, ir.Comprehension | ir.OptMap) or (isinstance(part, ir.Call) and _is_expensive_call(part))
         for part in walk(expr)
         if part.shape is not Shape.SCALAR
     )
 
 
+def _is_expensive_call(call: ir.Call) -> bool:
+    return kernel_of(call) is None or FUNCTIONS[call.function].cost.operation in _EXPENSIVE
+
+
+# --- how a kernel is chosen ------------------------------------------------------------------------------
+
+
 def _all(types: tuple[Type, ...], kinds: frozenset[Kind]) -> bool:
     return all(type_.kind in kinds for type_ in types)
-
-
-_DOUBLE = frozenset({Kind.DOUBLE})
 
 
 def _whole_or_double(whole: Kernel, double: Kernel) -> Chooser:
@@ -63,26 +77,26 @@ def _whole_or_double(whole: Kernel, double: Kernel) -> Chooser:
 def _multiply(types: tuple[Type, ...]) -> Kernel | None:
     left, right = types[0].kind, types[1].kind
     if left in SCALED and right is Kind.DOUBLE:
-        return arithmetic_kernels.scale
+        return arithmetic.scale
     if left is Kind.DOUBLE and right in SCALED:
-        return lambda factor, a: arithmetic_kernels.scale(a, factor)
-    return _whole_or_double(arithmetic_kernels.multiply, arithmetic_kernels.double_kernel(np.multiply))(types)
+        return lambda factor, a: arithmetic.scale(a, factor)
+    return _whole_or_double(arithmetic.multiply, arithmetic.double_kernel(np.multiply))(types)
 
 
 def _divide(types: tuple[Type, ...]) -> Kernel | None:
     left, right = types[0].kind, types[1].kind
     if left in SCALED:
-        by = {Kind.DOUBLE: arithmetic_kernels.unscale, Kind.INT: arithmetic_kernels.divide_to_grain}
-        return by.get(right, arithmetic_kernels.quantity_quotient)
-    return _whole_or_double(arithmetic_kernels.divide, arithmetic_kernels.double_kernel(np.divide))(types)
+        by = {Kind.DOUBLE: arithmetic.unscale, Kind.INT: arithmetic.divide_to_grain}
+        return by.get(right, arithmetic.quantity_quotient)
+    return _whole_or_double(arithmetic.divide, arithmetic.double_kernel(np.divide))(types)
 
 
 def _ordering(function: str) -> Chooser:
-    return lambda types: comparison_kernels.ordering(function, *types)
+    return lambda types: comparison.ordering(function, *types)
 
 
 def _equal(types: tuple[Type, ...]) -> Kernel | None:
-    return comparison_kernels.equality(*types) if comparison_kernels.has_equality(*types) else None
+    return comparison.equality(*types) if comparison.has_equality(*types) else None
 
 
 def _unequal(types: tuple[Type, ...]) -> Kernel | None:
@@ -103,8 +117,8 @@ def _folded(whole: Kernel, double: Kernel) -> Chooser:
     return choose
 
 
-_MIN = _folded(arithmetic_kernels.smaller, arithmetic_kernels.smaller_double)
-_MAX = _folded(arithmetic_kernels.larger, arithmetic_kernels.larger_double)
+_MIN = _folded(arithmetic.smaller, arithmetic.smaller_double)
+_MAX = _folded(arithmetic.larger, arithmetic.larger_double)
 
 
 def _clamp(types: tuple[Type, ...]) -> Kernel | None:
@@ -118,8 +132,12 @@ def _always(kernel: Kernel) -> Chooser:
     return lambda types: kernel
 
 
+def _by_value(types: tuple[Type, ...]) -> None:
+    """No kernel: the scalar implementation answers once for each distinct combination of arguments."""
+
+
 def _to_int(function: Callable[[Array], Array]) -> Chooser:
-    return lambda types: same if types[0].kind is Kind.INT else arithmetic_kernels.round_with(function)
+    return lambda types: same if types[0].kind is Kind.INT else arithmetic.round_with(function)
 
 
 def same(a: Column) -> Column:
@@ -133,15 +151,15 @@ def _double(types: tuple[Type, ...]) -> Kernel | None:
 
 _AS_DOUBLE: dict[Kind, Kernel] = {
     Kind.DOUBLE: same,
-    Kind.INT: arithmetic_kernels.to_double,
-    Kind.CPU: arithmetic_kernels.in_units(1000),
-    Kind.MEMORY: arithmetic_kernels.to_double,
-    Kind.STORAGE: arithmetic_kernels.to_double,
+    Kind.INT: arithmetic.to_double,
+    Kind.CPU: arithmetic.in_units(1000),
+    Kind.MEMORY: arithmetic.to_double,
+    Kind.STORAGE: arithmetic.to_double,
 }
 
 
 def _int(types: tuple[Type, ...]) -> Kernel | None:
-    return {Kind.INT: same, Kind.DOUBLE: arithmetic_kernels.truncated}.get(types[0].kind)
+    return {Kind.INT: same, Kind.DOUBLE: arithmetic.truncated}.get(types[0].kind)
 
 
 def has_value(optional: Column) -> Column:
@@ -167,50 +185,81 @@ def _flat(kernel: Kernel) -> Chooser:
     return choose
 
 
-_CHOOSERS: dict[str, Chooser] = {
-    "_+_": _whole_or_double(arithmetic_kernels.add, arithmetic_kernels.double_kernel(np.add)),
-    "_-_": _whole_or_double(arithmetic_kernels.subtract, arithmetic_kernels.double_kernel(np.subtract)),
+_NUMPY: Mapping[str, Callable[..., Any]] = {"ln": np.log, "exp": np.exp, "pow": np.power}
+"""Functions whose last bit is the platform's."""
+
+
+def _scalar_form(compute: Callable[..., Any]) -> Callable[..., float]:
+    def scalar(*values: float) -> float:
+        with np.errstate(all="ignore"):
+            return float(compute(*map(np.array, values)))
+
+    return scalar
+
+
+SCALAR_KERNELS: Mapping[str, Callable[..., float]] = {name: _scalar_form(compute) for name, compute in _NUMPY.items()}
+"""What policies call for single values: libm may differ from numpy in the last bit, and a value must not depend on
+whether it is worked out for one node or for all of them at once."""
+
+KERNELS: Mapping[str, Chooser] = {
+    "_+_": _whole_or_double(arithmetic.add, arithmetic.double_kernel(np.add)),
+    "_-_": _whole_or_double(arithmetic.subtract, arithmetic.double_kernel(np.subtract)),
     "_*_": _multiply,
     "_/_": _divide,
-    "_%_": lambda types: arithmetic_kernels.remainder,
-    "-_": _whole_or_double(arithmetic_kernels.negate, arithmetic_kernels.double_kernel(np.negative)),
-    "!_": lambda types: negated,
-    **{name: _ordering(name) for name in comparison_kernels.ORDERINGS},
+    "_%_": _always(arithmetic.remainder),
+    "-_": _whole_or_double(arithmetic.negate, arithmetic.double_kernel(np.negative)),
+    "!_": _always(negated),
+    **{name: _ordering(name) for name in comparison.ORDERINGS},
     "_==_": _equal,
     "_!=_": _unequal,
-    "ratio": _whole_or_double(arithmetic_kernels.ratio_of_whole, arithmetic_kernels.ratio_of_doubles),
+    "ratio": _whole_or_double(arithmetic.ratio_of_whole, arithmetic.ratio_of_doubles),
     "clamp": _clamp,
     "min": _MIN,
     "max": _MAX,
-    "abs": _whole_or_double(arithmetic_kernels.absolute, arithmetic_kernels.double_kernel(np.abs)),
+    "abs": _whole_or_double(arithmetic.absolute, arithmetic.double_kernel(np.abs)),
     "floor": _to_int(np.floor),
     "ceil": _to_int(np.ceil),
-    "round": _to_int(arithmetic_kernels.half_away),
+    "round": _to_int(arithmetic.half_away),
     "double": _double,
     "int": _int,
     "hasValue": _flat(has_value),
     "value": _flat(value_of),
     "orValue": _flat(or_value),
     "or": _flat(or_optional),
-    **{name: _always(kernel) for name, kernel in TRANSCENDENTAL.items()},
+    "sqrt": _always(arithmetic.double_kernel(np.sqrt)),
+    **{name: _always(arithmetic.double_kernel(compute)) for name, compute in _NUMPY.items()},
+    "betaCdf": _always(arithmetic.beta_share),
+    # Of the node's name `lower.vector` has a kernel; of other names it is rare.
+    "random": _by_value,
+    # Strings, lists and times: a column holds few distinct values of them.
+    **dict.fromkeys(("@in", "size", "hash", "sum", "avg", "stddev"), _by_value),
+    **dict.fromkeys(("string", "bool", "duration", "timestamp"), _by_value),
+    **dict.fromkeys(("toInt", "toDouble", "toDuration", "toTimestamp", "trailingInt"), _by_value),
+    **dict.fromkeys(("toQuantity/cpu", "toQuantity/memory", "toQuantity/storage"), _by_value),
+    **dict.fromkeys(("optional.of", "optional.none", "optional.ofNonZeroValue"), _by_value),
+    **dict.fromkeys(("contains", "startsWith", "endsWith", "matches", "lowerAscii", "upperAscii", "trim"), _by_value),
+    **dict.fromkeys(("replace", "split", "join", "substring", "charAt", "indexOf", "lastIndexOf"), _by_value),
+    **dict.fromkeys(("getFullYear", "getMonth", "getDate", "getDayOfMonth", "getDayOfWeek", "getDayOfYear"), _by_value),
+    **dict.fromkeys(("getHours", "getMinutes", "getSeconds", "getMilliseconds"), _by_value),
 }
+"""Function -> how its kernel is chosen. A test demands an entry for each function."""
 
 
-def _scalar_form(kernel: Kernel) -> Callable[..., float]:
-    """A kernel of double columns as a function of floats."""
+def random_kernel(names: Sequence[Column], name_hash: NDArray[np.uint64]) -> Column:
+    """`random()` for all nodes at once, doubles in [0, 1): the function table's generator on 64-bit columns.
 
-    def scalar(*values: float) -> float:
-        with np.errstate(all="ignore"):
-            answer = kernel(*(Column(np.array(value)) for value in values))
-        if answer.faults is not None and answer.faults.any():
-            raise EvaluationError("betaCdf wants positive a and b")
-        return float(answer.values)
+    `names` are the pod's UID, the rule and the stream, one value each. `name_hash` is the node table's, whose bytes
+    stand the other way round than those that the generator starts from.
+    """
+    uid, rule, stream = (str(column.dictionary[int(column.values)]) for column in names if column.dictionary)
+    seed = np.uint64(stream_of(uid, rule, stream))
+    bits = _mixed(np.bitwise_xor(name_hash.byteswap(), seed)) >> np.uint64(11)
+    return Column(bits.astype(np.float64) * 2.0**-53)
 
-    return scalar
 
-
-SCALAR_KERNELS: Mapping[str, Callable[..., float]] = {
-    name: _scalar_form(kernel) for name, kernel in TRANSCENDENTAL.items()
-}
-"""The transcendental functions of single values in a policy: libm may differ from numpy in the last bit, and a value
-must not depend on whether it is worked out for one node or for all of them at once."""
+def _mixed(value: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """splitmix64's finaliser; uint64 arithmetic wraps around as it wants."""
+    value = value + np.uint64(0x9E3779B97F4A7C15)
+    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return value ^ (value >> np.uint64(31))

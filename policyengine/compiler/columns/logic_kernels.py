@@ -17,7 +17,7 @@ class Operand(NamedTuple):
     vector: Vector
     is_single: bool
     """Whether it is one value for all rows."""
-    is_dear: bool = False
+    is_expensive: bool = False
     """Whether asking it costs more than seeing whether the others have decided every row."""
 
 
@@ -46,7 +46,7 @@ def _joined(operands: Sequence[Operand], frame: Frame, decisive: bool) -> Column
     values: Array | None = None
     are_sound = True
     for operand in operands:
-        if operand.is_dear and values is not None and are_sound and _decides(values, decisive):
+        if operand.is_expensive and values is not None and are_sound and _decides(values, decisive):
             return Column(values)
         column = operand.vector(frame)
         columns.append(column)

@@ -13,11 +13,10 @@ from typing import Any
 
 from policyengine.compiler.columns.column import Column
 from policyengine.compiler.columns.frame import Frame, Vector
-from policyengine.compiler.columns.kernels import is_dear, kernel_of
+from policyengine.compiler.columns.kernels import is_expensive, kernel_of, random_kernel
 from policyengine.compiler.columns.logic_kernels import Operand, conditional, conjunction
 from policyengine.compiler.columns.node_columns import MAPS, MapReader, entry_column, node_binding, required
 from policyengine.compiler.columns.pod_columns import pod_binding, request_column
-from policyengine.compiler.columns.random_column import random_column
 from policyengine.compiler.lower.distinct_values import by_distinct_values
 from policyengine.compiler.lower.hoists import Hoists
 from policyengine.compiler.lower.list_aggregates import aggregate, opt_map
@@ -152,7 +151,7 @@ def _random(expr: ir.Call, scope: Scope, hoists: Hoists) -> Vector | None:
     if not (isinstance(node, ir.Field) and node.path == ("node", "name")):
         return None
     names = [scope.lower(part, hoists) for part in (uid, rule, stream)]
-    return lambda frame: random_column([name(frame) for name in names], frame.pick(frame.nodes.name_hash))
+    return lambda frame: random_kernel([name(frame) for name in names], frame.pick(frame.nodes.name_hash))
 
 
 @_lower.register
@@ -171,7 +170,7 @@ def _(expr: ir.OptMap, scope: Scope, hoists: Hoists) -> Vector:
 def _(expr: ir.Logic, scope: Scope, hoists: Hoists) -> Vector:
     operands = tuple(
         # What coverage is to see is asked even where it decides nothing any more.
-        Operand(scope.lower(part, hoists), part.shape is Shape.SCALAR, scope.watch is None and is_dear(part))
+        Operand(scope.lower(part, hoists), part.shape is Shape.SCALAR, scope.watch is None and is_expensive(part))
         for part in expr.operands
     )
     return conjunction(operands, decisive=expr.op == "||")

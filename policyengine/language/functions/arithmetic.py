@@ -1,7 +1,7 @@
 """`+ - * / %` and unary `-`: checked 64-bit integers, IEEE doubles, quantities and durations that scale.
 
 Integer division truncates and the remainder has the dividend's sign, as in CEL. A quantity over or times a number
-is rounded to its grain, halves to even. The columns of `compiler.arithmetic` answer the same.
+is rounded to its grain, halves to even. The column kernels answer the same.
 """
 
 from __future__ import annotations
@@ -9,7 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from policyengine.language.functions.table import Function, Implementation, Overload, Style, T, function
+from policyengine.language.functions import bounds
+from policyengine.language.functions.bounds import Interval, of_numbers
+from policyengine.language.functions.table import Cost, Function, Implementation, Overload, Style, T, function
 from policyengine.language.types import (
     CPU,
     DOUBLE,
@@ -166,6 +168,9 @@ FUNCTIONS: tuple[Function, ...] = (
         Overload((TIMESTAMP, DURATION), TIMESTAMP, add),
         Overload((DURATION, TIMESTAMP), TIMESTAMP, add),
         Overload((list_of(T), list_of(T)), list_of(T), join_lists),
+        bounds=of_numbers(lambda a, b: Interval(a.low + b.low, a.high + b.high)),
+        cost=Cost("add"),
+        mutants=["_-_"],
     ),
     function(
         "_-_",
@@ -176,6 +181,9 @@ FUNCTIONS: tuple[Function, ...] = (
         *_same(SCALABLE, subtract),
         Overload((TIMESTAMP, DURATION), TIMESTAMP, subtract),
         Overload((TIMESTAMP, TIMESTAMP), DURATION, subtract),
+        bounds=of_numbers(lambda a, b: Interval(a.low - b.high, a.high - b.low)),
+        cost=Cost("add"),
+        mutants=["_+_"],
     ),
     function(
         "_*_",
@@ -185,6 +193,9 @@ FUNCTIONS: tuple[Function, ...] = (
         Overload((DOUBLE, DOUBLE), DOUBLE, lambda a, b: a * b),
         *_scaling(multiply, scale),
         *(overload for type_ in SCALABLE for overload in _scaled_by(type_)),
+        bounds=bounds.outwards(of_numbers(bounds.product)),
+        cost=Cost("multiply"),
+        mutants=["_/_"],
     ),
     function(
         "_/_",
@@ -194,8 +205,19 @@ FUNCTIONS: tuple[Function, ...] = (
         Overload((DOUBLE, DOUBLE), DOUBLE, divide_doubles),
         *(Overload((type_, type_), DOUBLE, quotient) for type_ in SCALABLE),
         *_scaling(divide_to_grain, unscale),
+        bounds=bounds.outwards(of_numbers(bounds.quotient)),
+        cost=Cost("divide"),
+        mutants=["_*_"],
     ),
-    function("_%_", Style.OPERATOR, "what a division leaves", Overload((INT, INT), INT, remainder)),
+    function(
+        "_%_",
+        Style.OPERATOR,
+        "what a division leaves",
+        Overload((INT, INT), INT, remainder),
+        bounds=of_numbers(bounds.remainder),
+        cost=Cost("divide"),
+        mutants=[],
+    ),
     function(
         "-_",
         Style.OPERATOR,
@@ -203,5 +225,8 @@ FUNCTIONS: tuple[Function, ...] = (
         Overload((INT,), INT, negate),
         Overload((DOUBLE,), DOUBLE, lambda a: -a),
         *(Overload((type_,), type_, negate) for type_ in SCALABLE),
+        bounds=of_numbers(lambda a: Interval(-a.high, -a.low)),
+        cost=Cost("add"),
+        mutants=[],
     ),
 )

@@ -1,6 +1,6 @@
 """The regularised incomplete beta function, by its continued fraction (DLMF 8.17.22, modified Lentz's method).
 
-One algorithm serves single values and columns: everything but `+ - * /` and comparisons comes from `Lanes`, so that both
+One algorithm serves single values and columns: everything but `+ - * /` and comparisons comes from `Lanes`. So both
 make the same steps and answer the same bits. A lane keeps its value once its fraction has converged.
 """
 

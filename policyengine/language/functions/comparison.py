@@ -7,10 +7,11 @@ and NaN is unequal to itself. A policy compares values of one type only.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from policyengine.language.functions.table import Function, K, Overload, Style, T, V, function
+from policyengine.language.functions.bounds import NO_NUMBER, NO_POLICY, NOT_NEGATIVE
+from policyengine.language.functions.table import Cost, Function, K, Overload, Style, T, V, function
 from policyengine.language.types import (
     BOOL,
     CPU,
@@ -59,9 +60,13 @@ def is_key(value: object) -> bool:
     return kind_of(value) in (Kind.BOOL, Kind.INT, Kind.STRING, Kind.DOUBLE)
 
 
-def _ordering(name: str, doc: str, compare: Callable[[Any, Any], bool]) -> Function:
+def _comparison(name: str, doc: str, mutants: Sequence[str], *overloads: Overload) -> Function:
+    return function(name, Style.OPERATOR, doc, *overloads, bounds=NO_NUMBER, cost=Cost("compare"), mutants=mutants)
+
+
+def _ordering(name: str, doc: str, mutants: Sequence[str], compare: Callable[[Any, Any], bool]) -> Function:
     same = (Overload((type_, type_), BOOL, compare) for type_ in ORDERED)
-    return function(name, Style.OPERATOR, doc, *same, *_mixed(compare))
+    return _comparison(name, doc, mutants, *same, *_mixed(compare))
 
 
 def _mixed(compare: Callable[[Any, Any], bool]) -> Iterator[Overload]:
@@ -71,21 +76,37 @@ def _mixed(compare: Callable[[Any, Any], bool]) -> Iterator[Overload]:
 
 
 FUNCTIONS: tuple[Function, ...] = (
-    function("type", Style.GLOBAL, "the type of a value", Overload((T,), Type(Kind.TYPE), type_of, dynamic=True)),
-    function("_==_", Style.OPERATOR, "whether both are the same", Overload((T, T), BOOL, equal)),
-    function("_!=_", Style.OPERATOR, "whether they differ", Overload((T, T), BOOL, lambda a, b: not equal(a, b))),
-    _ordering("_<_", "whether the left is less", operator.lt),
-    _ordering("_<=_", "whether the left is not more", operator.le),
-    _ordering("_>_", "whether the left is more", operator.gt),
-    _ordering("_>=_", "whether the left is not less", operator.ge),
     function(
+        "type",
+        Style.GLOBAL,
+        "the type of a value",
+        Overload((T,), Type(Kind.TYPE), type_of, dynamic=True),
+        bounds=NO_POLICY,
+        cost=Cost("text"),
+        mutants=[],
+    ),
+    _comparison("_==_", "whether both are the same", ["_!=_"], Overload((T, T), BOOL, equal)),
+    _comparison("_!=_", "whether they differ", ["_==_"], Overload((T, T), BOOL, lambda a, b: not equal(a, b))),
+    _ordering("_<_", "whether the left is less", ["_<=_", "_>=_"], operator.lt),
+    _ordering("_<=_", "whether the left is not more", ["_<_", "_>_"], operator.le),
+    _ordering("_>_", "whether the left is more", ["_>=_", "_<=_"], operator.gt),
+    _ordering("_>=_", "whether the left is not less", ["_>_", "_<_"], operator.ge),
+    _comparison(
         "@in",
-        Style.OPERATOR,
         "whether a list has the value, or a map the key",
+        [],
         Overload((T, list_of(T)), BOOL, contains),
         Overload((K, map_of(K, V)), BOOL, contains),
     ),
-    function("!_", Style.OPERATOR, "the opposite", Overload((BOOL,), BOOL, operator.not_)),
+    function(
+        "!_",
+        Style.OPERATOR,
+        "the opposite",
+        Overload((BOOL,), BOOL, operator.not_),
+        bounds=NO_NUMBER,
+        cost=Cost("logic"),
+        mutants=[],
+    ),
     function(
         "size",
         Style.BOTH,
@@ -93,5 +114,8 @@ FUNCTIONS: tuple[Function, ...] = (
         Overload((STRING,), INT, len),
         Overload((list_of(T),), INT, len),
         Overload((map_of(K, V),), INT, len),
+        bounds=NOT_NEGATIVE,
+        cost=Cost("text"),
+        mutants=[],
     ),
 )

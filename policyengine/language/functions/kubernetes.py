@@ -12,7 +12,8 @@ from fractions import Fraction
 from functools import lru_cache
 
 from policyengine import quantity
-from policyengine.language.functions.table import Function, Implementation, Overload, Style, T, V, function
+from policyengine.language.functions.bounds import NO_POLICY
+from policyengine.language.functions.table import Cost, Function, Implementation, Overload, Style, T, V, function
 from policyengine.language.types import BOOL, DOUBLE, INT, STRING, Type
 from policyengine.language.values import INT64_MAX, INT64_MIN, EvaluationError, kind_of, shortened
 
@@ -155,48 +156,52 @@ def _dynamic(parameters: tuple[Type, ...], result: Type, implementation: Impleme
     return Overload(parameters, result, implementation, dynamic=True)
 
 
+def _library(name: str, style: Style, doc: str, *overloads: Overload) -> Function:
+    return function(name, style, doc, *overloads, bounds=NO_POLICY, cost=Cost("text"), mutants=[])
+
+
 FUNCTIONS: tuple[Function, ...] = (
-    function("quantity", Style.GLOBAL, "a Kubernetes quantity", _dynamic((STRING,), T, to_quantity)),
-    function(
+    _library("quantity", Style.GLOBAL, "a Kubernetes quantity", _dynamic((STRING,), T, to_quantity)),
+    _library(
         "isQuantity",
         Style.GLOBAL,
         "whether the text is a quantity",
         _dynamic((STRING,), BOOL, lambda text: _is(to_quantity, text)),
     ),
-    function(
+    _library(
         "semver",
         Style.GLOBAL,
         "a semantic version",
         _dynamic((STRING,), T, to_semver),
         _dynamic((STRING, BOOL), T, to_semver),
     ),
-    function(
+    _library(
         "isSemver",
         Style.GLOBAL,
         "whether the text is a semantic version",
         _dynamic((STRING,), BOOL, lambda text: _is(to_semver, text)),
         _dynamic((STRING, BOOL), BOOL, lambda text, normalize: _is(to_semver, text, normalize)),
     ),
-    function("compareTo", Style.METHOD, "-1, 0 or 1: before, as, after the other", _dynamic((T, V), INT, _compare)),
-    function(
+    _library("compareTo", Style.METHOD, "-1, 0 or 1: before, as, after the other", _dynamic((T, V), INT, _compare)),
+    _library(
         "isGreaterThan",
         Style.METHOD,
         "whether it is after the other",
         _dynamic((T, V), BOOL, lambda a, b: _compare(a, b) > 0),
     ),
-    function(
+    _library(
         "isLessThan",
         Style.METHOD,
         "whether it is before the other",
         _dynamic((T, V), BOOL, lambda a, b: _compare(a, b) < 0),
     ),
-    function("add", Style.METHOD, "the sum", _dynamic((T, V), T, lambda a, b: _added(a, b, 1))),
-    function("sub", Style.METHOD, "the difference", _dynamic((T, V), T, lambda a, b: _added(a, b, -1))),
-    function("sign", Style.BOTH, "-1, 0 or 1", _dynamic((T,), INT, _sign)),
-    function("isInteger", Style.METHOD, "whether `asInteger` has an answer", _dynamic((T,), BOOL, _is_integer)),
-    function("asInteger", Style.METHOD, "the quantity as an int", _dynamic((T,), INT, _as_integer)),
-    function("asApproximateFloat", Style.METHOD, "the quantity as a double", _dynamic((T,), DOUBLE, _as_float)),
-    function("major", Style.METHOD, "the first number", _dynamic((T,), INT, lambda v: _semver(v).numbers[0])),
-    function("minor", Style.METHOD, "the second number", _dynamic((T,), INT, lambda v: _semver(v).numbers[1])),
-    function("patch", Style.METHOD, "the third number", _dynamic((T,), INT, lambda v: _semver(v).numbers[2])),
+    _library("add", Style.METHOD, "the sum", _dynamic((T, V), T, lambda a, b: _added(a, b, 1))),
+    _library("sub", Style.METHOD, "the difference", _dynamic((T, V), T, lambda a, b: _added(a, b, -1))),
+    _library("sign", Style.BOTH, "-1, 0 or 1", _dynamic((T,), INT, _sign)),
+    _library("isInteger", Style.METHOD, "whether `asInteger` has an answer", _dynamic((T,), BOOL, _is_integer)),
+    _library("asInteger", Style.METHOD, "the quantity as an int", _dynamic((T,), INT, _as_integer)),
+    _library("asApproximateFloat", Style.METHOD, "the quantity as a double", _dynamic((T,), DOUBLE, _as_float)),
+    _library("major", Style.METHOD, "the first number", _dynamic((T,), INT, lambda v: _semver(v).numbers[0])),
+    _library("minor", Style.METHOD, "the second number", _dynamic((T,), INT, lambda v: _semver(v).numbers[1])),
+    _library("patch", Style.METHOD, "the third number", _dynamic((T,), INT, lambda v: _semver(v).numbers[2])),
 )

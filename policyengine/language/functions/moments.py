@@ -1,4 +1,4 @@
-"""`getHours` and its kin: parts of a timestamp in a time zone, and of a duration.
+"""`getHours`, `getMonth`, …: parts of a timestamp in a time zone, and of a duration.
 
 Zones are names of the IANA database, or offsets such as `+01:00`; UTC by default. Days and months count from 0
 where CEL counts them so.
@@ -13,8 +13,9 @@ from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from policyengine.language.functions.arithmetic import divide, remainder
-from policyengine.language.functions.table import Function, Implementation, Overload, Style, function
-from policyengine.language.types import DURATION, INT, STRING, TIMESTAMP
+from policyengine.language.functions.bounds import ANY_NUMBER, Bounds, Interval, of_kind
+from policyengine.language.functions.table import Cost, Function, Implementation, Overload, Style, function
+from policyengine.language.types import DURATION, INT, STRING, TIMESTAMP, Kind
 from policyengine.language.values import EvaluationError, shortened
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -58,6 +59,17 @@ _PARTS: dict[str, tuple[str, Callable[[datetime], int]]] = {
     "getSeconds": ("the second; of a duration, its whole seconds", lambda t: t.second),
 }
 _WHOLE = {"getHours": 3600 * 10**9, "getMinutes": 60 * 10**9, "getSeconds": 10**9}
+_BOUNDS: dict[str, Bounds] = {
+    "getFullYear": ANY_NUMBER,
+    "getMonth": Interval(0, 11),
+    "getDate": Interval(1, 31),
+    "getDayOfMonth": Interval(0, 30),
+    "getDayOfWeek": Interval(0, 6),
+    "getDayOfYear": Interval(0, 365),
+    "getHours": of_kind(Kind.TIMESTAMP, Interval(0, 23)),
+    "getMinutes": of_kind(Kind.TIMESTAMP, Interval(0, 59)),
+    "getSeconds": of_kind(Kind.TIMESTAMP, Interval(0, 59)),
+}
 _MILLISECOND = 10**6
 
 
@@ -82,7 +94,9 @@ def _parts() -> Iterator[Function]:
         ]
         if name in _WHOLE:
             overloads.append(Overload((DURATION,), INT, _whole(_WHOLE[name])))
-        yield function(name, Style.METHOD, doc, *overloads, literals=(1,))
+        yield function(
+            name, Style.METHOD, doc, *overloads, bounds=_BOUNDS[name], cost=Cost("text"), mutants=[], literals=(1,)
+        )
 
 
 FUNCTIONS: tuple[Function, ...] = (
@@ -94,6 +108,9 @@ FUNCTIONS: tuple[Function, ...] = (
         Overload((TIMESTAMP,), INT, _milliseconds),
         Overload((TIMESTAMP, STRING), INT, _milliseconds),
         Overload((DURATION,), INT, lambda nanoseconds: divide(remainder(nanoseconds, 10**9), _MILLISECOND)),
+        bounds=Interval(-999, 999),
+        cost=Cost("text"),
+        mutants=[],
         literals=(1,),
     ),
 )

@@ -1,7 +1,7 @@
 """Functions of numbers: `ratio clamp min max abs floor ceil round sqrt ln exp pow`, list aggregates.
 
-`min` and `max` answer the first of equal values. The transcendental ones are libm's here; who evaluates columns
-passes the kernels of the columns instead (`evaluate.prepare(kernels=…)`), so that a scalar never differs in a bit.
+`min` and `max` answer the first of equal values. `ln`, `exp` and `pow` are libm's here; the compiler replaces them with
+the scalar forms of its kernels (`evaluator.Names.functions`), so that a scalar never differs from a column in a bit.
 """
 
 from __future__ import annotations
@@ -11,9 +11,20 @@ from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from typing import cast
 
+from policyengine.language.functions import bounds
 from policyengine.language.functions.arithmetic import SCALABLE, whole
 from policyengine.language.functions.beta import beta_cdf
-from policyengine.language.functions.table import Function, Implementation, Overload, Style, function
+from policyengine.language.functions.bounds import (
+    ANY_NUMBER,
+    NOT_NEGATIVE,
+    UNIT,
+    Bounds,
+    Interval,
+    of_list,
+    of_numbers,
+    rising,
+)
+from policyengine.language.functions.table import Cost, Function, Implementation, Overload, Style, function
 from policyengine.language.types import DOUBLE, INT, TIMESTAMP, Type, list_of, optional_of
 from policyengine.language.values import EvaluationError, in_int64
 
@@ -144,12 +155,22 @@ def _averages(compute: Callable[[Sequence[float]], float]) -> Iterator[Overload]
         yield Overload((list_of(type_),), type_, lambda items: whole(float(round(compute([float(i) for i in items])))))
 
 
-def _of_double(name: str, doc: str, compute: Callable[..., float], arguments: int = 1) -> Function:
-    return function(name, Style.GLOBAL, doc, Overload((DOUBLE,) * arguments, DOUBLE, compute))
+def _of_double(
+    name: str, doc: str, compute: Callable[..., float], limits: Bounds, *, arguments: int = 1, folds: bool = True
+) -> Function:
+    overload = Overload((DOUBLE,) * arguments, DOUBLE, compute)
+    return function(name, Style.GLOBAL, doc, overload, bounds=limits, cost=Cost("root"), mutants=[], folds=folds)
 
 
-def _to_int(name: str, doc: str, compute: Callable[[float], int]) -> Function:
-    return function(name, Style.GLOBAL, doc, Overload((DOUBLE,), INT, compute), Overload((INT,), INT, lambda a: a))
+def _to_int(name: str, doc: str, compute: Callable[[float], int], limits: Bounds, mutants: Sequence[str]) -> Function:
+    overloads = (Overload((DOUBLE,), INT, compute), Overload((INT,), INT, lambda a: a))
+    return function(name, Style.GLOBAL, doc, *overloads, bounds=limits, cost=Cost("bound"), mutants=mutants)
+
+
+def _of_list_only(
+    name: str, doc: str, limits: Callable[[Interval], Interval], overloads: Iterator[Overload]
+) -> Function:
+    return function(name, Style.METHOD, doc, *overloads, bounds=of_list(limits), cost=Cost("text"), mutants=[])
 
 
 def _floor(value: float) -> int:
@@ -167,7 +188,7 @@ def _absolute(value: int) -> int:
 def _beta(x: float, a: float, b: float) -> float:
     if not (a > 0 and b > 0):
         raise EvaluationError("betaCdf wants positive a and b")
-    return beta_cdf(x, a, b)
+    return float(beta_cdf(x, a, b))
 
 
 def _three(type_: Type) -> Overload:
@@ -180,13 +201,40 @@ FUNCTIONS: tuple[Function, ...] = (
         Style.GLOBAL,
         "a / b kept within 0..1, 0 where b is 0",
         *(Overload((type_, type_), DOUBLE, ratio) for type_ in (INT, DOUBLE, *SCALABLE)),
+        bounds=UNIT,
+        cost=Cost("divide"),
+        mutants=[],
     ),
-    function("clamp", Style.GLOBAL, "the value kept within two bounds", *map(_three, COMPARABLE)),
-    function("min", Style.BOTH, "the least; of a list an optional", *_extremes(smaller)),
-    function("max", Style.BOTH, "the greatest; of a list an optional", *_extremes(larger)),
-    function("sum", Style.METHOD, "the sum of a list, 0 of nothing", *_sums()),
-    function("avg", Style.METHOD, "the mean of a list, 0 of nothing", *_averages(mean)),
-    function("stddev", Style.METHOD, "the population standard deviation of a list", *_averages(deviation)),
+    function(
+        "clamp",
+        Style.GLOBAL,
+        "the value kept within two bounds",
+        *map(_three, COMPARABLE),
+        bounds=of_numbers(bounds.clamp),
+        cost=Cost("bound"),
+        mutants=[],
+    ),
+    function(
+        "min",
+        Style.BOTH,
+        "the least; of a list an optional",
+        *_extremes(smaller),
+        bounds=of_list(lambda each: each, bounds.least),
+        cost=Cost("bound"),
+        mutants=["max"],
+    ),
+    function(
+        "max",
+        Style.BOTH,
+        "the greatest; of a list an optional",
+        *_extremes(larger),
+        bounds=of_list(lambda each: each, bounds.greatest),
+        cost=Cost("bound"),
+        mutants=["min"],
+    ),
+    _of_list_only("sum", "the sum of a list, 0 of nothing", bounds.total, _sums()),
+    _of_list_only("avg", "the mean of a list, 0 of nothing", bounds.mean, _averages(mean)),
+    _of_list_only("stddev", "the population standard deviation of a list", bounds.deviation, _averages(deviation)),
     function(
         "abs",
         Style.GLOBAL,
@@ -194,13 +242,31 @@ FUNCTIONS: tuple[Function, ...] = (
         Overload((INT,), INT, _absolute),
         Overload((DOUBLE,), DOUBLE, abs),
         *(Overload((type_,), type_, _absolute) for type_ in SCALABLE),
+        bounds=of_numbers(bounds.absolute),
+        cost=Cost("add"),
+        mutants=[],
     ),
-    _to_int("floor", "the next int below", _floor),
-    _to_int("ceil", "the next int above", _ceil),
-    _to_int("round", "the nearest int, halves away from zero", half_away),
-    _of_double("sqrt", "the square root", _real(math.sqrt)),
-    _of_double("ln", "the natural logarithm", _real(_log)),
-    _of_double("exp", "e to the power", _real(math.exp)),
-    _of_double("pow", "a to the power b", _pow, arguments=2),
-    _of_double("betaCdf", "the beta distribution's share below x", _beta, arguments=3),
+    _to_int("floor", "the next int below", _floor, rising(bounds.floor), ["ceil"]),
+    _to_int("ceil", "the next int above", _ceil, rising(bounds.ceil), ["floor"]),
+    _to_int(
+        "round",
+        "the nearest int, halves away from zero",
+        half_away,
+        of_numbers(lambda a: Interval(bounds.floor(a.low), bounds.ceil(a.high))),
+        [],
+    ),
+    _of_double("sqrt", "the square root", _real(math.sqrt), NOT_NEGATIVE),
+    _of_double("ln", "the natural logarithm", _real(_log), rising(bounds.logarithm), folds=False),
+    _of_double("exp", "e to the power", _real(math.exp), rising(bounds.exponential), folds=False),
+    _of_double("pow", "a to the power b", _pow, ANY_NUMBER, arguments=2, folds=False),
+    function(
+        "betaCdf",
+        Style.GLOBAL,
+        "the beta distribution's share below x",
+        Overload((DOUBLE, DOUBLE, DOUBLE), DOUBLE, _beta),
+        bounds=UNIT,
+        cost=Cost("curve", 100),
+        mutants=[],
+        folds=False,
+    ),
 )

@@ -9,7 +9,8 @@ from __future__ import annotations
 from functools import lru_cache
 from hashlib import blake2b
 
-from policyengine.language.functions.table import Function, Overload, Style, function
+from policyengine.language.functions.bounds import NOT_NEGATIVE, UNIT
+from policyengine.language.functions.table import Cost, Function, Overload, Style, function
 from policyengine.language.types import DOUBLE, INT, STRING
 
 _MASK = 2**64 - 1
@@ -50,11 +51,17 @@ FUNCTIONS: tuple[Function, ...] = (
         Style.GLOBAL,
         "a number for a string, never negative, the same everywhere",
         Overload((STRING,), INT, hash_string),
+        bounds=NOT_NEGATIVE,
+        cost=Cost("draw", 20),
+        mutants=[],
     ),
     function(
         "random",
         Style.GLOBAL,
         'a double in [0, 1) from pod UID, node and rule name; `random("b")` is another stream',
         Overload((STRING, STRING, STRING, STRING), DOUBLE, random),
+        bounds=UNIT,
+        cost=Cost("draw", 30),
+        mutants=[],
     ),
 )

@@ -1,4 +1,4 @@
-"""What the function table is made of: functions, their overloads, and how one is chosen.
+"""The function table's rows: one record a function, its overloads, and how one of them is chosen.
 
 A type variable is a DYN type with a name. In a policy the overload follows from static types; in dynamic
 evaluation from the values. Rules of an implementation: plain values in their grain in and out, None for an empty
@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from itertools import repeat
+from typing import NamedTuple
 
 from msgspec import Struct
 
+from policyengine.language.functions.bounds import Bounds
 from policyengine.language.types import Kind, Type, optional_of
 from policyengine.language.values import Optional, kind_of
 
@@ -41,19 +43,51 @@ class Overload(Struct, frozen=True):
     dynamic: bool = False
 
 
+class Cost(NamedTuple):
+    """What a call costs."""
+
+    operation: str
+    """The row of `lint.cost.MICROSECONDS` that it is."""
+    rank: int | None = None
+    """Beside other conjuncts, where 1 is an addition; None: by whether it reads strings."""
+
+
 class Function(Struct, frozen=True):
-    """A function or operator. `literals`: the arguments that must be literals in a policy."""
+    """A function or operator: all that the language knows of it. Its kernel is in `compiler.columns.kernels`."""
 
     name: str
     style: Style
     doc: str
     overloads: tuple[Overload, ...]
+    bounds: Bounds
+    """Of its answer, in the answer's grain."""
+    cost: Cost
+    mutants: tuple[str, ...]
+    """The functions that a mutant of a policy calls in its place."""
     literals: frozenset[int] = frozenset()
+    """The arguments that must be literals in a policy."""
+    folds: bool = True
+    """Whether a call of constants is folded; not where the last bit is the column kernel's."""
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether only `policyengine.evaluate` has it."""
+        return all(overload.dynamic for overload in self.overloads)
 
 
-def function(name: str, style: Style, doc: str, *overloads: Overload, literals: Sequence[int] = ()) -> Function:
+def function(
+    name: str,
+    style: Style,
+    doc: str,
+    *overloads: Overload,
+    bounds: Bounds,
+    cost: Cost,
+    mutants: Sequence[str],
+    literals: Sequence[int] = (),
+    folds: bool = True,
+) -> Function:
     """A row of the table."""
-    return Function(name, style, doc, overloads, frozenset(literals))
+    return Function(name, style, doc, overloads, bounds, cost, tuple(mutants), frozenset(literals), folds)
 
 
 def unify(parameter: Type, actual: Type, variables: dict[str, Type]) -> bool:

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
 import re2
 
 from policyengine.language.functions.arithmetic import LONGEST_TEXT
-from policyengine.language.functions.table import Function, Implementation, Overload, Style, function, or_optional
+from policyengine.language.functions.bounds import NO_NUMBER, NOT_NEGATIVE, Interval
+from policyengine.language.functions.table import (
+    Cost,
+    Function,
+    Implementation,
+    Overload,
+    Style,
+    function,
+    or_optional,
+)
 from policyengine.language.types import BOOL, INT, STRING, Type, list_of, optional_of
 from policyengine.language.values import EvaluationError, shortened
 
@@ -124,27 +135,42 @@ def trim(text: str) -> str:
     return text.strip(_WHITE)
 
 
-def _method(name: str, doc: str, result: Type, compute: Implementation, *signatures: tuple[Type, ...]) -> Function:
+def _method(
+    name: str,
+    doc: str,
+    result: Type,
+    compute: Implementation,
+    *signatures: tuple[Type, ...],
+    mutants: Sequence[str] = (),
+    rank: int | None = None,
+) -> Function:
+    """A method of strings; one that answers an int answers a position, -1 for none."""
     overloads = (Overload((STRING, *rest), result, compute) for rest in signatures)
-    return function(name, Style.METHOD, doc, *overloads)
+    bounds = Interval(-1.0, math.inf) if result == INT else NO_NUMBER
+    return function(name, Style.METHOD, doc, *overloads, bounds=bounds, cost=Cost("text", rank), mutants=mutants)
 
 
 FUNCTIONS: tuple[Function, ...] = (
     _method("contains", "whether the text has the part", BOOL, lambda a, b: b in a, (STRING,)),
-    _method("startsWith", "whether the text begins with the part", BOOL, str.startswith, (STRING,)),
-    _method("endsWith", "whether the text ends with the part", BOOL, str.endswith, (STRING,)),
+    _method(
+        "startsWith", "whether the text begins with the part", BOOL, str.startswith, (STRING,), mutants=["endsWith"]
+    ),
+    _method("endsWith", "whether the text ends with the part", BOOL, str.endswith, (STRING,), mutants=["startsWith"]),
     function(
         "matches",
         Style.BOTH,
         "whether an RE2 pattern matches anywhere in the text",
         Overload((STRING, STRING), BOOL, matches),
+        bounds=NO_NUMBER,
+        cost=Cost("matches", 40),
+        mutants=[],
         literals=(1,),
     ),
     _method("lowerAscii", "with A..Z as a..z", STRING, lower_ascii, ()),
     _method("upperAscii", "with a..z as A..Z", STRING, upper_ascii, ()),
     _method("trim", "without white space at its ends", STRING, trim, ()),
-    _method("replace", "with a part replaced", STRING, replace, (STRING, STRING), (STRING, STRING, INT)),
-    _method("split", "the pieces between separators", list_of(STRING), split, (STRING,), (STRING, INT)),
+    _method("replace", "with a part replaced", STRING, replace, (STRING, STRING), (STRING, STRING, INT), rank=20),
+    _method("split", "the pieces between separators", list_of(STRING), split, (STRING,), (STRING, INT), rank=20),
     _method("substring", "a part, by its start and end", STRING, substring, (INT,), (INT, INT)),
     _method("charAt", "the character at a place", STRING, char_at, (INT,)),
     _method("indexOf", "where a part first stands, -1 if nowhere", INT, index_of, (STRING,), (STRING, INT)),
@@ -155,11 +181,17 @@ FUNCTIONS: tuple[Function, ...] = (
         "the strings of a list, with a separator between them",
         Overload((list_of(STRING),), STRING, join),
         Overload((list_of(STRING), STRING), STRING, join),
+        bounds=NO_NUMBER,
+        cost=Cost("text", 20),
+        mutants=[],
     ),
     function(
         "trailingInt",
         Style.GLOBAL,
         "the number at the end of a string: `node9` has 9",
         *or_optional(Overload((STRING,), optional_of(INT), trailing_int)),
+        bounds=NOT_NEGATIVE,
+        cost=Cost("convert"),
+        mutants=[],
     ),
 )

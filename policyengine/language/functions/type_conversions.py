@@ -10,7 +10,16 @@ from collections.abc import Callable
 
 from policyengine import quantity
 from policyengine.language.functions.arithmetic import QUANTITY_TYPES, divide
-from policyengine.language.functions.table import Function, Overload, Style, function, or_optional
+from policyengine.language.functions.bounds import (
+    ANY_NUMBER,
+    NO_NUMBER,
+    Arguments,
+    Bounds,
+    Interval,
+    of_numbers,
+    outwards,
+)
+from policyengine.language.functions.table import Cost, Function, Overload, Style, function, or_optional
 from policyengine.language.types import (
     BOOL,
     CPU,
@@ -117,8 +126,21 @@ def _shower(type_: Type) -> Callable[[object], str]:
     return lambda value: display(value, type_)
 
 
-def _attempt(name: str, doc: str, result: Type, convert: Callable[[str], object]) -> Function:
-    return function(name, Style.GLOBAL, doc, *or_optional(Overload((STRING,), optional_of(result), _optional(convert))))
+def _attempt(
+    name: str, doc: str, result: Type, convert: Callable[[str], object], operation: str = "convert"
+) -> Function:
+    overloads = or_optional(Overload((STRING,), optional_of(result), _optional(convert)))
+    return function(name, Style.GLOBAL, doc, *overloads, bounds=ANY_NUMBER, cost=Cost(operation), mutants=[])
+
+
+def _conversion(name: str, doc: str, *overloads: Overload, bounds: Bounds, operation: str = "text") -> Function:
+    return function(name, Style.GLOBAL, doc, *overloads, bounds=bounds, cost=Cost(operation), mutants=[])
+
+
+def _in_units(call: Arguments) -> Interval:
+    """`double(a)`: a cpu counts in millicores."""
+    (a,) = call.bounds
+    return Interval(a.low / 1000, a.high / 1000) if call.types[0] == CPU else a
 
 
 def _itself(type_: Type) -> Overload:
@@ -126,19 +148,19 @@ def _itself(type_: Type) -> Overload:
 
 
 FUNCTIONS: tuple[Function, ...] = (
-    function(
+    _conversion(
         "int",
-        Style.GLOBAL,
         "as an int: a double truncated, a string read, a timestamp's or duration's seconds",
         _itself(INT),
         Overload((DOUBLE,), INT, int_of_double),
         Overload((STRING,), INT, int_of_text),
         Overload((TIMESTAMP,), INT, lambda nanoseconds: nanoseconds // 10**9),
         Overload((DURATION,), INT, lambda nanoseconds: divide(nanoseconds, 10**9)),
+        bounds=outwards(of_numbers(lambda a: a)),
+        operation="add",
     ),
-    function(
+    _conversion(
         "double",
-        Style.GLOBAL,
         "as a double: a cpu in cores, memory and storage in bytes",
         _itself(DOUBLE),
         Overload((INT,), DOUBLE, float),
@@ -146,29 +168,33 @@ FUNCTIONS: tuple[Function, ...] = (
         Overload((CPU,), DOUBLE, lambda milli: milli / 1000),
         Overload((MEMORY,), DOUBLE, float),
         Overload((STORAGE,), DOUBLE, float),
+        bounds=_in_units,
+        operation="add",
     ),
-    function("string", Style.GLOBAL, "as text", _itself(STRING), *_texts()),
-    function("bool", Style.GLOBAL, "as a bool", _itself(BOOL), Overload((STRING,), BOOL, bool_of_text)),
-    function(
+    _conversion("string", "as text", _itself(STRING), *_texts(), bounds=NO_NUMBER),
+    _conversion("bool", "as a bool", _itself(BOOL), Overload((STRING,), BOOL, bool_of_text), bounds=NO_NUMBER),
+    _conversion(
         "duration",
-        Style.GLOBAL,
         "a duration from text such as `1h30m`",
         _itself(DURATION),
         Overload((STRING,), DURATION, parse_duration),
+        bounds=ANY_NUMBER,
     ),
-    function(
+    _conversion(
         "timestamp",
-        Style.GLOBAL,
         "a time from RFC 3339 text",
         _itself(TIMESTAMP),
         Overload((STRING,), TIMESTAMP, parse_timestamp),
         Overload((INT,), TIMESTAMP, lambda seconds: in_int64(seconds * 10**9)),
+        bounds=ANY_NUMBER,
     ),
     _attempt("toInt", "the int a string holds, if it holds one", INT, int_of_text),
     _attempt("toDouble", "the finite double a string holds, if it holds one", DOUBLE, _finite),
     _attempt("toDuration", "the duration a string holds, if it holds one", DURATION, parse_duration),
     _attempt("toTimestamp", "the time a string holds, if it holds one", TIMESTAMP, parse_timestamp),
-    _attempt("toQuantity/cpu", "the cpu quantity a string holds, if it holds one", CPU, cpu_of_text),
-    _attempt("toQuantity/memory", "the memory quantity a string holds, if it holds one", MEMORY, bytes_of_text),
-    _attempt("toQuantity/storage", "the storage quantity a string holds, if it holds one", STORAGE, bytes_of_text),
+    _attempt("toQuantity/cpu", "the cpu quantity a string holds, if it holds one", CPU, cpu_of_text, "text"),
+    _attempt("toQuantity/memory", "the memory quantity a string holds, if it holds one", MEMORY, bytes_of_text, "text"),
+    _attempt(
+        "toQuantity/storage", "the storage quantity a string holds, if it holds one", STORAGE, bytes_of_text, "text"
+    ),
 )

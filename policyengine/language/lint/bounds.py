@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 from policyengine.language import ir
-from policyengine.language.checking.intervals import EVERYTHING, Interval, Intervals
+from policyengine.language.checking.intervals import Intervals
+from policyengine.language.functions.bounds import EVERYTHING, Interval
 
 _NOT_NEGATIVE = Interval(0, math.inf)
 _AMOUNTS: frozenset[tuple[str, ...]] = frozenset(

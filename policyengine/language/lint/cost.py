@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from policyengine.language import ir
+from policyengine.language.functions import FUNCTIONS
 from policyengine.language.ir.ir_walk import LetOf, children
 from policyengine.language.syntax import Span
 from policyengine.language.types import Kind, Shape
@@ -40,19 +41,6 @@ MICROSECONDS: Final[dict[str, float]] = {
 }
 """Operation -> microseconds a pass over the columns of `NODES` nodes."""
 
-_BY_FUNCTION = {
-    **dict.fromkeys(("_+_", "_-_", "-_", "abs", "double", "int"), "add"),
-    "_*_": "multiply",
-    **dict.fromkeys(("_/_", "_%_", "ratio"), "divide"),
-    **dict.fromkeys(("_<_", "_<=_", "_>_", "_>=_", "_==_", "_!=_", "@in"), "compare"),
-    **dict.fromkeys(("!_", "hasValue", "orValue", "or", "optional.of"), "logic"),
-    **dict.fromkeys(("clamp", "min", "max", "floor", "ceil", "round"), "bound"),
-    **dict.fromkeys(("sqrt", "ln", "exp", "pow"), "root"),
-    **dict.fromkeys(("toInt", "toDouble", "toQuantity", "toDuration", "toTimestamp", "trailingInt"), "convert"),
-    "matches": "matches",
-    "betaCdf": "curve",
-    **dict.fromkeys(("random", "hash"), "draw"),
-}
 _TEXT = frozenset({Kind.STRING, Kind.LIST, Kind.MAP})
 
 
@@ -70,7 +58,8 @@ def operation(expr: ir.Expr) -> str:
         case ir.Comprehension():
             return "pods"
         case ir.Call(function=function, args=args):
-            named = _BY_FUNCTION.get(function, "text")
+            row = FUNCTIONS.get(function)
+            named = "text" if row is None else row.cost.operation
             return "text" if named == "compare" and any(arg.type.kind in _TEXT for arg in args) else named
         case _:
             return ""

@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from policyengine.language import ir
-from policyengine.language.checking.intervals import EVERYTHING, Interval
+from policyengine.language.functions.bounds import EVERYTHING, Interval
 from policyengine.language.ir.ir_walk import children, walk
 from policyengine.language.lint.bounds import Bounds
 from policyengine.language.lint.meanings import Meanings
