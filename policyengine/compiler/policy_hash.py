@@ -16,7 +16,7 @@ from hashlib import sha256
 
 from policyengine.language import ir
 from policyengine.language.diagnostics import Source
-from policyengine.language.parsing.terminals import OPENING
+from policyengine.language.parsing.grammar import OPENING
 from policyengine.language.parsing.tokens import Token, Tokens, tokens_of
 from policyengine.language.syntax import Span
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from policyengine.language.evaluate_dynamic import DynamicLowering
 from policyengine.language.evaluator import Closure, Evaluation, Names
-from policyengine.language.parse_expression import parse_expression
+from policyengine.language.parsing.member_parser import parse_expression
 from policyengine.language.values import (
     NONE,
     TYPE_NAMES,

@@ -12,8 +12,8 @@ from bisect import bisect_left
 from policyengine.language.diagnostics import Diagnostic, Source
 from policyengine.language.format_layout import Form, Group, Layout, layout
 from policyengine.language.parse import parse_file
+from policyengine.language.parsing.grammar import CLOSING, OPENING
 from policyengine.language.parsing.split import split
-from policyengine.language.parsing.terminals import CLOSING, OPENING
 from policyengine.language.parsing.tokens import Token, Tokens, tokens_of
 
 INDENT = 2

@@ -1,18 +1,19 @@
 """What the formatter has to know of a file's tokens: which brackets hold what, and which signs stand close.
 
-It comes from the grammar's own rules: the automaton runs over the members once more, and instead of a tree its
-actions note where the parts of a rule begin and end.
+It comes from the trees that Lark makes of the members.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import NamedTuple
 
-from policyengine.language.parsing.automaton import Action, run
+from lark import Token as LarkToken
+from lark import Tree
+
+from policyengine.language.parsing.member_parser import parse_tree
 from policyengine.language.parsing.split import Block, Piece
 from policyengine.language.parsing.tokens import Token
 
@@ -49,12 +50,7 @@ class Layout:
     """Where the blocks begin."""
 
 
-class Shape(NamedTuple):
-    """A part of the text, as far as the formatter wants to know it."""
-
-    start: int
-    end: int
-    parts: tuple[Shape | Token, ...] = ()
+Part = Tree[LarkToken] | LarkToken
 
 
 def layout(tokens: Sequence[Token], blocks: Sequence[Block]) -> Layout:
@@ -62,29 +58,16 @@ def layout(tokens: Sequence[Token], blocks: Sequence[Block]) -> Layout:
     survey = _Survey(tokens)
     for block in blocks:
         survey.block(block)
+    survey.layout.groups = list(survey.groups.values())
     return survey.layout
 
 
-class _Survey(dict[str, Action]):
-    """The actions: one for each rule, made as it is asked for. Each returns the shape of what it covers."""
-
+class _Survey:
     def __init__(self, tokens: Sequence[Token]) -> None:
-        super().__init__()
         self.layout = Layout()
         self.tokens = tokens
         self.starts = [token.start for token in tokens]
-
-    def __missing__(self, rule: str) -> Action:
-        note = getattr(self, f"on_{rule}", None)
-
-        def action(start: int, end: int, *children: Shape | Token | None) -> Shape:
-            shape = Shape(start, end, tuple(child for child in children if child is not None))
-            if note:
-                note(shape)
-            return shape
-
-        self[rule] = action
-        return action
+        self.groups: dict[int, Group] = {}
 
     def at(self, offset: int) -> int:
         """The index of the first token that begins at an offset or behind it."""
@@ -100,107 +83,85 @@ class _Survey(dict[str, Action]):
         if block.head.rule != "import":
             opener, closer = self.at(block.head.span.end), self.at(block.end) - 1
             members = tuple(self.at(member.span.start) for member in block.members)
-            self.layout.groups.append(Group(Form.BODY, opener, closer, members))
+            self.groups[opener] = Group(Form.BODY, opener, closer, members)
 
     def piece(self, piece: Piece) -> None:
         end = piece.span.end
-        run(piece.rule, [*piece.tokens, Token("$END", "", end, end)], self)
+        tree = parse_tree(piece.rule, [*piece.tokens, Token("$END", "", end, end)])
+        for part in tree.iter_subtrees():  # the parts of a tree before the tree
+            self.rule(part.data, part, [child for child in part.children if child is not None])
 
-    def group(self, form: Form, opener: int, end: int, parts: Sequence[Shape | Token]) -> None:
+    def rule(self, rule: str, tree: Tree[LarkToken], parts: Sequence[Part]) -> None:
+        """Notes what one application of a rule of the grammar tells."""
+        start, end, found = self.at(_start(tree)), _end(tree), self.layout
+        if rule in _BRACKETS:
+            form, before = _BRACKETS[rule]
+            self.group(form, start + before, end, parts)
+        elif rule in _BODIES:
+            items = [part for part in parts if isinstance(part, Tree) and part.data in _ITEMS]
+            self.group(Form.BODY, self.at(_start(items[0])) - 1 if items else self.at(end) - 2, end, items)
+        elif rule in _FIELD_MEMBERS:  # their fields never stand on one line
+            fields = self.groups[self.at(_start(parts[-1]))]
+            self.groups[fields.opener] = replace(fields, form=Form.BODY)
+        elif rule in _BEHIND_OPERAND:
+            found.close_before.add(self.at(_end(parts[0])))
+        elif rule == "dotted_name":
+            found.close_before.update(range(start + 1, self.at(end)))
+        elif rule == "type_ref" and len(parts) > 1:
+            found.close_before.add(self.at(_end(parts[0])))
+        elif rule == "unary":
+            found.close_behind.add(start)
+        elif rule == "conditional":
+            found.spaced |= {self.at(_end(parts[0])), self.at(_end(parts[1]))}
+        if rule in _CALLED:
+            self.called(parts[_CALLED[rule] :], end)
+
+    def called(self, parts: Sequence[Part], end: int) -> None:
+        """Notes a function's name and what stands in brackets behind it."""
+        opener = self.at(_end(parts[0]))
+        self.layout.close_before.add(opener)
+        inside = parts[1] if len(parts) > 1 else None
+        if isinstance(inside, Tree) and inside.data in ("arguments", "parameters"):
+            closer = self.at(_end(inside))
+            self.group(Form.LIST, opener, self.tokens[closer].end, [one for one in inside.children if one is not None])
+        else:
+            self.group(Form.LIST, opener, self.tokens[opener + 1].end, ())
+
+    def group(self, form: Form, opener: int, end: int, parts: Sequence[Part]) -> None:
         """Notes brackets that end at an offset."""
-        elements = tuple(self.at(part.start) for part in parts)
-        self.layout.groups.append(Group(form, opener, self.at(end) - 1, elements))
+        elements = tuple(self.at(_start(part)) for part in parts)
+        self.groups[opener] = Group(form, opener, self.at(end) - 1, elements)
 
-    def body(self, shape: Shape, items: Sequence[Shape | Token]) -> None:
-        closer = self.at(shape.end) - 1
-        opener = self.at(items[0].start) - 1 if items else closer - 1
-        self.group(Form.BODY, opener, shape.end, items)
 
-    def on_queue(self, shape: Shape) -> None:
-        self.body(shape, shape.parts)
+_BRACKETS = {
+    "fields": (Form.FIELDS, 0),
+    "list_literal": (Form.LIST, 0),
+    "map_literal": (Form.LIST, 0),
+    "param_values": (Form.LIST, 1),
+    "param_range": (Form.PAREN, 1),
+    "parenthesised": (Form.PAREN, 0),
+}
+"""Rules that end with a bracket: what stands in it, and how many tokens of the rule stand before it."""
+_BODIES = frozenset({"queue", "filter", "preempt", "test"})
+_ITEMS = frozenset({"order_by", "fair", "backoff", "flush", "victims", "max_victims", "require", "after"}) | frozenset(
+    {"given_node", "given_pod", "given_now", "given_param"}
+    | {"expect_on", "expect_before", "expect_rejected", "expect_waits", "expect_that"}
+)
+"""What stands in bodies, one a line."""
+_FIELD_MEMBERS = frozenset({"gang", "quota", "permit", "bind"})
+_BEHIND_OPERAND = frozenset({"select", "optional_select", "index", "optional_index", "method"})
+"""Rules whose `.` or `[` stands close to the operand before it."""
+_CALLED = {"call": 0, "method": 1, "function": 0}
+"""Rules with a name and brackets, and the place of the name among their parts."""
 
-    def on_filter(self, shape: Shape) -> None:
-        self.body(shape, [part for part in shape.parts if self.begins(part, "REQUIRE")])
 
-    def on_preempt(self, shape: Shape) -> None:
-        items = [part for part in shape.parts if self.begins(part, "VICTIMS", "MAXVICTIMS", "ORDER")]
-        self.body(shape, [part for part in items if part.start > self.tokens[self.at(shape.start) + 1].start])
+def _start(part: Part) -> int:
+    place = part.meta.start_pos if isinstance(part, Tree) else part.start_pos
+    assert place is not None
+    return place
 
-    def on_test(self, shape: Shape) -> None:
-        self.body(shape, shape.parts[1:])
 
-    def begins(self, part: Shape | Token, *kinds: str) -> bool:
-        return isinstance(part, Shape) and self.tokens[self.at(part.start)].kind in kinds
-
-    def on_gang(self, shape: Shape) -> None:
-        self.fields_body(shape)
-
-    on_quota = on_permit = on_bind = on_gang
-
-    def fields_body(self, shape: Shape) -> None:
-        """The fields of a rule are its body: they never stand on one line."""
-        last = self.layout.groups.pop()
-        self.layout.groups.append(Group(Form.BODY, last.opener, last.closer, last.elements))
-
-    def on_fields(self, shape: Shape) -> None:
-        self.group(Form.FIELDS, self.at(shape.start), shape.end, shape.parts)
-
-    # --- values ---------------------------------------------------------------------------------------
-
-    def on_list_literal(self, shape: Shape) -> None:
-        self.group(Form.LIST, self.at(shape.start), shape.end, shape.parts)
-
-    on_map_literal = on_list_literal
-
-    def on_param_values(self, shape: Shape) -> None:
-        self.group(Form.LIST, self.at(shape.start) + 1, shape.end, shape.parts)
-
-    def on_param_range(self, shape: Shape) -> None:
-        self.group(Form.PAREN, self.at(shape.start) + 1, shape.end, shape.parts)
-
-    def on_parenthesised(self, shape: Shape) -> None:
-        self.group(Form.PAREN, self.at(shape.start), shape.end, shape.parts)
-
-    def on_call(self, shape: Shape) -> None:
-        self.called(shape, 0)
-
-    def on_method(self, shape: Shape) -> None:
-        self.behind_operand(shape)
-        self.called(shape, 1)
-
-    def called(self, shape: Shape, name: int) -> None:
-        opener = self.at(shape.parts[name].end)
-        self.layout.close_before.add(opener)
-        arguments = shape.parts[name + 1].parts if len(shape.parts) > name + 1 else ()  # type: ignore[union-attr]
-        self.group(Form.LIST, opener, shape.end, arguments)
-
-    def on_function(self, shape: Shape) -> None:
-        opener = self.at(shape.parts[0].end)
-        self.layout.close_before.add(opener)
-        first = shape.parts[1]
-        takes_some = isinstance(first, Shape) and self.at(first.start) == opener + 1
-        closing = self.tokens[self.at(first.end) if takes_some else opener + 1]
-        self.group(Form.LIST, opener, closing.end, first.parts if isinstance(first, Shape) and takes_some else ())
-
-    def on_type_ref(self, shape: Shape) -> None:
-        if len(shape.parts) > 1:
-            self.layout.close_before.add(self.at(shape.parts[0].end))
-
-    # --- signs ----------------------------------------------------------------------------------------
-
-    def behind_operand(self, shape: Shape) -> None:
-        """The `.` or `[` behind an operand stands close to it."""
-        self.layout.close_before.add(self.at(shape.parts[0].end))
-
-    on_select = on_optional_select = on_index = on_optional_index = behind_operand
-
-    def on_dotted_name(self, shape: Shape) -> None:
-        first = self.at(shape.start)
-        self.layout.close_before.update(range(first + 1, self.at(shape.end)))
-
-    def on_unary(self, shape: Shape) -> None:
-        self.layout.close_behind.add(self.at(shape.start))
-
-    def on_conditional(self, shape: Shape) -> None:
-        condition, then, _ = shape.parts
-        self.layout.spaced |= {self.at(condition.end), self.at(then.end)}
+def _end(part: Part) -> int:
+    place = part.meta.end_pos if isinstance(part, Tree) else part.end_pos
+    assert place is not None
+    return place

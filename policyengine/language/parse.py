@@ -15,10 +15,10 @@ from msgspec.structs import replace
 
 from policyengine.language import syntax
 from policyengine.language.diagnostics import Diagnostic, Source, in_order
-from policyengine.language.parse_expression import MAX_TEXT, bound_actions, parse_expression, parse_tokens
 from policyengine.language.parsing.expression_actions import MAX_DEPTH
+from policyengine.language.parsing.member_actions import Actions
+from policyengine.language.parsing.member_parser import MAX_TEXT, parse_expression, parse_tokens
 from policyengine.language.parsing.split import Block, Piece, split
-from policyengine.language.parsing.steps import Actions
 from policyengine.language.parsing.tokens import MAX_FINDINGS, Token, Tokens, tokens_of
 from policyengine.language.syntax import Member, NameText, Span
 from policyengine.language.syntax_codes import syntax_error
@@ -87,7 +87,6 @@ class _FileParser:
         self.source = source
         self.cut: Tokens = tokens_of(source)
         self.actions = Actions(source.file)
-        self.bound = bound_actions(self.actions)
         self.comment_starts = [comment.start for comment in self.cut.comments]
         self.findings = list(self.cut.findings)
 
@@ -140,7 +139,7 @@ class _FileParser:
             return None
         end = piece.tokens[-1].end
         tokens: Sequence[Token] = [*piece.tokens, Token("$END", "", end, end)]
-        found = parse_tokens(piece.rule, tokens, self.actions, self.bound, self.cut.broken)
+        found = parse_tokens(piece.rule, tokens, self.actions, self.cut.broken)
         self.findings += self.actions.findings
         self.actions.findings.clear()
         return self.dressed(found, piece) if isinstance(found, Member) else None

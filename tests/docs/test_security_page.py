@@ -7,7 +7,7 @@ import pytest
 from policyengine.kube.http import http_connection, http_stream
 from policyengine.kube.writing import events
 from policyengine.language.parse import MAX_DEPTH
-from policyengine.language.parse_expression import MAX_TEXT
+from policyengine.language.parsing.member_parser import MAX_TEXT
 from policyengine.server.extender import app
 from policyengine.trials import policy_gate
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from policyengine.language.diagnostics import Source
 from policyengine.language.parse import parse_file
-from policyengine.language.parsing.grammar import table
+from policyengine.language.parsing.grammar import patterns, word_terminals
 from policyengine.language.parsing.tokens import tokenise
 from tests.editors.textmate import Grammar, Scoped
 
@@ -26,7 +26,7 @@ NUMBERS = {
     "UINT": "constant.numeric.unsigned.policy",
     "INT": "constant.numeric.integer.policy",
 }
-PATTERNS = dict(table().patterns)
+PATTERNS = patterns()
 
 
 def words_as(text: str, *scopes: str) -> set[str]:
@@ -45,13 +45,13 @@ def test_the_sample_is_a_policy_that_parses():
 
 def test_every_word_of_the_grammar_is_coloured_as_a_keyword_where_it_is_one():
     coloured = words_as(EVERYTHING, "keyword.", "constant.language.", "variable.other.field.")
-    assert set(table().words) - coloured == set()
+    assert set(word_terminals()) - coloured == set()
 
 
 def test_nothing_but_words_of_the_grammar_and_names_of_fields_is_coloured_as_a_keyword():
     fields = {"key", "min", "timeout", "guarantee", "limit", "borrow", "delay", "until", "annotations", "error"}
     coloured = words_as(EVERYTHING, "keyword.", "constant.language.", "variable.other.field.")
-    assert coloured - set(table().words) - fields == set()
+    assert coloured - set(word_terminals()) - fields == set()
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_vim_knows_every_word_of_the_grammar():
     known = {
         word for line in re.findall(r"^syn keyword policy\w+ (.*)$", written, re.MULTILINE) for word in line.split()
     }
-    assert set(table().words) - known == set()
+    assert set(word_terminals()) - known == set()
 
 
 def test_vim_loads_the_syntax_and_colours_a_policy(tmp_path: Path):

@@ -1,11 +1,13 @@
-"""What the automaton calls for the rules of expressions: tokens and values in, syntax nodes out."""
+"""Lark's tree of an expression -> syntax nodes, with a finding for every literal that is none."""
 
 # ruff: noqa: D102 - an action does what its rule in the grammar says
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
+from lark import Token, Tree
 from msgspec.structs import replace
 
 from policyengine.language import syntax
@@ -16,19 +18,29 @@ from policyengine.language.parsing.literal_values import (
     MAX_WORD,
     LiteralError,
     decode_bytes,
-    decode_int,
     decode_string,
 )
-from policyengine.language.parsing.tokens import Token
 from policyengine.language.syntax import Expr, Span
 from policyengine.language.syntax_codes import quoted, syntax_error
 
 MAX_DEPTH = 64
 """Levels of an expression. Whoever walks a tree may do so by recursion."""
 
+BINDING = {"OR": 1, "AND": 2, "COMPARISON": 3, "IN": 3, "PLUS": 4, "MINUS": 4, "STAR": 5, "SLASH": 5, "PERCENT": 5}
+"""How tightly binary operators bind: CEL's precedence."""
+
+
+def span_of(token: Token) -> Span:
+    """Where a token stands."""
+    assert token.start_pos is not None and token.end_pos is not None
+    return Span(token.start_pos, token.end_pos)
+
 
 class ExpressionActions:
-    """An action a rule, under the rule's name. Findings are collected; a node stands in for what is wrong."""
+    """An action a rule, under the rule's name. Findings are collected; a node stands in for what is wrong.
+
+    An action takes the span of its rule and the rule's parts: tokens, values, None for an absent one.
+    """
 
     def __init__(self, file: str) -> None:
         self.file = file
@@ -37,10 +49,33 @@ class ExpressionActions:
         """Where a string literal starts -> how it is written: what `{expr}` in it is found by."""
         self.is_shallow = False
         """Whether there are too few tokens for anything to be too deep: a level takes one at least."""
+        self.is_too_deep = False
         self._depths: dict[int, int] = {}
         self._kept: list[Expr] = []
         self._too_large: dict[int, Diagnostic] = {}
-        self.is_too_deep = False
+
+    def build(self, tree: Tree[Token]) -> Any:
+        """The value of a tree: the actions of its rules, parts first, without recursion however deep it is."""
+        pending: list[Any] = [tree]
+        found: list[Any] = []
+        while pending:
+            found.append(pending.pop())
+            if isinstance(found[-1], Tree):
+                pending += found[-1].children
+        values: list[Any] = []
+        for one in reversed(found):
+            if isinstance(one, Tree):
+                first = len(values) - len(one.children)
+                values[first:] = [self._value(one, values[first:])]
+            else:
+                values.append(one)
+        return values[0]
+
+    def _value(self, tree: Tree[Token], parts: list[Any]) -> Any:
+        action = getattr(self, tree.data, None)
+        if action is None:
+            return tree  # a repetition in which a parse stopped
+        return action(Span(tree.meta.start_pos, tree.meta.end_pos), *parts)
 
     def finish(self) -> None:
         """Reports what could not be judged before the end: a 2**63 with no `-` before it. What follows is new."""
@@ -52,197 +87,205 @@ class ExpressionActions:
     def _grown(self, node: Expr, *parts: Expr) -> Expr:
         if self.is_shallow:
             return node
-        depths, depth = self._depths, 1
-        for part in parts:
-            depth = max(depth, 1 + depths.get(id(part), 1))
+        depth = max((1 + self._depths.get(id(part), 1) for part in parts), default=1)
         if depth > MAX_DEPTH:
             depth = 1
             node = syntax.Name(span=node.span, name="_")
             if not self.is_too_deep:
                 self.is_too_deep = True
                 message = f"the expression is more than {MAX_DEPTH} levels deep; give parts of it names with `let`"
-                self.findings.append(syntax_error("PE0401", message, self.file, node.span))
+                self._report("PE0401", message, node.span)
+        return self._measured(node, depth)
+
+    def _measured(self, node: Expr, depth: int) -> Expr:
         self._depths[id(node)] = depth
         self._kept.append(node)  # an id stays the node's own while the node lives
         return node
 
     # --- operators ------------------------------------------------------------------------------------
 
-    def expression(self, _start: int, _end: int, value: Expr) -> Expr:
+    def expression(self, _span: Span, value: Expr) -> Expr:
         return value
 
-    def conditional(self, start: int, end: int, condition: Expr, then: Expr, otherwise: Expr) -> Expr:
-        span = Span(start, end)
+    def conditional(self, span: Span, condition: Expr, then: Expr, otherwise: Expr) -> Expr:
         node = syntax.Conditional(span=span, condition=condition, then=then, otherwise=otherwise)
         return self._grown(node, condition, then, otherwise)
 
-    def binary(self, start: int, end: int, left: Expr, op: Token, right: Expr) -> Expr:
-        return self._grown(syntax.Binary(span=Span(start, end), op=op.text, left=left, right=right), left, right)
+    def chain(self, _span: Span, *parts: Any) -> Expr:
+        """Operands and operators by turns, as binary nodes: what binds tighter is joined first, then from the left.
 
-    def unary(self, start: int, end: int, op: Token, operand: Expr) -> Expr:
-        if op.kind == "MINUS":
-            if isinstance(operand, syntax.Literal):
-                self._too_large.pop(operand.span.start, None)
-            return self._grown(syntax.Unary(span=Span(start, end), op="-", operand=operand), operand)
-        return self._grown(syntax.Unary(span=Span(start, end), op="!", operand=operand), operand)
+        `a - b * c < d`: at `*`, `-` waits, as it binds less; at `<`, `b * c` is joined, then `a - …`.
+        """
+        operands: list[Expr] = [parts[0]]
+        waiting: list[Token] = []
+        for op, operand in zip(parts[1::2], parts[2::2], strict=True):
+            while waiting and BINDING[waiting[-1].type] >= BINDING[op.type]:
+                self._join(operands, waiting.pop())
+            waiting.append(op)
+            operands.append(operand)
+        while waiting:
+            self._join(operands, waiting.pop())
+        return operands[0]
 
-    def parenthesised(self, start: int, end: int, value: Expr) -> Expr:
+    def _join(self, operands: list[Expr], op: Token) -> None:
+        right, left = operands.pop(), operands.pop()
+        node = syntax.Binary(span=left.span.to(right.span), op=str(op), left=left, right=right)
+        operands.append(self._grown(node, left, right))
+
+    def unary(self, span: Span, op: Token, operand: Expr) -> Expr:
+        if op.type == "MINUS" and isinstance(operand, syntax.Literal):
+            self._too_large.pop(operand.span.start, None)
+        return self._grown(syntax.Unary(span=span, op="-" if op.type == "MINUS" else "!", operand=operand), operand)
+
+    def parenthesised(self, span: Span, value: Expr) -> Expr:
         """The same node with a span that takes its brackets in, so that a span can be cut out and stay whole."""
-        widened = replace(value, span=Span(start, end))
-        if self.is_shallow:
-            return widened
-        self._depths[id(widened)] = self._depths.get(id(value), 1)
-        self._kept.append(widened)
-        return widened
+        widened = replace(value, span=span)
+        return widened if self.is_shallow else self._measured(widened, self._depths.get(id(value), 1))
 
     # --- members and calls ----------------------------------------------------------------------------
 
-    def selector(self, _start: int, _end: int, name: Token) -> Token:
+    def selector(self, _span: Span, name: Token) -> Token:
         self._check_word(name)
         return name
 
-    def select(self, start: int, end: int, operand: Expr, field: Token) -> Expr:
-        return self._selection(Span(start, end), operand, field, optional=False)
-
-    def optional_select(self, start: int, end: int, operand: Expr, field: Token) -> Expr:
-        return self._selection(Span(start, end), operand, field, optional=True)
-
-    def _selection(self, span: Span, operand: Expr, field: Token, optional: bool) -> Expr:
-        name = field.text.strip("`")
-        node = syntax.Select(span=span, operand=operand, field=name, field_span=field.span, optional=optional)
+    def select(self, span: Span, operand: Expr, field: Token, optional: bool = False) -> Expr:
+        name, place = field.strip("`"), span_of(field)
+        node = syntax.Select(span=span, operand=operand, field=name, field_span=place, optional=optional)
         return self._grown(node, operand)
 
-    def index(self, start: int, end: int, operand: Expr, key: Expr) -> Expr:
-        return self._grown(syntax.Index(span=Span(start, end), operand=operand, key=key), operand, key)
+    def optional_select(self, span: Span, operand: Expr, field: Token) -> Expr:
+        return self.select(span, operand, field, optional=True)
 
-    def optional_index(self, start: int, end: int, operand: Expr, key: Expr) -> Expr:
-        node = syntax.Index(span=Span(start, end), operand=operand, key=key, optional=True)
-        return self._grown(node, operand, key)
+    def index(self, span: Span, operand: Expr, key: Expr, optional: bool = False) -> Expr:
+        return self._grown(syntax.Index(span=span, operand=operand, key=key, optional=optional), operand, key)
 
-    def arguments(self, _start: int, _end: int, *values: Expr) -> tuple[Expr, ...]:
+    def optional_index(self, span: Span, operand: Expr, key: Expr) -> Expr:
+        return self.index(span, operand, key, optional=True)
+
+    def arguments(self, _span: Span, *values: Expr) -> tuple[Expr, ...]:
         return values
 
-    def call(self, start: int, end: int, function: Token, args: tuple[Expr, ...] | None) -> Expr:
-        return self._called(Span(start, end), None, function, args or ())
+    def call(self, span: Span, function: Token, args: tuple[Expr, ...] | None) -> Expr:
+        return self._called(span, None, function, args or ())
 
-    def method(self, start: int, end: int, target: Expr, function: Token, args: tuple[Expr, ...] | None) -> Expr:
-        return self._called(Span(start, end), target, function, args or ())
+    def method(self, span: Span, target: Expr, function: Token, args: tuple[Expr, ...] | None) -> Expr:
+        return self._called(span, target, function, args or ())
 
     def _called(self, span: Span, target: Expr | None, function: Token, args: tuple[Expr, ...]) -> Expr:
         self._check_word(function)
-        place = function.span
-        node = syntax.Call(span=span, target=target, function=function.text, function_span=place, args=args)
+        name, place = str(function), span_of(function)
+        node = syntax.Call(span=span, target=target, function=name, function_span=place, args=args)
         return self._grown(node, *args) if target is None else self._grown(node, target, *args)
 
-    def variable(self, start: int, end: int, name: Token) -> Expr:
+    def variable(self, span: Span, name: Token, absolute: bool = False) -> Expr:
         self._check_word(name)
-        return syntax.Name(span=Span(start, end), name=name.text)
+        return syntax.Name(span=span, name=str(name), absolute=absolute)
 
-    def absolute(self, start: int, end: int, name: Token) -> Expr:
-        self._check_word(name)
-        return syntax.Name(span=Span(start, end), name=name.text, absolute=True)
+    def absolute(self, span: Span, name: Token) -> Expr:
+        return self.variable(span, name, absolute=True)
 
     # --- lists and maps -------------------------------------------------------------------------------
 
-    def item(self, start: int, end: int, value: Expr) -> syntax.ListItem:
-        return syntax.ListItem(span=Span(start, end), value=value)
+    def item(self, span: Span, value: Expr, optional: bool = False) -> syntax.ListItem:
+        return syntax.ListItem(span=span, value=value, optional=optional)
 
-    def optional_item(self, start: int, end: int, value: Expr) -> syntax.ListItem:
-        return syntax.ListItem(span=Span(start, end), value=value, optional=True)
+    def optional_item(self, span: Span, value: Expr) -> syntax.ListItem:
+        return self.item(span, value, optional=True)
 
-    def list_literal(self, start: int, end: int, *items: syntax.ListItem | None) -> Expr:
+    def list_literal(self, span: Span, *items: syntax.ListItem | None) -> Expr:
         present = tuple(item for item in items if item is not None)
-        node = syntax.ListLiteral(span=Span(start, end), items=present)
-        return self._grown(node, *(item.value for item in present))
+        return self._grown(syntax.ListLiteral(span=span, items=present), *(item.value for item in present))
 
-    def entry(self, start: int, end: int, key: Expr, value: Expr) -> syntax.MapEntry:
-        return syntax.MapEntry(span=Span(start, end), key=key, value=value)
+    def entry(self, span: Span, key: Expr, value: Expr, optional: bool = False) -> syntax.MapEntry:
+        return syntax.MapEntry(span=span, key=key, value=value, optional=optional)
 
-    def optional_entry(self, start: int, end: int, key: Expr, value: Expr) -> syntax.MapEntry:
-        return syntax.MapEntry(span=Span(start, end), key=key, value=value, optional=True)
+    def optional_entry(self, span: Span, key: Expr, value: Expr) -> syntax.MapEntry:
+        return self.entry(span, key, value, optional=True)
 
-    def map_literal(self, start: int, end: int, *entries: syntax.MapEntry | None) -> Expr:
+    def map_literal(self, span: Span, *entries: syntax.MapEntry | None) -> Expr:
         present = tuple(entry for entry in entries if entry is not None)
-        node = syntax.MapLiteral(span=Span(start, end), entries=present)
+        node = syntax.MapLiteral(span=span, entries=present)
         return self._grown(node, *(part for entry in present for part in (entry.key, entry.value)))
 
     # --- literals -------------------------------------------------------------------------------------
 
-    def true(self, start: int, end: int, _word: Token) -> Expr:
-        return syntax.Literal(span=Span(start, end), value=True)
+    def true(self, span: Span, _word: Token) -> Expr:
+        return syntax.Literal(span=span, value=True)
 
-    def false(self, start: int, end: int, _word: Token) -> Expr:
-        return syntax.Literal(span=Span(start, end), value=False)
+    def false(self, span: Span, _word: Token) -> Expr:
+        return syntax.Literal(span=span, value=False)
 
-    def null(self, start: int, end: int, _word: Token) -> Expr:
-        return syntax.Literal(span=Span(start, end), value=None)
+    def null(self, span: Span, _word: Token) -> Expr:
+        return syntax.Literal(span=span, value=None)
 
-    def integer(self, start: int, end: int, number: Token) -> Expr:
-        return syntax.Literal(span=Span(start, end), value=self._int(number, number.text))
+    def integer(self, span: Span, number: Token) -> Expr:
+        return syntax.Literal(span=span, value=self._int(number, number, MAX_INT))
 
-    def unsigned(self, start: int, end: int, number: Token) -> Expr:
-        return syntax.UintLiteral(span=Span(start, end), value=self._int(number, number.text[:-1], signed=False))
+    def unsigned(self, span: Span, number: Token) -> Expr:
+        return syntax.UintLiteral(span=span, value=self._int(number, number[:-1], 2**64))
 
-    def _int(self, token: Token, digits: str, signed: bool = True) -> int:
+    def _int(self, token: Token, digits: str, limit: int) -> int:
+        """The value of an integer literal below `limit`; 2**63 is judged at the end, as a `-` may stand before it."""
         if not self._check_word(token):
             return 0
-        try:
-            value = decode_int(digits) if signed else int(digits, 16 if digits[:2] == "0x" else 10)
-        except LiteralError as error:
-            self._report("PE0202", f"{quoted(token.text)} is too large: {error}", token.span)
+        value = int(digits, 16 if digits[:2] in ("0x", "0X") else 10)
+        if value < limit:
+            return value
+        place = span_of(token)
+        message = f"{quoted(token)} is too large: the number does not fit 64 bits"
+        if value > MAX_INT:
+            self._report("PE0202", message, place)
             return 0
-        if value >= (MAX_INT if signed else 2**64):
-            message = f"{quoted(token.text)} is too large: the number does not fit 64 bits"
-            self._too_large[token.start] = syntax_error("PE0202", message, self.file, token.span)
+        self._too_large[place.start] = syntax_error("PE0202", message, self.file, place)
         return value
 
-    def double(self, start: int, end: int, number: Token) -> Expr:
-        value = float(number.text) if self._check_word(number) else 0.0
+    def double(self, span: Span, number: Token) -> Expr:
+        value = float(number) if self._check_word(number) else 0.0
         if math.isinf(value):
-            self._report("PE0202", f"{quoted(number.text)} is too large for a double", number.span)
+            self._report("PE0202", f"{quoted(number)} is too large for a double", span)
             value = 0.0
-        return syntax.Literal(span=Span(start, end), value=value)
+        return syntax.Literal(span=span, value=value)
 
-    def quantity(self, start: int, end: int, text: Token) -> Expr:
+    def quantity(self, span: Span, text: Token) -> Expr:
         self._check_word(text)
-        number = text.text.rstrip("mkKMGTPEi")
-        return syntax.QuantityLiteral(span=Span(start, end), number=number, suffix=text.text[len(number) :])
+        number = text.rstrip("mkKMGTPEi")
+        return syntax.QuantityLiteral(span=span, number=number, suffix=text[len(number) :])
 
-    def duration(self, start: int, end: int, text: Token) -> Expr:
+    def duration(self, span: Span, text: Token) -> Expr:
         self._check_word(text)
-        number = text.text.rstrip("msinhd")
-        return syntax.DurationLiteral(span=Span(start, end), number=number, unit=text.text[len(number) :])
+        number = text.rstrip("msinhd")
+        return syntax.DurationLiteral(span=span, number=number, unit=text[len(number) :])
 
-    def string(self, start: int, end: int, text: Token) -> Expr:
-        self.strings[start] = text.text
-        return syntax.Literal(span=Span(start, end), value=self.text_of(text))
+    def string(self, span: Span, text: Token) -> Expr:
+        self.strings[span.start] = str(text)
+        return syntax.Literal(span=span, value=self._text_of(str(text), span))
 
-    def byte_string(self, start: int, end: int, text: Token) -> Expr:
+    def byte_string(self, span: Span, text: Token) -> Expr:
         value = b""
         try:
-            value = decode_bytes(text.text) if self._check_length(text) else b""
+            value = decode_bytes(str(text)) if self._check_length(str(text), span) else b""
         except LiteralError as error:
-            self._report("PE0204", str(error), Span(start + error.start, start + error.end))
-        return syntax.BytesLiteral(span=Span(start, end), value=value)
+            self._report("PE0204", str(error), Span(span.start + error.start, span.start + error.end))
+        return syntax.BytesLiteral(span=span, value=value)
 
-    def text_of(self, token: Token) -> str:
-        """The value of a string token; '' where it has none, which is reported."""
+    def _text_of(self, literal: str, span: Span) -> str:
+        """The value of a string literal; '' where it has none, which is reported."""
         try:
-            return decode_string(token.text) if self._check_length(token) else ""
+            return decode_string(literal) if self._check_length(literal, span) else ""
         except LiteralError as error:
-            self._report("PE0204", str(error), Span(token.start + error.start, token.start + error.end))
+            self._report("PE0204", str(error), Span(span.start + error.start, span.start + error.end))
             return ""
 
     def _check_word(self, token: Token) -> bool:
-        if len(token.text) <= MAX_WORD:
+        if len(token) <= MAX_WORD:
             return True
-        self._report("PE0403", f"{quoted(token.text)} has more than {MAX_WORD} characters", token.span)
+        self._report("PE0403", f"{quoted(token)} has more than {MAX_WORD} characters", span_of(token))
         return False
 
-    def _check_length(self, token: Token) -> bool:
-        if len(token.text) <= MAX_STRING:
+    def _check_length(self, literal: str, span: Span) -> bool:
+        if len(literal) <= MAX_STRING:
             return True
-        self._report("PE0403", f"the string has more than {MAX_STRING:,} characters", token.span)
+        self._report("PE0403", f"the string has more than {MAX_STRING:,} characters", span)
         return False
 
     def _report(self, code: str, message: str, span: Span) -> None:

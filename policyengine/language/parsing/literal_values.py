@@ -1,4 +1,4 @@
-"""The values of literals: strings with their escapes, numbers, and strings in which `{expr}` is filled in."""
+"""The values of literals: strings and bytes with their escapes."""
 
 from __future__ import annotations
 
@@ -115,71 +115,3 @@ def _advice(letter: str) -> str:
         return "an octal escape has three digits, from `\\000` to `\\377`"
     shown = f"`\\{letter}` is" if letter.isprintable() else "a backslash before this character makes"
     return f'{shown} no escape; for a backslash write `\\\\`, for a pattern use a raw string, `r"…"`'
-
-
-def decode_int(text: str) -> int:
-    """The value of an integer literal, decimal or hexadecimal, without sign or suffix.
-
-    Raises:
-        LiteralError: it has more than 64 bits.
-    """
-    value = int(text, 16) if text[:2] in ("0x", "0X") else int(text)
-    if value > MAX_INT:
-        raise LiteralError("the number does not fit 64 bits", 0, len(text))
-    return value
-
-
-# --- templates -------------------------------------------------------------------------------------------
-
-
-class Hole(NamedTuple):
-    """`{expr}` in a template: the expression's text, and its offsets in the value."""
-
-    start: int
-    end: int
-
-
-def template_parts(value: str) -> list[str | Hole]:
-    """The pieces of a template: text, with `{{` and `}}` as braces, and holes.
-
-    A `}` inside a string of the expression, or closing a map in it, does not end the hole.
-
-    Raises:
-        LiteralError: a brace that fits nothing; offsets are those in the value.
-    """
-    parts: list[str | Hole] = []
-    text, at = "", 0
-    while at < len(value):
-        character = value[at]
-        if character in "{}" and value.startswith(character * 2, at):
-            text, at = text + character, at + 2
-        elif character == "}":
-            raise LiteralError("`}` closes nothing here; a brace that is meant itself is `}}`", at, at + 1)
-        elif character == "{":
-            end = _hole_end(value, at)
-            parts += [text] if text else []
-            parts.append(Hole(at + 1, end))
-            text, at = "", end + 1
-        else:
-            stop = _next_brace(value, at)
-            text, at = text + value[at:stop], stop
-    return [*parts, text] if text else parts
-
-
-def _next_brace(value: str, at: int) -> int:
-    found = [place for place in (value.find("{", at), value.find("}", at)) if place >= 0]
-    return min(found, default=len(value))
-
-
-_IN_HOLE = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|[{}]")
-
-
-def _hole_end(value: str, start: int) -> int:
-    depth = 0
-    for found in _IN_HOLE.finditer(value, start):
-        depth += {"{": 1, "}": -1}.get(found[0], 0)
-        if not depth:
-            if not value[start + 1 : found.start()].strip():
-                raise LiteralError("`{}` has no expression to fill in", start, found.end())
-            return found.start()
-    raise LiteralError("`{` has no closing `}`; a brace that is meant itself is `{{`", start, start + 1)

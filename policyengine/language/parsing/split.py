@@ -13,8 +13,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from policyengine.language.diagnostics import Diagnostic, Edit, Fix, Related, Source
-from policyengine.language.parsing.grammar import STARTS, table
-from policyengine.language.parsing.terminals import BINARY, CLOSING, OPENING
+from policyengine.language.parsing.grammar import BINARY, CLOSING, OPENING, STARTS, keyword_terminals
 from policyengine.language.parsing.tokens import MAX_FINDINGS, Token
 from policyengine.language.suggestion import closest
 from policyengine.language.syntax import Span
@@ -80,7 +79,7 @@ class _Splitter:
         self.blocks: list[Block] = []
         self.findings: list[Diagnostic] = []
         self.at = 0
-        self.words = table().keywords - {"IN"} | {"NAME"}
+        self.words = keyword_terminals() - {"IN"} | {"NAME"}
 
     def run(self) -> None:
         while (token := self.tokens[self.at]).kind != "$END":
@@ -129,7 +128,9 @@ class _Splitter:
                 break
             depth += (kind in CLOSING) - (kind in OPENING)
             self.at += 1
-        return Piece(rule, [replace(self.tokens[start], kind=rule.upper()), *self.tokens[start + 1 : self.at]])
+        return Piece(
+            rule, [replace(self.tokens[start], kind=rule.upper(), text=rule), *self.tokens[start + 1 : self.at]]
+        )
 
     def map_follows(self, at: int) -> bool:
         """Whether a `{` begins a map: an operator or an opening bracket before it says so."""

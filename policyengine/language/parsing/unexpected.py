@@ -11,8 +11,16 @@ from collections.abc import Callable, Iterable, Sequence
 from msgspec import Struct
 
 from policyengine.language.diagnostics import Diagnostic, Edit, Fix, Related
-from policyengine.language.parsing.grammar import table
-from policyengine.language.parsing.terminals import BEGINNINGS, CLOSING, OPENING, OPERATORS, RESERVED
+from policyengine.language.parsing.grammar import (
+    BEGINNINGS,
+    CLOSING,
+    OPENING,
+    OPERATORS,
+    RESERVED,
+    keyword_terminals,
+    sign_terminals,
+    word_terminals,
+)
 from policyengine.language.parsing.tokens import Token
 from policyengine.language.suggestion import closest
 from policyengine.language.syntax import Span
@@ -198,7 +206,7 @@ def _misspelt(stop: Stop) -> Diagnostic | None:
     """A word that is nearly one of those expected."""
     if not _is_word(stop.token) or stop.token.kind in RESERVED:
         return None
-    words = {text for text, kind in table().words.items() if kind in stop.expected and kind not in RESERVED}
+    words = {text for text, kind in word_terminals().items() if kind in stop.expected and kind not in RESERVED}
     if "NAME" in stop.expected or not (near := closest(stop.token.text, words)):
         return None
     message = f"found {_shown(stop)}, expected {_expectations(stop)}; did you mean `{near}`?"
@@ -253,7 +261,7 @@ def _named(token: Token) -> str:
 
 
 def _is_word(token: Token) -> bool:
-    return token.kind == "NAME" or token.kind in table().keywords
+    return token.kind == "NAME" or token.kind in keyword_terminals()
 
 
 def _expectations(stop: Stop) -> str:
@@ -269,8 +277,7 @@ def _expectations(stop: Stop) -> str:
         if kind in left:
             found.append(shown)
     ends = "$END" in left
-    automaton = table()
-    texts = {kind: text for text, kind in [*automaton.words.items(), *automaton.signs.items()]}
+    texts = {kind: text for text, kind in [*word_terminals().items(), *sign_terminals().items()]}
     found += sorted(f"`{texts[kind]}`" for kind in left if kind in texts)
     if ends:
         found.append("nothing more" if stop.rule == "expression" else "the next member")

@@ -299,7 +299,7 @@ class Library(Member, frozen=True, kw_only=True):
     """`library "safe" { … }`."""
 
     name: NameText
-    members: tuple[Member, ...]
+    members: tuple[Member, ...] = ()
     broken: tuple[str, ...] = ()
     """What the broken members would have defined: nobody should report these names as unknown."""
 
@@ -308,7 +308,7 @@ class Policy(Member, frozen=True, kw_only=True):
     """`policy "name" { … }`. Broken members are absent; their diagnostics are not."""
 
     name: NameText
-    members: tuple[Member, ...]
+    members: tuple[Member, ...] = ()
     broken: tuple[str, ...] = ()
     """What the broken members would have defined: nobody should report these names as unknown."""
 
@@ -319,7 +319,7 @@ class Overlay(Member, frozen=True, kw_only=True):
     name: NameText
     policy: NameText
     when: Expr | None
-    members: tuple[Member, ...]
+    members: tuple[Member, ...] = ()
     broken: tuple[str, ...] = ()
     """What the broken members would have defined: nobody should report these names as unknown."""
 

@@ -1,4 +1,4 @@
-"""What may be written where the cursor stands: asked of the grammar's automaton, the checker's types and the schema."""
+"""What may be written where the cursor stands: asked of the grammar's parser, the checker's types and the schema."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from policyengine.language.checking.log_bind import POINTS
 from policyengine.language.checking.param_checks import NAMED_TYPES
 from policyengine.language.diagnostics import Source
 from policyengine.language.functions import FUNCTIONS, Style
-from policyengine.language.parsing.field_actions import FIELDS_OF
-from policyengine.language.parsing.grammar import table
+from policyengine.language.parsing.grammar import RESERVED, word_terminals
+from policyengine.language.parsing.member_actions import FIELDS_OF
 from policyengine.language.parsing.split import ALLOWED
-from policyengine.language.parsing.terminals import RESERVED
 from policyengine.language.schema import ROOTS, object_info
 from policyengine.language.syntax import Span
 from policyengine.language.types import Kind, Type
@@ -139,7 +138,7 @@ def _keyword(name: str) -> Word:
 
 
 def _keywords(cursor: Cursor) -> Iterator[Word]:
-    terminals = {terminal: word for word, terminal in table().words.items()}
+    terminals = {terminal: word for word, terminal in word_terminals().items()}
     if "ON_ERROR" in cursor.expected:
         yield _keyword("on error")
     for kind in sorted(cursor.expected - RESERVED):

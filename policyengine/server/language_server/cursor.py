@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from policyengine.language.diagnostics import Source
-from policyengine.language.parsing.automaton import expected_behind
+from policyengine.language.parsing.grammar import CLOSING, OPENING
+from policyengine.language.parsing.member_parser import expected_behind
 from policyengine.language.parsing.split import Block, Piece, split
-from policyengine.language.parsing.terminals import CLOSING, OPENING
 from policyengine.language.parsing.tokens import Token, Tokens, tokenise
 from policyengine.language.syntax import Span
 

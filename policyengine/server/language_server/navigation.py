@@ -11,8 +11,7 @@ from policyengine.compiler.front import Parsed, checked_trees
 from policyengine.language import syntax
 from policyengine.language.diagnostics import Edit, Severity, Source
 from policyengine.language.parse import parse_file
-from policyengine.language.parsing.grammar import table
-from policyengine.language.parsing.terminals import RESERVED
+from policyengine.language.parsing.grammar import RESERVED, word_terminals
 from policyengine.language.syntax import Span
 from policyengine.server.language_server.project import Reading
 from policyengine.server.language_server.symbols import Occurrence, Symbol, SymbolKind
@@ -96,7 +95,7 @@ def _check_name(symbol: Symbol, name: str) -> None:
     if symbol.kind not in _BARE:
         if not name.strip() or _UNWRITABLE.search(name):
             raise CannotRename(f"`{name}` cannot be written between quotes as a name")
-    elif not _NAME.fullmatch(name) or table().words.get(name) in RESERVED:
+    elif not _NAME.fullmatch(name) or word_terminals().get(name) in RESERVED:
         raise CannotRename(f"`{name}` is no name: letters, digits and `_`, none of the reserved words")
 
 

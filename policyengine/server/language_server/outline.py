@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from lsprotocol.types import DocumentSymbol, FoldingRange, FoldingRangeKind, Range, SymbolKind
 
 from policyengine.language import syntax
-from policyengine.language.parsing.terminals import CLOSING, OPENING
+from policyengine.language.parsing.grammar import CLOSING, OPENING
 from policyengine.language.parsing.tokens import Token
 from policyengine.language.schema import ROOTS
 from policyengine.language.syntax import NameText, Span

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policyengine.language.checking.log_bind import POINTS
-from policyengine.language.parsing.field_actions import FIELDS_OF
+from policyengine.language.parsing.member_actions import FIELDS_OF
 from policyengine.language.schema import OBJECTS, ROOTS
 from policyengine.plugins.facts import plugin_facts
 from tests.server.language_server.readings import TRAINING, completed, member, training
