@@ -28,6 +28,7 @@ from policyengine.kube.http.client import Client
 from policyengine.kube.http.resources import NODES, PODS, Resource
 from policyengine.kube.watching.reflector import Reflector
 from policyengine.kube.writing.events import EventRecorder
+from policyengine.kube.writing.request_queue import RequestQueue
 from policyengine.scheduler.actions import RecordEvent
 
 
@@ -57,9 +58,9 @@ async def main(argument: dict[str, Any]) -> None:
         reflector = Reflector(client, PODS, clock, random)
         following.append(asyncio.create_task(_follow(reflector)))
         await reflector.synced.wait()
-    events = EventRecorder(client, clock, random) if argument["events"] else None
-    if events is not None:
-        following.append(asyncio.create_task(events.outbox.run()))
+    queue = RequestQueue(clock, random)
+    following.append(asyncio.create_task(queue.run()))
+    events = EventRecorder(client, clock, queue) if argument["events"] else None
     nodes = [item.metadata.name async for item in _items(client, NODES)]
     waiting = [item async for item in _items(client, PODS, NAMESPACE) if not item.spec.node_name]
     say({"started": True})

@@ -11,7 +11,6 @@ import asyncio
 import json
 import logging
 import sys
-import time
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -42,7 +41,7 @@ async def main(argument: dict[str, Any]) -> None:
     client = Client(LeadersTransport(bare, elector) if elector else bare)
     core = AuditedCore(SchedulerState([profile]), argument["check_every"])
     stop = asyncio.Event()
-    runner = Runner(core, client, clock, random, leadership=elector, hold=time.sleep)
+    runner = Runner(core, client, clock, random, leadership=elector)
     work = asyncio.create_task(runner.run(stop))
     quiet = asyncio.create_task(garbage_collector.keep_quiet(runner.synced))
     leading = asyncio.create_task(elector.run()) if elector else None

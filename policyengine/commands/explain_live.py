@@ -20,8 +20,7 @@ from rich.text import Text
 from policyengine.commands.unusable import UnusableInput
 from policyengine.kube.config import credentials
 from policyengine.kube.http.access import AccessDenied, Unreachable
-from policyengine.kube.http.http_transport import HttpTransport
-from policyengine.kube.http.transport import ConnectionFailed
+from policyengine.kube.http.transport import ConnectionFailed, Transport
 
 TIMEOUT: Final = 10.0
 WIDE: Final = 400
@@ -61,7 +60,7 @@ def explain_live(pod: str, endpoints: Endpoints, output: str) -> None:
         show(story)
 
 
-def _connection(endpoints: Endpoints) -> Callable[[], HttpTransport]:
+def _connection(endpoints: Endpoints) -> Callable[[], Transport]:
     """What makes the transport, inside an event loop. Credentials go nowhere in the clear."""
     address, kubeconfig = endpoints.address, endpoints.kubeconfig
     scheme = urlsplit(address).scheme
@@ -74,9 +73,15 @@ def _connection(endpoints: Endpoints) -> Callable[[], HttpTransport]:
         )
     authorize = credentials.load(kubeconfig, None).authorize if kubeconfig is not None else None
     context = _context(endpoints.authority) if scheme == "https" else None
-    return lambda: HttpTransport(
-        address, ssl_context=context, server_hostname=endpoints.server_name, authorize=authorize
-    )
+
+    def connect() -> Transport:
+        from policyengine.kube.http.aiohttp_transport import AiohttpTransport
+
+        return AiohttpTransport(
+            address, ssl_context=context, server_hostname=endpoints.server_name, authorize=authorize
+        )
+
+    return connect
 
 
 def _context(authority: Path | None) -> ssl.SSLContext:
@@ -86,7 +91,7 @@ def _context(authority: Path | None) -> ssl.SSLContext:
         raise UnusableInput(f"cannot use the certificates in `{authority}`: {error.strerror or error}") from None
 
 
-async def _fetch(connect: Callable[[], HttpTransport], address: str, path: str, pod: str) -> dict[str, Any]:
+async def _fetch(connect: Callable[[], Transport], address: str, path: str, pod: str) -> dict[str, Any]:
     transport = connect()
     try:
         response = await transport.request("GET", path, timeout=TIMEOUT)

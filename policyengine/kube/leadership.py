@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from typing import Any, Protocol
 
-from policyengine.kube.http.transport import ConnectionFailed, Post, Response, Tell, Transport, post_all_of
+from policyengine.kube.http.transport import ConnectionFailed, Response, Transport
 
 
 class NotLeading(ConnectionFailed):
@@ -47,12 +46,7 @@ class LeadersTransport:
 
     def __init__(self, transport: Transport, leadership: Leadership) -> None:
         self._transport = transport
-        self._post_all = post_all_of(transport)
         self._leadership = leadership
-
-    async def post_all(self, posts: Sequence[Post], tell: Tell, **how: Any) -> None:
-        """As `PostAll`; where this replica does not lead, nothing is sent and every outcome is `NotLeading`."""
-        await self._post_all(posts, tell, **how, before=self._check)
 
     async def request(self, method: str, path: str, **how: Any) -> Response:
         """As `Transport.request`; raises `NotLeading`."""

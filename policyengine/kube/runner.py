@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from random import Random
 from typing import Any, Protocol
 
@@ -26,7 +26,7 @@ from policyengine.kube.watching.informers import Informers
 from policyengine.kube.watching.message_queue import Inbox
 from policyengine.kube.watching.reflector import Reflector
 from policyengine.kube.watching.watched_kinds import PolicyMessage
-from policyengine.kube.writing.dispatcher import Dispatcher
+from policyengine.kube.writing.writer import Writer
 from policyengine.scheduler.actions import Action, RecordEvent
 from policyengine.scheduler.messages import (
     CacheSynced,
@@ -58,10 +58,6 @@ class Core(Protocol):
         """Whether a cycle would find a pod to place."""
 
     @property
-    def active(self) -> int:
-        """How many pods cycles are to try next."""
-
-    @property
     def has_decided(self) -> bool:
         """Whether the last cycle's decision is to be compared, before anything else is handled."""
 
@@ -85,30 +81,26 @@ class Runner:
         leadership: Leadership | None = None,
         extenders: Sequence[HttpExtender] = (),
         observe_extender: Observe = lambda extender, verb, result, seconds: None,
-        hold: Callable[[float], None] = lambda seconds: None,
     ) -> None:
         """`profiles` are those that `core` serves from the start; others come as messages. Without `leadership` there
-        is no other replica. `hold` keeps the whole event loop from running for some milliseconds: `time.sleep` where
-        the server is another process."""
+        is no other replica."""
         self.synced = asyncio.Event()
         """Set once every list of the start is in: a replica that does not lead stands by from then on."""
         self._core = core
         self._clock = clock
         self._steady = SteadyClock(clock)
         self._limits = limits
-        self._hold = hold
         self._leadership = leadership or Alone()
         self._stopping = False
         self._inbox = Inbox(limits.inbox)
         self._informers = Informers(client, clock, random, self._inbox, profiles)
-        self._dispatcher = Dispatcher(
+        self._writer = Writer(
             client,
             clock,
             random,
             self._inbox.put,
             informers=self._informers,
             may_bind=core.may_bind,
-            to_decide=lambda: core.active,
             leadership=self._leadership,
             limits=limits,
             host=host,
@@ -131,7 +123,7 @@ class Runner:
     @property
     def bindings_outstanding(self) -> int:
         """Bindings posted, or to be posted, and not answered."""
-        return self._dispatcher.bindings
+        return self._writer.bindings
 
     def admit(self, message: PolicyMessage) -> None:
         """Hand a policy to the core, once all it reads is known."""
@@ -139,7 +131,7 @@ class Runner:
 
     def record(self, event: RecordEvent) -> None:
         """Write an Event soon, behind the bindings."""
-        self._dispatcher.record(event)
+        self._writer.record(event)
 
     async def run(self, stop: asyncio.Event, ready: Sequence[asyncio.Event] = ()) -> None:
         """Schedule until `stop` is set, then end cleanly.
@@ -155,7 +147,7 @@ class Runner:
                 task.cancel()
 
     def _background(self, stop: asyncio.Event, ready: Sequence[asyncio.Event]) -> list[Coroutine[Any, Any, None]]:
-        return [*self._informers.work(), *self._dispatcher.work(), self._announce(ready), self._when_stopped(stop)]
+        return [*self._informers.work(), *self._writer.work(), self._announce(ready), self._when_stopped(stop)]
 
     async def _announce(self, ready: Sequence[asyncio.Event]) -> None:
         """Tell the core once cycles may begin."""
@@ -201,7 +193,7 @@ class Runner:
             await asyncio.sleep(0)
 
     def _may_cycle(self) -> bool:
-        return self._core.ready and self._leadership.holds() and self._dispatcher.has_room
+        return self._core.ready and self._leadership.holds() and self._writer.has_room
 
     def _drain(self) -> None:
         """Hand over what came, all of it at one time: a few milliseconds make no difference to anything it starts."""
@@ -220,10 +212,7 @@ class Runner:
 
     async def _sleep(self) -> None:
         """Until a message, the core's next wake-up, or the end; whether there is room for cycles is looked at again
-        soon. Where much is under way, messages gather first."""
-        if lull := self._dispatcher.lull:
-            await self._let_be_sent()
-            self._hold(lull)
+        soon."""
         wakeup = self._core.next_wakeup()
         seconds = None if wakeup is None else max(0.0, wakeup - self._steady.now())
         if self._core.ready:
@@ -233,7 +222,7 @@ class Runner:
     def _handle(self, message: Message, now: float) -> None:
         self.handled += 1
         for action in self._core.handle(message, now):
-            self._dispatcher.dispatch(action)
+            self._writer.dispatch(action)
 
     async def _finish(self) -> None:
         """No new cycles; the outcome of every binding, then every event and condition, each within its time.
@@ -243,10 +232,10 @@ class Runner:
         if not self._leadership.holds():
             return
         deadline = self._clock.monotonic() + self._limits.bindings_deadline
-        while self._dispatcher.outstanding and self._clock.monotonic() < deadline:
+        while self._writer.outstanding and self._clock.monotonic() < deadline:
             self._drain()
             await self._clock.sleep(0.01)
         self._drain()
-        if self._dispatcher.bindings:
-            logger.warning("%d bindings were not answered before the end", self._dispatcher.bindings)
-        await self._dispatcher.flush()
+        if self._writer.bindings:
+            logger.warning("%d bindings were not answered before the end", self._writer.bindings)
+        await self._writer.flush()

@@ -42,10 +42,9 @@ class Scheduler:
         extenders: Sequence[HttpExtender] = (),
         observe_extender: Observe = lambda extender, verb, result, seconds: None,
         observed: Callable[[SchedulerState], Core] = lambda state: state,
-        hold: Callable[[float], None] = lambda seconds: None,
     ) -> None:
         """With an `elector`, `client` is to speak through its `LeadersTransport`. `observed` gives what the runner
-        drives in the core's place: the core, with somebody who looks on. `hold`: as `Runner`."""
+        drives in the core's place: the core, with somebody who looks on."""
         self.elector = elector
         # Those whose absence matters are heard first (buildExtenders, scheduler.go, v1.36).
         extenders = sorted(extenders, key=lambda one: one.ignorable)
@@ -61,7 +60,6 @@ class Scheduler:
             leadership=elector,
             extenders=extenders,
             observe_extender=observe_extender,
-            hold=hold,
         )
         self.reloader = PolicyReloader(
             client,

@@ -5,13 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from random import Random
-
-import aiohttp
 
 from policyengine.clock import Clock
 from policyengine.framework.profile import Profile
@@ -20,7 +17,7 @@ from policyengine.kube.config.configuration import Configuration
 from policyengine.kube.config.credentials import Server
 from policyengine.kube.extenders.http_extender import HttpExtender
 from policyengine.kube.http.client import Client
-from policyengine.kube.http.rate_limit import LimitedTransport
+from policyengine.kube.http.rate_limit import TokenBucket
 from policyengine.kube.http.transport import Transport
 from policyengine.kube.leader import LeaderElector, new_identity
 from policyengine.kube.leadership import LeadersTransport
@@ -61,13 +58,13 @@ async def connected(
     bare: Transport = server.connect(given["connections"])
     direct, lease = Client(bare, timeout), Client(server.connect(LEASE_CONNECTIONS), timeout)
     try:
-        transport = LimitedTransport(bare, clock, given["qps"], given["burst"]) if given["qps"] else bare
-        elector = None
+        limiter = TokenBucket(clock, given["qps"], given["burst"]) if given["qps"] else None
+        transport, elector = bare, None
         if configuration.lease is not None:
             identity = new_identity(socket.gethostname(), random)
             elector = LeaderElector(lease, clock, random, identity, configuration.lease)
-            transport = LeadersTransport(transport, elector)
-        yield Connection(Client(transport, timeout), direct, elector)
+            transport = LeadersTransport(bare, elector)
+        yield Connection(Client(transport, timeout, limiter), direct, elector)
     finally:
         await direct.close()
         await lease.close()
@@ -91,8 +88,9 @@ async def live(
 
     policies = configuration.data["policies"]
     async with AsyncExitStack() as stack:
-        session = await stack.enter_async_context(aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()))
-        extenders = [HttpExtender(given, session) for given in configuration.data["extenders"]]
+        extenders = [HttpExtender(given) for given in configuration.data["extenders"]]
+        for extender in extenders:
+            stack.push_async_callback(extender.close)
         scheduler = Scheduler(
             connection.client,
             clock,
@@ -106,7 +104,6 @@ async def live(
             extenders=extenders,
             observe_extender=observe_extender,
             observed=lambda state: ObservedCore(state, registry),
-            hold=time.sleep,
         )
         read_before_scrape(registry, scheduler, clock)
         await _serve_pages(stack, connection, configuration, clock, registry, scheduler)

@@ -19,7 +19,7 @@ from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from policyengine.kube.http.http_transport import HttpTransport
+from policyengine.kube.http.aiohttp_transport import AiohttpTransport
 from policyengine.kube.http.transport import ConnectionFailed
 from policyengine.simulator.api_server.handler import DISABLED_ADMISSION
 
@@ -213,7 +213,7 @@ async def _wait_ready(url: str, token: str, daemon: Daemon) -> None:
     async def authorize(fresh: bool) -> dict[str, str]:
         return {"Authorization": f"Bearer {token}"}
 
-    transport = HttpTransport(url, ssl_context=unverified(), authorize=authorize)
+    transport = AiohttpTransport(url, ssl_context=unverified(), authorize=authorize)
     deadline = asyncio.get_running_loop().time() + START_SECONDS
     try:
         while asyncio.get_running_loop().time() < deadline and daemon.running:

@@ -16,8 +16,8 @@ from typing import Any, Literal
 
 from policyengine.clock import Clock, SystemClock
 from policyengine.framework.profile import Profile
+from policyengine.kube.http.aiohttp_transport import AiohttpTransport
 from policyengine.kube.http.client import Client
-from policyengine.kube.http.http_transport import HttpTransport
 from policyengine.kube.http.transport import Transport
 from policyengine.kube.policies.compiling import compile_at_once
 from policyengine.kube.policies.reload import Compile
@@ -68,7 +68,7 @@ async def world(kind: Kind, port: int = 0, clock: Clock | None = None) -> AsyncI
                 return {"Authorization": f"Bearer {token}"}
 
             def connect() -> Transport:
-                return HttpTransport(url, ssl_context=unverified(), authorize=authorize)
+                return AiohttpTransport(url, ssl_context=unverified(), authorize=authorize)
 
             yield World(url, kubeconfig(url, token), connect)
         return

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from policyengine.kube.http import http_connection, http_stream
+from policyengine.kube.http import aiohttp_transport
 from policyengine.kube.writing import events
 from policyengine.language.parse import MAX_DEPTH
 from policyengine.language.parsing.member_parser import MAX_TEXT
@@ -22,8 +22,8 @@ MIB = 1 << 20
         ("| nesting | 64 levels |", MAX_DEPTH, 1),
         ("200 of at most", policy_gate.MOST_TESTS, 1),
         ("of at most 20,000 messages", policy_gate.STEPS, 1),
-        ("16 MiB a line or answer", http_stream.MAX_LINE, MIB),
-        ("16 MiB a line or answer", http_connection.MAX_ANSWER, MIB),
+        ("16 MiB a line or answer", aiohttp_transport.MAX_LINE, MIB),
+        ("16 MiB a line or answer", aiohttp_transport.MAX_ANSWER, MIB),
         ("128 MiB a body", app.MAX_BODY, MIB),
         ("| a refusal's text in events | 1,024 characters |", events.NOTE_LIMIT, 1),
     ],

@@ -28,10 +28,9 @@ def kept(replica: Replica) -> dict[str, int]:
         "nominated": sum(map(len, view.nominated.values())),
         "bindings": state.bindings_under_way,
         "queued": sum(sum(state.pending_counts(profile.scheduler_name).values()) for profile in state.profiles),
-        "events": runner._dispatcher._events.outbox.backlog,
-        "conditions": runner._dispatcher._conditions.outbox.backlog,
+        "writes": runner._writer.queue.backlog,
         "known": len(runner._informers.pods._known),
-        "reads": runner._dispatcher._reader.outstanding,
+        "reads": runner._writer._under_way["read"],
         "inbox": runner.backlog,
         "tasks": len(asyncio.all_tasks()),
     }

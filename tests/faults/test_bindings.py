@@ -7,12 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from msgspec import structs
 
 from policyengine.kube.http.backoff import Backoff
 from policyengine.kube.http.client import Client
-from policyengine.kube.writing import bindings as binder
-from policyengine.kube.writing.pod_reader import PodReader
+from policyengine.kube.writing import requests
 from policyengine.scheduler import state
 from policyengine.scheduler.binding import bind_result
 from policyengine.scheduler.messages import BindFailed, BindFailure
@@ -33,14 +31,14 @@ def deaf(world: World, event: str, seconds: float) -> None:
 
 
 def taking_silence_for_a_no(patch: Any) -> None:
-    patch.setattr(binder, "BindUnknown", lambda uid, message: BindFailed(uid, BindFailure.OVERLOADED, message))
+    patch.setattr(requests, "BindUnknown", lambda uid, message: BindFailed(uid, BindFailure.OVERLOADED, message))
 
 
 @fault(
     8,
     "I1 I2",
     defence="an answer that leaves the outcome open keeps the reservation, and has the pod read, later each time, "
-    "until that or the binding posted again tells (`kube/writing/bindings.py`, `scheduler/binding/bind_result.py`)",
+    "until that or the binding posted again tells (`kube/writing/requests.py`, `scheduler/binding/bind_result.py`)",
     taken_out="no answer counts as a refusal",
     without=taking_silence_for_a_no,
 )
@@ -100,7 +98,10 @@ def test_the_auditor_objects_where_that_room_is_given_away_before(lands: bool, m
 
 
 def asking_nobody(patch: Any) -> None:
-    patch.setattr(PodReader, "post", lambda self, asked: None)
+    async def never(*_: Any) -> None:
+        await asyncio.Event().wait()
+
+    patch.setattr(requests, "read_pod", never)
 
 
 @fault(
@@ -123,12 +124,12 @@ async def test_09_a_binding_of_a_pod_that_is_assigned_already(world: World) -> N
 
 
 def binding_whoever_has_the_name(patch: Any) -> None:
-    original = Client.bind_all
+    original = Client.bind
 
-    async def bind_all(self: Any, binds: Any, tell: Any) -> None:
-        await original(self, [structs.replace(bind, uid="") for bind in binds], tell)
+    async def bind(self: Any, namespace: str, name: str, uid: str, node: str, annotations: Any) -> None:
+        await original(self, namespace, name, "", node, annotations)
 
-    patch.setattr(Client, "bind_all", bind_all)
+    patch.setattr(Client, "bind", bind)
 
 
 @fault(
@@ -199,13 +200,13 @@ async def test_12_bindings_that_are_forbidden_or_invalid(world: World) -> None:
 
 
 def overhearing_retry_after(patch: Any) -> None:
-    original = binder.outcome_of
+    original = requests.bind_outcome
 
     def outcome_of(uid: str, error: Any) -> Any:
         outcome = original(uid, error)
         return replace(outcome, retry_after=0.0) if isinstance(outcome, BindFailed) else outcome
 
-    patch.setattr(binder, "outcome_of", outcome_of)
+    patch.setattr(requests, "bind_outcome", outcome_of)
 
 
 @fault(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from random import Random
 from typing import Any
 
@@ -13,6 +13,8 @@ import pytest
 from policyengine.kube.config import configuration
 from policyengine.kube.extenders import connection as extender_connection
 from policyengine.kube.extenders.http_extender import HttpExtender
+from policyengine.kube.http.aiohttp_transport import AiohttpResponse
+from policyengine.kube.http.transport import Response, TimedOut
 from policyengine.kube.policies.precedence import Rivals
 from policyengine.scheduler import policy_changes, state
 from policyengine.scheduler.binding.waiting_pods import WaitingPods
@@ -160,42 +162,41 @@ async def test_27_a_policy_that_is_broken_or_cut_short_or_flapping(world: World)
     world.put("found", ("scene", '"rejected"' in annotations["policyengine.io/status"], "the status says so"))
 
 
-class Answer:
-    """An extender's answer, as aiohttp gives it: late, large, or beside the question."""
-
-    status = 200
-
-    def __init__(self, session: Extender, timeout: float) -> None:
-        self._session = session
-        self._timeout = timeout
-        self._body = b""
-        self.content = self
-
-    async def __aenter__(self) -> Answer:
-        async with asyncio.timeout(self._timeout):
-            await asyncio.sleep(self._session.seconds)
-        names = json.dumps(list(self._session.names))
-        self._body = b'{"NodeNames": ' + names.encode() + b"}" + b" " * self._session.padding
-        return self
-
-    async def __aexit__(self, *error: object) -> None: ...
-
-    async def iter_any(self) -> AsyncIterator[bytes]:
-        yield self._body
-
-    def close(self) -> None: ...
-
-
 class Extender:
-    """In place of an aiohttp session: an extender that lets `names` through."""
+    """A transport to an extender that lets `names` through: late, large, or beside the question."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
         self.names: tuple[str, ...] = ("n1",)
         self.padding = 0
 
-    def post(self, url: str, **how: Any) -> Any:
-        return Answer(self, how["timeout"].total)
+    async def request(self, method: str, path: str, **how: Any) -> Response:
+        if self.seconds > how["timeout"]:
+            await asyncio.sleep(how["timeout"])
+            raise TimedOut("no answer in time", sent=True)
+        await asyncio.sleep(self.seconds)
+        body = json.dumps({"NodeNames": self.names}).encode() + b" " * self.padding
+        return AiohttpResponse(Body(body), extender_connection.MAX_ANSWER)  # type: ignore[arg-type]
+
+    async def close(self) -> None: ...
+
+
+class Body:
+    """An answer as aiohttp gives it."""
+
+    status = 200
+    headers: Mapping[str, str] = {}
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+        self.content = self
+
+    async def iter_any(self) -> AsyncIterator[bytes]:
+        yield self._body
+
+    def close(self) -> None: ...
+
+    def release(self) -> None: ...
 
 
 def waiting_without_end(patch: Any) -> None:
@@ -211,29 +212,29 @@ def waiting_without_end(patch: Any) -> None:
     without=waiting_without_end,
 )
 async def test_28_an_extender_that_is_slow_or_oversized_or_names_unknown_nodes(world: World) -> None:
-    session = Extender()
+    extender = Extender()
     head = "apiVersion: policyengine.io/v1\nkind: SchedulerConfiguration\n"
     given = {"urlPrefix": "http://extender", "filterVerb": "filter", "nodeCacheCapable": True, "httpTimeout": "2s"}
     (completed,) = configuration.read(f"{head}extenders: {json.dumps([given])}\n", "x").data["extenders"]
-    world.extenders = [HttpExtender(completed, session)]  # type: ignore[arg-type]
+    world.extenders = [HttpExtender(completed, extender)]
     await world.starts_with(n1="9")
-    session.seconds = 1e8
+    extender.seconds = 1e8
     await world.pod("slow")
     await asyncio.sleep(10)
-    session.seconds = 0.0
-    session.names = ("elsewhere",)
+    extender.seconds = 0.0
+    extender.names = ("elsewhere",)
     await world.pod("astray")
     await asyncio.sleep(10)
     told = (await world.call("GET", f"{PODS}/astray"))["status"].get("conditions", [{}])[0].get("message", "")
     world.put("found", ("scene", "which it was not asked about" in told, "the pod is told what the extender said"))
-    session.names, session.padding = ("n1",), 200_000
+    extender.names, extender.padding = ("n1",), 200_000
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(extender_connection, "MAX_ANSWER", 100_000)
         await world.pod("large")
         await asyncio.sleep(10)
     bound = (await world.where())["large"]
     world.put("found", ("I8", not bound, "an answer over the limit is not read"))
-    session.padding = 0
+    extender.padding = 0
     await world.settle()
 
 

@@ -118,13 +118,8 @@ class Heard:
         keys = {item["metadata"][key] for item in items}
         self._put("listed", (self._who, self._kind, keys, int(answer["metadata"]["resourceVersion"])))
 
-    async def lines(self) -> AsyncIterator[bytes]:
-        async for lines in self.arrivals():
-            for line in lines:
-                yield line
-
-    async def arrivals(self) -> AsyncIterator[list[bytes]]:
-        async for lines in self._inner.arrivals():
+    async def lines(self) -> AsyncIterator[list[bytes]]:
+        async for lines in self._inner.lines():
             for line in lines:
                 self._hear(line)
             yield lines

@@ -58,10 +58,7 @@ class _Open:
     async def read(self) -> bytes:
         return await self._answer.read()
 
-    def lines(self) -> AsyncIterator[bytes]:
-        return self._answer.iterate()
-
-    async def arrivals(self) -> AsyncIterator[list[bytes]]:
+    async def lines(self) -> AsyncIterator[list[bytes]]:
         async for text in self._answer.iterate():
             yield text.split(b"\n")
 

@@ -225,13 +225,14 @@ def test_a_binding_that_waits_longer_than_the_lease_is_not_sent() -> None:
         first = world.start("first")
         await asyncio.sleep(3)
         # All of its time passes at once, between a decision and its request.
-        settle = first.scheduler.runner._dispatcher._binder._settle
+        writer = first.scheduler.runner._writer
+        may_bind = writer._may_bind
 
-        async def pause(uid: str) -> None:
-            assert settle(uid) is None
+        def pause(uid: str) -> bool:
             first.elector._may_act_until -= 60
+            return may_bind(uid)
 
-        first.scheduler.runner._dispatcher._binder._settle = pause
+        writer._may_bind = pause
         await world.pod("p")
         await asyncio.sleep(1)
         assert world.bound() == []

@@ -175,9 +175,11 @@ class Session:
         await self._steps(aside.get("then", []))
         with suppress(TimeoutError):
             async with asyncio.timeout(PATIENCE):
-                async for line in response.lines():
-                    events.append(json.loads(line))
-                    if len(events) == len(call.get("watch", ())) and not ends:
+                wanted = len(call.get("watch", ()))
+                async for lines in response.lines():
+                    events += [json.loads(line) for line in lines]
+                    if len(events) >= wanted and not ends:
+                        events = events[:wanted]
                         break
                 else:
                     finished = True

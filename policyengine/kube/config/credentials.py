@@ -10,12 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from policyengine.kube.config import server_settings
 from policyengine.kube.config.kubeconfig import ConfigError, choose, first_line
 from policyengine.kube.config.server_settings import Pem, Settings
-from policyengine.kube.http.http_transport import HttpTransport
 from policyengine.kube.http.transport import Transport
 
 DEFAULT_KUBECONFIG = "~/.kube/config"
@@ -35,17 +33,16 @@ class Server:
 
     def connect(self, connections: int = 192) -> Transport:
         """A transport to it; call inside a running event loop."""
-        how: dict[str, Any] = {
-            "ssl_context": self.ssl_context,
-            "server_hostname": self.server_hostname,
-            "authorize": self.authorize,
-            "connections": connections,
-        }
-        if self.proxy is None:
-            return HttpTransport(self.url, **how)
-        from policyengine.kube.http.aiohttp_transport import AiohttpTransport
+        from policyengine.kube.http.aiohttp_transport import AiohttpTransport  # a seventh of a second
 
-        return AiohttpTransport(self.url, proxy=self.proxy, **how)
+        return AiohttpTransport(
+            self.url,
+            ssl_context=self.ssl_context,
+            server_hostname=self.server_hostname,
+            proxy=self.proxy,
+            authorize=self.authorize,
+            connections=connections,
+        )
 
 
 class Credentials:

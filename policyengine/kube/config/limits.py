@@ -1,4 +1,4 @@
-"""Sizes that bound a scheduler's memory and pace, and its patience at the end."""
+"""Sizes that bound what a scheduler holds and does at once, and how long it waits at the end."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ class Limits:
     """Cycles between two turns of the event loop."""
     bindings: int = 512
     """Bindings posted and not answered, above which no cycle runs."""
-    bind_workers: int = 96
-    """Bindings under way at once."""
+    writes: int = 96
+    """Requests under way at once."""
     questions: int = 256
     """Pods that extenders are asked about, above which no cycle runs."""
     inbox: int = 2048

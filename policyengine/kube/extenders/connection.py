@@ -7,12 +7,12 @@ import base64
 import ssl
 import tempfile
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from policyengine.kube.config.configuration import seconds_of
+from policyengine.kube.http.transport import ConnectionFailed, TimedOut, Transport
 
-if TYPE_CHECKING:
-    import aiohttp
+_JSON = {"Content-Type": "application/json"}
 
 MAX_ANSWER = 64 * 1024 * 1024
 """Bytes: 5,000 whole nodes take about 50 MB."""
@@ -33,50 +33,39 @@ class ExtenderFailed(Exception):
 class ExtenderConnection:
     """Posts bodies to one extender (an entry of the configuration's `extenders`, completed by defaults)."""
 
-    def __init__(self, given: Mapping[str, Any], session: aiohttp.ClientSession) -> None:
-        """Raises `ExtenderUnusable`."""
+    def __init__(self, given: Mapping[str, Any], transport: Transport | None = None) -> None:
+        """Raises `ExtenderUnusable`. Use inside a running event loop; `transport`: another way to it than sockets."""
+        from policyengine.kube.http.aiohttp_transport import AiohttpTransport
+
         self._prefix = given["urlPrefix"].rstrip("/")
         if given["enableHTTPS"] and self._prefix.startswith("http://"):
             self._prefix = "https://" + self._prefix.removeprefix("http://")
-        self._session = session
         self._timeout = seconds_of(given["httpTimeout"])
-        self._ssl = _ssl_context(given["tlsConfig"], self._prefix) if self._prefix.startswith("https://") else True
+        context = _ssl_context(given["tlsConfig"], self._prefix) if self._prefix.startswith("https://") else None
+        self._transport = transport or AiohttpTransport(self._prefix, ssl_context=context, max_answer=MAX_ANSWER)
 
     async def post(self, verb: str, body: bytes) -> bytes:
         """The body of what it answers at the path `verb` below its prefix. Raises `ExtenderFailed`."""
-        import aiohttp  # a tenth of the start of a scheduler, which mostly has no extender
-
-        url = f"{self._prefix}/{verb.lstrip('/')}"
+        path = f"/{verb.lstrip('/')}"
+        url = self._prefix + path
         try:
-            async with self._session.post(
-                url,
-                data=body,
-                headers={"Content-Type": "application/json"},
-                ssl=self._ssl,
-                timeout=aiohttp.ClientTimeout(total=self._timeout),
-                allow_redirects=False,
-            ) as response:
-                answer = await _read(response)
-                if response.status != 200:
-                    raise ExtenderFailed(f"`{url}` answers with HTTP status {response.status}")
-                return answer
-        except TimeoutError:
+            response = await self._transport.request("POST", path, body=body, headers=_JSON, timeout=self._timeout)
+            try:
+                answer = await response.read()
+            finally:
+                await response.close()
+        except TimedOut:
             raise ExtenderFailed(f"`{url}` did not answer within {self._timeout:g} s") from None
-        except aiohttp.ClientConnectorError as error:
-            raise ExtenderFailed(f"`{url}` cannot be reached: {error.os_error.strerror or error}", sent=False) from None
-        except (aiohttp.ClientError, OSError) as error:
-            raise ExtenderFailed(f"`{url}` failed: {error or type(error).__name__}") from None
+        except ConnectionFailed as error:
+            what = "failed" if error.sent else "cannot be reached"
+            raise ExtenderFailed(f"`{url}` {what}: {error}", sent=error.sent) from None
+        if response.status != 200:
+            raise ExtenderFailed(f"`{url}` answers with HTTP status {response.status}")
+        return answer
 
-
-async def _read(response: aiohttp.ClientResponse) -> bytes:
-    parts, size = [], 0
-    async for part in response.content.iter_any():
-        parts.append(part)
-        size += len(part)
-        if size > MAX_ANSWER:
-            response.close()
-            raise ExtenderFailed(f"its answer is longer than {MAX_ANSWER} bytes")
-    return b"".join(parts)
+    async def close(self) -> None:
+        """Close its connections."""
+        await self._transport.close()
 
 
 def _ssl_context(given: Mapping[str, Any], prefix: str) -> ssl.SSLContext:

@@ -12,17 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from policyengine.kube.extenders import protocol
 from policyengine.kube.extenders.connection import ExtenderConnection, ExtenderFailed
+from policyengine.kube.http.transport import Transport
 from policyengine.scheduler.actions import AskAboutVictims, Bind, NodeVictims
 from policyengine.scheduler.extenders.extender import Extender
-
-if TYPE_CHECKING:
-    import aiohttp
 
 MAX_SCORE = 10
 """MaxExtenderPriority."""
@@ -47,10 +45,10 @@ class Filtered:
 class HttpExtender:
     """One extender, as configured (`extenders` of the configuration, completed by defaults)."""
 
-    def __init__(self, given: Mapping[str, Any], session: aiohttp.ClientSession) -> None:
-        """Raises `ExtenderUnusable`."""
+    def __init__(self, given: Mapping[str, Any], transport: Transport | None = None) -> None:
+        """Raises `ExtenderUnusable`; `transport` as in `ExtenderConnection`."""
         self._given = given
-        self._connection = ExtenderConnection(given, session)
+        self._connection = ExtenderConnection(given, transport)
         self._knows_nodes: bool = given["nodeCacheCapable"]
         self.name: str = given["urlPrefix"]
         self.ignorable: bool = given["ignorable"]
@@ -122,6 +120,10 @@ class HttpExtender:
     async def bind(self, bind: Bind) -> None:
         """Have it bind the pod. Raises `ExtenderFailed`."""
         protocol.binding_result(await self._send("bindVerb", protocol.binding_args(bind)))
+
+    async def close(self) -> None:
+        """Close its connections."""
+        await self._connection.close()
 
     def _args(self, pod: msgspec.Raw, nodes: Sequence[str], text: NodeText) -> bytes:
         if self._knows_nodes:

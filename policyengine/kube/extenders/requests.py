@@ -9,7 +9,7 @@ Rules (kube-scheduler's schedule_one.go and extender.go, v1.36; those about a si
    over if it is `ignorable`.
 4. A binding that an `ignorable` extender does not make is the API server's to make.
 
-Bounded: `WORKERS` pods asked about at once; a request as `extender_connection` has it.
+Bounded: how many pods are asked about at once by `writer`, a request by `connection`.
 
 The pod is sent as the API server has it, read for the question; whole nodes, where an extender keeps none of its own,
 as the watch brought them.
@@ -29,7 +29,6 @@ from policyengine.kube.extenders.http_extender import Filtered, HttpExtender, No
 from policyengine.kube.extenders.protocol import as_sent
 from policyengine.kube.http.client import ApiError, Client
 from policyengine.kube.http.transport import ConnectionFailed
-from policyengine.kube.writing.workers import Workers
 from policyengine.scheduler.actions import AskAboutVictims, AskExtenders, Bind
 from policyengine.scheduler.messages import (
     BindFailed,
@@ -42,8 +41,6 @@ from policyengine.scheduler.messages import (
 
 logger = logging.getLogger(__name__)
 
-WORKERS = 32
-
 Asked = AskExtenders | AskAboutVictims
 Answered = ExtendersAnswered | VictimsAnswered
 Observe = Callable[[str, str, str, float], None]
@@ -51,8 +48,8 @@ Observe = Callable[[str, str, str, float], None]
 _Answer = TypeVar("_Answer")
 
 
-class ExtenderAsker(Workers[Asked, Answered]):
-    """Takes the questions of the core; `answer` gets one message for each."""
+class ExtenderAsker:
+    """Asks the extenders what the core wants to know."""
 
     def __init__(
         self,
@@ -60,10 +57,8 @@ class ExtenderAsker(Workers[Asked, Answered]):
         client: Client,
         text: NodeText,
         pod_text: PodText,
-        answer: Callable[[Answered], None],
         observe: Observe = lambda extender, verb, result, seconds: None,
     ) -> None:
-        super().__init__(answer, WORKERS)
         self._extenders = extenders
         self._client = client
         self._text = text
@@ -84,7 +79,8 @@ class ExtenderAsker(Workers[Asked, Answered]):
             return BindUnknown(bind.uid, told) if error.sent else BindFailed(bind.uid, BindFailure.REFUSED, told)
         return BindSucceeded(bind.uid)
 
-    async def _do(self, asked: Asked) -> Answered:
+    async def ask(self, asked: Asked) -> Answered:
+        """What they answer."""
         try:
             pod = await self._pod(asked)
             if isinstance(asked, AskAboutVictims):
@@ -95,6 +91,7 @@ class ExtenderAsker(Workers[Asked, Answered]):
 
     async def _pod(self, asked: Asked) -> msgspec.Raw:
         """The pod as it is now. Raises `ExtenderFailed`."""
+        await self._client.throttle()
         try:
             return as_sent(await self._client.read_pod(asked.namespace, asked.name))
         except (ApiError, ConnectionFailed, msgspec.MsgspecError) as error:

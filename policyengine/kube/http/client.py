@@ -5,16 +5,14 @@ Bodies are bytes already: what a scheduler writes is small and of fixed form, so
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
+from policyengine.kube.http.rate_limit import TokenBucket
 from policyengine.kube.http.resources import CONFIG_MAPS, EVENTS_PATH, LEASES_PATH, PODS, Resource
-from policyengine.kube.http.transport import ConnectionFailed, Post, Response, Tell, Transport, WholeAnswer, post_all_of
-
-if TYPE_CHECKING:
-    from policyengine.scheduler.actions import Bind
+from policyengine.kube.http.transport import Response, Transport
 
 REQUEST_TIMEOUT = 30.0
 """Seconds for one call; an API server ends its own calls after a minute."""
@@ -24,6 +22,9 @@ PAGE_SIZE = 500
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
+_KNOWN_FIELDS = {"fieldValidation": "Ignore"}
+"""For objects whose form is fixed here: the server need not look for unknown fields, which costs it CPU
+(https://kubernetes.io/docs/reference/using-api/api-concepts/#field-validation)."""
 
 
 class ApiError(Exception):
@@ -36,10 +37,6 @@ class ApiError(Exception):
         self.message = message
         self.retry_after = retry_after
         """Seconds the server asks to wait; 0 where it asks for none."""
-
-
-TellRefusal = Callable[[int, ApiError | ConnectionFailed | None], None]
-"""Is given the place of one of several calls, and why it did not succeed, or may not have; None where it did."""
 
 
 class _Status(msgspec.Struct):
@@ -76,11 +73,19 @@ _encode = msgspec.json.Encoder().encode
 class Client:
     """Calls to one API server. Every method raises `ApiError` for a refusal, `ConnectionFailed` for no answer."""
 
-    def __init__(self, transport: Transport, request_timeout: float = REQUEST_TIMEOUT) -> None:
-        """`request_timeout` bounds every call but watches, in seconds."""
+    def __init__(
+        self, transport: Transport, request_timeout: float = REQUEST_TIMEOUT, limiter: TokenBucket | None = None
+    ) -> None:
+        """`request_timeout` bounds every call but watches, in seconds. With a `limiter` lists and watches wait for a
+        token; whoever makes other calls takes one before (`RequestQueue`)."""
+        self.limiter = limiter
         self._transport = transport
-        self._post_all = post_all_of(transport)
         self._request_timeout = request_timeout
+
+    async def throttle(self) -> None:
+        """Wait for a token, if requests are limited."""
+        if self.limiter is not None:
+            await self.limiter.take()
 
     async def list_page(
         self,
@@ -94,6 +99,7 @@ class Client:
         query = _selectors(resource, label_selector) | {"limit": str(limit)}
         if continue_:
             query["continue"] = continue_
+        await self.throttle()
         body = await self._call("GET", resource.path(namespace), query=query)
         try:
             return _decode_page(body)
@@ -115,6 +121,7 @@ class Client:
             "resourceVersion": version,
             "timeoutSeconds": str(seconds),
         }
+        await self.throttle()
         response = await self._transport.request("GET", resource.path(namespace), query=query)
         if response.status != 200:
             raise await _error(response)
@@ -126,14 +133,12 @@ class Client:
 
     async def bind(self, namespace: str, name: str, uid: str, node: str, annotations: Mapping[str, str]) -> None:
         """Create the binding of a pod; the server refuses it where the UID is not the pod's."""
-        path, body = _binding(namespace, name, uid, node, annotations)
-        await self._call("POST", path, body=body)
-
-    async def bind_all(self, binds: Sequence[Bind], tell: TellRefusal) -> None:
-        """Create bindings that are asked for together; `tell` is given each one's place and refusal, if it has one,
-        as soon as that is known."""
-        posts = [_binding(one.namespace, one.name, one.uid, one.node, one.annotations) for one in binds]
-        await self._post_all(posts, seconds=self._request_timeout, tell=_refusals(tell))
+        metadata: dict[str, object] = {"name": name, "namespace": namespace, "uid": uid}
+        if annotations:
+            metadata["annotations"] = dict(annotations)
+        body = {"kind": "Binding", "apiVersion": "v1", "metadata": metadata, "target": {"kind": "Node", "name": node}}
+        path = f"/api/v1/namespaces/{namespace}/pods/{name}/binding"
+        await self._call("POST", path, query=_KNOWN_FIELDS, body=_encode(body))
 
     async def patch_pod_status(self, namespace: str, name: str, status: Mapping[str, object], uid: str = "") -> None:
         """Strategic-merge into a pod's status: conditions merge by type. With a UID the server refuses it where that
@@ -146,10 +151,10 @@ class Client:
         body = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": uid}}
         await self._call("DELETE", PODS.path(namespace, name), body=_encode(body))
 
-    async def create_events(self, events: Sequence[tuple[str, Mapping[str, object]]], tell: TellRefusal) -> None:
-        """Create Events of namespaces that are asked for together; `tell` as in `bind_all`."""
-        posts = [_event(namespace, event) for namespace, event in events]
-        await self._post_all(posts, seconds=self._request_timeout, tell=_refusals(tell))
+    async def create_event(self, namespace: str, event: Mapping[str, object]) -> None:
+        """Create an Event."""
+        path = f"{EVENTS_PATH}/namespaces/{namespace}/events"
+        await self._call("POST", path, query=_KNOWN_FIELDS, body=_encode(event))
 
     async def patch_event(self, namespace: str, name: str, patch: Mapping[str, object]) -> None:
         """Merge into an Event, as a series grows."""
@@ -215,32 +220,6 @@ class Client:
             return await response.read()
         finally:
             await response.close()
-
-
-def _binding(namespace: str, name: str, uid: str, node: str, annotations: Mapping[str, str]) -> Post:
-    metadata: dict[str, object] = {"name": name, "namespace": namespace, "uid": uid}
-    if annotations:
-        metadata["annotations"] = dict(annotations)
-    body = {"kind": "Binding", "apiVersion": "v1", "metadata": metadata, "target": {"kind": "Node", "name": node}}
-    return f"/api/v1/namespaces/{namespace}/pods/{name}/binding", _encode(body)
-
-
-def _event(namespace: str, event: Mapping[str, object]) -> Post:
-    return f"{EVENTS_PATH}/namespaces/{namespace}/events", _encode(event)
-
-
-def _refusals(tell: TellRefusal) -> Tell:
-    """Tells what is no success of what became of each."""
-
-    def told(at: int, outcome: WholeAnswer | ConnectionFailed) -> None:
-        if isinstance(outcome, ConnectionFailed):
-            tell(at, outcome)
-        elif outcome.status >= 300:
-            tell(at, error_of(outcome.status, outcome.body, outcome.headers.get("Retry-After", "")))
-        else:
-            tell(at, None)
-
-    return told
 
 
 def _lease_path(namespace: str, name: str = "") -> str:

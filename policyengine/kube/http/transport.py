@@ -1,37 +1,33 @@
 """How bytes reach an API server: one request at a time, as a status, headers and a stream of bytes.
 
-`kube` speaks only through `Transport`, so the same client runs over sockets (`kube.http_transport`) and in
+`kube` speaks only through `Transport`, so the same client runs over sockets (`kube.http.aiohttp_transport`) and in
 memory, straight into the embedded API server's handler, on virtual time.
 
 Rules of a transport:
 1. An answer of any status is a `Response`; only a connection that failed raises, and then `ConnectionFailed`.
-2. `ConnectionFailed.sent` is False only where the server cannot have seen the request. When in doubt it is True:
+2. `ConnectionFailed.sent` is False only if the server cannot have seen the request. When in doubt it is True:
    a binding whose outcome is unknown keeps its reservation.
-3. `request` returns as soon as the headers are in. `timeout` bounds the whole exchange, the body included; a watch
+3. `request` returns when the headers are in. `timeout` bounds the whole exchange, the body included; a watch
    passes None and is timed by its reader.
-4. `before` is called when nothing but the sending is left: there is a connection, and credentials. What it raises is
-   raised, and nothing was sent.
-5. A response is closed by whoever asked for it; closing one whose body was read returns its connection.
-6. Creations that are asked for together may share a connection (`PostAll`); each has an outcome of its own.
-7. What was refused for its credentials (401) is asked once more with fresh ones. A GET may be sent again where a
-   connection that was kept ends before the first byte of an answer (RFC 9110 9.2.2).
+4. `before` is called when nothing but the sending is left: there is a connection, and credentials. If it raises,
+   nothing is sent and the exception is passed on.
+5. Whoever asked for a response closes it; closing one whose body was read returns its connection.
+6. A request refused for its credentials (401) is sent once more with fresh ones. An idempotent one (GET, PUT, DELETE)
+   may be sent again if a reused connection ends before the first byte of an answer (RFC 9110 9.2.2).
 """
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
-from typing import Any, Protocol, TypeVar, cast
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Protocol, TypeVar
 from urllib.parse import quote
 
 Authorize = Callable[[bool], Awaitable[Mapping[str, str]]]
 """Gives the headers that identify the caller; True asks for fresh ones, because the last were refused."""
 
 _is_plain = re.compile(r"[\w/.~-]*", re.ASCII).fullmatch
-"""Nearly every path: nothing in it is to be quoted."""
+"""Nearly every path: nothing in it needs quoting."""
 
 
 class ConnectionFailed(Exception):
@@ -41,6 +37,10 @@ class ConnectionFailed(Exception):
         super().__init__(message)
         self.sent = sent
         """Whether the request may have reached the server: its outcome is then unknown."""
+
+
+class TimedOut(ConnectionFailed):
+    """No answer in time."""
 
 
 class Response(Protocol):
@@ -55,19 +55,16 @@ class Response(Protocol):
         """The headers; callers ask for `Content-Type` and `Retry-After` in this spelling."""
 
     async def read(self) -> bytes:
-        """The whole body. Raises `ConnectionFailed` where it ends early."""
+        """The whole body. Raises `ConnectionFailed` if it ends early."""
 
-    def lines(self) -> AsyncIterator[bytes]:
-        """The body line by line, without line ends, as it arrives; an unfinished last line comes as it is.
+    def lines(self) -> AsyncIterator[list[bytes]]:
+        """The body's lines without line ends; each list holds those that arrived together and is never empty.
 
-        Raises `ConnectionFailed` where the stream breaks.
+        An unfinished last line comes as it is. Raises `ConnectionFailed` if the stream breaks.
         """
 
-    def arrivals(self) -> AsyncIterator[list[bytes]]:
-        """The same lines, those that arrived together as one list: for who reads many. No list is empty."""
-
     async def close(self) -> None:
-        """Give the connection up, or back where the body was read to its end."""
+        """Give the connection up, or back if the body was read to its end."""
 
 
 R = TypeVar("R", bound=Response)
@@ -93,96 +90,31 @@ class Transport(Protocol):
         """Close every connection."""
 
 
-class WholeAnswer(Protocol):
-    """An answer that was read."""
+async def lines_of(chunks: AsyncIterator[bytes], longest: int | None = None) -> AsyncIterator[list[bytes]]:
+    """Chunks cut into lines, as `Response.lines`. Raises `ConnectionFailed` for a line over `longest` bytes.
 
-    @property
-    def status(self) -> int:
-        """The HTTP status."""
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        """The headers, as in `Response`."""
-
-    @property
-    def body(self) -> bytes:
-        """The whole body."""
-
-
-Post = tuple[str, bytes]
-"""A path and the JSON to create there."""
-Tell = Callable[[int, WholeAnswer | ConnectionFailed], None]
-"""Is given the place of a post among those made together, and what became of it, as soon as that is known."""
-
-
-POST_OPTIONS = {"fieldValidation": "Ignore"}
-"""What is created together is made here: the server need not look for fields that it does not know, which costs it CPU
-(https://kubernetes.io/docs/reference/using-api/api-concepts/#field-validation)."""
-
-
-class PostAll(Protocol):
-    """Creates objects that are asked for together, with `POST_OPTIONS`; returns when everything was told."""
-
-    async def __call__(
-        self,
-        posts: Sequence[Post],
-        tell: Tell,
-        *,
-        seconds: float | None,
-        before: Callable[[], None] | None = None,
-    ) -> None:
-        """`seconds` bounds each answer; `before` is as in `Transport.request`, asked once for what is sent together."""
-
-
-def post_all_of(transport: Transport) -> PostAll:
-    """The transport's own way to create objects together (its method `post_all`), else `post_one_by_one`."""
-    own = getattr(transport, "post_all", None)
-    return partial(post_one_by_one, transport) if own is None else cast(PostAll, own)
-
-
-async def post_one_by_one(
-    transport: Transport,
-    posts: Sequence[Post],
-    tell: Tell,
-    *,
-    seconds: float | None,
-    before: Callable[[], None] | None = None,
-) -> None:
-    """As `PostAll`, each as a request of its own, side by side."""
-    headers = {"Content-Type": "application/json"}
-    how: dict[str, Any] = {"timeout": seconds} if before is None else {"timeout": seconds, "before": before}
-
-    async def post(at: int, path: str, body: bytes) -> None:
-        try:
-            response = await transport.request("POST", path, query=POST_OPTIONS, body=body, headers=headers, **how)
-            try:
-                answer = _Read(response.status, response.headers, await response.read())
-            finally:
-                await response.close()
-        except ConnectionFailed as failure:
-            tell(at, failure)
+    `b"on"`, `b"e\\ntwo\\nth"`, `b"ree"` come out as `[b"one", b"two"]`, `[b"three"]`.
+    """
+    parts: list[bytes] = []
+    size = 0
+    async for chunk in chunks:
+        if b"\n" in chunk:
+            *whole, rest = b"".join([*parts, chunk]).split(b"\n")
+            yield whole
+            parts, size = [rest], len(rest)
         else:
-            tell(at, answer)
-
-    if len(posts) == 1:
-        await post(0, *posts[0])
-    else:
-        await asyncio.gather(*(post(at, path, body) for at, (path, body) in enumerate(posts)))
-
-
-@dataclass(slots=True)
-class _Read:
-    """An answer of `Transport.request`, read."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
+            parts.append(chunk)
+            size += len(chunk)
+        if longest is not None and size > longest:
+            raise ConnectionFailed(f"a line is longer than {longest} bytes", sent=True)
+    if size:
+        yield [b"".join(parts)]
 
 
 async def authorized(
     authorize: Authorize | None, headers: Mapping[str, str] | None, send: Callable[[Mapping[str, str]], Awaitable[R]]
 ) -> R:
-    """Send with the headers that identify the caller, a second time with fresh ones where the first were refused."""
+    """Send with the headers that identify the caller, a second time with fresh ones if the first were refused."""
     given = headers or {}
     if authorize is None:
         return await send(given)

@@ -23,7 +23,7 @@ from policyengine.kube.http.client import ApiError, Client
 from policyengine.kube.policies.config_map import STATUS, SUSPENDED, annotated, status_of
 from policyengine.kube.policies.precedence import Standing
 from policyengine.kube.policies.rollout_status import Suspension, described, found
-from policyengine.kube.writing.outbox import Outbox
+from policyengine.kube.writing.request_queue import RequestQueue
 from policyengine.scheduler.actions import RecordEvent
 from policyengine.scheduler.rollout.candidate import Rollout
 from policyengine.scheduler.rollout.rollout_settings import RolloutSettings
@@ -66,17 +66,15 @@ class PolicyReports:
         """What was said last, here."""
         self._said_at: dict[str, float] = {}
         """When a candidate's counts were said last."""
-        self._outbox: Outbox[_Report] = Outbox(
-            "policy status", self._write, clock, random, workers=2, on_problem=logger.warning
-        )
+        self._queue = RequestQueue(clock, random, workers=2, limiter=client.limiter, on_problem=logger.warning)
 
     async def run(self) -> None:
         """Write until cancelled."""
-        await self._outbox.run()
+        await self._queue.run()
 
     async def flush(self, seconds: float) -> None:
         """Write what still waits."""
-        await self._outbox.flush(seconds)
+        await self._queue.flush(seconds)
 
     def forget(self, key: str) -> None:
         """The ConfigMap is gone."""
@@ -132,7 +130,7 @@ class PolicyReports:
     def _put(self, config_map: ConfigMap, status: Status) -> None:
         meta = config_map.metadata
         self._last[meta.key] = status
-        self._outbox.put(meta.key, _Report(meta.namespace, meta.name, status))
+        self._queue.write(f"policy status of `{meta.key}`", self._write, _Report(meta.namespace, meta.name, status))
 
     async def _write(self, report: _Report) -> None:
         patch = {"metadata": {"annotations": {STATUS: json.dumps(report.status)}}}

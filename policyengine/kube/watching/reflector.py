@@ -263,7 +263,7 @@ class Reflector(Generic[T]):
     async def _arrivals(self, response: Response, hurries: bool) -> AsyncGenerator[list[bytes], None]:
         """The lines of a response as they arrive, until it ends or falls silent, or is to be replaced by one that
         hurries."""
-        arrivals, patience = aiter(response.arrivals()), self._patience(hurries)
+        arrivals, patience = aiter(response.lines()), self._patience(hurries)
         while hurries or not self._goal.is_ahead:
             try:
                 # The time-out covers this one await and never a yield: it would cancel the reader's own work.

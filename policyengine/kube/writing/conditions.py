@@ -6,9 +6,8 @@ would stay on a pod that runs. So a binding first settles what is on its way for
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from dataclasses import replace
-from random import Random
 from typing import Any
 
 from cachetools import LRUCache
@@ -16,8 +15,7 @@ from cachetools import LRUCache
 from policyengine.clock import Clock
 from policyengine.kube.http.client import ApiError, Client
 from policyengine.kube.writing.events import second_time
-from policyengine.kube.writing.outbox import Outbox
-from policyengine.kube.writing.write_pace import WritePace
+from policyengine.kube.writing.request_queue import RequestQueue
 from policyengine.scheduler.actions import PatchPodCondition
 
 _REMEMBERED = 65_536
@@ -26,41 +24,29 @@ _REMEMBERED = 65_536
 class ConditionWriter:
     """Writes conditions, the latest a pod, and none that says what was said before."""
 
-    def __init__(
-        self,
-        client: Client,
-        clock: Clock,
-        random: Random,
-        *,
-        pace: WritePace | None = None,
-        ahead: Callable[[], float] = lambda: 0.0,
-        on_problem: Callable[[str], None] = lambda message: None,
-    ) -> None:
+    def __init__(self, client: Client, clock: Clock, queue: RequestQueue) -> None:
         self._client = client
         self._clock = clock
+        self._queue = queue
         self._since: LRUCache[str, str] = LRUCache(_REMEMBERED)
         """UID -> when its condition first became False: the transition time stays while the status does."""
         self._said: LRUCache[str, PatchPodCondition] = LRUCache(_REMEMBERED)
-        self.outbox: Outbox[PatchPodCondition] = Outbox(
-            "condition", self._write, clock, random, workers=8, pace=pace, ahead=ahead, on_problem=on_problem
-        )
 
     def write(self, condition: PatchPodCondition) -> None:
         """Write the condition soon."""
-        waiting = self.outbox.peek(condition.uid)
+        waiting = self._queue.peek(_key(condition.uid))
         if waiting is not None:
             condition = _merged(waiting, condition)
         if self._said.get(condition.uid) == condition:
             return
         self._said[condition.uid] = condition
         self._since.setdefault(condition.uid, second_time(self._clock.now()))
-        self.outbox.put(condition.uid, condition)
+        self._queue.write(_key(condition.uid), self._write, condition)
 
     def settle(self, uid: str) -> Awaitable[object] | None:
         """Let no patch of the pod follow, for it is about to be bound; what ends with the one on its way, if one is."""
-        if uid in self._said:
-            del self._said[uid]
-        return self.outbox.settle(uid)
+        self._said.pop(uid, None)
+        return self._queue.settle(_key(uid))
 
     async def _write(self, condition: PatchPodCondition) -> None:
         status: dict[str, object] = {"conditions": [self._entry(condition)]} if condition.reason else {}
@@ -84,6 +70,10 @@ class ConditionWriter:
         if condition.observed_generation:
             entry["observedGeneration"] = condition.observed_generation
         return entry
+
+
+def _key(uid: str) -> str:
+    return f"condition of `{uid}`"
 
 
 def _merged(waiting: PatchPodCondition, newer: PatchPodCondition) -> PatchPodCondition:

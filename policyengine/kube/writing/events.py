@@ -1,25 +1,22 @@
 """Events as kube-scheduler writes them (events.k8s.io/v1; client-go's tools/events).
 
-The same event again does not become a second object: the first one grows a series, which is written when its
-count reaches a power of two. Which events were written lately is kept for as many as `SERIES` at a time.
+Events wait behind the bindings (`request_queue`). The same event again does not become a second object: the first one
+grows a series, which is written when its count reaches a power of two. The last `SERIES` events are remembered for it.
+While `LIMIT` writes wait, which they do only if the server fails them, new events are dropped, and a warning says so.
 """
 
 from __future__ import annotations
 
-import asyncio
 import socket
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import lru_cache
-from random import Random
 from typing import Any
 
 from policyengine.clock import Clock
 from policyengine.kube.http.client import ApiError, Client
-from policyengine.kube.http.transport import ConnectionFailed
-from policyengine.kube.writing.outbox import Failure, Outbox, Together
-from policyengine.kube.writing.write_pace import WritePace
+from policyengine.kube.writing.request_queue import LIMIT, RequestQueue
 from policyengine.scheduler.actions import RecordEvent
 
 SERIES = 8192
@@ -54,11 +51,9 @@ class EventRecorder:
         self,
         client: Client,
         clock: Clock,
-        random: Random,
+        queue: RequestQueue,
         *,
         host: str = "",
-        pace: WritePace | None = None,
-        ahead: Callable[[], float] = lambda: 0.0,
         on_problem: Callable[[str], None] = lambda message: None,
     ) -> None:
         self._client = client
@@ -67,12 +62,18 @@ class EventRecorder:
         self._series: OrderedDict[tuple[str, ...], _Series] = OrderedDict()
         """Those used last stand last. (In a plain dict, whose first entries are gone, the first is searched for.)"""
         self._last_stamp = 0
-        self.outbox: Outbox[_Series] = Outbox(
-            "event", Together(self._write), clock, random, workers=3, pace=pace, ahead=ahead, on_problem=on_problem
-        )
+        self._queue = queue
+        self._on_problem = on_problem
+        self.dropped = 0
+        """Events that were dropped so far."""
 
     def record(self, event: RecordEvent) -> None:
         """Write the event soon, or let the one it repeats grow."""
+        if self._queue.backlog >= LIMIT:
+            if not self.dropped:
+                self._on_problem(f"events are dropped: {LIMIT} writes wait for the API server")
+            self.dropped += 1
+            return
         about = event.uid, event.resource_version, event.node, event.scheduler_name
         key = (*about, event.reason, event.action, event.note)
         series = self._series.get(key)
@@ -83,7 +84,7 @@ class EventRecorder:
             series.count += 1
             series.last = micro_time(self._clock.now())
         if not series.count & (series.count - 1):
-            self.outbox.put(f"{series.namespace}/{series.name}", series)
+            self._queue.write(f"event of `{series.namespace}/{series.name}`", self._write, series)
 
     def _begin(self, event: RecordEvent) -> _Series:
         if len(self._series) >= SERIES:
@@ -122,35 +123,22 @@ class EventRecorder:
             body["related"] = {"kind": "Node", "apiVersion": "v1", "name": event.node}
         return body | {"series": _growth(series)} if series.count > 1 else body
 
-    async def _write(self, items: Sequence[_Series]) -> Sequence[Failure]:
-        """Grow the events that there are, then create the others together: new ones, and those that the server has
-        dropped meanwhile."""
-        failures: dict[_Series, Failure] = {}
-        grown = [series for series in items if series.created]
-        if grown:
-            failures.update(zip(grown, await asyncio.gather(*map(self._grow, grown)), strict=True))
-        new = [series for series in items if not series.created]
-
-        def told(at: int, failure: Failure) -> None:
-            if isinstance(failure, ApiError) and failure.reason == "AlreadyExists":
-                failure = None  # A lost answer: the first try had arrived.
-            new[at].created = failure is None
-            failures[new[at]] = failure
-
-        if new:
-            await self._client.create_events([(series.namespace, self._body(series)) for series in new], told)
-        return [failures[series] for series in items]
-
-    async def _grow(self, series: _Series) -> Failure:
+    async def _write(self, series: _Series) -> None:
+        """Grow the event if it is there, else create it: a new one, or one that the server has dropped meanwhile."""
+        if series.created:
+            try:
+                await self._client.patch_event(series.namespace, series.name, {"series": _growth(series)})
+                return
+            except ApiError as error:
+                if error.status != 404:
+                    raise
+                series.created = False
         try:
-            await self._client.patch_event(series.namespace, series.name, {"series": _growth(series)})
+            await self._client.create_event(series.namespace, self._body(series))
         except ApiError as error:
-            if error.status != 404:
-                return error
-            series.created = False
-        except ConnectionFailed as error:
-            return error
-        return None
+            if error.reason != "AlreadyExists":  # A lost answer: the first try had arrived.
+                raise
+        series.created = True
 
 
 def _growth(series: _Series) -> dict[str, object]:

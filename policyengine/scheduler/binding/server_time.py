@@ -1,6 +1,6 @@
 """Times that the API server sets or keeps, on the core's clock.
 
-That clock makes good a step of the machine's by running up to a tenth fast or slow (`kube.steady_clock`), the server's
+That clock makes good a step of the machine's by running up to a tenth fast or slow (`kube.monotonic_clock`), the server's
 does not: so many of its seconds have passed for certain only once a tenth more have passed here.
 """
 
@@ -13,7 +13,7 @@ SLEW = 0.1
 LANDS_WITHIN = 60.0 * (1 + SLEW)
 """Seconds after which a request that was given up can land no more: kube-apiserver's --request-timeout (a create ends
 after 34 s already, apiserver/pkg/endpoints/handlers). What lies in a socket of ours goes with the connection
-(`kube.http_connection`)."""
+(`kube.http.aiohttp_transport`)."""
 RETRY_AFTER_SPREAD = 0.5
 """Retry-After is stretched by up to this share of itself, by pod, so that not all come back at once."""
 

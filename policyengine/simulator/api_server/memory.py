@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from urllib.parse import parse_qsl
 
-from policyengine.kube.http.transport import ConnectionFailed
+from policyengine.kube.http.transport import ConnectionFailed, lines_of
 from policyengine.simulator.api_server.faults.effects import ConnectionDropped
 from policyengine.simulator.api_server.handler import ApiServer
 from policyengine.simulator.api_server.requests import Request, Response, User
@@ -18,7 +18,7 @@ def _failed(dropped: ConnectionDropped) -> ConnectionFailed:
 
 
 class MemoryResponse:
-    """An answer of the handler, as `kube.transport.Response` wants it."""
+    """An answer of the handler, as `kube.http.transport.Response` wants it."""
 
     def __init__(self, response: Response) -> None:
         self._body = response.body
@@ -34,28 +34,19 @@ class MemoryResponse:
         except ConnectionDropped as dropped:
             raise _failed(dropped) from dropped
 
-    async def lines(self) -> AsyncIterator[bytes]:
-        """The body line by line, without line ends; an unfinished last line comes as it is."""
-        async for lines in self.arrivals():
-            for line in lines:
-                yield line
+    def lines(self) -> AsyncIterator[list[bytes]]:
+        """The lines that came together, at least one, without line ends; an unfinished last line comes as it is."""
+        return lines_of(self._chunks())
 
-    async def arrivals(self) -> AsyncIterator[list[bytes]]:
-        """The lines that came together, at least one."""
+    async def _chunks(self) -> AsyncIterator[bytes]:
         if isinstance(self._body, bytes):
-            if self._body:
-                yield self._body.splitlines()
+            yield self._body
             return
-        rest = b""
         try:
             async for chunk in self._body:
-                *whole, rest = (rest + chunk).split(b"\n")
-                if whole:
-                    yield whole
+                yield chunk
         except ConnectionDropped as dropped:
             raise _failed(dropped) from dropped
-        if rest:
-            yield [rest]
 
     async def close(self) -> None:
         """Stop a watch."""

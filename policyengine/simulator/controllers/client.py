@@ -79,11 +79,11 @@ class Caller:
         try:
             if response.status != 200:
                 raise Refused(response.status)
-            async for line in response.lines():
-                event = msgspec.json.decode(line)
-                if event["type"] == "ERROR":
-                    raise Refused(410)
-                if event["type"] != "BOOKMARK":
-                    yield event["type"], event["object"]
+            async for lines in response.lines():
+                for event in map(msgspec.json.decode, lines):
+                    if event["type"] == "ERROR":
+                        raise Refused(410)
+                    if event["type"] != "BOOKMARK":
+                        yield event["type"], event["object"]
         finally:
             await response.close()

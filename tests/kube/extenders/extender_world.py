@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-import aiohttp
 from aiohttp import web
 
 from policyengine.clock import SystemClock
@@ -35,10 +34,9 @@ def configured(*extenders: dict[str, Any]) -> list[dict[str, Any]]:
 class World:
     """An extender over HTTP, an API server in memory, and a scheduler that asks the one about the other's pods."""
 
-    def __init__(self, url: str, asked: list[tuple[str, Any]], session: aiohttp.ClientSession) -> None:
+    def __init__(self, url: str, asked: list[tuple[str, Any]]) -> None:
         self.url = url
         self.asked = asked
-        self.session = session
         self.expected: set[str] = set()
         """Names that a test looks for among the deleted."""
         # Pods say their priority themselves, without a class.
@@ -107,24 +105,25 @@ async def world(answer: Answer, *given: dict[str, Any]) -> AsyncIterator[World]:
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     url = f"http://127.0.0.1:{runner.addresses[0][1]}/ext"
-    async with aiohttp.ClientSession() as session:
-        at = World(url, asked, session)
-        for name in NODES:
-            shown = node(name, "a")
-            shown["status"]["allocatable"]["x.io/gpu"] = shown["status"]["capacity"]["x.io/gpu"] = "4"
-            await create(at.outside, "/api/v1/nodes", shown)
-        found = [HttpExtender(one, session) for one in configured(*({"urlPrefix": url, **one} for one in given))]
-        client = Client(MemoryTransport(at.api, user_agent="scheduler"))
-        at.scheduler = Scheduler(client, SystemClock(), random.Random(1), [default_profile()], extenders=found)
-        stop = asyncio.Event()
-        task = asyncio.ensure_future(at.scheduler.run(stop))
-        try:
-            yield at
-            at.scheduler.state.validate()
-        finally:
-            stop.set()
-            await task
-            await runner.cleanup()
+    at = World(url, asked)
+    for name in NODES:
+        shown = node(name, "a")
+        shown["status"]["allocatable"]["x.io/gpu"] = shown["status"]["capacity"]["x.io/gpu"] = "4"
+        await create(at.outside, "/api/v1/nodes", shown)
+    found = [HttpExtender(one) for one in configured(*({"urlPrefix": url, **one} for one in given))]
+    client = Client(MemoryTransport(at.api, user_agent="scheduler"))
+    at.scheduler = Scheduler(client, SystemClock(), random.Random(1), [default_profile()], extenders=found)
+    stop = asyncio.Event()
+    task = asyncio.ensure_future(at.scheduler.run(stop))
+    try:
+        yield at
+        at.scheduler.state.validate()
+    finally:
+        stop.set()
+        await task
+        for extender in found:
+            await extender.close()
+        await runner.cleanup()
 
 
 def all_pass(verb: str, body: Any) -> Any:

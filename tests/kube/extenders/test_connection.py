@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-import aiohttp
 import pytest
 from aiohttp import web
 
@@ -42,8 +41,9 @@ async def connected(handler: Handler, **given: Any) -> AsyncIterator[ExtenderCon
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     (completed,) = configured({"urlPrefix": f"http://127.0.0.1:{runner.addresses[0][1]}/ext/", **given})
-    async with aiohttp.ClientSession() as session:
-        yield ExtenderConnection(completed, session)
+    connection = ExtenderConnection(completed)
+    yield connection
+    await connection.close()
     await runner.cleanup()
 
 
@@ -75,9 +75,10 @@ async def test_who_cannot_be_reached_has_not_acted() -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         (given,) = configured({"urlPrefix": f"http://127.0.0.1:{probe.getsockname()[1]}"})
-    async with aiohttp.ClientSession() as session:
-        with pytest.raises(ExtenderFailed, match="cannot be reached") as raised:
-            await ExtenderConnection(given, session).post("bind", b"{}")
+    connection = ExtenderConnection(given)
+    with pytest.raises(ExtenderFailed, match="cannot be reached") as raised:
+        await connection.post("bind", b"{}")
+    await connection.close()
     assert not raised.value.sent
 
 
@@ -89,6 +90,5 @@ async def test_https_is_spoken_where_it_is_enabled_whatever_the_prefix_says() ->
 
 async def test_tls_files_that_cannot_be_used_are_said_to_be() -> None:
     (given,) = configured({"urlPrefix": "https://a", "tlsConfig": {"caFile": "/nowhere/ca.crt"}})
-    async with aiohttp.ClientSession() as session:
-        with pytest.raises(ExtenderUnusable, match="extender `https://a`: its tlsConfig cannot be used: no such file"):
-            ExtenderConnection(given, session)
+    with pytest.raises(ExtenderUnusable, match="extender `https://a`: its tlsConfig cannot be used: no such file"):
+        ExtenderConnection(given)

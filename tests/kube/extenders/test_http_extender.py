@@ -3,12 +3,12 @@
 import json
 from typing import Any, cast
 
-import aiohttp
 import msgspec
 import pytest
 
 from policyengine.kube.extenders.connection import ExtenderFailed
 from policyengine.kube.extenders.http_extender import HttpExtender
+from policyengine.kube.http.transport import Transport
 from policyengine.scheduler.actions import AskAboutVictims, NodeVictims
 from tests.kube.extenders.extender_world import configured
 
@@ -21,7 +21,7 @@ VERBS = {"filterVerb": "filter", "prioritizeVerb": "prioritize", "preemptVerb": 
 def extender(answer: Any, **given: Any) -> HttpExtender:
     """One that answers so, whatever it is asked."""
     (completed,) = configured({"urlPrefix": "http://e", "weight": 3, "nodeCacheCapable": True, **VERBS, **given})
-    found = HttpExtender(completed, cast(aiohttp.ClientSession, None))
+    found = HttpExtender(completed, cast(Transport, object()))
 
     async def post(verb: str, body: bytes) -> bytes:
         return json.dumps(answer).encode()

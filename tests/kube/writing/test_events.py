@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from policyengine.kube.http.client import Client
 from policyengine.kube.http.transport import ConnectionFailed
 from policyengine.kube.writing.events import NOTE_LIMIT, EventRecorder, micro_time
+from policyengine.kube.writing.request_queue import LIMIT, RequestQueue
 from policyengine.scheduler.actions import RecordEvent
 from tests.kube.scripted_server import Answer, Asked, ScriptedServer, failure
 from tests.kube.virtual_time import VirtualClock, run
@@ -21,14 +22,15 @@ def written(event: RecordEvent, times: int = 1, server: ScriptedServer | None = 
     server = server or ScriptedServer(handler=accept)
 
     async def work() -> None:
-        recorder = EventRecorder(Client(server), VirtualClock(), random.Random(1), host="host")
+        queue = RequestQueue(VirtualClock(), random.Random(1))
+        recorder = EventRecorder(Client(server), VirtualClock(), queue, host="host")
 
         async def several() -> None:
             for _ in range(times):
                 recorder.record(event)
-                await recorder.outbox.flush(300)
+                await queue.flush(300)
 
-        await running(recorder.outbox.run(), several)
+        await running(queue.run(), several)
 
     run(work())
     return server.asked
@@ -85,10 +87,11 @@ def test_an_event_refused_for_good_is_dropped_and_reported() -> None:
 
     async def work() -> None:
         server = ScriptedServer(failure(403, "Forbidden", "namespace is being terminated"))
-        recorder = EventRecorder(Client(server), VirtualClock(), random.Random(1), on_problem=problems.append)
+        queue = RequestQueue(VirtualClock(), random.Random(1), on_problem=problems.append)
+        recorder = EventRecorder(Client(server), VirtualClock(), queue)
         recorder.record(an_event("x"))
-        await running(recorder.outbox.run(), lambda: recorder.outbox.flush(10))
-        assert recorder.outbox.backlog == 0
+        await running(queue.run(), lambda: queue.flush(10))
+        assert queue.backlog == 0
 
     run(work())
     assert "being terminated" in problems[0]
@@ -117,9 +120,8 @@ def test_events_written_together_are_each_written_once_whatever_becomes_of_the_o
     problems: list[str] = []
 
     async def work() -> int:
-        recorder = EventRecorder(
-            Client(ScriptedServer(handler=answer)), VirtualClock(), random.Random(1), on_problem=problems.append
-        )
+        queue = RequestQueue(VirtualClock(), random.Random(1), on_problem=problems.append)
+        recorder = EventRecorder(Client(ScriptedServer(handler=answer)), VirtualClock(), queue)
         for number in range(20):
             pod = f"e{number}"
             recorder.record(RecordEvent(pod, "default", pod, "1", "Normal", "Scheduled", "Binding", "note", "s"))
@@ -127,11 +129,25 @@ def test_events_written_together_are_each_written_once_whatever_becomes_of_the_o
 
         async def flush() -> None:
             nonlocal left
-            left = await recorder.outbox.flush(60)
+            left = await queue.flush(60)
 
-        await running(recorder.outbox.run(), flush)
+        await running(queue.run(), flush)
         return left
 
     assert run(work()) == 0
     assert tries == {f"e{number}": 2 if number in (1, 2) else 1 for number in range(20)}
     assert len(problems) == 1 and "e3." in problems[0]
+
+
+def test_events_are_dropped_while_the_server_fails_more_than_the_limit_and_a_warning_says_so() -> None:
+    problems: list[str] = []
+
+    async def work() -> None:
+        queue = RequestQueue(VirtualClock(), random.Random(1))
+        recorder = EventRecorder(Client(ScriptedServer()), VirtualClock(), queue, on_problem=problems.append)
+        for number in range(LIMIT + 50):
+            recorder.record(RecordEvent(f"u{number}", "ns", "p", "1", "Normal", "Scheduled", "Binding", "note", "s"))
+        assert (queue.backlog, recorder.dropped) == (LIMIT, 50)
+
+    run(work())
+    assert problems == ["events are dropped: 10000 writes wait for the API server"]

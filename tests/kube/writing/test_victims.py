@@ -18,6 +18,7 @@ from policyengine.kube.policies.compiling import compiled
 from policyengine.kube.policies.reload import Compiled
 from policyengine.kube.scheduling import Scheduler
 from policyengine.kube.writing.conditions import ConditionWriter
+from policyengine.kube.writing.request_queue import RequestQueue
 from policyengine.plugins.registry import default_profile
 from policyengine.scheduler.actions import PatchPodCondition
 from policyengine.simulator.api_server import statuses
@@ -214,11 +215,12 @@ def test_a_nomination_is_not_lost_when_the_next_condition_comes_before_it_is_wri
     async def work(world: World) -> None:
         await world.pod("p", "64")
         uid = (await world.get("p"))["metadata"]["uid"]
-        writer = ConditionWriter(Client(world.watched), world.clock, Random(1))
+        queue = RequestQueue(world.clock, Random(1))
+        writer = ConditionWriter(Client(world.watched), world.clock, queue)
         said = PatchPodCondition(uid, "default", "p", "Unschedulable", "first", 0, "node-1")
         writer.write(said)
         writer.write(replace(said, message="second", nominated_node_name=None))
-        task = asyncio.ensure_future(writer.outbox.run())
+        task = asyncio.ensure_future(queue.run())
         await asyncio.sleep(1)
         status = (await world.get("p"))["status"]
         assert (status["conditions"][0]["message"], status["nominatedNodeName"]) == ("second", "node-1")

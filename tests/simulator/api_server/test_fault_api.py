@@ -145,8 +145,8 @@ class Tour:
         query = {"watch": "1", "resourceVersion": "0", "allowWatchBookmarks": "true"}
         with suppress(ConnectionFailed):
             response = await self.client.request("GET", path, query=query)
-            async for line in response.lines():
-                lines += [(self.server.clock.time, line)]
+            async for arrived in response.lines():
+                lines += [(self.server.clock.time, line) for line in arrived]
             lines.append((self.server.clock.time, b"the end"))
 
 
