@@ -13,7 +13,7 @@ import msgspec
 
 from policyengine.cluster.metadata import ObjectMeta, OwnerReference
 from policyengine.cluster.objects import ObjectError, parse_time
-from policyengine.cluster.pod_objects import Pod, PodCondition, PodStatus, ResourceClaimStatus
+from policyengine.cluster.pod_objects import Pod, PodCondition, PodResourceClaimStatus, PodStatus
 from policyengine.cluster.pod_shape import ANY_IP, HostPort, PodShape, normalized_image_name, shape_again, shape_of
 from policyengine.cluster.requests import Requests
 from policyengine.cluster.sharing import shared, shared_map
@@ -101,7 +101,7 @@ class PodInfo:
         """The object of the pod group it names, if there is one; `ClusterView` knows."""
         self.conditions: tuple[PodCondition, ...] = ()
         """PodScheduled, DisruptionTarget and PodResizePending, without times."""
-        self.resource_claims: tuple[ResourceClaimStatus, ...] = status.resource_claim_statuses
+        self.resource_claims: tuple[PodResourceClaimStatus, ...] = status.resource_claim_statuses
         if status is not _UNKNOWN:
             self._read(status)
 

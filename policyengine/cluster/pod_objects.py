@@ -148,7 +148,7 @@ class ContainerStatus(Wire, frozen=True):
     state: ContainerState | None = None
 
 
-class ResourceClaimStatus(Wire, frozen=True):
+class PodResourceClaimStatus(Wire, frozen=True):
     """The claim that was made for an entry of the spec's `resourceClaims`."""
 
     name: str = ""
@@ -167,7 +167,7 @@ class PodStatus(Wire, frozen=True):
     init_container_statuses: tuple[ContainerStatus, ...] = ()
     resources: Resources | None = None
     allocated_resources: Quantities = msgspec.field(default_factory=dict)
-    resource_claim_statuses: tuple[ResourceClaimStatus, ...] = ()
+    resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
     qos_class: str = ""
 
 
