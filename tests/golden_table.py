@@ -36,7 +36,7 @@ class Difference:
 
 
 @dataclass
-class Tally:
+class UsageCounts:
     """Agreements and differences by plugin."""
 
     profile: Profile
@@ -69,7 +69,7 @@ class Tally:
 class _Comparison:
     """One decision."""
 
-    tally: Tally
+    tally: UsageCounts
     where: str
     cluster: dict[str, Any]
     ours: Json

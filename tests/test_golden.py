@@ -14,7 +14,7 @@ import pytest
 
 from policyengine.diagnosis.explain import explain
 from policyengine.plugins.registry import default_profile
-from tests.golden_table import Tally
+from tests.golden_table import UsageCounts
 from tests.shared_facts import shared
 
 CATEGORIES = (
@@ -37,7 +37,7 @@ def _clusters(category: str) -> Iterator[dict[str, Any]]:
 
 @pytest.mark.parametrize("category", CATEGORIES)
 def test_every_decision_agrees_with_kube_scheduler(category: str) -> None:
-    tally = Tally(default_profile())
+    tally = UsageCounts(default_profile())
     for cluster in _clusters(category):
         tally.compare(f"{category} {cluster['seed']}", cluster, explain(cluster, tally.profile))
     print(f"\n{category}: {tally.decisions} decisions\n{tally.table()}")

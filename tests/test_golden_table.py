@@ -18,7 +18,7 @@ from policyengine.plugins.node_state.taint_toleration import TaintToleration
 from policyengine.plugins.registry import default_profile
 from policyengine.plugins.resources.fit import NodeResourcesFit
 from policyengine.plugins.selectors.tolerations import HARD, TaintTable
-from tests.golden_table import Tally, smallest_case
+from tests.golden_table import UsageCounts, smallest_case
 from tests.minimise import minimise
 from tests.plugins import random_cluster
 
@@ -50,9 +50,9 @@ def golden(seed: int) -> dict[str, Any]:
     return cluster | {"result": explain(cluster, default_profile()), "seed": seed}
 
 
-def tally_of(profile: Profile, most: int = 100) -> Tally:
+def tally_of(profile: Profile, most: int = 100) -> UsageCounts:
     """Over random clusters, until one differs."""
-    tally = Tally(profile)
+    tally = UsageCounts(profile)
     for seed in range(most):
         cluster = golden(seed)
         tally.compare(f"random {seed}", cluster, explain(cluster, profile))

@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from policyengine.cluster.allocatable import capacity_of
 from policyengine.cluster.finished import FinishedPod, FinishedPods
 from policyengine.cluster.journal import ABSENT, EncodedColumn, grown
 from policyengine.cluster.node_objects import Node, NodeCondition, Taint
-from policyengine.cluster.offer import capacity_of
 
 Int64 = NDArray[np.int64]
 Bool = NDArray[np.bool_]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from policyengine.cluster.offer import PODS
+from policyengine.cluster.allocatable import PODS
 from policyengine.cluster.row_follower import RowFollower
 
 if TYPE_CHECKING:

@@ -19,11 +19,11 @@ from typing import TypeVar, cast
 import msgspec
 from cachetools import LRUCache
 
+from policyengine.cluster.allocatable import allocatable_of
 from policyengine.cluster.inverted import ImageIndex, PortIndex
 from policyengine.cluster.journal import Journal, Rows, stable_hash
 from policyengine.cluster.node_columns import Int64, NodeColumns
 from policyengine.cluster.node_objects import ContainerImage, Node
-from policyengine.cluster.offer import offer_of
 from policyengine.cluster.pod_info import PodInfo, seconds_or_none
 from policyengine.cluster.pod_table import PodTable
 from policyengine.cluster.row_follower import RowFollower
@@ -235,13 +235,13 @@ class NodeTable(NodeColumns):
         return _with_images(node, images)
 
     def _write_node(self, row: int, node: Node) -> None:
-        offer = offer_of(node)
-        self._problems[row] = offer.problem
-        self._allowed_pods[row] = offer.pods
-        for name in offer.amounts:
+        allocatable = allocatable_of(node)
+        self._problems[row] = allocatable.problem
+        self._allowed_pods[row] = allocatable.pods
+        for name in allocatable.amounts:
             self._requested_column(name)
         for name, column in self._allocatable.items():
-            column[row] = offer.amounts.get(name, 0)
+            column[row] = allocatable.amounts.get(name, 0)
         self._unschedulable[row] = node.spec.unschedulable
         self._ready[row] = any(c.type == "Ready" and c.status == "True" for c in node.status.conditions)
         self._created_at[row] = seconds_or_none(node.metadata.creation_timestamp) or 0.0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from policyengine.cluster.affinity_objects import *
 from policyengine.cluster.decoding import *
 from policyengine.cluster.metadata import *
 from policyengine.cluster.node_objects import *

@@ -11,12 +11,12 @@ from enum import Enum
 
 import msgspec
 
+from policyengine.cluster.interning import interned, interned_map
 from policyengine.cluster.metadata import ObjectMeta, OwnerReference
 from policyengine.cluster.objects import ObjectError, parse_time
 from policyengine.cluster.pod_objects import Pod, PodCondition, PodResourceClaimStatus, PodStatus
 from policyengine.cluster.pod_shape import ANY_IP, HostPort, PodShape, normalized_image_name, shape_again, shape_of
 from policyengine.cluster.requests import Requests
-from policyengine.cluster.sharing import shared, shared_map
 from policyengine.cluster.workload_objects import NativePodGroup, PodGroup
 from policyengine.enum_members import direct_members
 
@@ -66,15 +66,15 @@ class PodInfo:
         metadata, spec, status = pod.metadata, pod.spec, pod.status
         if known is None:
             self.shape: PodShape = shape_of(spec, status)
-            self.labels: dict[str, str] = shared_map(metadata.labels)
-            self.annotations: dict[str, str] = shared_map(metadata.annotations)
-            self.owner_references: tuple[OwnerReference, ...] = shared(metadata.owner_references)
+            self.labels: dict[str, str] = interned_map(metadata.labels)
+            self.annotations: dict[str, str] = interned_map(metadata.annotations)
+            self.owner_references: tuple[OwnerReference, ...] = interned(metadata.owner_references)
         else:
             self.shape = shape_again(known.shape, spec, status)
             self.labels = _same_map(known.labels, metadata.labels)
             self.annotations = _same_map(known.annotations, metadata.annotations)
             owners, before = metadata.owner_references, known.owner_references
-            self.owner_references = before if owners == before else shared(owners)
+            self.owner_references = before if owners == before else interned(owners)
         self.uid: str = metadata.uid or f"{metadata.namespace}/{metadata.name}"
         """The UID; for a pod that never was on a server, its key."""
         self.name: str = metadata.name
@@ -113,7 +113,7 @@ class PodInfo:
             if condition.type == "PodScheduled" and condition.status == "True":
                 self.scheduled_at = seconds_or_none(condition.last_transition_time)
         if kept:
-            self.conditions = shared(tuple(_timeless(condition) for condition in kept))
+            self.conditions = interned(tuple(_timeless(condition) for condition in kept))
 
     @property
     def key(self) -> str:
@@ -169,7 +169,7 @@ class PodInfo:
 
 
 def _same_map(known: dict[str, str], new: dict[str, str]) -> dict[str, str]:
-    return known if known == new else shared_map(new)
+    return known if known == new else interned_map(new)
 
 
 _UNKNOWN = Pod(metadata=ObjectMeta()).status

@@ -9,10 +9,9 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
+from policyengine.cluster.interning import interned, interned_map
 from policyengine.cluster.pod_objects import Container, ContainerStatus, PodSpec, PodStatus
-from policyengine.cluster.qos import QOSClass, qos_class
-from policyengine.cluster.requests import Requests, account, resize_infeasible
-from policyengine.cluster.sharing import shared, shared_map
+from policyengine.cluster.requests import QOSClass, Requests, account, qos_class, resize_infeasible
 
 HostPort = tuple[str, str, int]
 """(host IP, protocol, port); the IP `0.0.0.0` stands for every IP."""
@@ -149,8 +148,8 @@ def _compact(spec: PodSpec) -> PodSpec:
         spec,
         scheduler_name=sys.intern(spec.scheduler_name),
         service_account_name=sys.intern(spec.service_account_name),
-        tolerations=shared(spec.tolerations),
-        node_selector=shared_map(spec.node_selector),
+        tolerations=interned(spec.tolerations),
+        node_selector=interned_map(spec.node_selector),
         containers=tuple(_compact_container(container) for container in spec.containers),
     )
 
@@ -163,7 +162,7 @@ def _compact_container(container: Container) -> Container:
         container,
         name=sys.intern(container.name),
         image=sys.intern(container.image),
-        ports=shared(container.ports),
+        ports=interned(container.ports),
         resources=resources,
     )
 

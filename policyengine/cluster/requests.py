@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Literal
 
 from policyengine import quantity
 from policyengine.cluster.pod_objects import Container, ContainerStatus, PodSpec, PodStatus, Resources
@@ -259,3 +260,36 @@ def _raise(total: Amounts, floor: Amounts) -> None:
     for name, amount in floor.items():
         if amount > total.get(name, -1):
             total[name] = amount
+
+
+QOSClass = Literal["BestEffort", "Burstable", "Guaranteed"]
+
+
+def qos_class(spec: PodSpec) -> QOSClass:
+    """Guaranteed: every container, or the pod as a whole, limits cpu and memory to just what it requests."""
+    resources: Iterable[Resources]
+    if spec.resources is not None:
+        resources = (spec.resources,)
+    else:
+        resources = tuple(container.resources for container in (*spec.containers, *spec.init_containers))
+    requests, limits, guaranteed = _sums(resources)
+    if not requests and not limits:
+        return "BestEffort"
+    return "Guaranteed" if guaranteed and requests == limits else "Burstable"
+
+
+def _sums(resources: Iterable[Resources]) -> tuple[Amounts, Amounts, bool]:
+    """Summed requests, summed limits, and whether each of `resources` limits both cpu and memory."""
+    reading = Reading()
+    requests: Amounts = {}
+    limits: Amounts = {}
+    all_limited = True
+    for one in resources:
+        wanted = reading.amounts(one.requests, "requests")
+        limited = reading.amounts(one.limits, "limits")
+        for total, amounts in ((requests, wanted), (limits, limited)):
+            for name in (CPU, MEMORY):
+                if amounts.get(name):
+                    total[name] = total.get(name, 0) + amounts[name]
+        all_limited = all_limited and bool(limited.get(CPU)) and bool(limited.get(MEMORY))
+    return requests, limits, all_limited

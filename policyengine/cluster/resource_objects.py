@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import msgspec
 
-from policyengine.cluster.affinity_objects import NodeSelector
 from policyengine.cluster.metadata import ObjectMeta, Wire
+from policyengine.cluster.pod_objects import NodeSelector
 
 Amount = str | int | float
 """A quantity as written."""

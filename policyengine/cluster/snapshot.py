@@ -15,8 +15,8 @@ from policyengine.cluster.pod_info import PodInfo
 
 if TYPE_CHECKING:
     from policyengine.cluster.pending_claims import PendingClaims
-    from policyengine.cluster.queue_facts import QueueFacts
-    from policyengine.cluster.tally import Grouping, Tally
+    from policyengine.cluster.scheduling_status import QueueStatus
+    from policyengine.cluster.usage_counts import Grouping, UsageCounts
     from policyengine.cluster.view import ClusterView
     from policyengine.cluster.workload_objects import Namespace, PodDisruptionBudget, Service
 
@@ -104,14 +104,14 @@ class Snapshot:
         """Claims allocated by a reservation and not seen allocated yet; what Reserve adds to."""
         return self._view.pending_claims
 
-    def tally(self, grouping: Grouping) -> Tally:
+    def usage_counts(self, grouping: Grouping) -> UsageCounts:
         """What the pods with a node ask for, by the groups that `grouping` puts them in; kept from then on."""
-        return self._view.tally(grouping)
+        return self._view.usage_counts(grouping)
 
     @property
-    def queue_facts(self) -> QueueFacts:
+    def queue_status(self) -> QueueStatus:
         """What the queues know of pods."""
-        return self._view.queue_facts
+        return self._view.queue_status
 
     def nominated_on(self, node_name: str) -> Mapping[str, PodInfo]:
         """UID -> pending pod nominated to the node."""

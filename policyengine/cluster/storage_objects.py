@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import msgspec
 
-from policyengine.cluster.affinity_objects import NodeSelector
 from policyengine.cluster.metadata import LabelSelector, ObjectMeta, Quantities, Wire
+from policyengine.cluster.pod_objects import NodeSelector
 from policyengine.cluster.volume_objects import (
     AWSElasticBlockStore,
     AzureDisk,

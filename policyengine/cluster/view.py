@@ -29,18 +29,17 @@ from copy import copy
 from typing import NamedTuple
 
 from policyengine.cluster.changes import departure, node_events, pod_events
+from policyengine.cluster.consistency import dump_view, validate_view
 from policyengine.cluster.events import ASSIGNED_POD_DELETE, NODE_ADD, NODE_DELETE, ClusterEvent
 from policyengine.cluster.finished import KEPT_FOR
-from policyengine.cluster.known_pods import KnownPods
 from policyengine.cluster.node_objects import Node
 from policyengine.cluster.object_store import is_newer, version_is_newer
 from policyengine.cluster.other_objects import OtherObjects
 from policyengine.cluster.pod_info import PodInfo, PodState
 from policyengine.cluster.pod_objects import Pod
-from policyengine.cluster.queue_facts import NoQueue, QueueFacts
-from policyengine.cluster.recount import dump_view, validate_view
+from policyengine.cluster.pod_store import PodStore
+from policyengine.cluster.scheduling_status import GangIndex, NoGangs, NoQueue, QueueStatus
 from policyengine.cluster.snapshot import Snapshot
-from policyengine.cluster.teams import NoTeams, Teams
 
 
 class PodChange(NamedTuple):
@@ -51,16 +50,16 @@ class PodChange(NamedTuple):
     events: list[ClusterEvent]
 
 
-class ClusterView(OtherObjects, KnownPods):
+class ClusterView(OtherObjects, PodStore):
     """Nodes, pods and other objects as last seen, plus what the scheduler has assumed."""
 
     def __init__(self) -> None:
         OtherObjects.__init__(self)
-        KnownPods.__init__(self, self._store)
+        PodStore.__init__(self, self._store)
         self._now = 0.0
-        self.teams: Teams = NoTeams()
+        self.gangs: GangIndex = NoGangs()
         """Which pods are of no use without each other; set by whoever knows."""
-        self.queue_facts: QueueFacts = NoQueue()
+        self.queue_status: QueueStatus = NoQueue()
         """What the queues know of pods; set by the scheduler."""
         self._snapshot = Snapshot(self)
 
@@ -147,7 +146,7 @@ class ClusterView(OtherObjects, KnownPods):
         self.generation += 1
         event = departure(info)
         self._leave(info)
-        self._tallies.drop(uid)
+        self._usage.drop(uid)
         info.state = PodState.GONE
         return PodChange(info, None, [event])
 
@@ -168,7 +167,7 @@ class ClusterView(OtherObjects, KnownPods):
         self._withdraw(info)
         info.node_name, info.state = self.nodes.names[row], PodState.ASSUMED
         self.nodes.add_pod(row, info)
-        self._tallies.add(info)
+        self._usage.add(info)
 
     def forget(self, uid: str) -> list[ClusterEvent]:
         """Take an assumption back; the pod is pending again. No change where the pod is gone or bound by now.
@@ -243,7 +242,7 @@ class ClusterView(OtherObjects, KnownPods):
         """Count everything again from pods and nodes; AssertionError names the first invariant broken."""
         validate_view(self)
         self.nodes.pod_table.validate()
-        self._tallies.validate(self.pods.values())
+        self._usage.validate(self.pods.values())
 
     def dump(self) -> dict[str, object]:
         """What the view holds, as plain data without rows, order or ids: equal for equal clusters."""

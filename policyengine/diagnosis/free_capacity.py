@@ -15,7 +15,7 @@ from policyengine.framework.status import Rows
 from policyengine.plugins.resources.amounts import PODS
 
 if TYPE_CHECKING:
-    from policyengine.cluster.columns import NodeTable
+    from policyengine.cluster.node_table import NodeTable
     from policyengine.cluster.pod_shape import HostPort
 
 NODES: Final = 3

@@ -9,10 +9,16 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from policyengine import quantity
-from policyengine.cluster.affinity_objects import Affinity, NodeSelectorRequirement
 from policyengine.cluster.node_objects import Taint
 from policyengine.cluster.pod_info import PodInfo, shape_of
-from policyengine.cluster.pod_objects import Container, PodSpec, Resources, Toleration
+from policyengine.cluster.pod_objects import (
+    Affinity,
+    Container,
+    NodeSelectorRequirement,
+    PodSpec,
+    Resources,
+    Toleration,
+)
 from policyengine.cluster.requests import CPU, EPHEMERAL_STORAGE, MEMORY
 
 _REQUIRED: Final = "required_during_scheduling_ignored_during_execution"

@@ -28,7 +28,7 @@ from policyengine.framework.status import SUCCESS, Code, Refusal, Rows, Status
 from policyengine.framework.totals import Totals, weighted
 
 if TYPE_CHECKING:
-    from policyengine.cluster.columns import NodeTable
+    from policyengine.cluster.node_table import NodeTable
     from policyengine.cluster.pod_info import PodInfo
     from policyengine.cluster.snapshot import Snapshot
 

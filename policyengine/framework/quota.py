@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from policyengine import quantity
 from policyengine.cluster.requests import CPU, EPHEMERAL_STORAGE, MEMORY
-from policyengine.cluster.tally import PODS
+from policyengine.cluster.usage_counts import PODS
 from policyengine.framework.events import ClusterEventWithHint
 from policyengine.framework.status import Code, Status
 
@@ -66,7 +66,7 @@ class QuotaRule(Protocol):
 
 
 class Quotas:
-    """The quotas of one profile. Their use is counted by the cluster view (`cluster.tally`)."""
+    """The quotas of one profile. Their use is counted by the cluster view (`cluster.usage_counts`)."""
 
     def __init__(
         self, rules: Iterable[QuotaRule] = (), parts: Callable[[PodInfo], tuple[object, ...]] | None = None
@@ -98,13 +98,13 @@ class Quotas:
 
     def of(self, pod: PodInfo, snapshot: Snapshot) -> list[QuotaRule]:
         """The quotas that the pod counts in, in order."""
-        known = snapshot.tally(self).known(pod)
+        known = snapshot.usage_counts(self).known(pod)
         names = self.groups(pod) if known is None else known
         return [rule for rule in self.rules if rule.name in names]
 
     def used(self, rule: QuotaRule, snapshot: Snapshot) -> Mapping[str, int]:
         """What the quota's pods with a node use, by resource."""
-        return snapshot.tally(self).used(rule.name)
+        return snapshot.usage_counts(self).used(rule.name)
 
     def refusal(self, pod: PodInfo, snapshot: Snapshot) -> Status | None:
         """Why a quota refuses the pod, signed with its name; None where none does. See rule 2."""

@@ -44,7 +44,7 @@ class Core:
     def __init__(self) -> None:
         self.view = ClusterView()
         self.profiles = ServedProfiles(self.view)
-        self.view.teams = self.view.queue_facts = self.profiles
+        self.view.gangs = self.view.queue_status = self.profiles
         self.bindings = Bindings()
         self.waiting_pods = WaitingPods()
         self.pod_group_status = PodGroupStatuses()

@@ -15,8 +15,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from policyengine.cluster.pod_info import PodState
-from policyengine.cluster.queue_facts import GangFacts
-from policyengine.cluster.teams import Team
+from policyengine.cluster.scheduling_status import GangStatus, PlacedGang
 from policyengine.cluster.view import ClusterView
 from policyengine.framework.evaluator import Evaluator
 from policyengine.framework.plugin import SelectivePlugin, extends
@@ -87,7 +86,7 @@ class ServedProfile:
 
 
 class ServedProfiles:
-    """The profiles, by scheduler name. For the cluster view they are also its `QueueFacts` and its `Teams`."""
+    """The profiles, by scheduler name. For the cluster view they are also its `QueueStatus` and its `GangIndex`."""
 
     def __init__(self, view: ClusterView) -> None:
         self._view = view
@@ -117,7 +116,7 @@ class ServedProfiles:
         ready = [one for one in served if one.queue.active] or [one for one in served if one.queue.has_early]
         return ready[0] if len(ready) == 1 else _by_share(ready) if ready else None
 
-    # ---- `cluster.queue_facts.QueueFacts`
+    # ---- `cluster.scheduling_status.QueueStatus`
 
     def queued(self, pod: PodInfo) -> tuple[float, int] | None:
         """Since when the pod waits, and how often it was tried before the attempt under way."""
@@ -125,21 +124,21 @@ class ServedProfiles:
         queued = None if served is None else served.queue.get(pod.uid)
         return None if queued is None else (queued.queued_at, queued.attempts - (queued.place is Place.IN_FLIGHT))
 
-    def gang(self, pod: PodInfo) -> GangFacts | None:
+    def gang(self, pod: PodInfo) -> GangStatus | None:
         """The pod's gang; placed members count as reserved until the server has bound them."""
         gang = self._gang_of(pod)
         if gang is None:
             return None
         pods = self._view.pods
         bound = sum(1 for uid in gang.placed if uid in pods and pods[uid].state is PodState.BOUND)
-        return GangFacts(gang.key, len(gang.members), len(gang.placed) - bound, bound, gang.minimum)
+        return GangStatus(gang.key, len(gang.members), len(gang.placed) - bound, bound, gang.minimum)
 
-    # ---- `cluster.teams.Teams`: gangs of more than one
+    # ---- `cluster.scheduling_status.GangIndex`: gangs of more than one
 
-    def of(self, uid: str) -> Team | None:
+    def of(self, uid: str) -> PlacedGang | None:
         """The pod's gang; None for a pod that has none."""
         gang = self._gang_of(self._view.pods.get(uid))
-        return Team(gang.placed, gang.minimum) if gang is not None and gang.minimum > 1 else None
+        return PlacedGang(gang.placed, gang.minimum) if gang is not None and gang.minimum > 1 else None
 
     def placed(self) -> Iterator[str]:
         """UIDs of all pods that have a node and a gang."""

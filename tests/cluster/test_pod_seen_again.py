@@ -88,7 +88,7 @@ class ByColor:
 
 
 def view_with(pods: list[dict[str, Any]]) -> ClusterView:
-    """Pods `p0`, `p1`, … pending beside one that runs; somebody reads tallies and the pod table."""
+    """Pods `p0`, `p1`, … pending beside one that runs; somebody reads usage and the pod table."""
     view = ClusterView()
     for name in ("n", "m"):
         view.add_or_update_node(make_node(name).capacity(cpu=8, memory="8Gi", pods=20).build())
@@ -107,8 +107,8 @@ def pending(i: int, look: dict[str, Any], version: int, node: str = "") -> Pod:
     return pod.build()
 
 
-def seen(view: ClusterView, tally: Any) -> dict[str, Any]:
-    """All that a reader of columns, tallies, pods or the pod table can see."""
+def seen(view: ClusterView, counts: Any) -> dict[str, Any]:
+    """All that a reader of columns, usage, pods or the pod table can see."""
     table, pods = view.nodes, view.nodes.pod_table.current()
     rows = pods.rows.tolist()
     return {
@@ -116,7 +116,7 @@ def seen(view: ClusterView, tally: Any) -> dict[str, Any]:
         "columns": [table.requested(name).tolist() for name in table.resources]
         + [table.pod_count.tolist(), table.nonzero_requested_cpu.tolist(), table.nonzero_requested_memory.tolist()],
         "ports": {port: dict(table.port_users("0.0.0.0", "TCP", port)) for port in range(80, 84)},
-        "tally": tally.dump(),
+        "counts": counts.dump(),
         "pending": view.pending_count,
         "table": {info.uid: rows[place] for place, info in enumerate(pods.infos)},
         "states": {uid: info.state for uid, info in view.pods.items()},
@@ -141,7 +141,7 @@ assumed = st.lists(
 @given(assumed, st.data())
 def test_a_confirmed_assumption_leaves_what_taking_it_out_and_putting_it_in_again_would(pods, data):
     confirmed, anew = view_with(pods), view_with(pods)
-    tallies = [view.tally(ByColor()) for view in (confirmed, anew)]
+    usage = [view.usage_counts(ByColor()) for view in (confirmed, anew)]
     for i, look in enumerate(pods):
         for view in (confirmed, anew):
             view.assume(f"p{i}", look["node"])
@@ -159,5 +159,5 @@ def test_a_confirmed_assumption_leaves_what_taking_it_out_and_putting_it_in_agai
         anew.forget(f"p{i}")
         anew.remove_pod(f"p{i}")
         anew.add_or_update_pod(bound)
-        assert seen(confirmed, tallies[0]) == seen(anew, tallies[1])
+        assert seen(confirmed, usage[0]) == seen(anew, usage[1])
         confirmed.validate()

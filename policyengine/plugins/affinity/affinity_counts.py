@@ -15,7 +15,7 @@ from policyengine.plugins.topology.domain_counts import KINDS_REMEMBERED, Domain
 from policyengine.plugins.topology.pod_index import PodIndex, PodKind, pod_index
 
 if TYPE_CHECKING:
-    from policyengine.cluster.columns import NodeTable
+    from policyengine.cluster.node_table import NodeTable
     from policyengine.cluster.snapshot import Snapshot
 
 Effects = Iterable[tuple[str, int]]

@@ -26,7 +26,7 @@ from policyengine.plugins.topology.domain_counts import Int64, rows_that_differ
 from policyengine.plugins.topology.pod_index import PodIndex, PodKind
 
 if TYPE_CHECKING:
-    from policyengine.cluster.columns import NodeTable
+    from policyengine.cluster.node_table import NodeTable
     from policyengine.cluster.snapshot import Snapshot
 
 NAME: Final = "InterPodAffinity"

@@ -42,7 +42,7 @@ from policyengine.plugins.devices.resource_claims import CLAIM, CLASS, SLICE, cl
 from policyengine.plugins.event_hints import on
 
 if TYPE_CHECKING:
-    from policyengine.cluster.columns import NodeTable
+    from policyengine.cluster.node_table import NodeTable
     from policyengine.cluster.snapshot import Snapshot
     from policyengine.cluster.view import ClusterView
     from policyengine.framework.evaluator import Evaluator

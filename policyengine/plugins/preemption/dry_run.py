@@ -101,7 +101,7 @@ class DryRun:
     def _at_once(self, rows: Rows, standing: StandingPods, budgets: DisruptionBudgets) -> tuple[Victims, Rows]:
         """What arithmetic finds, and the rows that it cannot judge."""
         snapshot = self._view.snapshot()
-        alone = np.isin(rows, [*self._contested(), *self._stuck(standing), *self._preemptible.rows_of_teams()])
+        alone = np.isin(rows, [*self._contested(), *self._stuck(standing), *self._preemptible.rows_of_gangs()])
         known, are_all = known_filters(self._evaluator.filters_asked(self._pod, snapshot))
         eviction = Eviction(known, snapshot, standing, rows[~alone], self._below)
         for reason, count in eviction.refusals():

@@ -69,10 +69,10 @@ class Preemptible:
                 return tuple(sorted(going.values(), key=importance))
         return ()
 
-    def rows_of_teams(self) -> list[int]:
+    def rows_of_gangs(self) -> list[int]:
         """The rows where pods stand that may have to go with others."""
         view = self._view
-        names = {view.pods[uid].node_name for uid in view.teams.placed() if uid in view.pods}
+        names = {view.pods[uid].node_name for uid in view.gangs.placed() if uid in view.pods}
         return [view.nodes.row_of[name] for name in names if name in view.nodes.row_of]
 
     def may_await(self, pod: PodInfo) -> bool:
@@ -88,20 +88,20 @@ class Preemptible:
         """The pods, each with those that have to go with it, the last to go first; those without their mates' leave
         left out."""
         standing.sort(key=self._last_to_go_first())
-        teams = {pod.uid: team for pod in standing if (team := self._view.teams.of(pod.uid)) is not None}
-        here = Counter(id(team.placed) for team in teams.values())
+        gangs = {pod.uid: gang for pod in standing if (gang := self._view.gangs.of(pod.uid)) is not None}
+        here = Counter(id(gang.placed) for gang in gangs.values())
         units: list[Unit] = []
         done: set[int] = set()
         for pod in standing:
-            team = teams.get(pod.uid)
-            if team is None:
+            gang = gangs.get(pod.uid)
+            if gang is None:
                 units.append((pod,))
                 continue
-            mates = [self._view.pods[uid] for uid in sorted(team.placed) if uid in self._view.pods]
-            if len(mates) - here[id(team.placed)] >= team.minimum:
+            mates = [self._view.pods[uid] for uid in sorted(gang.placed) if uid in self._view.pods]
+            if len(mates) - here[id(gang.placed)] >= gang.minimum:
                 units.append((pod,))
-            elif id(team.placed) not in done:
-                done.add(id(team.placed))
+            elif id(gang.placed) not in done:
+                done.add(id(gang.placed))
                 if all(map(self._may_be_asked, mates)):
                     units.append((pod, *(mate for mate in mates if mate is not pod)))
         return units

@@ -17,7 +17,7 @@ from policyengine.cluster.row_follower import RowFollower
 from policyengine.plugins.resources.amounts import taken
 
 if TYPE_CHECKING:
-    from policyengine.cluster.columns import NodeTable
+    from policyengine.cluster.node_table import NodeTable
 
 Doubles = NDArray[np.float64]
 LARGEST: Final = 2**52 // 100

@@ -17,7 +17,7 @@ from policyengine.cluster.pod_shape import shape_of
 from policyengine.cluster.requests import CPU, MEMORY, Reading, is_scalar
 
 if TYPE_CHECKING:
-    from policyengine.cluster.columns import NodeTable
+    from policyengine.cluster.node_table import NodeTable
 
 Amounts = NDArray[np.int64]
 PODS: Final = "pods"

@@ -18,7 +18,7 @@ from policyengine.framework.plugin import MAX_NODE_SCORE, Scores
 from policyengine.plugins.resources.amounts import Amounts
 
 if TYPE_CHECKING:
-    from policyengine.cluster.columns import NodeTable
+    from policyengine.cluster.node_table import NodeTable
 
 Fractions = NDArray[np.float64]
 _HALF: Final = MAX_NODE_SCORE // 2

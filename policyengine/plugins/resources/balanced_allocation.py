@@ -22,7 +22,7 @@ from policyengine.plugins.resources.balance import BalanceColumns, balance, bala
 from policyengine.plugins.resources.per_shape import PerShape
 
 if TYPE_CHECKING:
-    from policyengine.cluster.columns import NodeTable
+    from policyengine.cluster.node_table import NodeTable
     from policyengine.cluster.snapshot import Snapshot
 
 NAME: Final = "NodeResourcesBalancedAllocation"

@@ -33,7 +33,7 @@ from policyengine.plugins.resources.scoring_strategy import STRATEGY_SCHEMA, rea
 from policyengine.plugins.selectors.label_selector import KEY_SCHEMA
 
 if TYPE_CHECKING:
-    from policyengine.cluster.columns import NodeTable
+    from policyengine.cluster.node_table import NodeTable
     from policyengine.cluster.snapshot import Snapshot
 
 NAME: Final = "NodeResourcesFit"

@@ -32,7 +32,7 @@ from policyengine.plugins.resources.amounts import (
 )
 
 if TYPE_CHECKING:
-    from policyengine.cluster.columns import NodeTable
+    from policyengine.cluster.node_table import NodeTable
 
 MAX_SHAPE_SCORE: Final = 10
 """Scores of a shape run from 0 to 10."""

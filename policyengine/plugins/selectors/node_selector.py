@@ -26,7 +26,7 @@ from policyengine.framework.status import Rows
 from policyengine.plugins.selectors.label_selector import Requirement, requirement
 
 if TYPE_CHECKING:
-    from policyengine.cluster.columns import NodeTable
+    from policyengine.cluster.node_table import NodeTable
 
 Mask = NDArray[np.bool_]
 NAME_FIELD: Final = "metadata.name"

@@ -24,7 +24,7 @@ from policyengine.framework.status import Rows
 from policyengine.plugins.topology.pod_index import PodIndex, PodKind
 
 if TYPE_CHECKING:
-    from policyengine.cluster.columns import NodeTable
+    from policyengine.cluster.node_table import NodeTable
 
 Int64 = NDArray[np.int64]
 Mask = NDArray[np.bool_]

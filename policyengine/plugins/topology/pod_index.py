@@ -19,7 +19,7 @@ from policyengine.plugins.selectors.affinity_term import Terms, terms_of
 from policyengine.plugins.selectors.label_selector import PodSelector, Requirement
 
 if TYPE_CHECKING:
-    from policyengine.cluster.columns import NodeTable
+    from policyengine.cluster.node_table import NodeTable
 
 _Key = tuple[str, int, bool, int]
 """Namespace, identity of the labels, whether it is terminating, identity of the terms."""

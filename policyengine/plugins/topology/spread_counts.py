@@ -18,7 +18,7 @@ from policyengine.plugins.topology.pod_index import PodKind, pod_index
 from policyengine.plugins.topology.spread_constraint import HOSTNAME, Constraint
 
 if TYPE_CHECKING:
-    from policyengine.cluster.columns import NodeTable
+    from policyengine.cluster.node_table import NodeTable
 
 _UNLABELLED: Final = 1
 _SKEWED: Final = 2

@@ -44,7 +44,7 @@ from policyengine.plugins.volumes.volume_matching import Provision, StaticMatch,
 from policyengine.plugins.volumes.volume_plan import Bound, judge_plan, make_plan
 
 if TYPE_CHECKING:
-    from policyengine.cluster.columns import NodeTable
+    from policyengine.cluster.node_table import NodeTable
     from policyengine.cluster.snapshot import Snapshot
 
 NAME: Final = "VolumeBinding"

@@ -30,7 +30,7 @@ from policyengine.plugins.selectors.node_selector import Mask, Selector, Term, c
 from policyengine.plugins.volumes.volume_claims import class_name, volumes_of_class
 
 if TYPE_CHECKING:
-    from policyengine.cluster.columns import NodeTable
+    from policyengine.cluster.node_table import NodeTable
     from policyengine.cluster.snapshot import Snapshot
 
 _STORAGE: Final = "storage"

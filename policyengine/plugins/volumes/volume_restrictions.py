@@ -20,7 +20,7 @@ from policyengine.plugins.event_hints import on
 from policyengine.plugins.volumes.volume_claims import CLAIM, claim_refs, find_claim, names_claim, not_found
 
 if TYPE_CHECKING:
-    from policyengine.cluster.columns import NodeTable
+    from policyengine.cluster.node_table import NodeTable
     from policyengine.cluster.snapshot import Snapshot
 
 NAME: Final = "VolumeRestrictions"

@@ -19,7 +19,7 @@ from heapq import heapify, heappop, heappush
 from math import inf
 from typing import TYPE_CHECKING, Protocol
 
-from policyengine.cluster.tally import PODS
+from policyengine.cluster.usage_counts import PODS
 from policyengine.cluster.view import ClusterView
 from policyengine.framework.profile import FairShare, Profile
 from policyengine.scheduler.queue.heap import Key, PodHeap
@@ -64,8 +64,8 @@ class FairPods:
     def __init__(self, fair: FairShare, view: ClusterView) -> None:
         self._fair = fair
         self._nodes = view.nodes
-        self._tally = view.tally(self)
-        self._changed = self._tally.changed = set()
+        self._usage = view.usage_counts(self)
+        self._changed = self._usage.changed = set()
         self._offers: dict[str, int] = {}
         """What the nodes have to give, by resource, of those that were asked about."""
         self._position = -1
@@ -129,7 +129,7 @@ class FairPods:
 
     def share(self, tenant: str) -> float:
         """The tenant's dominant share, divided by its weight."""
-        used = self._tally.used(tenant)
+        used = self._usage.used(tenant)
         parts = [amount / offer for name, amount in used.items() if (offer := self._offer(name))]
         weight = self._fair.weights.get(tenant, 1.0)
         return max(parts, default=0.0) / weight if weight > 0 else inf

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from policyengine.cluster.columns import NodeTable
+from policyengine.cluster.node_table import NodeTable
 from policyengine.server.extender import wire
 from policyengine.server.extender.node_names import Names, NameTable
 

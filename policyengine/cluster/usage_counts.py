@@ -1,4 +1,4 @@
-"""What the pods on the nodes ask for together, group by group: a tenant's use, a quota's.
+"""Sums what the pods on the nodes request, by group: the usage of a tenant, or of a quota.
 
 Invariants:
 1. A pod counts while it has a node, bound or assumed, whoever placed it, and whether or not the node is known.
@@ -29,7 +29,7 @@ class Grouping(Protocol):
         """The pod's groups, none twice. A function of what the pod is, not of where it stands."""
 
 
-class Tally:
+class UsageCounts:
     """The sums of one grouping. Only `ClusterView` adds and removes."""
 
     __slots__ = ("_groups", "_sums", "changed")
@@ -84,48 +84,48 @@ class Tally:
                 self.changed.add(group)
 
 
-class Tallies:
-    """The tallies of a view, each kept for as long as its grouping is."""
+class UsageByGrouping:
+    """The usage counts of a view, each kept as long as its grouping lives."""
 
     __slots__ = ("_by_grouping", "_is_asked")
 
     def __init__(self) -> None:
         self._is_asked = False
         """Whether there ever was a grouping: most clusters have none, and every pod comes by here."""
-        self._by_grouping: WeakKeyDictionary[Grouping, Tally] = WeakKeyDictionary()
+        self._by_grouping: WeakKeyDictionary[Grouping, UsageCounts] = WeakKeyDictionary()
 
-    def of(self, grouping: Grouping, pods: Iterable[PodInfo]) -> Tally:
-        """The grouping's tally; counted from `pods`, all that have a node, where it is asked for the first time."""
-        tally = self._by_grouping.get(grouping)
-        if tally is None:
+    def of(self, grouping: Grouping, pods: Iterable[PodInfo]) -> UsageCounts:
+        """The grouping's usage counts, made from `pods`, all that have a node, when first asked for."""
+        counts = self._by_grouping.get(grouping)
+        if counts is None:
             self._is_asked = True
             counted = ((info, grouping.groups(info)) for info in pods if info.node_name)
-            tally = self._by_grouping[grouping] = Tally(counted)
-        return tally
+            counts = self._by_grouping[grouping] = UsageCounts(counted)
+        return counts
 
     def add(self, info: PodInfo) -> None:
         """The pod has a node now."""
         if not self._is_asked:
             return
-        for grouping, tally in self._by_grouping.items():
-            known = tally.known(info)
-            tally.add(info, grouping.groups(info) if known is None else known)
+        for grouping, counts in self._by_grouping.items():
+            known = counts.known(info)
+            counts.add(info, grouping.groups(info) if known is None else known)
 
     def remove(self, info: PodInfo) -> None:
         """The pod has no node any more."""
         if not self._is_asked:
             return
-        for tally in self._by_grouping.values():
-            tally.remove(info)
+        for counts in self._by_grouping.values():
+            counts.remove(info)
 
     def drop(self, uid: str) -> None:
         """The pod is gone for good."""
-        for tally in self._by_grouping.values():
-            tally.drop(uid)
+        for counts in self._by_grouping.values():
+            counts.drop(uid)
 
     def validate(self, pods: Iterable[PodInfo]) -> None:
         """Count everything again; AssertionError where a sum differs."""
         placed = [info for info in pods if info.node_name]
-        for grouping, tally in self._by_grouping.items():
-            recount = Tally((info, grouping.groups(info)) for info in placed).dump()
-            assert tally.dump() == recount, f"tally {tally.dump()} should be {recount}"
+        for grouping, counts in self._by_grouping.items():
+            expected = UsageCounts((info, grouping.groups(info)) for info in placed).dump()
+            assert counts.dump() == expected, f"counts {counts.dump()} should be {expected}"

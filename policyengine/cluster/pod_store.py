@@ -2,7 +2,7 @@
 
 Invariants:
 1. A pod is in exactly one of: among the pending, on a row of the node table, among the orphans of a node not known.
-2. It counts in the sums of its row, and in the tallies, just while it has a node.
+2. It counts in the sums of its row, and in the usage counts, only while it has a node.
 3. Whatever a reader can see change is noted: rows in the journals, pods in the pod table.
 """
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from policyengine.cluster.node_table import NodeTable
 from policyengine.cluster.pod_groups import PodGroups
-from policyengine.cluster.tally import Grouping, Tallies, Tally
+from policyengine.cluster.usage_counts import Grouping, UsageByGrouping, UsageCounts
 
 if TYPE_CHECKING:
     from policyengine.cluster.object_store import ObjectStore
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _NONE: Mapping[str, PodInfo] = {}
 
 
-class KnownPods:
+class PodStore:
     """Pending, assumed and bound pods. Only `ClusterView` moves them."""
 
     def __init__(self, store: ObjectStore) -> None:
@@ -38,15 +38,15 @@ class KnownPods:
         """Node name -> UID -> pending pod nominated there."""
         self.pod_groups = PodGroups(store)
         self._uid_of: dict[str, str] = {}
-        self._tallies = Tallies()
+        self._usage = UsageByGrouping()
 
     def find_pod(self, namespace: str, name: str) -> PodInfo | None:
         """The pod that has the name now."""
         return self.pods.get(self._uid_of.get(f"{namespace}/{name}", ""))
 
-    def tally(self, grouping: Grouping) -> Tally:
+    def usage_counts(self, grouping: Grouping) -> UsageCounts:
         """What the pods with a node ask for, by the groups that `grouping` puts them in."""
-        return self._tallies.of(grouping, self.pods.values())
+        return self._usage.of(grouping, self.pods.values())
 
     def nominated_on(self, node_name: str) -> Mapping[str, PodInfo]:
         """UID -> pending pod nominated to the node."""
@@ -61,8 +61,8 @@ class KnownPods:
             self.pods[new.uid] = new
             self.pod_groups.replace(old, new)
             self.nodes.replace_pod(row, old, new)
-            self._tallies.remove(old)
-            self._tallies.add(new)
+            self._usage.remove(old)
+            self._usage.add(new)
 
     def _enter(self, info: PodInfo) -> None:
         self.pods[info.uid] = info
@@ -71,7 +71,7 @@ class KnownPods:
         if not info.node_name:
             self._await(info)
             return
-        self._tallies.add(info)
+        self._usage.add(info)
         row = self.nodes.row_of.get(info.node_name)
         if row is None:
             self.orphans.setdefault(info.node_name, {})[info.uid] = info
@@ -91,7 +91,7 @@ class KnownPods:
 
     def _displace(self, info: PodInfo) -> None:
         """Off its node, or out of the orphans."""
-        self._tallies.remove(info)
+        self._usage.remove(info)
         row = self.nodes.row_of.get(info.node_name)
         if row is not None:
             self.nodes.remove_pod(row, info)

@@ -1,9 +1,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyengine.cluster import offer
+from policyengine.cluster import allocatable as offer
+from policyengine.cluster.allocatable import Allocatable, allocatable_of
 from policyengine.cluster.objects import Node, NodeStatus, ObjectMeta
-from policyengine.cluster.offer import Offer, offer_of
 from policyengine.quantity import QuantityError
 
 AMOUNTS = st.one_of(
@@ -14,18 +14,18 @@ WRITTEN = st.dictionaries(
 )
 
 
-def fresh(name: str, written: dict[str, str | int | float]) -> Offer:
+def fresh(name: str, written: dict[str, str | int | float]) -> Allocatable:
     """What a node offers, worked out for itself."""
     if not written:
-        return offer_of(Node(metadata=ObjectMeta(name=name)))
+        return allocatable_of(Node(metadata=ObjectMeta(name=name)))
     try:
         return offer._offered.__wrapped__(tuple(written.items()))
     except QuantityError as error:
-        return Offer({}, 0, f"node `{name}`: allocatable {error}")
+        return Allocatable({}, 0, f"node `{name}`: allocatable {error}")
 
 
 @given(st.lists(WRITTEN, max_size=8))
 def test_a_node_offers_the_same_whoever_was_read_before_it(nodes: list[dict[str, str | int | float]]) -> None:
     for at, written in enumerate(nodes):
         node = Node(metadata=ObjectMeta(name=f"n{at}"), status=NodeStatus(allocatable=written))
-        assert offer_of(node) == fresh(f"n{at}", written)
+        assert allocatable_of(node) == fresh(f"n{at}", written)

@@ -1,6 +1,6 @@
-"""The view counted again from scratch: what `ClusterView.validate` compares with, and what `dump` shows.
+"""Checks the view against sums made from scratch (`ClusterView.validate`), and shows it as plain data (`dump`).
 
-Slow on purpose: it shares no sums with the table it judges.
+Slow on purpose: it shares no sums with the table it checks.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from policyengine.cluster.allocatable import allocatable_of
 from policyengine.cluster.node_objects import Node
 from policyengine.cluster.node_table import NodeTable
-from policyengine.cluster.offer import offer_of
 from policyengine.cluster.pod_info import PodInfo, PodState
 
 if TYPE_CHECKING:
@@ -85,19 +85,19 @@ def _check_node(view: ClusterView, row: int) -> None:
     requested: Counter[str] = Counter()
     for info in here.values():
         requested.update(dict(info.requests.items()))
-    offer = offer_of(table.objects[row])
-    _require(table.problem(row) == offer.problem, f"the problem of `{name}`")
-    for resource in {*table.resources, *requested, *offer.amounts}:
+    allocatable = allocatable_of(table.objects[row])
+    _require(table.problem(row) == allocatable.problem, f"the problem of `{name}`")
+    for resource in {*table.resources, *requested, *allocatable.amounts}:
         _require(
             int(table.requested(resource)[row]) == requested[resource],
             f"requested {resource} on `{name}` is the sum of its pods'",
         )
         _require(
-            int(table.allocatable(resource)[row]) == offer.amounts.get(resource, 0),
+            int(table.allocatable(resource)[row]) == allocatable.amounts.get(resource, 0),
             f"allocatable {resource} of `{name}`",
         )
     shapes = [info.shape for info in here.values()]
-    expected = (offer.pods, len(here), sum(s.nonzero_cpu for s in shapes), sum(s.nonzero_memory for s in shapes))
+    expected = (allocatable.pods, len(here), sum(s.nonzero_cpu for s in shapes), sum(s.nonzero_memory for s in shapes))
     columns = (
         table.allowed_pods,
         table.pod_count,

@@ -33,13 +33,13 @@ def view_with(*nodes: str) -> ClusterView:
 
 def test_only_pods_with_a_node_count_and_pods_count_themselves() -> None:
     view, grouping = view_with("n"), ByTeam()
-    tally = view.tally(grouping)
+    counts = view.usage_counts(grouping)
     view.add_or_update_pod(make_pod("p").req(cpu="2").build())
-    assert tally.used("default") == {}
+    assert counts.used("default") == {}
     view.assume("p", "n")
-    assert tally.used("default") == {"cpu": 2000, "pods": 1}
+    assert counts.used("default") == {"cpu": 2000, "pods": 1}
     view.forget("p")
-    assert tally.used("default") == {}
+    assert counts.used("default") == {}
 
 
 def test_a_tally_asked_for_late_counts_what_is_there() -> None:
@@ -47,20 +47,20 @@ def test_a_tally_asked_for_late_counts_what_is_there() -> None:
     view.add_or_update_pod(make_pod("p").req(cpu="2").node("n").label("team", "a").build())
     view.add_or_update_pod(make_pod("q").req(cpu="1").node("unknown").label("team", "a").build())
     grouping = ByTeam()
-    assert view.tally(grouping).used("a") == {"cpu": 3000, "pods": 2}
-    assert view.tally(grouping) is view.tally(grouping)
+    assert view.usage_counts(grouping).used("a") == {"cpu": 3000, "pods": 2}
+    assert view.usage_counts(grouping) is view.usage_counts(grouping)
 
 
 def test_a_hypothetical_view_counts_as_it_would_and_asks_nobody_again() -> None:
     view, grouping = view_with("n"), ByTeam()
     view.add_or_update_pod(make_pod("p").req(cpu="2").node("n").build())
     view.add_or_update_pod(make_pod("q").req(cpu="1").build())
-    tally = view.tally(grouping)
+    counts = view.usage_counts(grouping)
     asked = grouping.asked
     with view.hypothetically(remove=["p"], add=[("q", "n")]):
-        assert tally.used("default") == {"cpu": 1000, "pods": 1}
+        assert counts.used("default") == {"cpu": 1000, "pods": 1}
         view.validate()
-    assert tally.used("default") == {"cpu": 2000, "pods": 1}
+    assert counts.used("default") == {"cpu": 2000, "pods": 1}
     with view.hypothetically(remove=["p"], add=[("q", "n")]):
         pass
     assert grouping.asked == asked + 2  # once about `q`, and once by the recount of `validate`
@@ -68,7 +68,7 @@ def test_a_hypothetical_view_counts_as_it_would_and_asks_nobody_again() -> None:
 
 def test_a_tally_goes_with_its_grouping() -> None:
     view = view_with("n")
-    view.tally(ByTeam())
+    view.usage_counts(ByTeam())
     view.add_or_update_pod(make_pod("p").node("n").build())
     view.validate()
 
@@ -88,7 +88,7 @@ steps = st.one_of(
 @given(st.lists(steps, max_size=40))
 def test_sums_equal_a_recount_after_every_step(history: list[tuple[Any, ...]]) -> None:
     view, grouping = view_with("n1", "n2"), ByTeam()
-    view.tally(grouping)
+    view.usage_counts(grouping)
     for version, (step, *values) in enumerate(history, start=1):
         uid = f"p{values[0]}"
         known = view.pods.get(uid)

@@ -1,4 +1,4 @@
-"""What a node offers: its allocatable and capacity as the scheduler counts them."""
+"""A node's allocatable and capacity, as the scheduler counts them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from policyengine.cluster.requests import CPU, EPHEMERAL_STORAGE, MEMORY, is_sca
 from policyengine.quantity import QuantityError
 
 LIMIT = 1 << 62
-"""The largest amount a node is taken to offer: differences with what is requested stay within int64."""
+"""Larger amounts are cut to this, so that differences with what is requested stay within int64."""
 
 PODS = "pods"
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class Allocatable:
     """Millicores for cpu, whole units for the rest; `pods` is kept apart."""
 
     amounts: Mapping[str, int]
@@ -29,23 +29,25 @@ class Offer:
 _NOTHING: Mapping[str, int] = {}
 
 
-def offer_of(node: Node) -> Offer:
-    """The node's allocatable. One that is absent or malformed offers nothing, and `problem` says why."""
+def allocatable_of(node: Node) -> Allocatable:
+    """The node's allocatable. One that is absent or malformed counts as nothing, and `problem` says why."""
     written = node.status.allocatable
     if not written:
-        return Offer(_NOTHING, 0, f"node `{node.metadata.name}` has no allocatable; its kubelet has yet to report it")
+        return Allocatable(
+            _NOTHING, 0, f"node `{node.metadata.name}` has no allocatable; its kubelet has yet to report it"
+        )
     try:
-        return _offered(tuple(written.items()))
+        return _parsed(tuple(written.items()))
     except QuantityError as error:
-        return Offer(_NOTHING, 0, f"node `{node.metadata.name}`: allocatable {error}")
+        return Allocatable(_NOTHING, 0, f"node `{node.metadata.name}`: allocatable {error}")
 
 
 @lru_cache(maxsize=1024)
-def _offered(written: tuple[tuple[str, str | int | float], ...]) -> Offer:
-    """Kept, for nodes of one kind offer the same. Raises `QuantityError`."""
+def _parsed(written: tuple[tuple[str, str | int | float], ...]) -> Allocatable:
+    """Cached, since nodes of one kind have the same. Raises `QuantityError`."""
     amounts = {name: _amount(name, text) for name, text in written}
     pods = amounts.pop(PODS, 0)
-    return Offer({name: amount for name, amount in amounts.items() if counted(name)}, pods)
+    return Allocatable({name: amount for name, amount in amounts.items() if counted(name)}, pods)
 
 
 def capacity_of(node: Node) -> Mapping[str, int]:

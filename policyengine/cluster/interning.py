@@ -18,14 +18,14 @@ _maps: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
 _values: dict[Hashable, Hashable] = {}
 
 
-def shared(value: H) -> H:
+def interned(value: H) -> H:
     """The one value equal to this; only for values whose parts are of one type wherever they are equal."""
     if len(_values) >= POOL_LIMIT:
         _values.clear()
     return cast(H, _values.setdefault(value, value))
 
 
-def shared_map(mapping: dict[str, str]) -> dict[str, str]:
+def interned_map(mapping: dict[str, str]) -> dict[str, str]:
     """The one dict with these entries in this order. Never written to. Large ones are not worth the search."""
     if not mapping:
         return _EMPTY
