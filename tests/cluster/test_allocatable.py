@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyengine.cluster import allocatable as offer
+from policyengine.cluster import allocatable
 from policyengine.cluster.allocatable import Allocatable, allocatable_of
 from policyengine.cluster.objects import Node, NodeStatus, ObjectMeta
 from policyengine.quantity import QuantityError
@@ -19,7 +19,7 @@ def fresh(name: str, written: dict[str, str | int | float]) -> Allocatable:
     if not written:
         return allocatable_of(Node(metadata=ObjectMeta(name=name)))
     try:
-        return offer._offered.__wrapped__(tuple(written.items()))
+        return allocatable._parsed.__wrapped__(tuple(written.items()))
     except QuantityError as error:
         return Allocatable({}, 0, f"node `{name}`: allocatable {error}")
 
