@@ -14,10 +14,10 @@ from weakref import ref
 import numpy as np
 from numpy.typing import NDArray
 
+from policyengine.cluster.allocatable import PODS
 from policyengine.cluster.journal import Rows
 from policyengine.cluster.node_objects import Node
 from policyengine.cluster.node_table import NodeTable
-from policyengine.cluster.allocatable import PODS
 from policyengine.cluster.requests import CPU, EPHEMERAL_STORAGE, MEMORY
 from policyengine.compiler.columns import pod_columns
 from policyengine.compiler.columns.column import INT64_MAX, Column, Fault, Mask, faults_where
