@@ -37,6 +37,7 @@ def kinds_of(definition: Object) -> Iterator[Kind]:
             str(names.get("singular") or str(names.get("kind")).lower()),
             short_names=_texts(names.get("shortNames")),
             categories=_texts(names.get("categories")),
+            fields=tuple(str(row.get("jsonPath", "")).lstrip(".") for row in objects(version.get("selectableFields"))),
             traits={"generation", "versioned"},
             custom=version,
         )

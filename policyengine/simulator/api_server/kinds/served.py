@@ -40,6 +40,8 @@ class Kind:
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     subresources: dict[str, Subresource] = field(default_factory=dict)
+    fields: tuple[str, ...] = ()
+    """The paths it can be selected by, besides its name and namespace."""
     traits: set[str] = field(default_factory=set)
     """How it is written; `schemas/resources.txt` says what each means."""
     custom: "Mapping[str, Json] | None" = None
@@ -100,6 +102,8 @@ def _parse(line: str, group: str, version: str) -> Kind:
                 found.short_names = values
             elif key == "categories":
                 found.categories = values
+            elif key == "fields":
+                found.fields = values
     return found
 
 

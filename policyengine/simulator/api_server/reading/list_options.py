@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from policyengine.simulator.api_server.reading.selectors import (
     FieldSelector,
     LabelSelector,
-    field_reader,
     labels_of,
     matches_fields,
     matches_labels,
@@ -52,7 +51,7 @@ class ListOptions:
     def _selects(self, obj: Object) -> bool:
         if self.labels and not matches_labels(self.labels, labels_of(obj)):
             return False
-        return not self.fields or matches_fields(self.fields, field_reader(obj))
+        return not self.fields or matches_fields(self.fields, obj)
 
 
 def _integer(query: Mapping[str, str], name: str) -> int:
