@@ -75,7 +75,7 @@ class ApiServer:
     `tokens` None lets everyone in as administrator; given, RBAC is enforced. `window` is how many changes each
     resource remembers for watches, `log_limit` how many writes the log keeps. `address` is what discovery says.
     `disabled_admission` names plugins as kube-apiserver's flag does; `Priority` is the only one that can be turned off.
-    `fault_api` opens `/policyengine/faults` and its kin.
+    `fault_api` opens `/policyengine/faults` and the other paths of `faults/api.py`.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class ApiServer:
         if "Priority" not in disabled_admission:
             self.registry.guards.append(PriorityAdmission(self.store).admit)
         self.faults = Faults(clock, seed, self._perform, lambda: self.store.revision)
-        self._fault_api = FaultApi(self) if fault_api else None
+        self._fault_api = FaultApi(self.faults, clock, self.restart, self.store.compact) if fault_api else None
         self._root = Root(self.kinds, lambda: self.address)
         self._lister = Lister(self.store, clock)
         self._patcher = Patcher(self.registry)
@@ -145,7 +145,7 @@ class ApiServer:
                 watcher.close()
 
     async def _perform(self, request: Request) -> Response:
-        """A request as administrator that no fault befalls."""
+        """A request as administrator, without injected faults."""
         info = parse_path(request.method, request.path, request.query)
         try:
             return await self._route(request, info, Caller(ADMIN, request.user_agent))

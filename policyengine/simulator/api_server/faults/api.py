@@ -11,22 +11,19 @@
 Where credentials are configured, only `system:masters` may. Bad JSON and unknown fields are answered 400.
 """
 
-from dataclasses import fields
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from dataclasses import asdict, fields
 
 import msgspec
 
 from policyengine.simulator.api_server.access.rbac import MASTERS, refusal
 from policyengine.simulator.api_server.decoding.bodies import parse_json
 from policyengine.simulator.api_server.faults import effects
-from policyengine.simulator.api_server.faults.rules import Rule
+from policyengine.simulator.api_server.faults.rules import Faults, OffsetClock, Rule, Which
 from policyengine.simulator.api_server.kinds.discovery import not_found_page
 from policyengine.simulator.api_server.requests import Request, Response, User, parse_path
 from policyengine.simulator.api_server.statuses import ApiError, Json, bad_request, method_not_allowed
 from policyengine.simulator.api_server.store import Object, encode
-
-if TYPE_CHECKING:
-    from policyengine.simulator.api_server.handler import ApiServer
 
 PREFIX = "/policyengine/"
 EFFECTS: dict[str, type] = {
@@ -37,7 +34,7 @@ EFFECTS: dict[str, type] = {
         *(effects.Expire, effects.NoBookmarks, effects.Cut, effects.Stall),
     )
 }
-RULE_FIELDS = tuple(f.name for f in fields(Rule) if f.init and f.name != "effect")
+RULE_FIELDS = tuple(f.name for f in fields(Which))
 REASONS = {
     400: "BadRequest",
     401: "Unauthorized",
@@ -56,8 +53,13 @@ REASONS = {
 class FaultApi:
     """Answers the paths below `/policyengine/`."""
 
-    def __init__(self, api: "ApiServer") -> None:
-        self._api = api
+    def __init__(
+        self, faults: Faults, clock: OffsetClock, restart: Callable[[float, bool], None], compact: Callable[[], None]
+    ) -> None:
+        self._faults = faults
+        self._clock = clock
+        self._restart = restart
+        self._compact = compact
 
     def answer(self, request: Request, user: User) -> Response:
         """One request; raises 400, 403 and 405."""
@@ -65,7 +67,7 @@ class FaultApi:
             raise refusal(user, parse_path(request.method, request.path, request.query))
         what, _, rest = request.path.removeprefix(PREFIX).rstrip("/").partition("/")
         if what == "faults":
-            return self._faults(request, rest)
+            return self._rules(request, rest)
         wanted = {"clock": "PUT", "restart": "POST", "compact": "POST"}.get(what)
         if wanted is None or rest:
             return not_found_page()
@@ -73,15 +75,15 @@ class FaultApi:
             raise method_not_allowed()
         body = _object(request)
         if what == "clock":
-            self._api.clock.offset = _number(body, "offset")
+            self._clock.offset = _number(body, "offset")
         elif what == "restart":
-            self._api.restart(_number(body, "seconds"), forget=body.get("forget") is not False)
+            self._restart(_number(body, "seconds"), body.get("forget") is not False)
         else:
-            self._api.store.compact()
+            self._compact()
         return _json(200, {})
 
-    def _faults(self, request: Request, number: str) -> Response:
-        faults = self._api.faults
+    def _rules(self, request: Request, number: str) -> Response:
+        faults = self._faults
         found = [rule for rule in faults.rules if not number or str(rule.number) == number]
         if number and not found:
             return not_found_page()
@@ -122,31 +124,13 @@ def read_rule(body: Object) -> Rule:
     if unknown:
         raise bad_request(f"a fault has no field `{unknown[0]}`; it has effect, {', '.join(RULE_FIELDS)}")
     try:
-        probe = msgspec.convert({"effect": None, **given}, _RuleShape)
+        which = msgspec.convert(given, Which)
     except msgspec.ValidationError as error:
         raise bad_request(f"the fault cannot be read: {error}") from error
     effect = body.get("effect")
     if not isinstance(effect, dict):
         raise bad_request(f"`effect` must be an object with a `type`: one of {', '.join(EFFECTS)}")
-    return Rule(_effect(effect), **{name: getattr(probe, name) for name in RULE_FIELDS})
-
-
-class _RuleShape(msgspec.Struct):
-    """The types of a rule's fields, for checking JSON."""
-
-    effect: None = None
-    verb: str = ""
-    resource: str = ""
-    subresource: str | None = None
-    client: str = ""
-    user: str = ""
-    namespace: str = ""
-    name: str = ""
-    event: str = ""
-    skip: int = 0
-    times: int | None = 1
-    probability: float = 1.0
-    seconds: float | None = None
+    return Rule(effect=_effect(effect), **asdict(which))
 
 
 def _effect(body: Object) -> effects.Effect | effects.LineEffect:

@@ -1,9 +1,7 @@
-"""A clock whose wall time may be set wrong; what is slept and measured stays true.
+"""Fault injection, said through an API of its own and never through the Kubernetes paths.
 
-Fault injection, said through an API of its own and never through the Kubernetes paths.
-
-A `Rule` says which requests it means (verb, resource, client, user, a count, a span of time) and what befalls them;
-`effects` lists the effects. All of faults.md can be said with these. Chance is seeded.
+A `Rule` says which requests it means (verb, resource, client, user, a count, a span of time) and what is done to them;
+`effects` lists the effects. Chance is seeded. `OffsetClock` is a clock whose wall time is off.
 """
 
 import random
@@ -54,16 +52,15 @@ class OffsetClock:
 Act = Callable[[], Awaitable[Response]]
 
 
-@dataclass(slots=True)
-class Rule:
-    """Which requests (or watch lines) are meant, and what befalls them.
+@dataclass(slots=True, kw_only=True)
+class Which:
+    """Which requests (or watch lines) a rule means.
 
     Empty `verb`, `resource`, `client` (a part of the user agent), `user`, `namespace`, `name` or `event` mean any.
     The rule passes over the first `skip` that match, then acts on `times` of them (None: always), each with
     `probability`, for `seconds` from when it was added (None: until it is lifted).
     """
 
-    effect: Effect | LineEffect
     verb: str = ""
     resource: str = ""
     subresource: str | None = None
@@ -76,6 +73,13 @@ class Rule:
     times: int | None = 1
     probability: float = 1.0
     seconds: float | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class Rule(Which):
+    """Which requests are meant, and what is done to them."""
+
+    effect: Effect | LineEffect
     acted: int = field(default=0, init=False)
     ends: float | None = field(default=None, init=False)
     number: int = field(default=0, init=False)
@@ -175,7 +179,7 @@ class Faults:
 
     def add(self, effect: Effect | LineEffect, **which: object) -> Rule:
         """Put a rule in force; `which` are Rule's fields."""
-        return self.put(Rule(effect, **which))  # type: ignore[arg-type]
+        return self.put(Rule(effect=effect, **which))  # type: ignore[arg-type]
 
     def put(self, rule: Rule) -> Rule:
         """Put a rule in force and number it."""
