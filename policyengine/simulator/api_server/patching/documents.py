@@ -8,8 +8,7 @@ Directives: `$patch: delete|replace|merge` in an object or list item, `$deleteFr
 Merge keys and strategies come from the schema.
 """
 
-from collections.abc import Callable
-from typing import cast
+from copy import deepcopy
 
 from policyengine.simulator.api_server.decoding.codec import json_kind
 from policyengine.simulator.api_server.kinds.schema import Field, Struct, Type, struct
@@ -96,12 +95,6 @@ def _remove(value: Json, steps: list[str]) -> Json:
     return value
 
 
-def _copy(value: Json) -> Json:
-    if isinstance(value, dict):
-        return {k: _copy(v) for k, v in value.items()}
-    return [_copy(v) for v in value] if isinstance(value, list) else value
-
-
 def apply_json_patch(target: dict[str, Json], patch: Json) -> Json:
     """`target` with a JSON patch applied; raises 400 for no patch and 422 for one that does not fit."""
     if not isinstance(patch, list):
@@ -116,7 +109,7 @@ def apply_json_patch(target: dict[str, Json], patch: Json) -> Json:
             "Request entity too large: The allowed maximum operations in a JSON patch is "
             f"{MAX_OPERATIONS}, got {len(patch)}",
         )
-    value: Json = _copy(target)
+    value: Json = deepcopy(target)
     for operation in patch:
         if not isinstance(operation, dict):
             raise bad_request("json patch: an operation is no object")
@@ -125,7 +118,7 @@ def apply_json_patch(target: dict[str, Json], patch: Json) -> Json:
 
 
 def _operate(value: Json, operation: dict[str, Json]) -> Json:
-    steps, given = _steps(operation.get("path")), _copy(operation.get("value"))
+    steps, given = _steps(operation.get("path")), deepcopy(operation.get("value"))
     match operation.get("op"):
         case "add":
             return _add(value, steps, given)
@@ -133,7 +126,7 @@ def _operate(value: Json, operation: dict[str, Json]) -> Json:
             return _remove(value, steps)
         case "replace":
             _get(value, steps)
-            return _replace(value, steps, given)
+            return _add(_remove(value, steps), steps, given)
         case "test":
             if _get(value, steps) != given:
                 raise refused(f"testing path {operation.get('path')} failed")
@@ -143,23 +136,11 @@ def _operate(value: Json, operation: dict[str, Json]) -> Json:
             moved = _get(value, origin)
             return _add(_remove(value, origin), steps, moved)
         case "copy":
-            return _add(value, steps, _copy(_get(value, _steps(operation.get("from")))))
+            return _add(value, steps, deepcopy(_get(value, _steps(operation.get("from")))))
         case other:
             raise refused(f"Unexpected kind: {other}")
 
 
-def _replace(value: Json, steps: list[str], new: Json) -> Json:
-    if not steps:
-        return new
-    parent = _get(value, steps[:-1])
-    if isinstance(parent, list):
-        parent[_index(steps[-1], len(parent), adding=False)] = new
-    else:
-        cast("dict[str, Json]", parent)[steps[-1]] = new
-    return value
-
-
-Resolve = Callable[[str], Struct]
 PATCH, RETAIN = "$patch", "$retainKeys"
 DELETE_PRIMITIVES, ORDER = "$deleteFromPrimitiveList/", "$setElementOrder/"
 

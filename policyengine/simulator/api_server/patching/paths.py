@@ -5,15 +5,14 @@ a set. Sets of paths are plain frozensets. Rules as in sigs.k8s.io/structured-me
 members by themselves; a keyed list's items are members besides what is in them; an empty container is a leaf.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from policyengine.simulator.api_server.kinds.schema import Field, Struct, Type, struct
+from policyengine.simulator.api_server.kinds.schema import Field, Type, struct
 from policyengine.simulator.api_server.statuses import Json
 from policyengine.simulator.api_server.store import decode, encode
 
 Path = tuple[str, ...]
-Resolve = Callable[[str], Struct]
 UNOWNED = frozenset(
     ("f:metadata", f"f:{name}")
     for name in (
@@ -50,13 +49,13 @@ def key_step(item: Json, keys: Iterable[str]) -> str:
     return "k:" + encode(found).decode()
 
 
-def children(value: Json, shape: Shape, resolve: Resolve = struct) -> list[tuple[str, Json, Shape]] | None:
+def children(value: Json, shape: Shape) -> list[tuple[str, Json, Shape]] | None:
     """The parts of a value by step, or None where it is a leaf (or empty, or owned whole)."""
     type_ = shape.type
     if shape.atomic or not value:
         return None
     if type_.kind == "struct" and isinstance(value, dict):
-        known = resolve(type_.ref)
+        known = struct(type_.ref)
         if known.atomic:
             return None
         return [(f"f:{k}", v, shape_of(known.fields[k]) if k in known.fields else RAW) for k, v in value.items()]
@@ -72,7 +71,7 @@ def children(value: Json, shape: Shape, resolve: Resolve = struct) -> list[tuple
     return None
 
 
-def mistyped(value: Json, shape: Shape, path: str = "", resolve: Resolve = struct) -> str:
+def mistyped(value: Json, shape: Shape, path: str = "") -> str:
     """What keeps an applied configuration from its type: a container of another type, or a list key twice."""
     type_ = shape.type
     wanted = {"struct": "map", "map": "map", "list": "list"}.get(type_.kind)
@@ -80,22 +79,22 @@ def mistyped(value: Json, shape: Shape, path: str = "", resolve: Resolve = struc
         return ""
     if not isinstance(value, dict if wanted == "map" else list):
         return f"{path}: expected {wanted}, got &{{{_go(value)}}}"
-    parts = children(value, shape, resolve) or []
+    parts = children(value, shape) or []
     if shape.keys or shape.is_set:
         steps = [step for step, _, _ in parts]
         again = next((step for at, step in enumerate(steps) if step in steps[:at]), None)
         if again is not None:
             return f"{path}: duplicate entries for key {text((again,))}"
-    return next((wrong for s, part, inner in parts if (wrong := mistyped(part, inner, path + text((s,)), resolve))), "")
+    return next((wrong for s, part, inner in parts if (wrong := mistyped(part, inner, path + text((s,))))), "")
 
 
 def _go(value: Json) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def held(value: Json, shape: Shape, path: Path = (), resolve: Resolve = struct) -> Iterator[Path]:
+def held(value: Json, shape: Shape, path: Path = ()) -> Iterator[Path]:
     """All paths an applied configuration names: leaves, and the items of keyed lists."""
-    parts = children(value, shape, resolve)
+    parts = children(value, shape)
     if parts is None:
         if path:
             yield path
@@ -103,14 +102,14 @@ def held(value: Json, shape: Shape, path: Path = (), resolve: Resolve = struct) 
     for step, part, inner in parts:
         if step.startswith("k:"):
             yield (*path, step)
-        yield from held(part, inner, (*path, step), resolve)
+        yield from held(part, inner, (*path, step))
 
 
-def everything(value: Json, shape: Shape, path: Path, resolve: Resolve = struct) -> Iterator[Path]:
+def everything(value: Json, shape: Shape, path: Path) -> Iterator[Path]:
     """All paths in a value, containers included: what an update adds that was not there."""
     yield path
-    for step, part, inner in children(value, shape, resolve) or ():
-        yield from everything(part, inner, (*path, step), resolve)
+    for step, part, inner in children(value, shape) or ():
+        yield from everything(part, inner, (*path, step))
 
 
 @dataclass(slots=True)
@@ -121,17 +120,17 @@ class Difference:
     removed: set[Path]
 
 
-def compare(old: Json, new: Json, shape: Shape, resolve: Resolve = struct) -> Difference:
+def compare(old: Json, new: Json, shape: Shape) -> Difference:
     """The difference from `old` to `new`, both of `shape`."""
     found = Difference(set(), set())
-    _compare(old, new, shape, (), found, resolve)
+    _compare(old, new, shape, (), found)
     return found
 
 
-def _compare(old: Json, new: Json, shape: Shape, path: Path, found: Difference, resolve: Resolve) -> None:
+def _compare(old: Json, new: Json, shape: Shape, path: Path, found: Difference) -> None:
     if old == new:
         return
-    before, after = children(old, shape, resolve), children(new, shape, resolve)
+    before, after = children(old, shape), children(new, shape)
     if before is None and after is None:
         found.changed.add(path)
         return
@@ -142,12 +141,12 @@ def _compare(old: Json, new: Json, shape: Shape, path: Path, found: Difference, 
     for step, (part, inner) in new_parts.items():
         here = (*path, step)
         if step in old_parts:
-            _compare(old_parts[step], part, inner, here, found, resolve)
+            _compare(old_parts[step], part, inner, here, found)
         else:
-            found.changed.update(everything(part, inner, here, resolve))
+            found.changed.update(everything(part, inner, here))
     for step, part, inner in before or ():
         if step not in new_parts:
-            found.removed.update(everything(part, inner, (*path, step), resolve))
+            found.removed.update(everything(part, inner, (*path, step)))
 
 
 def to_fields_v1(paths: Iterable[Path]) -> dict[str, Json]:
