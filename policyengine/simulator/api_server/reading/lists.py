@@ -12,7 +12,7 @@ import base64
 import json
 import posixpath
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 from policyengine.clock import Clock
 from policyengine.simulator.api_server.decoding.json_and_yaml import fault
@@ -38,8 +38,6 @@ from policyengine.simulator.api_server.store import (
 
 FRESHNESS_WAIT = 3.0
 DEFAULT_WATCH_SECONDS = 1800.0
-PIECE = 500
-"""Objects of one piece of a long list: a body of 50,000 pods is never in memory as a whole."""
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 INCONSISTENT = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
@@ -69,14 +67,12 @@ class Lister:
 
     async def answer(
         self, collection: Collection, view: View, namespace: str, options: ListOptions, as_of: int | None = None
-    ) -> bytes | AsyncIterator[bytes]:
-        """The list's body, in pieces where it is long; `as_of`: from that revision, where it would be the newest."""
+    ) -> bytes:
+        """The list's body; `as_of`: from that revision, where it would be the newest."""
         if not options.token:
             await self.fresh(options.revision, options.timeout)
         chosen, meta = self.page(collection, namespace, options, as_of)
-        if len(chosen) <= PIECE:
-            return view.whole_list(chosen, meta)
-        return _pieces(view.list_pieces(chosen, meta, PIECE))
+        return view.whole_list(chosen, meta)
 
     def page(
         self, collection: Collection, namespace: str, options: ListOptions, as_of: int | None = None
@@ -190,11 +186,6 @@ class Lister:
         if annotations:
             meta["annotations"] = annotations
         return view.frame("BOOKMARK", encode(obj))
-
-
-async def _pieces(parts: Iterator[bytes]) -> AsyncIterator[bytes]:
-    for part in parts:
-        yield part
 
 
 VERSION = "meta.k8s.io/v1"

@@ -1,15 +1,13 @@
-"""How stored objects go out: as JSON of one version, as a Table (`kubectl get`), or as metadata only.
+"""How stored objects go out: as JSON of one version, as YAML, as metadata only, or as a Table (`tables.py`).
 
 A `View` turns stored bytes into an object, a list or a watch line. Plain JSON never decodes: the type's name is put
-in front of the stored bytes, and the result is shared by all watchers of that view.
-
-Between the version asked for and the version stored, for kinds that have two.
-
-Events are stored as core/v1 and also served as events.k8s.io/v1, with other names for the same fields.
-HorizontalPodAutoscalers are stored as autoscaling/v2; version 1 shows the CPU target alone.
+in front of the stored bytes, and the result is shared by all watchers of that view. Only Events have two versions: they
+are stored as core/v1 and also served as events.k8s.io/v1, with other names for the same fields.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
+
+import yaml
 
 from policyengine.simulator.api_server.kinds.served import Kind
 from policyengine.simulator.api_server.statuses import Json, not_acceptable_representations, unknown_representation
@@ -26,6 +24,7 @@ class View:
     def __init__(self, kind: Kind, convert: Convert | None = None) -> None:
         self.kind = kind
         self.key = f"{kind.api_version}/{kind.kind}"
+        self.list_type = f"{kind.kind}List", kind.api_version
         self._prefix = encode(kind.type_meta())[:-1] + b","
         self._convert = convert
 
@@ -38,22 +37,13 @@ class View:
 
     def items(self, raws: Iterable[bytes]) -> bytes:
         """List items: without their type, which the list says, except for custom resources."""
-        if self.kind.custom is not None:
-            return b",".join([self.object(raw) for raw in raws])
-        return b",".join([self._stored(raw) for raw in raws])
+        return b",".join(map(self._stored if self.kind.custom is None else self.object, raws))
 
     def whole_list(self, raws: Iterable[bytes], meta: dict[str, Json]) -> bytes:
         """A whole list."""
-        head = encode({"kind": f"{self.kind.kind}List", "apiVersion": self.kind.api_version, "metadata": meta})
+        kind, version = self.list_type
+        head = encode({"kind": kind, "apiVersion": version, "metadata": meta})
         return head[:-1] + b',"items":[' + self.items(raws) + b"]}"
-
-    def list_pieces(self, raws: list[bytes], meta: dict[str, Json], size: int) -> Iterator[bytes]:
-        """The same list in pieces of `size` objects; they are made as they are taken, from what was there at first."""
-        empty = self.whole_list((), meta)
-        yield empty[:-2]
-        for at in range(0, len(raws), size):
-            yield (b"," if at else b"") + self.items(raws[at : at + size])
-        yield empty[-2:]
 
     def frame(self, type_: str, raw: bytes) -> bytes:
         """One line of a watch."""
@@ -61,7 +51,7 @@ class View:
 
 
 class YamlView(View):
-    """Plain YAML of one kind, keys in order; watches stay JSON."""
+    """Plain YAML of one kind, keys in order."""
 
     content_type = "application/yaml"
 
@@ -70,24 +60,16 @@ class YamlView(View):
         return _yaml(super().object(raw))
 
     def whole_list(self, raws: Iterable[bytes], meta: dict[str, Json]) -> bytes:
-        """A whole list."""
-        listed = super().whole_list((), meta)
-        items = b",".join([super(YamlView, self).object(raw) for raw in raws])
-        return _yaml(listed[:-2] + items + listed[-2:])
-
-    def list_pieces(self, raws: list[bytes], meta: dict[str, Json], size: int) -> Iterator[bytes]:
-        """The whole list in one piece: YAML is written as a whole."""
-        yield self.whole_list(raws, meta)
+        """A whole list; each item says its type."""
+        empty = super().whole_list((), meta)
+        return _yaml(empty[:-2] + b",".join(map(super().object, raws)) + empty[-2:])
 
     def frame(self, type_: str, raw: bytes) -> bytes:
-        """One line of a watch."""
+        """One line of a watch, which stays JSON."""
         return b'{"type":"' + type_.encode() + b'","object":' + super().object(raw) + b"}\n"
 
 
 def _yaml(raw: bytes) -> bytes:
-    # Loaded when first needed: few ask for YAML, and a server starts the sooner.
-    import yaml
-
     return yaml.dump(decode(raw), Dumper=yaml.SafeDumper, default_flow_style=False, allow_unicode=True).encode()
 
 
@@ -99,6 +81,7 @@ class PartialView(View):
     def __init__(self, kind: Kind) -> None:
         super().__init__(kind)
         self.key += ";partial"
+        self.list_type = "PartialObjectMetadataList", "meta.k8s.io/v1"
 
     def object(self, raw: bytes) -> bytes:
         """One object's metadata as sent."""
@@ -106,12 +89,7 @@ class PartialView(View):
 
     def items(self, raws: Iterable[bytes]) -> bytes:
         """List items."""
-        return b",".join([self.object(raw) for raw in raws])
-
-    def whole_list(self, raws: Iterable[bytes], meta: dict[str, Json]) -> bytes:
-        """A list of metadata."""
-        head = encode({"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": meta})
-        return head[:-1] + b',"items":[' + self.items(raws) + b"]}"
+        return b",".join(map(self.object, raws))
 
 
 def partial(obj: Object) -> dict[str, Json]:
