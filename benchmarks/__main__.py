@@ -17,7 +17,7 @@ from benchmarks.picture import NoPicture, svg
 from benchmarks.records import Record, UnusableRecords
 from benchmarks.report import differences, sections
 from policyengine.commands.main import main
-from policyengine.commands.policies import param_option
+from policyengine.commands.options import param_option
 
 WORSE = 1
 

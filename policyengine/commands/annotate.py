@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from policyengine.commands.duration import Duration
+from policyengine.commands.options import Duration, cluster_options, file_option
 
 if TYPE_CHECKING:
     from policyengine.kube.config.credentials import Server
@@ -50,7 +50,7 @@ class Asked:
 )
 @click.option("--node-label", "labels", multiple=True, help="Label that names the node; default: node, else instance.")
 @click.option("--node-pattern", default="", metavar="RE2", help="What of that label is the node: its first group.")
-@click.option("--prometheus-token-file", type=click.Path(path_type=Path), metavar="FILE", help="A bearer token.")
+@file_option("--prometheus-token-file", help="A bearer token.")
 @click.option("--window", type=Duration(), default="15m", show_default=True, help="What mean and deviation are over.")
 @click.option("--step", type=Duration(), default="30s", show_default=True, help="Between two samples of Prometheus.")
 @click.option(
@@ -70,10 +70,7 @@ class Asked:
     "--remove-after", type=Duration(), default="15m", show_default=True, help="Age at which they are removed."
 )
 @click.option("--once", is_flag=True, help="One round, then end.")
-@click.option(
-    "--kubeconfig", type=click.Path(path_type=Path), metavar="FILE", help="Default: as kubectl, or in-cluster."
-)
-@click.option("--context", metavar="NAME", help="Context of the kubeconfig; default: its current one.")
+@cluster_options("Default: as kubectl, or in-cluster.")
 def annotate(kubeconfig: Path | None, context: str | None, **options: Any) -> None:
     """Write mean, deviation and forecast of what nodes have free, and what they use, to their annotations.
 
@@ -136,25 +133,21 @@ def _token(path: Path | None) -> str:
 async def _annotate(asked: Asked, server: Server) -> int:
     """How many nodes could not be written; 0 for the loop, which ends by a signal."""
     from policyengine.clock import SystemClock
-    from policyengine.commands.run import stop_on_signals
-    from policyengine.kube.http.access import check_access
-    from policyengine.kube.http.client import Client
+    from policyengine.commands.cluster_client import connected, stop_on_signals
     from policyengine.server.annotator.annotator import Annotator
 
-    client = Client(server.connect())
-    source = _source(asked, client)
-    try:
-        await check_access(client, server.url, server.source)
-        annotator = Annotator(source, client, SystemClock(), asked.settings, asked.half_life)
-        if not asked.once:
-            await annotator.run(stop_on_signals(), asked.interval)
-            return 0
-        done = await annotator.round()
-        click.echo(f"{done.measured} of {done.nodes} nodes measured, {done.written} written")
-        return done.failed
-    finally:
-        await source.close()
-        await client.close()
+    async with connected(server) as client:
+        source = _source(asked, client)
+        try:
+            annotator = Annotator(source, client, SystemClock(), asked.settings, asked.half_life)
+            if not asked.once:
+                await annotator.run(stop_on_signals(), asked.interval)
+                return 0
+            done = await annotator.round()
+            click.echo(f"{done.measured} of {done.nodes} nodes measured, {done.written} written")
+            return done.failed
+        finally:
+            await source.close()
 
 
 def _source(asked: Asked, client: Client) -> Source:

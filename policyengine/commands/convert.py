@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from policyengine.commands.policies import param_option
-from policyengine.commands.unusable import UnusableInput, cannot_read
+from policyengine.commands.options import UnusableInput, cannot_read, param_option
 
 if TYPE_CHECKING:
     from policyengine.compiler.conversion.wanted import WantedProfile

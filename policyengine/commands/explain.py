@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from policyengine.commands.moment import Moment
-from policyengine.commands.policies import load_profiles, param_option
-from policyengine.commands.unusable import UnusableInput, cannot_read
+from policyengine.commands.options import Moment, UnusableInput, cannot_read, param_option
+from policyengine.commands.policies import load_profiles
 
 if TYPE_CHECKING:
     from policyengine.framework.profile import Profile

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from policyengine.commands.unusable import UnusableInput
+from policyengine.commands.options import UnusableInput
 from policyengine.kube.config import credentials
 from policyengine.kube.http.access import AccessDenied, Unreachable
 from policyengine.kube.http.transport import ConnectionFailed, Transport

@@ -5,14 +5,21 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from policyengine.commands.listen import LOOPBACK, host_and_port
-from policyengine.commands.policies import load_profiles, param_option
-from policyengine.commands.unusable import UnusableInput
+from policyengine.commands.options import (
+    LOOPBACK,
+    UnusableInput,
+    file_option,
+    host_and_port,
+    param_option,
+    policy_option,
+)
+from policyengine.commands.policies import load_profiles
 
 if TYPE_CHECKING:
     import ssl
@@ -37,33 +44,22 @@ LEVELS = {
 
 
 @click.command()
-@click.option(
-    "--policy",
-    "paths",
-    type=click.Path(path_type=Path),
-    multiple=True,
-    required=True,
-    metavar="PATH",
-    help="A policy file, or a folder of them; may be repeated. Each policy answers under its name.",
-)
+@policy_option(" Each policy answers under its name.", required=True)
 @param_option
 @click.option(
     "--listen",
     metavar="[HOST]:PORT",
     help="Default: 127.0.0.1, and the port of $HTTP_PORT or 80. Other machines need a host such as 0.0.0.0.",
 )
-@click.option(
-    "--kubeconfig",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Watch this cluster: kube-scheduler may then send names only (nodeCacheCapable: true).",
+@file_option(
+    "--kubeconfig", help="Watch this cluster: kube-scheduler may then send names only (nodeCacheCapable: true)."
 )
 @click.option(
     "--watch", is_flag=True, help="The same, with $KUBECONFIG, ~/.kube/config or the service account of this pod."
 )
 @click.option("--context", metavar="NAME", help="Context of the kubeconfig; default: its current one.")
-@click.option("--tls-cert-file", type=click.Path(path_type=Path), metavar="FILE", help="Serve HTTPS with this.")
-@click.option("--tls-private-key-file", type=click.Path(path_type=Path), metavar="FILE")
+@file_option("--tls-cert-file", help="Serve HTTPS with this.")
+@file_option("--tls-private-key-file")
 def extender(
     paths: tuple[Path, ...],
     params: dict[str, str],
@@ -97,21 +93,13 @@ async def _serve(
     profiles: Sequence[Profile], host: str, port: int, server: Server | None, tls: ssl.SSLContext | None
 ) -> None:
     from policyengine.clock import SystemClock
-    from policyengine.commands.run import stop_on_signals
+    from policyengine.commands.cluster_client import connected, stop_on_signals
     from policyengine.kube.config import garbage_collector
-    from policyengine.kube.http.access import check_access
-    from policyengine.kube.http.client import Client
     from policyengine.server.extender.serving import serve
 
-    client = None if server is None else Client(server.connect())
-    try:
-        if client is not None and server is not None:
-            await check_access(client, server.url, server.source)
+    async with connected(server) if server is not None else nullcontext() as client:
         stop, beside = stop_on_signals(), garbage_collector.keep_quiet
         await serve(profiles, host, port, SystemClock(), stop, client=client, tls=tls, beside=beside)
-    finally:
-        if client is not None:
-            await client.close()
 
 
 def _named(profiles: Sequence[Profile]) -> Sequence[Profile]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from policyengine.commands.colour import is_coloured
+from policyengine.commands.options import is_coloured
 from policyengine.language.diagnostics import Source, render
 from policyengine.language.format import format_source
 from policyengine.language.parse import SourceError, read_source

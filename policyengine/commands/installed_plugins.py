@@ -12,7 +12,7 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 
 from policyengine.catalogue import CATALOGUE
-from policyengine.commands.unusable import UnusableInput
+from policyengine.commands.options import UnusableInput
 from policyengine.compiler.assemble import Catalogue
 from policyengine.framework.plugin_entry import PluginEntry
 

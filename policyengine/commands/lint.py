@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from policyengine.commands.lint_formats import FORMATS
-from policyengine.commands.policies import param_option
-from policyengine.commands.unusable import UnusableInput
+from policyengine.commands.options import UnusableInput, param_option
 
 if TYPE_CHECKING:
     from policyengine.commands.lint_files import Linted

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from policyengine.commands.unusable import UnusableInput
+from policyengine.commands.options import UnusableInput
 
 if TYPE_CHECKING:
     from policyengine.commands.policy_files import PolicyText

@@ -10,7 +10,7 @@ from string import Template
 
 import click
 
-from policyengine.commands.unusable import UnusableInput, cannot_write
+from policyengine.commands.options import UnusableInput, cannot_write
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _SUFFIX = ".start"

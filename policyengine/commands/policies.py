@@ -3,41 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from policyengine.commands.colour import is_coloured
-from policyengine.commands.unusable import UnusableInput
+from policyengine.commands.options import UnusableInput, is_coloured
 
 if TYPE_CHECKING:
+    from policyengine.commands.policy_files import PolicyText
     from policyengine.compiler.compile import CompileResult
     from policyengine.framework.profile import Profile
-
-
-def _given(_context: click.Context, _option: click.Parameter, written: tuple[str, ...]) -> dict[str, str]:
-    given: dict[str, str] = {}
-    for one in written:
-        name, equals, value = one.partition("=")
-        if not equals or not name:
-            raise click.BadParameter(f"`{one}` is not of the form NAME=VALUE")
-        if name in given:
-            raise click.BadParameter(f"`{name}` is given twice")
-        given[name] = value
-    return given
-
-
-param_option = click.option(
-    "--param",
-    "params",
-    multiple=True,
-    metavar="NAME=VALUE",
-    callback=_given,
-    help='Another value of a param: headroom=4Gi, safe.zones=["a"] for one of a library; may be repeated.',
-)
-"""`--param`, as a mapping of names to texts."""
 
 
 def load_profiles(
@@ -65,7 +42,6 @@ def compiled(
     """
     from policyengine.catalogue import compile_files
     from policyengine.commands.installed_plugins import installed_catalogue
-    from policyengine.commands.params_beside import params_beside
     from policyengine.commands.policy_files import by_text, texts_and_errors
     from policyengine.language.diagnostics import Severity, render
 
@@ -96,3 +72,38 @@ def _refuse_rivals(profiles: Sequence[Profile]) -> None:
                 f"scheduler `{profile.scheduler_name}` is served by two policies: `{rival.name}` and `{profile.name}`; "
                 "name the file of one of them, or give one another `scheduler`"
             )
+
+
+def params_beside(texts: Iterable[PolicyText]) -> dict[str, object]:
+    """The values in the `params.yaml` of ConfigMap manifests, by the params' full names: what their policies are loaded
+    with in a cluster.
+
+    Raises:
+        SourceError: a `params.yaml` cannot be read, or two of them give a param different values.
+    """
+    found: dict[str, tuple[object, str]] = {}
+    from policyengine.language.parse import SourceError
+
+    for name, value, where in _written(texts):
+        before, there = found.setdefault(name, (value, where))
+        if before != value:
+            raise SourceError(f"`{name}` has one value in `{there}` and another in `{where}`; name one of the two")
+    return {name: value for name, (value, _) in found.items()}
+
+
+def _written(texts: Iterable[PolicyText]) -> Iterable[tuple[str, object, str]]:
+    files = {text.params.source.file: text.params for text in texts if text.params is not None}
+    if not files:
+        return
+    # Imported here: most commands meet no manifest, and YAML takes a while to load.
+    from policyengine.kube.policies.params_file import read_params
+    from policyengine.language.parse import SourceError
+    from policyengine.plain_yaml import PlainYamlError
+
+    for name, file in files.items():
+        try:
+            given = read_params(file.source.text)
+        except PlainYamlError as error:
+            raise SourceError(f"`{name}` {error}") from None
+        for param, one in given.items():
+            yield param, one.value, name

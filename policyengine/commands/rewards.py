@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
 
 import click
 
-from policyengine.commands.duration import Duration
+from policyengine.commands.options import Duration, cluster_options
 
 if TYPE_CHECKING:
     from policyengine.kube.config.credentials import Server
@@ -30,10 +31,7 @@ if TYPE_CHECKING:
 @click.option("--half-life", type=Duration(), default="1h", show_default=True, help="Of what was experienced.")
 @click.option("--patience", type=Duration(), default="5m", show_default=True, help="A bound pod is to start within.")
 @click.option("--interval", type=Duration(), default="10s", show_default=True, help="Between two rounds of writing.")
-@click.option(
-    "--kubeconfig", type=click.Path(path_type=Path), metavar="FILE", help="Default: as kubectl, or in-cluster."
-)
-@click.option("--context", metavar="NAME", help="Context of the kubeconfig; default: its current one.")
+@cluster_options("Default: as kubectl, or in-cluster.")
 def rewards(
     state: Path,
     configmap: str | None,
@@ -59,20 +57,13 @@ def rewards(
 
 async def _learn(server: Server, state: Path, configmap: str | None, settings: Settings) -> None:
     from policyengine.clock import SystemClock
-    from policyengine.commands.run import stop_on_signals
-    from policyengine.kube.http.client import Client
+    from policyengine.commands.cluster_client import connected, stop_on_signals
     from policyengine.server.rewards.monitor import Monitor
 
     stop = stop_on_signals()
-    client = Client(server.connect())
-    try:
-        store = _store(client, state, configmap)
-        try:
+    async with connected(server, check=False) as client:
+        with closing(_store(client, state, configmap)) as store:
             await Monitor(client, store, SystemClock(), Random(), settings).run(stop)
-        finally:
-            store.close()
-    finally:
-        await client.close()
 
 
 def _store(client: Client, state: Path, configmap: str | None) -> Store:

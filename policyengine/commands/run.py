@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import signal
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
@@ -42,6 +41,7 @@ def run(config: Path | None, params: dict[str, str], verbose: bool, **fields: An
 
 async def _schedule(server: Server, profiles: Sequence[Profile], configuration: Configuration) -> None:
     from policyengine.clock import SystemClock
+    from policyengine.commands.cluster_client import stop_on_signals
     from policyengine.commands.installed_plugins import installed_catalogue
     from policyengine.kube.config import garbage_collector
     from policyengine.kube.http.access import check_access
@@ -64,18 +64,3 @@ async def _schedule(server: Server, profiles: Sequence[Profile], configuration: 
             quiet = asyncio.create_task(garbage_collector.keep_quiet(scheduler.runner.synced))
             await scheduler.run(stop)
             quiet.cancel()
-
-
-def stop_on_signals() -> asyncio.Event:
-    """An event that SIGTERM or SIGINT sets; a second signal ends the process at once."""
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-
-    def end() -> None:
-        stop.set()
-        for name in (signal.SIGTERM, signal.SIGINT):
-            loop.remove_signal_handler(name)
-
-    for name in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(name, end)
-    return stop

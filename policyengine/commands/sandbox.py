@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from policyengine.commands.policies import load_profiles, param_option
-from policyengine.commands.unusable import cannot_write
+from policyengine.commands.options import cannot_write, param_option, policy_option
+from policyengine.commands.policies import load_profiles
 
 if TYPE_CHECKING:
     from policyengine.framework.profile import Profile
@@ -17,14 +17,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.option("--nodes", type=click.IntRange(0, 5000), default=3, show_default=True, help="4 cpu, 16Gi each.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port of the API server; default: any free one.")
-@click.option(
-    "--policy",
-    "paths",
-    type=click.Path(path_type=Path),
-    multiple=True,
-    metavar="PATH",
-    help="A policy file, or a folder of them; may be repeated.",
-)
+@policy_option()
 @click.option(
     "--kubeconfig-out",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -65,8 +58,8 @@ def sandbox(
 async def _serve(
     nodes: int, port: int, profiles: list[Profile], out: Path, apiserver: Literal["embedded", "envtest"]
 ) -> None:
+    from policyengine.commands.cluster_client import stop_on_signals
     from policyengine.commands.installed_plugins import installed_catalogue
-    from policyengine.commands.run import stop_on_signals
     from policyengine.kube.policies.compiling import compiler_with
     from policyengine.simulator import sandbox as simulator
     from policyengine.simulator.kubeconfig import write_kubeconfig

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from policyengine.commands.policies import load_profiles, param_option
-from policyengine.commands.unusable import UnusableInput, cannot_write
+from policyengine.commands.options import UnusableInput, cannot_write, param_option
+from policyengine.commands.policies import load_profiles
 
 if TYPE_CHECKING:
     from policyengine.framework.profile import Profile

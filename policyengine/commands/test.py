@@ -6,8 +6,7 @@ import sys
 
 import click
 
-from policyengine.commands.colour import is_coloured
-from policyengine.commands.policies import param_option
+from policyengine.commands.options import is_coloured, param_option
 
 FAILED, UNUSABLE = 1, 2
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from policyengine.catalogue import checked_files
 from policyengine.commands.installed_plugins import installed_catalogue
-from policyengine.commands.params_beside import params_beside
+from policyengine.commands.policies import params_beside
 from policyengine.commands.policy_files import PolicyText, by_text, texts_and_errors
 from policyengine.commands.test_suite import SUFFIX, Suite, read_suite
 from policyengine.commands.test_suite_values import SuiteError

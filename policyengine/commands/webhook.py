@@ -6,20 +6,13 @@ from pathlib import Path
 
 import click
 
-from policyengine.commands.listen import host_and_port
-from policyengine.commands.unusable import UnusableInput
+from policyengine.commands.options import UnusableInput, file_option, host_and_port
 
 
 @click.command()
 @click.option("--listen", default=":8443", show_default=True, metavar="[HOST]:PORT", help="On loopback without a host.")
-@click.option(
-    "--tls-cert-file",
-    type=click.Path(path_type=Path),
-    required=True,
-    metavar="FILE",
-    help="Its certificate; the API server asks over HTTPS only.",
-)
-@click.option("--tls-private-key-file", type=click.Path(path_type=Path), metavar="FILE", help="Its key.")
+@file_option("--tls-cert-file", help="Its certificate; the API server asks over HTTPS only.", required=True)
+@file_option("--tls-private-key-file", help="Its key.")
 def webhook(listen: str, tls_cert_file: Path, tls_private_key_file: Path | None) -> None:
     """Review ConfigMaps that carry policies, as a ValidatingWebhookConfiguration asks: POST /validate.
 
@@ -39,7 +32,7 @@ def webhook(listen: str, tls_cert_file: Path, tls_private_key_file: Path | None)
     catalogue = installed_catalogue()
 
     async def run() -> None:
-        from policyengine.commands.run import stop_on_signals
+        from policyengine.commands.cluster_client import stop_on_signals
         from policyengine.server.webhook import serve
 
         await serve(catalogue, host, port, tls, stop_on_signals())

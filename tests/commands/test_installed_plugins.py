@@ -12,7 +12,7 @@ import pytest
 from policyengine.catalogue import CATALOGUE, compile_files
 from policyengine.commands import installed_plugins
 from policyengine.commands.installed_plugins import GROUP, installed_catalogue
-from policyengine.commands.unusable import UnusableInput
+from policyengine.commands.options import UnusableInput
 from policyengine.language.diagnostics import Source
 from tests.commands.process import policyengine
 from tests.docs.even_nodes import EVEN_NODES

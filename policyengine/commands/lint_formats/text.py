@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from policyengine.commands.colour import is_coloured
 from policyengine.commands.lint_files import Linted
+from policyengine.commands.options import is_coloured
 from policyengine.language.diagnostics import render
 
 

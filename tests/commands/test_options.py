@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from policyengine.commands.colour import is_coloured
+from policyengine.commands.options import is_coloured
 
 
 class Terminal(io.StringIO):

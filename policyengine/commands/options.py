@@ -1,0 +1,141 @@
+"""What options of several commands share: durations, moments, addresses, params, clusters; and unusable input."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    _Seconds = click.ParamType[float]
+else:
+    _Seconds = click.ParamType  # not generic in every version of click that will do
+
+LOOPBACK = "127.0.0.1"
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class UnusableInput(click.ClickException):
+    """A file, a policy, a plugin or a name that cannot be used; the message says what to do.
+
+    (Flags that do not go together are a `click.UsageError`.)
+    """
+
+    exit_code = 2
+
+
+def cannot_read(path: Path, error: OSError) -> UnusableInput:
+    """The error for a file that the system does not let us read."""
+    return UnusableInput(f"cannot read `{path}`: {_reason(error)}")
+
+
+def cannot_write(path: Path, error: OSError) -> UnusableInput:
+    """The error for a file that the system does not let us write."""
+    return UnusableInput(f"cannot write `{path}`: {_reason(error)}")
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()
+
+
+class Moment(_Seconds):
+    """`2026-01-05T18:30:00+01:00`, as RFC 3339 has it; seconds since the epoch."""
+
+    name = "TIME"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The seconds, or a usage error that names the option."""
+        from policyengine.language.values import parse_timestamp
+
+        return _seconds(parse_timestamp, value, lambda message: self.fail(message, param, ctx))
+
+
+class Duration(_Seconds):
+    """`90s`, `5m`, `1h30m`, as Go writes them, longer than nothing; seconds."""
+
+    name = "DURATION"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The seconds, or a usage error that names the option."""
+        from policyengine.language.values import parse_duration
+
+        seconds = _seconds(parse_duration, value, lambda message: self.fail(message, param, ctx))
+        if seconds <= 0:
+            self.fail(f"`{value}` is not longer than nothing", param, ctx)
+        return seconds
+
+
+def _seconds(parse: Callable[[str], int], value: Any, fail: Callable[[str], Any]) -> float:
+    if isinstance(value, float):
+        return value
+    from policyengine.language.values import EvaluationError
+
+    try:
+        return parse(value) / 1e9
+    except EvaluationError as error:
+        return float(fail(str(error)))
+
+
+def host_and_port(what: str, text: str, example: int) -> tuple[str, int]:
+    """Where the flag or variable `what` says to listen: on loopback without a host.
+
+    Raises:
+        click.UsageError: it names no port; the message shows how one is written, with `example`.
+    """
+    host, _, port = text.rpartition(":")
+    if not port.isdecimal() or int(port) > 65535:
+        raise click.UsageError(f"{what} is `{text}`, which names no port; write {LOOPBACK}:{example} or :{example}")
+    return host.strip("[]") or LOOPBACK, int(port)
+
+
+def is_coloured(stream: TextIO) -> bool:
+    """Whether text for the stream bears colours: on a terminal, unless `NO_COLOR` has a value (no-color.org)."""
+    return stream.isatty() and not os.environ.get("NO_COLOR")
+
+
+def file_option(*names: str, help: str | None = None, **more: Any) -> Callable[[Command], Command]:
+    """An option that names a file, as a `Path`."""
+    return click.option(*names, type=click.Path(path_type=Path), metavar="FILE", help=help, **more)
+
+
+def cluster_options(help: str) -> Callable[[Command], Command]:
+    """`--kubeconfig` and `--context`."""
+
+    def add(command: Command) -> Command:
+        context = click.option("--context", metavar="NAME", help="Context of the kubeconfig; default: its current one.")
+        return file_option("--kubeconfig", help=help)(context(command))
+
+    return add
+
+
+def policy_option(help: str = "", **more: Any) -> Callable[[Command], Command]:
+    """`--policy`, as the paths it was given."""
+    told = f"A policy file, or a folder of them; may be repeated.{help}"
+    path = click.Path(path_type=Path)
+    return click.option("--policy", "paths", type=path, multiple=True, metavar="PATH", help=told, **more)
+
+
+def _given(_context: click.Context, _option: click.Parameter, written: tuple[str, ...]) -> dict[str, str]:
+    given: dict[str, str] = {}
+    for one in written:
+        name, equals, value = one.partition("=")
+        if not equals or not name:
+            raise click.BadParameter(f"`{one}` is not of the form NAME=VALUE")
+        if name in given:
+            raise click.BadParameter(f"`{name}` is given twice")
+        given[name] = value
+    return given
+
+
+param_option = click.option(
+    "--param",
+    "params",
+    multiple=True,
+    metavar="NAME=VALUE",
+    callback=_given,
+    help='Another value of a param: headroom=4Gi, safe.zones=["a"] for one of a library; may be repeated.',
+)
+"""`--param`, as a mapping of names to texts."""
