@@ -42,7 +42,7 @@ class PodColumn(Protocol):
 class NumberColumn:
     """`values[place]`, int64 or bool, and whether there is one."""
 
-    __slots__ = ("_read", "_room", "bound", "present", "some_absent", "values")
+    __slots__ = ("_read", "_room", "present", "some_absent", "values")
 
     def __init__(self, read: Read, dtype: type[np.generic]) -> None:
         """`read` answers an int or bool, None where the pod has none."""
@@ -50,8 +50,6 @@ class NumberColumn:
         self._room = 0
         self.values: NDArray[Any] = np.zeros(0, dtype)
         self.present: Mask = np.zeros(0, np.bool_)
-        self.bound = 0
-        """No absolute value ever written is larger."""
         self.some_absent = False
         """Whether a value ever was absent."""
 
@@ -64,7 +62,6 @@ class NumberColumn:
         self.present[place] = value is not None
         self.some_absent |= value is None
         self.values[place] = value or 0
-        self.bound = max(self.bound, abs(value or 0))
 
     def move(self, source: int, target: int) -> None:
         """Bring a value to another place."""

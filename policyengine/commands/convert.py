@@ -10,7 +10,7 @@ import click
 from policyengine.commands.options import UnusableInput, cannot_read, param_option
 
 if TYPE_CHECKING:
-    from policyengine.compiler.conversion.wanted import WantedProfile
+    from policyengine.compiler.conversion.document import WantedProfile
 
 DEFAULT_URL = "http://127.0.0.1:8888"
 _LARGEST = 1024 * 1024
@@ -44,8 +44,8 @@ def convert(path: Path, target: Literal["policy", "run", "kube-scheduler"], para
 
 def _policies(path: Path) -> str:
     from policyengine.catalogue import CATALOGUE
+    from policyengine.compiler.conversion.document import ConversionError
     from policyengine.compiler.conversion.policy_text import policy_text
-    from policyengine.compiler.conversion.wanted import ConversionError
 
     try:
         return "\n".join(policy_text(wanted, CATALOGUE) for wanted in _wanted(_read(path)))
@@ -56,8 +56,8 @@ def _policies(path: Path) -> str:
 def _run_configuration(path: Path) -> str:
     import yaml
 
-    from policyengine.compiler.conversion.run_configuration import run_configuration
-    from policyengine.compiler.conversion.wanted import ConversionError
+    from policyengine.compiler.conversion.configuration import run_configuration
+    from policyengine.compiler.conversion.document import ConversionError
     from policyengine.kube.config.configuration import read
 
     try:

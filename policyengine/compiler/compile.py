@@ -20,20 +20,16 @@ from policyengine.compiler import front
 from policyengine.compiler.assemble import Catalogue, assemble, plugin_facts, weight_of
 from policyengine.compiler.coverage import Coverage
 from policyengine.compiler.finding_codes import WRONG_ARGUMENTS, WRONG_PARAM
-from policyengine.compiler.fingerprints import fingerprints
 from policyengine.compiler.lower.scope import Scope
 from policyengine.compiler.lower.vector import column_closure
 from policyengine.compiler.params import param_values, wrong_values
-from policyengine.compiler.policy_hash import policy_hash
-from policyengine.compiler.rules.fair_share import fair_share
+from policyengine.compiler.policy_hash import fingerprints, policy_hash
+from policyengine.compiler.rules.chosen_node import RuleAnnotation, RuleLog, RulePermit
 from policyengine.compiler.rules.filter import rule_filter
-from policyengine.compiler.rules.gang import RuleGang
-from policyengine.compiler.rules.kinds import kinds_read
-from policyengine.compiler.rules.log import RuleAnnotation, RuleLog
-from policyengine.compiler.rules.permit import RulePermit
 from policyengine.compiler.rules.preempt import RulePreempt
-from policyengine.compiler.rules.queue_key import counts_attempts, queue_key
+from policyengine.compiler.rules.queue import RuleGang, counts_attempts, fair_share, queue_key
 from policyengine.compiler.rules.quota import quotas
+from policyengine.compiler.rules.requeue_events import kinds_read
 from policyengine.compiler.rules.score import rule_score
 from policyengine.compiler.rules.signature import Decisions
 from policyengine.framework.plugin_entry import ArgumentError

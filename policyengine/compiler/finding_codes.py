@@ -1,8 +1,13 @@
-"""The findings of the compiler: their codes and pages. What the checker can say alone has its codes there."""
+"""The findings of the compiler: their codes and pages, and those that need only the checked policy.
+
+What the checker can say alone has its codes in `language.checking`.
+"""
 
 from __future__ import annotations
 
-from policyengine.language.diagnostics import register
+from policyengine.language import ir
+from policyengine.language.diagnostics import Diagnostic, Severity, register
+from policyengine.language.ir.ir_walk import expressions_in, fields
 
 WRONG_PARAM = "PE2901"
 WRONG_ARGUMENTS = "PE2902"
@@ -26,3 +31,29 @@ register(
         ),
     }
 )
+
+
+NOT_BOUND = "PE2903"
+register(
+    {
+        NOT_BOUND: (
+            "a field that has no value here",
+            "`pod.queuedAt` and `pod.attempts` change while a pod waits; which gang it belongs to does not, and is\n"
+            "told before the pod is queued.",
+        ),
+    }
+)
+WAITING = frozenset({("pod", "queuedAt"), ("pod", "attempts")})
+
+
+def unbound(policy: ir.Policy) -> list[Diagnostic]:
+    """A finding for each use of such a field, through lets too."""
+    values = {let.name: let.value for let in policy.lets}
+    own = policy.source.file
+    return [
+        Diagnostic(NOT_BOUND, Severity.ERROR, f"`{'.'.join(field.path)}` has no value in a gang", own, expr.span)
+        for gang in policy.gangs
+        for expr in expressions_in(gang)
+        for field in fields(expr, values.get)
+        if field.path in WAITING
+    ]

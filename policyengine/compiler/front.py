@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from policyengine.compiler.unbound import unbound
+from policyengine.compiler.finding_codes import unbound
 from policyengine.language import ir, syntax
 from policyengine.language.check import check_files
 from policyengine.language.checking.plugin_checks import Plugins

@@ -1,9 +1,15 @@
-"""The hash of a policy: SHA-256 of its canonical text with imports, overlays and the values of its parameters.
+"""The hash of a policy, and a fingerprint of each of its rules.
 
-The canonical text is the words of the blocks in order, without the commas that the grammar leaves open, and after
-them the comments. So white space, line breaks and the layout of comments do not count, a text and its formatted form
-have one hash, and two texts that mean something else have two. What else stands in the files does not count either:
-editing one policy leaves the others as they are. Editing an imported library counts.
+The hash is SHA-256 of the policy's canonical text with imports, overlays and the values of its parameters. The
+canonical text is the words of the blocks in order, without the commas that the grammar leaves open, and after them
+the comments. So white space, line breaks and the layout of comments do not count: a text and its formatted form have
+one hash, and two texts that mean something else have two. What else stands in the files does not count either.
+Editing an imported library does.
+
+Two policies whose fingerprints of a rule are equal have the same rule: a pod that it refused need not be tried again
+when one takes over from the other. For that a policy is cut into its rules and what is left: `let`, `use`, `queue`,
+`gang`, the values of params. What is left counts for every rule; it alone makes the queue. A comment counts, white
+space does not. A policy that imports or is overlaid is one piece.
 """
 
 from __future__ import annotations
@@ -14,6 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
 
+from policyengine.framework.profile import Fingerprints
 from policyengine.language import ir
 from policyengine.language.diagnostics import Source
 from policyengine.language.parsing.grammar import OPENING
@@ -63,3 +70,37 @@ def _words(tokens: Sequence[Token]) -> Iterator[str]:
 def _is_open(behind: Token, further: Token) -> bool:
     """Whether a comma says nothing: before a closing bracket, and before what can only be another field or item."""
     return behind.kind in OPENING or further.kind == "COLON" or behind.kind in _ITEMS
+
+
+def fingerprints(policy: ir.Policy, params: Mapping[str, object], digest: str) -> Fingerprints:
+    """The fingerprints of a policy with these values of its params; `digest` is its hash."""
+    if len(policy.texts) != 1:
+        return Fingerprints(digest, {})
+    source = policy.source
+    given = repr(sorted((name, str(value)) for name, value in params.items()))
+    queue = _digest(given, " ".join(source.slice(span) for span in _between(policy)))
+    rules: dict[str, str] = {}
+    for name, span in _rules(policy):
+        rules[name] = _digest(queue, rules.get(name, ""), source.slice(span))
+    return Fingerprints(queue, rules)
+
+
+def _rules(policy: ir.Policy) -> Iterator[tuple[str, Span]]:
+    for members in (policy.filters, policy.scores, policy.permits, policy.quotas):
+        yield from ((rule.name, rule.span) for rule in members)
+
+
+def _between(policy: ir.Policy) -> Iterator[Span]:
+    """What is left of the policy's text without its rules and tests."""
+    apart = [span for _, span in _rules(policy)]
+    apart += [span for test in policy.tests if isinstance(span := getattr(test, "span", None), Span)]
+    at = policy.span.start
+    for span in sorted(apart, key=lambda one: one.start):
+        if span.start >= at:
+            yield Span(at, span.start)
+            at = span.end
+    yield Span(at, policy.span.end)
+
+
+def _digest(*texts: str) -> str:
+    return sha256("\0".join(" ".join(text.split()) for text in texts).encode()).hexdigest()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -24,7 +25,7 @@ from policyengine.compiler.columns.column import (
     faults_where,
     first_fault,
 )
-from policyengine.compiler.columns.exact_sum import exact_sums
+from policyengine.language.functions.numeric import total
 from policyengine.language.types import Kind, Type
 
 Groups = NDArray[np.int64]
@@ -63,7 +64,7 @@ class Members:
 
 def size(members: Members) -> Column:
     """`.size()`."""
-    return Column(members.sizes(), bound=len(members.groups))
+    return Column(members.sizes())
 
 
 def exists(members: Members, tests: Column) -> Column:
@@ -100,19 +101,13 @@ def sum_of_whole(members: Members, column: Column) -> Column:
     """`.sum()` of ints and quantities."""
     sums, overflow = _whole_sums(members, column)
     faults = None if overflow is None else faults_where(overflow, Fault.OVERFLOW)
-    return Column(sums, faults, bound=_bound(sums, overflow))
-
-
-def _bound(sums: Array, overflow: Mask | None) -> int:
-    if overflow is not None or len(sums) == 0:
-        return INT64_MAX + 1
-    return max(int(sums.max()), -int(sums.min()))
+    return Column(sums, faults)
 
 
 def _whole_sums(members: Members, column: Column) -> tuple[Array, Mask | None]:
     """Sums, and where they do not fit 64 bits (None: they all do)."""
     values, rows = column.values, len(members.groups)
-    if column.bound * rows <= _EXACT:
+    if rows == 0 or max(int(values.max()), -int(values.min())) * rows <= _EXACT:
         return np.bincount(members.groups, values, minlength=members.count).astype(np.int64), None
     low = np.bincount(members.groups, values & _LOW, minlength=members.count).astype(np.int64)
     high = np.bincount(members.groups, values >> 32, minlength=members.count).astype(np.int64)
@@ -123,13 +118,20 @@ def _whole_sums(members: Members, column: Column) -> tuple[Array, Mask | None]:
 
 def sum_of_doubles(members: Members, column: Column) -> Column:
     """`.sum()` of doubles, exactly rounded."""
-    return Column(exact_sums(column.values, members.groups, members.count))
+    return Column(_exact_sums(members, column.values))
+
+
+def _exact_sums(members: Members, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The exactly rounded sum of each group, whatever the order of its rows."""
+    order = np.argsort(members.groups, kind="stable")
+    ends = np.searchsorted(members.groups[order], np.arange(members.count + 1)).tolist()
+    listed = values[order].tolist()
+    return np.array([total(listed[start:end]) for start, end in pairwise(ends)], np.float64)
 
 
 def _means(members: Members, values: NDArray[np.float64]) -> NDArray[np.float64]:
     sizes = members.sizes()
-    sums = exact_sums(values, members.groups, members.count)
-    return np.where(sizes > 0, sums / np.maximum(sizes, 1), 0.0)
+    return np.where(sizes > 0, _exact_sums(members, values) / np.maximum(sizes, 1), 0.0)
 
 
 def _deviations(members: Members, values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -157,7 +159,7 @@ def _extreme(pick: np.ufunc, whole: int) -> Aggregate:
         pick.at(best, members.groups, values)
         there = members.sizes() > 0
         best[~there] = 0
-        return Column(best, present=None if there.all() else there, bound=column.bound)
+        return Column(best, present=None if there.all() else there)
 
     return aggregate
 
@@ -183,4 +185,4 @@ def aggregate_of(function: str, element: Type) -> Aggregate:
 def with_group_faults(column: Column, members: Members, faults: Faults | None) -> Column:
     """The groups' column, failing where one of a group's rows failed before it was asked."""
     of_groups = first_fault(members.faults(faults), column.faults)
-    return Column(column.values, of_groups, column.present, column.dictionary, column.bound)
+    return Column(column.values, of_groups, column.present, column.dictionary)

@@ -1,8 +1,7 @@
 """Arithmetic over columns: checked 64-bit integers, IEEE doubles, quantities that scale to whole grains.
 
-Every kernel is strict: a row fails where an operand failed. Integer kernels never wrap around: where the bounds
-of the operands allow an overflow the rows are checked, where they do not nothing is paid for it. The scalar
-forms in `language.functions` answer the same, bit for bit; a property test holds the two together.
+Every kernel is strict: a row fails where an operand failed. Integer kernels never wrap around: a row whose result does
+not fit fails. The scalar forms in `language.functions` answer the same, bit for bit; a property test compares the two.
 
 Callers evaluate under `np.errstate(all="ignore")`: what numpy would warn about is masked here.
 """
@@ -15,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyengine.compiler.columns.column import (
-    INT64_MAX,
     INT64_MIN,
     Array,
     Column,
@@ -41,31 +39,22 @@ def _faults(*operands: Column) -> Faults | None:
 
 def add(a: Column, b: Column) -> Column:
     """`a + b`, int64."""
-    values, bound = a.values + b.values, a.bound + b.bound
-    if bound <= INT64_MAX:
-        return Column(values, _faults(a, b), bound=bound)
-    overflow = ((a.values ^ values) & (b.values ^ values)) < 0
-    return _checked(values, overflow, a, b)
+    values = a.values + b.values
+    return _checked(values, ((a.values ^ values) & (b.values ^ values)) < 0, a, b)
 
 
 def subtract(a: Column, b: Column) -> Column:
     """`a - b`, int64."""
-    values, bound = a.values - b.values, a.bound + b.bound
-    if bound <= INT64_MAX:
-        return Column(values, _faults(a, b), bound=bound)
-    overflow = ((a.values ^ b.values) & (a.values ^ values)) < 0
-    return _checked(values, overflow, a, b)
+    values = a.values - b.values
+    return _checked(values, ((a.values ^ b.values) & (a.values ^ values)) < 0, a, b)
 
 
 def multiply(a: Column, b: Column) -> Column:
     """`a * b`, int64."""
-    values, bound = a.values * b.values, a.bound * b.bound
-    if bound <= INT64_MAX:
-        return Column(values, _faults(a, b), bound=bound)
+    values = a.values * b.values
     divisor = np.where(a.values == 0, 1, a.values)
     wrapped = (values // divisor != b.values) & (a.values != 0)
-    overflow = wrapped | ((a.values == -1) & (b.values == INT64_MIN))
-    return _checked(values, overflow, a, b)
+    return _checked(values, wrapped | ((a.values == -1) & (b.values == INT64_MIN)), a, b)
 
 
 def _checked(values: Array, overflow: Mask, *operands: Column) -> Column:
@@ -74,13 +63,9 @@ def _checked(values: Array, overflow: Mask, *operands: Column) -> Column:
 
 def _divided(a: Column, b: Column, quotient: Callable[[Array, Array], Array]) -> Column:
     """A division whose rows fail where b is 0, or where the one quotient that does not fit comes out."""
-    by_zero = b.values == 0
-    divisor = np.where(by_zero, 1, b.values) if by_zero.any() else b.values
+    by_zero, overflow = b.values == 0, (a.values == INT64_MIN) & (b.values == -1)
     faults = first_fault(_faults(a, b), faults_where(by_zero, Fault.DIVISION))
-    if a.bound <= INT64_MAX:
-        return Column(quotient(a.values, divisor), faults, bound=a.bound)
-    overflow = (a.values == INT64_MIN) & (b.values == -1)
-    divisor = np.where(overflow, 1, divisor)
+    divisor = np.where(by_zero | overflow, 1, b.values)
     return Column(quotient(a.values, divisor), first_fault(faults, faults_where(overflow, Fault.OVERFLOW)))
 
 
@@ -96,15 +81,11 @@ def remainder(a: Column, b: Column) -> Column:
 
 def negate(a: Column) -> Column:
     """`-a`, int64."""
-    if a.bound <= INT64_MAX:
-        return Column(-a.values, a.faults, bound=a.bound)
     return _checked(-a.values, a.values == INT64_MIN, a)
 
 
 def absolute(a: Column) -> Column:
     """`abs(a)`, int64."""
-    if a.bound <= INT64_MAX:
-        return Column(np.abs(a.values), a.faults, bound=a.bound)
     return _checked(np.abs(a.values), a.values == INT64_MIN, a)
 
 
@@ -125,36 +106,35 @@ def to_double(a: Column) -> Column:
 def in_units(grain: int) -> Kernel:
     """`double(q)`: a quantity or duration in whole units, `grain` of which its integers count."""
 
-    def kernel(a: Column) -> Column:
-        return Column(quotients(a.values, np.array(grain), a.bound, grain), a.faults)
-
-    return kernel
+    return lambda a: Column(_quotients(a.values, np.array(grain)), a.faults)
 
 
-def quotients(a: Array, b: Array, a_bound: int, b_bound: int) -> Array:
+def _quotients(a: Array, b: Array) -> Array:
     """`a / b` of integers (b not 0) as the nearest doubles, however large they are."""
-    if max(a_bound, b_bound) <= _EXACT:
+    if _are_exact(a) and _are_exact(b):
         return a / b
     wide, narrow = np.broadcast_arrays(a, b)
     exact = [int(x) / int(y) for x, y in zip(wide.ravel(), narrow.ravel(), strict=True)]
     return np.array(exact, np.float64).reshape(wide.shape)
 
 
+def _are_exact(values: Array) -> bool:
+    """Whether all are doubles without loss."""
+    return bool(((values >= -_EXACT) & (values <= _EXACT)).all())
+
+
 def quantity_quotient(a: Column, b: Column) -> Column:
     """`q / q`: a double; fails where b is 0."""
     by_zero = b.values == 0
-    divisor = np.where(by_zero, 1, b.values) if by_zero.any() else b.values
-    values = quotients(a.values, divisor, a.bound, b.bound)
+    values = _quotients(a.values, np.where(by_zero, 1, b.values))
     return Column(values, first_fault(_faults(a, b), faults_where(by_zero, Fault.DIVISION)))
 
 
 def ratio_of_whole(a: Column, b: Column) -> Column:
     """`ratio(a, b)` of ints or quantities: a / b kept within 0..1, 0 where b is 0."""
     by_zero = b.values == 0
-    if not by_zero.any():
-        return Column(_within_one(quotients(a.values, b.values, a.bound, b.bound)), _faults(a, b))
-    values = quotients(a.values, np.where(by_zero, 1, b.values), a.bound, b.bound)
-    return Column(np.where(by_zero, 0.0, _within_one(values)), _faults(a, b))
+    values = _within_one(_quotients(a.values, np.where(by_zero, 1, b.values)))
+    return Column(np.where(by_zero, 0.0, values), _faults(a, b))
 
 
 def ratio_of_doubles(a: Column, b: Column) -> Column:
@@ -177,7 +157,7 @@ def unscale(a: Column, divisor: Column) -> Column:
     """`q / d`: a quantity or duration over a double, rounded to the grain; fails where d is 0."""
     result = to_grain(a.values.astype(np.float64) / divisor.values, a, divisor)
     by_zero = faults_where(divisor.values == 0.0, Fault.DIVISION)
-    return Column(result.values, first_fault(by_zero, result.faults), bound=result.bound)
+    return Column(result.values, first_fault(by_zero, result.faults))
 
 
 def to_grain(values: NDArray[np.float64], *operands: Column) -> Column:
@@ -224,12 +204,12 @@ def half_away(values: Array) -> Array:
 
 def smaller(a: Column, b: Column) -> Column:
     """`min(a, b)` of int64."""
-    return Column(np.minimum(a.values, b.values), _faults(a, b), bound=max(a.bound, b.bound))
+    return Column(np.minimum(a.values, b.values), _faults(a, b))
 
 
 def larger(a: Column, b: Column) -> Column:
     """`max(a, b)` of int64."""
-    return Column(np.maximum(a.values, b.values), _faults(a, b), bound=max(a.bound, b.bound))
+    return Column(np.maximum(a.values, b.values), _faults(a, b))
 
 
 def smaller_double(a: Column, b: Column) -> Column:

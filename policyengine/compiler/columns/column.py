@@ -98,8 +98,6 @@ class Column:
     present: Mask | None = None
     """`bool[rows]` of an optional: whether it holds a value; None: every row does (or it is no optional)."""
     dictionary: Sequence[Any] | None = None
-    bound: int = INT64_MAX + 1
-    """An upper bound of the absolute values of an int64 column; lets arithmetic skip overflow checks."""
 
     @property
     def is_single(self) -> bool:
@@ -108,7 +106,7 @@ class Column:
 
     def held(self) -> Column:
         """What an optional column holds; in rows where it holds nothing, some value."""
-        return Column(self.values, self.faults, None, self.dictionary, self.bound)
+        return Column(self.values, self.faults, None, self.dictionary)
 
     def with_faults(self, faults: Faults | None) -> Column:
         """The same column, also failing where `faults` say (its own faults first)."""
@@ -210,7 +208,7 @@ def single(value: Any, type_: Type) -> Column:
     if dtype is np.int64:
         if not INT64_MIN <= value <= INT64_MAX:
             return single(Failed(Fault.OVERFLOW), type_)
-        return Column(np.array(value, np.int64), bound=abs(value))
+        return Column(np.array(value, np.int64))
     return Column(np.array(value, dtype))
 
 
@@ -263,8 +261,7 @@ def _whole_numbers(values: Sequence[int], faults: Faults | None, present: Mask |
         outside = np.array([not INT64_MIN <= value <= INT64_MAX for value in values])
         faults = first_fault(faults, faults_where(outside, Fault.OVERFLOW))
         values = [0 if out else value for value, out in zip(values, outside, strict=True)]
-        low, high = INT64_MIN, INT64_MAX
-    return Column(np.array(values, np.int64), faults, present, bound=max(-low, high))
+    return Column(np.array(values, np.int64), faults, present)
 
 
 def _faults_of(values: Sequence[Any]) -> Faults | None:

@@ -6,7 +6,7 @@ Every kernel is strict and answers a bool column; `NaN` is unequal to everything
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -71,37 +71,10 @@ def _int_against_double(function: str, whole: Array, real: Array) -> Mask:
 
 
 def _strings(compare: Comparison, a: Column, b: Column) -> Column:
-    faults = _faults(a, b)
-    if b.is_single:
-        fixed = _value_of(b)
-        return Column(_asked(a, lambda value: compare(value, fixed)), faults)
-    if a.is_single:
-        fixed = _value_of(a)
-        return Column(_asked(b, lambda value: compare(fixed, value)), faults)
-    a, b = compact(a), compact(b)
-    (left, right), merged = recoded((a, b))
+    (left, right), merged = recoded((compact(a), compact(b)))
     rank = np.empty(len(merged), np.int32)
     rank[sorted(range(len(merged)), key=merged.__getitem__)] = np.arange(len(merged), dtype=np.int32)
-    return Column(compare(rank[left], rank[right]), faults)
-
-
-def _value_of(column: Column) -> Any:
-    """The value of an encoded column of one value."""
-    assert column.dictionary is not None
-    return column.dictionary[int(column.values)]
-
-
-def _asked(column: Column, test: Callable[[Any], bool]) -> Mask:
-    """A test of an encoded column's values: once an entry of the dictionary, or once a row where these are fewer."""
-    codes, dictionary = column.values, column.dictionary
-    assert dictionary is not None
-    if codes.ndim and len(codes) < len(dictionary):
-        return np.array([test(dictionary[code]) for code in codes.tolist()], np.bool_)
-    return _verdicts([test(entry) for entry in dictionary], codes)
-
-
-def _verdicts(table: Sequence[bool], codes: Array) -> Mask:
-    return np.asarray(np.array(table, np.bool_)[codes])
+    return Column(compare(rank[left], rank[right]), _faults(a, b))
 
 
 def equality(left: Type, right: Type) -> Callable[[Column, Column], Column]:
@@ -146,37 +119,12 @@ def _int_equals_double(whole: Array, real: Array) -> Mask:
 
 
 def _equal_codes(a: Column, b: Column) -> Mask:
-    assert a.dictionary is not None
-    assert b.dictionary is not None
-    if a.dictionary is b.dictionary and _are_strings(a.dictionary):
-        return np.asarray(a.values == b.values)
-    if b.is_single:
-        return _equal_to(a, _value_of(b))
-    if a.is_single:
-        return _equal_to(b, _value_of(a))
     a, b = compact(a), compact(b)
     assert a.dictionary is not None
-    (left, right), _ = recoded((a, b))
-    if _are_strings(a.dictionary):
+    if a.dictionary and isinstance(a.dictionary[0], str):
+        (left, right), _ = recoded((a, b))
         return np.asarray(left == right)
     return _pairwise(a, b)
-
-
-def _are_strings(dictionary: Sequence[Any]) -> bool:
-    return len(dictionary) > 0 and isinstance(dictionary[0], str)
-
-
-def _equal_to(column: Column, value: Any) -> Mask:
-    assert column.dictionary is not None
-    if not isinstance(value, str):
-        return _asked(column, lambda entry: equal(entry, value))
-    if column.values.ndim and len(column.values) < len(column.dictionary):
-        return _asked(column, lambda entry: bool(entry == value))
-    try:
-        code = column.dictionary.index(value)
-    except ValueError:
-        return np.zeros(np.shape(column.values), np.bool_)
-    return np.asarray(column.values == code)
 
 
 def _pairwise(a: Column, b: Column) -> Mask:
@@ -187,4 +135,4 @@ def _pairwise(a: Column, b: Column) -> Mask:
     distinct, place = np.unique(pairs, return_inverse=True)
     width = len(b.dictionary)
     table = [equal(a.dictionary[int(pair) // width], b.dictionary[int(pair) % width]) for pair in distinct]
-    return _verdicts(table, place.reshape(np.shape(pairs)))
+    return np.asarray(np.array(table, np.bool_)[place.reshape(np.shape(pairs))])

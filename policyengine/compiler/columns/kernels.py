@@ -18,17 +18,13 @@ from policyengine.compiler.columns.arithmetic_kernels import Kernel
 from policyengine.compiler.columns.column import Array, Column, Fault
 from policyengine.compiler.columns.logic_kernels import or_optional, or_value
 from policyengine.language import ir
-from policyengine.language.functions import FUNCTIONS
 from policyengine.language.functions.randomness import stream_of
-from policyengine.language.ir.ir_walk import walk
-from policyengine.language.types import QUANTITIES, Kind, Shape, Type
+from policyengine.language.types import QUANTITIES, Kind, Type
 
 WHOLE = QUANTITIES | {Kind.INT, Kind.DURATION, Kind.TIMESTAMP}
 """Kinds held as int64."""
 SCALED = QUANTITIES | {Kind.DURATION}
 _DOUBLE = frozenset({Kind.DOUBLE})
-_EXPENSIVE = frozenset({"root", "curve"})
-"""Operations whose kernels take longer than a few passes over a column."""
 
 Chooser = Callable[[tuple[Type, ...]], Kernel | None]
 """The types of the arguments -> the kernel, None where such a call is worked out by value."""
@@ -43,19 +39,6 @@ def kernel_of(call: ir.Call) -> Kernel | None:
 def _kernel(function: str, types: tuple[Type, ...]) -> Kernel | None:
     choose = KERNELS.get(function)
     return None if choose is None else choose(types)
-
-
-def is_expensive(expr: ir.Expr) -> bool:
-    """Whether a part of the expression itself is more than a few operations on whole columns."""
-    return any(
-        isinstance(part, ir.Comprehension | ir.OptMap) or (isinstance(part, ir.Call) and _is_expensive_call(part))
-        for part in walk(expr)
-        if part.shape is not Shape.SCALAR
-    )
-
-
-def _is_expensive_call(call: ir.Call) -> bool:
-    return kernel_of(call) is None or FUNCTIONS[call.function].cost.operation in _EXPENSIVE
 
 
 # --- how a kernel is chosen ------------------------------------------------------------------------------

@@ -54,7 +54,6 @@ def _first(column: Column) -> Column:
         None if column.faults is None or not column.faults[0] else column.faults[0],
         None if column.present is None or column.present[0] else column.present[0],
         column.dictionary,
-        column.bound,
     )
 
 

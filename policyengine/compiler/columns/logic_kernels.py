@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,8 +18,6 @@ class Operand(NamedTuple):
     vector: Vector
     is_single: bool
     """Whether it is one value for all rows."""
-    is_expensive: bool = False
-    """Whether asking it costs more than seeing whether the others have decided every row."""
 
 
 def conjunction(operands: Sequence[Operand], decisive: bool) -> Vector:
@@ -41,29 +40,10 @@ def conjunction(operands: Sequence[Operand], decisive: bool) -> Vector:
 
 def _joined(operands: Sequence[Operand], frame: Frame, decisive: bool) -> Column:
     """The operands' bools joined: decided where one decides, failed where one failed and none decides."""
-    join = np.bitwise_or if decisive else np.bitwise_and
-    columns: list[Column] = []
-    values: Array | None = None
-    are_sound = True
-    for operand in operands:
-        if operand.is_expensive and values is not None and are_sound and _decides(values, decisive):
-            return Column(values)
-        column = operand.vector(frame)
-        columns.append(column)
-        if column.faults is not None:
-            are_sound = False
-        elif not column.is_single:
-            values = column.values if values is None else join(values, column.values)
-        elif bool(column.values) is decisive:
-            return column
-    if not are_sound:
+    columns = [operand.vector(frame) for operand in operands]
+    if any(column.faults is not None for column in columns):
         return _with_faults(columns, decisive)
-    return columns[-1] if values is None else Column(values)
-
-
-def _decides(values: Array, decisive: bool) -> bool:
-    """Whether every row is decided already."""
-    return bool(values.all() if decisive else not values.any())
+    return Column(reduce(np.bitwise_or if decisive else np.bitwise_and, [column.values for column in columns]))
 
 
 def _with_faults(columns: Sequence[Column], decisive: bool) -> Column:
@@ -103,7 +83,6 @@ def chosen(condition: Column, then: Column, otherwise: Column) -> Column:
         first_fault(condition.faults, faults),
         present,
         dictionary,
-        max(then.bound, otherwise.bound),
     )
 
 
@@ -128,7 +107,7 @@ def or_value(optional: Column, default: Column) -> Column:
         return default.with_faults(optional.faults)
     if default.is_single and default.faults is None and default.dictionary is not None:
         return _or_text(optional, optional.present, default.dictionary[int(default.values)])
-    content = Column(optional.values, None, None, optional.dictionary, optional.bound)
+    content = Column(optional.values, None, None, optional.dictionary)
     return chosen(Column(optional.present), content, default).with_faults(optional.faults)
 
 

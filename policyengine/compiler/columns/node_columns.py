@@ -9,18 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
-from weakref import ref
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policyengine.cluster.allocatable import PODS
-from policyengine.cluster.journal import Rows
 from policyengine.cluster.node_objects import Node
 from policyengine.cluster.node_table import NodeTable
 from policyengine.cluster.requests import CPU, EPHEMERAL_STORAGE, MEMORY
 from policyengine.compiler.columns import pod_columns
-from policyengine.compiler.columns.column import INT64_MAX, Column, Fault, Mask, faults_where
+from policyengine.compiler.columns.column import Column, Fault, Mask, faults_where
 from policyengine.compiler.columns.frame import Frame, Vector
 from policyengine.compiler.columns.logic_kernels import or_value
 from policyengine.compiler.columns.object_fields import amount, moment
@@ -34,48 +32,8 @@ _RESOURCE = {"cpu": CPU, "memory": MEMORY, "storage": EPHEMERAL_STORAGE}
 # --- columns ---------------------------------------------------------------------------------------------
 
 
-class Bound:
-    """The largest absolute value of one column of the node table, kept from decision to decision.
-
-    It may be too large, never too small: a row that changed can only raise it, so that only the rows in the
-    journals are looked at.
-    """
-
-    __slots__ = ("_bound", "_node_position", "_nodes", "_pod_position")
-
-    def __init__(self) -> None:
-        self._nodes: Callable[[], NodeTable | None] = lambda: None
-        self._bound = self._node_position = self._pod_position = 0
-
-    def of(self, nodes: NodeTable, values: NDArray[np.int64]) -> int:
-        """The bound of the column, `values` being all of it."""
-        node_position, pod_position = nodes.node_journal.position, nodes.pod_journal.position
-        if self._nodes() is not nodes:
-            self._nodes, self._bound = ref(nodes), _largest(values)
-        elif node_position != self._node_position or pod_position != self._pod_position:
-            changed = nodes.node_journal.since(self._node_position), nodes.pod_journal.since(self._pod_position)
-            self._bound = self._raised(changed, values)
-        self._node_position, self._pod_position = node_position, pod_position
-        return self._bound
-
-    def _raised(self, changed: tuple[Rows | None, Rows | None], values: NDArray[np.int64]) -> int:
-        if changed[0] is None or changed[1] is None:
-            return _largest(values)
-        return max(self._bound, _largest(values[changed[0]]), _largest(values[changed[1]]))
-
-
-def _largest(values: NDArray[np.int64]) -> int:
-    return max(int(values.max()), -int(values.min())) if len(values) else 0
-
-
 def _numbers(read: Callable[[NodeTable], NDArray[np.int64]]) -> Vector:
-    bound = Bound()
-
-    def vector(frame: Frame) -> Column:
-        values = read(frame.nodes)
-        return Column(frame.pick(values), bound=bound.of(frame.nodes, values))
-
-    return vector
+    return lambda frame: Column(frame.pick(read(frame.nodes)))
 
 
 def resource_column(kind: str, resource: str) -> Vector:
@@ -93,7 +51,7 @@ def entry_column(kind: str, resource: str) -> Vector:
         column = amounts(frame)
         known = (_allocatable(frame.nodes, resource) != 0) | (_requested(frame.nodes, resource) != 0)
         present = frame.pick(known)
-        return Column(column.values, present=None if present.all() else present, bound=column.bound)
+        return Column(column.values, present=None if present.all() else present)
 
     return vector
 
@@ -147,7 +105,7 @@ def _whole(what: str) -> Vector:
 
 
 def _created_at(frame: Frame) -> Column:
-    return Column(np.rint(frame.pick(frame.nodes.created_at) * 1e9).astype(np.int64), bound=INT64_MAX)
+    return Column(np.rint(frame.pick(frame.nodes.created_at) * 1e9).astype(np.int64))
 
 
 def _taints(frame: Frame) -> Column:

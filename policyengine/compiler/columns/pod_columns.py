@@ -56,7 +56,7 @@ def _pods(frame: Frame) -> PodFrame:
 def _numbers(frame: Frame, name: Any, read: Getter, dtype: type[np.generic]) -> Column:
     column = _pods(frame).pods.numbers(name, read, dtype)
     present = frame.pick(column.present) if column.some_absent else None
-    return Column(frame.pick(column.values), present=present, bound=column.bound)
+    return Column(frame.pick(column.values), present=present)
 
 
 def _encoded(frame: Frame, name: Any, read: Getter) -> Column:

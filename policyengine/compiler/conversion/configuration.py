@@ -7,6 +7,9 @@ Rules (v1.36, apis/config/v1/default_plugins.go `mergePluginSet`, framework/runt
 2. At each extension point the multiPoint plugins that implement it are added, unless they are disabled there or
    enabled there on their own, which is then what counts.
 3. A score without a weight has weight 1.
+
+Its extenders belong into the configuration file of `policyengine run`. The old `Policy` has them too, but writes
+`enableHttps` and the time-out in nanoseconds.
 """
 
 from __future__ import annotations
@@ -15,8 +18,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from policyengine.compiler.assemble import Catalogue
-from policyengine.compiler.conversion.document import Document
-from policyengine.compiler.conversion.wanted import ConversionError, WantedPlugin, WantedProfile
+from policyengine.compiler.conversion.document import ConversionError, Document, WantedPlugin, WantedProfile
 from policyengine.framework.plugin_entry import ArgumentError, PluginEntry
 
 DEFAULT_SCHEDULER = "default-scheduler"
@@ -176,4 +178,30 @@ def _arguments(document: Document, catalogue: Catalogue, wanted: WantedProfile) 
             raise ConversionError(f"`{one.path}.args`: {error}") from None
         defaults = DEFAULT_ARGUMENTS.get(name, {})
         found[name] = {key: value for key, value in given.items() if defaults.get(key) != value}
+    return found
+
+
+HEAD = {"apiVersion": "policyengine.io/v1", "kind": "SchedulerConfiguration"}
+_NANOSECONDS = 10**9
+
+
+def run_configuration(value: object) -> dict[str, Any]:
+    """The configuration, as data for YAML; whether it is valid is for its reader to say. Raises `ConversionError`."""
+    if not isinstance(value, Mapping):
+        raise ConversionError("`the document` is not a mapping")
+    extenders = value.get("extenders") or []
+    if not isinstance(extenders, list) or not all(isinstance(one, Mapping) for one in extenders):
+        raise ConversionError("`extenders` is not a list of mappings")
+    return {**HEAD, "extenders": [_extender(one) for one in extenders]}
+
+
+def _extender(given: Mapping[str, Any]) -> dict[str, Any]:
+    found = {key: value for key, value in given.items() if value is not None}
+    if "enableHttps" in found:
+        found["enableHTTPS"] = found.pop("enableHttps")
+    timeout = found.get("httpTimeout")
+    if isinstance(timeout, int) and not isinstance(timeout, bool):
+        found["httpTimeout"] = f"{timeout / _NANOSECONDS:g}s"
+    if found.get("httpTimeout") in ("0s", "0"):
+        del found["httpTimeout"]  # the default, to kube-scheduler
     return found

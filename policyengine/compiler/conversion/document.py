@@ -1,11 +1,40 @@
-"""Reading plain YAML or JSON data with messages that say where something is wrong."""
+"""Reads plain YAML or JSON data, and says where something is wrong; the profiles that a configuration asks for."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from policyengine.compiler.conversion.wanted import ConversionError
+
+class ConversionError(ValueError):
+    """A configuration that cannot be read; one sentence that says where and what was expected."""
+
+
+@dataclass(slots=True)
+class WantedPlugin:
+    """One in-tree plugin as a profile has it."""
+
+    filters: bool
+    """Whether it filters; for a plugin without a filter, whether it is there at all."""
+    weight: int | None
+    """Of its score; None where it does not score."""
+    arguments: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class WantedProfile:
+    """One profile."""
+
+    scheduler_name: str
+    plugins: dict[str, WantedPlugin]
+    """By name; a plugin that is switched off is absent."""
+    rules: list[str] = field(default_factory=list)
+    """Members of the policy that stand for something no plugin does, as text."""
+    notes: list[str] = field(default_factory=list)
+    """What has no equivalent, a sentence each."""
+    backoff: tuple[float, float] | None = None
+    """Seconds, where they are not the default."""
 
 
 class Document:

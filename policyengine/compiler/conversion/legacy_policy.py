@@ -13,8 +13,7 @@ from typing import Any, Final
 
 from policyengine.compiler.assemble import Catalogue
 from policyengine.compiler.conversion.configuration import DEFAULT_SCHEDULER
-from policyengine.compiler.conversion.document import Document
-from policyengine.compiler.conversion.wanted import ConversionError, WantedPlugin, WantedProfile
+from policyengine.compiler.conversion.document import ConversionError, Document, WantedPlugin, WantedProfile
 
 _PREDICATES: Final[dict[str, tuple[str, ...]]] = {
     "GeneralPredicates": ("NodeResourcesFit", "NodeName", "NodePorts", "NodeAffinity"),

@@ -77,19 +77,12 @@ def _distinct(columns: Sequence[Column], rows: int) -> tuple[NDArray[Any], NDArr
         if size * of > _MOST:
             combined, size = _numbered(combined)
         combined, size = combined * np.int64(of) + key, size * of
-    if size > max(_SMALL, 4 * rows):
-        _, standing, places = np.unique(combined, return_index=True, return_inverse=True)
-        return standing, places
-    standing = np.full(size, -1)
-    standing[combined] = np.arange(rows)  # whichever row remains where several are alike
-    there = np.flatnonzero(standing >= 0)
-    rank = np.empty(size, np.int64)
-    rank[there] = np.arange(len(there))
-    return standing[there], rank[combined]
+    _, standing, places = np.unique(combined, return_index=True, return_inverse=True)
+    return standing, places
 
 
-_SMALL, _MOST = 1 << 12, 1 << 40
-"""A table of so many entries is always small; no combination of keys may have more numbers than the latter."""
+_MOST = 1 << 40
+"""No combination of keys may have more numbers."""
 
 
 def _keys(column: Column) -> Iterator[tuple[NDArray[Any], int]]:

@@ -11,9 +11,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from policyengine.compiler.columns.column import INT64_MAX, Column, Failed, attempt, dtype_of, single
+from policyengine.compiler.columns.column import Column, Failed, attempt, single
 from policyengine.compiler.columns.frame import Decision, Scalar, Vector
 from policyengine.compiler.columns.object_fields import Amounts
 from policyengine.language import ir
@@ -28,16 +26,10 @@ class Part:
 
     scalar: Scalar
     type: Type
-    reach: Reach
-    is_whole: bool
-    """Whether its value is held as int64."""
 
     def column(self, decision: Decision) -> Column:
         """Its value as a column of all rows."""
-        value = attempt(self.scalar, decision)
-        if self.is_whole and type(value) is int and -INT64_MAX <= value <= INT64_MAX:
-            return Column(np.array(value, np.int64), bound=abs(value))
-        return single(value, self.type)
+        return single(attempt(self.scalar, decision), self.type)
 
 
 _NOBODY: Any = None
@@ -57,7 +49,7 @@ class Hoists:
 
     def hoist(self, expr: ir.Expr, scalar: Scalar) -> Vector:
         """The closure that finds the value of `expr`, whose closure is `scalar`, in the frame; constants are folded."""
-        part = Part(scalar, expr.type, expr.reach, dtype_of(expr.type.kind) is np.int64)
+        part = Part(scalar, expr.type)
         if expr.reach is Reach.CONSTANT and (isinstance(expr, ir.Const) or not free_locals(expr)):
             constant = part.column(Decision(_NOBODY))
             return lambda frame: constant

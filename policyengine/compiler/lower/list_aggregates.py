@@ -235,7 +235,7 @@ def opt_map(expr: ir.OptMap, scope: Scope, hoists: Hoists) -> Vector:
             return result.with_faults(held.faults)
         faults = None if result.faults is None else np.where(held.present, result.faults, np.uint8(0))
         present = held.present if result.present is None else held.present & result.present
-        answer = Column(result.values, faults, present, result.dictionary, result.bound)
+        answer = Column(result.values, faults, present, result.dictionary)
         return answer.with_faults(held.faults)
 
     return vector

@@ -13,7 +13,7 @@ from typing import Any
 
 from policyengine.compiler.columns.column import Column
 from policyengine.compiler.columns.frame import Frame, Vector
-from policyengine.compiler.columns.kernels import is_expensive, kernel_of, random_kernel
+from policyengine.compiler.columns.kernels import kernel_of, random_kernel
 from policyengine.compiler.columns.logic_kernels import Operand, conditional, conjunction
 from policyengine.compiler.columns.node_columns import MAPS, MapReader, entry_column, node_binding, required
 from policyengine.compiler.columns.pod_columns import pod_binding, request_column
@@ -168,11 +168,7 @@ def _(expr: ir.OptMap, scope: Scope, hoists: Hoists) -> Vector:
 
 @_lower.register
 def _(expr: ir.Logic, scope: Scope, hoists: Hoists) -> Vector:
-    operands = tuple(
-        # What coverage is to see is asked even where it decides nothing any more.
-        Operand(scope.lower(part, hoists), part.shape is Shape.SCALAR, scope.watch is None and is_expensive(part))
-        for part in expr.operands
-    )
+    operands = tuple(Operand(scope.lower(part, hoists), part.shape is Shape.SCALAR) for part in expr.operands)
     return conjunction(operands, decisive=expr.op == "||")
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from policyengine.compiler.columns.column import attempt
 from policyengine.compiler.columns.frame import Decision
 from policyengine.compiler.lower.scope import Scope
-from policyengine.compiler.rules.queue_key import flat_key, key_parts
+from policyengine.compiler.rules.queue import flat_key, key_parts
 from policyengine.language import ir
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Which cluster events can turn a rule's refusal, derived from the schema fields it reads."""
+"""What a rule waits for, derived from the schema fields it reads: cluster events, and kinds of objects to watch."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
+from policyengine.cluster import pod_groups
 from policyengine.cluster.events import ActionType, ClusterEvent, Resource
 from policyengine.compiler.lower.scope import Scope, all_read
 from policyengine.framework.events import ClusterEventWithHint, QueueingHint
 from policyengine.language import ir
+from policyengine.language.ir.ir_walk import expressions_in
 
 _EVENTS: dict[str, tuple[Resource, ActionType]] = {
     "node.add": (Resource.NODE, ActionType.ADD),
@@ -62,3 +64,8 @@ def _registered(changes: frozenset[str]) -> tuple[ClusterEventWithHint, ...]:
         ClusterEventWithHint(ClusterEvent(resource, action), own_update if own else None)
         for (resource, own), action in sorted(registered.items(), key=lambda item: (item[0][0].value, item[0][1]))
     )
+
+
+def kinds_read(policy: ir.Policy, scope: Scope) -> tuple[str, ...]:
+    """The kinds behind the roots that the policy names anywhere, lets included."""
+    return pod_groups.KINDS if "podGroup" in all_read(expressions_in(policy), scope).roots else ()

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from policyengine.catalogue import CATALOGUE, compile_policy, compile_text
 from policyengine.compiler.conversion.configuration import read_configuration
+from policyengine.compiler.conversion.document import ConversionError
 from policyengine.compiler.conversion.kube_scheduler import kube_scheduler_configuration
 from policyengine.compiler.conversion.policy_text import policy_text
-from policyengine.compiler.conversion.wanted import ConversionError
 from policyengine.framework.profile import Profile
 
 API = "kubescheduler.config.k8s.io/v1"

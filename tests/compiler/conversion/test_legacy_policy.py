@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from policyengine.catalogue import CATALOGUE, compile_policy
+from policyengine.compiler.conversion.document import ConversionError, WantedProfile
 from policyengine.compiler.conversion.legacy_policy import kind_of, read_policy
 from policyengine.compiler.conversion.policy_text import policy_text
-from policyengine.compiler.conversion.wanted import ConversionError, WantedProfile
 
 
 def policy(**fields: Any) -> dict[str, Any]:
