@@ -1,4 +1,4 @@
-"""A node on which room can be made, by whose leaving, and which of several such nodes is taken.
+"""A node on which preemption can make room, its victims, and which of several such nodes is chosen.
 
 Rules (pickOneNodeForPreemption, framework/preemption/preemption.go, v1.36): the fewest violated budgets, then the
 lowest priority of the most important victim, then the smallest sum of priorities, then the fewest victims, then the

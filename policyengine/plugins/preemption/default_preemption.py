@@ -1,15 +1,14 @@
-"""DefaultPreemption: make room for a pod that fits nowhere by deleting less important ones.
+"""DefaultPreemption: makes room for a pod that fits nowhere by deleting less important pods.
 
-Eligible: unless its preemptionPolicy is Never, and not while a victim still terminates on its nominated node.
-Candidates: the nodes refused as Unschedulable that would pass without some pods of lower priority, as far as quotas,
-gangs and the policy's `preempt` let them go (`preemptible`); see `victim_selection` for which, `candidate_node`
-for the node taken.
-Where several nodes are equally good the next one on the hash ring after the pod's UID is taken.
+A pod is eligible unless its preemptionPolicy is Never, or a victim still terminates on its nominated node. Candidates
+are the nodes refused as Unschedulable that would pass without some pods of lower priority. Quotas, gangs and the
+policy's `preempt` limit which pods these are (`preemptible`). `victim_selection` selects the victims of a node, and
+`candidate_node` the node. Of equally good nodes the next one on the hash ring after the pod's UID is taken.
 Source: plugins/defaultpreemption and framework/preemption of kube-scheduler, v1.36.
 
-Two things differ. All nodes are looked at where that is cheap (`victim_arithmetic`), at least as many as the arguments
-ask for where it is not. And a victim that has not gone `OVERDUE` seconds after it should have is not waited for: the
-pod may preempt elsewhere, or loses its nomination; kube-scheduler waits for ever.
+Two things differ from kube-scheduler. It looks at all nodes if that is cheap (`victim_arithmetic`), else at the number
+that the arguments ask for. And it does not wait for a victim that is still there `OVERDUE` seconds after its deletion
+was due: the pod may preempt elsewhere, or loses its nomination. kube-scheduler waits for ever.
 """
 
 from __future__ import annotations
@@ -126,8 +125,8 @@ class DefaultPreemption:
         row = view.nodes.row_of.get(pod.nominated_node_name)
         if row is None or diagnosis.refusal(row).code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
             return ""
-        standing = view.nodes.pods_on(row).values()
-        going = [other for other in standing if _is_awaited(other, view.now - OVERDUE)]
+        placed = view.nodes.pods_on(row).values()
+        going = [other for other in placed if _is_awaited(other, view.now - OVERDUE)]
         preemptible = Preemptible(pod, evaluator.profile, view) if going else None
         awaited = preemptible is not None and any(map(preemptible.may_await, going))
         return TERMINATING if awaited else ""

@@ -1,9 +1,9 @@
-"""One preemption attempt tried out on every node where it may help: DryRunPreemption.
+"""Tries one preemption attempt on every node where it may help: DryRunPreemption.
 
-Rows are judged all at once as far as `victim_arithmetic` reaches. The rest (nodes to which other pods are nominated, or
-on which gangs stand; pods with affinity, ports or volumes; rules that look at pods; everything where quotas or a
-`preempt` have a say) are tried out one by one, in ring order from the pod, until enough candidates are known, one of
-them without a broken budget.
+`victim_arithmetic` judges all rows at once where it can. The other rows are tried one by one: nodes to which other pods
+are nominated or on which gangs run; pods with affinity, ports or volumes; rules that read pods; and every row if quotas
+or a `preempt` apply. They are tried in ring order from the pod until enough candidates are known, one of them without a
+broken budget.
 """
 
 from __future__ import annotations
@@ -21,11 +21,10 @@ from policyengine.framework.filtering import Diagnosis
 from policyengine.framework.nominated import nominees
 from policyengine.framework.status import Code, Rows
 from policyengine.plugins.preemption.candidate_node import Candidate, Ranks, concatenated, ranks_of
-from policyengine.plugins.preemption.disruption_budget import DisruptionBudgets
+from policyengine.plugins.preemption.placed_pods import NOBODY, PlacedPods, placed_pods
 from policyengine.plugins.preemption.preemptible import Preemptible
-from policyengine.plugins.preemption.standing_pods import NOBODY, StandingPods, standing_pods
 from policyengine.plugins.preemption.victim_arithmetic import Eviction, Victims, known_filters
-from policyengine.plugins.preemption.victim_selection import NO_VICTIMS, select_victims
+from policyengine.plugins.preemption.victim_selection import NO_VICTIMS, DisruptionBudgets, select_victims
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
@@ -35,7 +34,7 @@ STUCK = "node(s) had victims that should have terminated long ago"
 
 
 class DryRun:
-    """The candidates of one attempt, and why other nodes are none. Holds for the view as it is."""
+    """The candidates of one attempt, and why other nodes are none. Valid until the view changes."""
 
     def __init__(
         self,
@@ -58,12 +57,12 @@ class DryRun:
         self._counts: Counter[str] = Counter()
         self._found: list[Candidate] = []
         """Those tried out one by one."""
-        standing = standing_pods(view.nodes)
-        rows = self._with_victims(diagnosis.rows_with(Code.UNSCHEDULABLE), standing)
-        self._victims = _nobody(standing)
+        placed = placed_pods(view.nodes)
+        rows = self._with_victims(diagnosis.rows_with(Code.UNSCHEDULABLE), placed)
+        self._victims = _nobody(placed)
         if len(rows):
             budgets = DisruptionBudgets(view.snapshot())
-            self._victims, single = self._at_once(rows, standing, budgets)
+            self._victims, single = self._at_once(rows, placed, budgets)
             self._one_by_one(single, budgets, enough)
 
     def best(self) -> Candidate | None:
@@ -91,24 +90,24 @@ class DryRun:
         """(reason, number of nodes) of the nodes that might have been candidates and are not."""
         return list(self._counts.items())
 
-    def _with_victims(self, rows: Rows, standing: StandingPods) -> Rows:
-        """The rows with a pod that may be a victim by its priority."""
-        some = standing.priority[rows].min(axis=1, initial=self._below) < self._below
+    def _with_victims(self, rows: Rows, placed: PlacedPods) -> Rows:
+        """The rows with a pod whose priority is low enough for a victim."""
+        some = placed.priority[rows].min(axis=1, initial=self._below) < self._below
         self._count(NO_VICTIMS.reasons, int((~some).sum()))
         with_some: Rows = rows[some]
         return with_some
 
-    def _at_once(self, rows: Rows, standing: StandingPods, budgets: DisruptionBudgets) -> tuple[Victims, Rows]:
-        """What arithmetic finds, and the rows that it cannot judge."""
+    def _at_once(self, rows: Rows, placed: PlacedPods, budgets: DisruptionBudgets) -> tuple[Victims, Rows]:
+        """The victims that arithmetic selects, and the rows that it cannot judge."""
         snapshot = self._view.snapshot()
-        alone = np.isin(rows, [*self._contested(), *self._stuck(standing), *self._preemptible.rows_of_gangs()])
+        alone = np.isin(rows, [*self._contested(), *self._stuck(placed), *self._preemptible.rows_of_gangs()])
         known, are_all = known_filters(self._evaluator.filters_asked(self._pod, snapshot))
-        eviction = Eviction(known, snapshot, standing, rows[~alone], self._below)
+        eviction = Eviction(known, snapshot, placed, rows[~alone], self._below)
         for reason, count in eviction.refusals():
             self._counts[reason] += count
         if are_all and self._preemptible.by_priority_alone:
             return eviction.reprieve(budgets), rows[alone]
-        return _nobody(standing), np.concatenate((eviction.rows, rows[alone]))
+        return _nobody(placed), np.concatenate((eviction.rows, rows[alone]))
 
     def _one_by_one(self, rows: Rows, budgets: DisruptionBudgets, enough: int) -> None:
         found = len(self._victims.rows)
@@ -135,9 +134,9 @@ class DryRun:
             if name in row_of and nominees(self._evaluator, view, name, self._pod)
         ]
 
-    def _stuck(self, standing: StandingPods) -> list[int]:
+    def _stuck(self, placed: PlacedPods) -> list[int]:
         """Rows with a pod that should have been gone."""
-        leaving = standing.leaving.items()
+        leaving = placed.leaving.items()
         return [row for row, pods in leaving if any(pod.deletion_due < self._overdue for pod in pods)]
 
     def _distance(self, rows: Rows) -> NDArray[np.uint64]:
@@ -164,9 +163,9 @@ def _distance(pod: PodInfo, view: ClusterView, rows: Rows) -> NDArray[np.uint64]
     return view.nodes.name_hash[rows] - np.uint64(stable_hash(pod.uid))
 
 
-def _nobody(standing: StandingPods) -> Victims:
-    nobody = np.zeros((0, standing.width), dtype=np.bool_)
-    return Victims(standing, np.zeros(0, dtype=np.int64), nobody, nobody)
+def _nobody(placed: PlacedPods) -> Victims:
+    nobody = np.zeros((0, placed.width), dtype=np.bool_)
+    return Victims(placed, np.zeros(0, dtype=np.int64), nobody, nobody)
 
 
 def _rows_of(candidates: list[Candidate]) -> Rows:

@@ -1,6 +1,6 @@
-"""Who may have to leave for one pod: kube-scheduler's rule, a policy's `preempt`, and quotas.
+"""Which pods one pod may preempt: kube-scheduler's rule, a policy's `preempt`, and quotas.
 
-| a running pod | may have to leave |
+| a running pod | may be preempted |
 |---|---|
 | any | where its priority is lower |
 | that the policy's `preempt` keeps | never |
@@ -8,8 +8,8 @@
 | in such a quota, beyond what that is guaranteed | also of higher priority, if a quota owes the preemptor room |
 | of a gang that would be left with less than its minimum | only with the whole gang, wherever its pods stand |
 
-Gangs are those of all loaded policies. Pods are given up from the least important to the most, or in the order of
-`preempt { order by … }`, so that those that go last are put back first.
+Gangs are those of all loaded policies. Pods are evicted from the least important to the most, or in the order of
+`preempt { order by … }`; those that would be evicted last are put back first.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 
 Unit = tuple["PodInfo", ...]
-"""Pods that go together or not at all; not all of them need stand on the node in question."""
+"""Pods that are evicted together or not at all; some may run on other nodes."""
 
 
 class Preemptible:
-    """Whom one pod may preempt. Holds for the view as it is."""
+    """The pods that one pod may preempt. Valid until the view changes."""
 
     def __init__(self, pod: PodInfo, profile: Profile, view: ClusterView) -> None:
         self._pod = pod
@@ -84,15 +84,15 @@ class Preemptible:
             return False
         return self._rule is None or self._rule.may_go(self._pod, pod, self._view)
 
-    def _units(self, standing: list[PodInfo]) -> list[Unit]:
+    def _units(self, placed: list[PodInfo]) -> list[Unit]:
         """The pods, each with those that have to go with it, the last to go first; those without their mates' leave
         left out."""
-        standing.sort(key=self._last_to_go_first())
-        gangs = {pod.uid: gang for pod in standing if (gang := self._view.gangs.of(pod.uid)) is not None}
+        placed.sort(key=self._last_to_go_first())
+        gangs = {pod.uid: gang for pod in placed if (gang := self._view.gangs.of(pod.uid)) is not None}
         here = Counter(id(gang.placed) for gang in gangs.values())
         units: list[Unit] = []
         done: set[int] = set()
-        for pod in standing:
+        for pod in placed:
             gang = gangs.get(pod.uid)
             if gang is None:
                 units.append((pod,))

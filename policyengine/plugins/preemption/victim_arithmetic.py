@@ -1,9 +1,9 @@
-"""Victims on many nodes at once, where a filter's verdict follows from the sums of what stands on a node.
+"""Selects victims on many nodes at once, for filters whose verdict follows from sums over the pods of a node.
 
-The same steps as `victim_selection`, each for all rows together, with the profile's own filters: they are asked about a
-table whose sums lack the pods taken off. This holds as long as no filter looks at more than sums (`SumsReader`),
-and none at the pods of other rows (`EvictionBlind` tells). Where a filter does look at more, what can be said of the
-others still rules rows out: a pod that does not fit with all lesser pods gone will not fit with some of them gone.
+The steps are those of `victim_selection`, each for all rows together. The profile's own filters judge a table whose
+sums lack the pods taken off. This holds if no filter reads more of pods than sums (`SumsReader`) and none reads the
+pods of other rows (`EvictionBlind` tells). If a filter reads more, the verdicts of the others still rule rows out: a
+pod that does not fit with all lesser pods gone does not fit with some of them gone.
 """
 
 from __future__ import annotations
@@ -21,9 +21,8 @@ from policyengine.framework.plugin import FilterPlugin, Reads, TopologyPlugin, e
 from policyengine.framework.post_filter import EasedByEvictions, EvictionBlind, SumsReader
 from policyengine.framework.status import Code, Rows
 from policyengine.plugins.preemption.candidate_node import PRIORITY_SHIFT, Candidate, Ints, Ranks
-from policyengine.plugins.preemption.disruption_budget import DisruptionBudgets
-from policyengine.plugins.preemption.standing_pods import StandingPods
-from policyengine.plugins.preemption.victim_selection import in_eviction_order
+from policyengine.plugins.preemption.placed_pods import PlacedPods
+from policyengine.plugins.preemption.victim_selection import DisruptionBudgets, in_eviction_order
 
 if TYPE_CHECKING:
     from policyengine.cluster.snapshot import Snapshot
@@ -33,12 +32,12 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KnownFilter:
-    """A filter whose verdict without some pods can be worked out for many rows at once."""
+    """A filter whose verdict without some pods can be computed for many rows at once."""
 
     plugin: FilterPlugin
     column: Column
     follows_sums: bool
-    """False: its verdict stays, whoever leaves."""
+    """False: its verdict stays the same, whichever pods leave."""
 
 
 def known_filters(asked: Sequence[tuple[FilterPlugin, Column]]) -> tuple[list[KnownFilter], bool]:
@@ -74,24 +73,24 @@ def _is_eased(plugin: FilterPlugin) -> bool:
 
 
 class Eviction:
-    """The rows of one attempt without the pods below a priority, and what the known filters say of that."""
+    """The rows of one attempt without the pods below a priority, and the verdicts of the known filters on them."""
 
     def __init__(
-        self, filters: list[KnownFilter], snapshot: Snapshot, standing: StandingPods, rows: Rows, priority: int
+        self, filters: list[KnownFilter], snapshot: Snapshot, placed: PlacedPods, rows: Rows, priority: int
     ) -> None:
-        """`rows`: on each of them at least one pod stands below the priority."""
+        """`rows`: each has at least one pod below the priority."""
         self._filters = filters
-        self._standing = standing
+        self._placed = placed
         self._table = snapshot.nodes.with_own_sums()
         self._snapshot = snapshot.with_table(self._table)
-        below: Bools = standing.priority[rows] < priority
-        amounts = standing.amounts(standing.shape[rows])
+        below: Bools = placed.priority[rows] < priority
+        amounts = placed.amounts(placed.shape[rows])
         relief = {name: -(amount * below).sum(axis=1) for name, amount in amounts.items()}
         self._table.shift_sums(rows, relief, -below.sum(axis=1))
         fits = self._passes(rows, filters)
         self.failed: Rows = rows[~fits]
         self.rows: Rows = rows[fits]
-        """Those on which the pod may fit without all of the pods."""
+        """The rows on which the pod may fit without all pods below the priority."""
         self._potential: Ints = below[fits].sum(axis=1)
         self._first: Ints = np.argmax(below[fits], axis=1)
 
@@ -101,31 +100,31 @@ class Eviction:
         return Diagnosis(self._table.names, self.failed[:0], verdicts, None).counts()
 
     def reprieve(self, budgets: DisruptionBudgets) -> Victims:
-        """Put back, on each of `rows`, whoever can be; the others are the victims. To be asked once."""
-        rows, standing = self.rows, self._standing
+        """Put back on each of `rows` the pods that can be; the others are the victims. To be called once."""
+        rows, placed = self.rows, self._placed
         following = [known for known in self._filters if known.follows_sums]
-        taken = np.zeros((len(rows), standing.width), dtype=np.bool_)
+        taken = np.zeros((len(rows), placed.width), dtype=np.bool_)
         order, broken = self._order(budgets)
         for turn in range(int(self._potential.max(initial=0))):
             live = np.flatnonzero(turn < self._potential)
             place = order[live, turn]
-            shapes = standing.shape[rows[live], place]
+            shapes = placed.shape[rows[live], place]
             self._shift(rows[live], shapes, 1)
             refused = ~self._passes(rows[live], following)
             self._shift(rows[live][refused], shapes[refused], -1)
             taken[live[refused], place[refused]] = True
-        return Victims(standing, rows, taken, broken)
+        return Victims(placed, rows, taken, broken)
 
     def _order(self, budgets: DisruptionBudgets) -> tuple[Ints, Bools]:
         """In which order the places of each row are put back, and which of them break a budget."""
-        width = self._standing.width
+        width = self._placed.width
         order: Ints = np.minimum(self._first[:, np.newaxis] + np.arange(width), width - 1)
         broken = np.zeros((len(self.rows), width), dtype=np.bool_)
         if budgets.are_absent:
             return order, broken
         for index, row in enumerate(self.rows.tolist()):
             first, many = int(self._first[index]), int(self._potential[index])
-            violated = budgets.violated_by(self._standing.pods[row][first : first + many])
+            violated = budgets.violated_by(self._placed.pods[row][first : first + many])
             if any(violated):
                 flags = np.array(violated)
                 broken[index, first : first + many] = flags
@@ -133,7 +132,7 @@ class Eviction:
         return order, broken
 
     def _shift(self, rows: Rows, shapes: NDArray[np.int32], sign: int) -> None:
-        amounts = {name: amount * sign for name, amount in self._standing.amounts(shapes).items()}
+        amounts = {name: amount * sign for name, amount in self._placed.amounts(shapes).items()}
         self._table.shift_sums(rows, amounts, np.full(len(rows), sign))
 
     def _passes(self, rows: Rows, filters: list[KnownFilter]) -> Bools:
@@ -158,19 +157,19 @@ class Eviction:
 
 
 class Victims:
-    """Who has to leave which of `rows`. A row that nobody has to leave is no candidate and is left out."""
+    """The victims on each of `rows`. A row without a victim is no candidate and is left out."""
 
-    def __init__(self, standing: StandingPods, rows: Rows, taken: Bools, broken: Bools) -> None:
-        """`taken`, `broken`: by row and place, who is a victim, and who breaks a budget by leaving."""
+    def __init__(self, placed: PlacedPods, rows: Rows, taken: Bools, broken: Bools) -> None:
+        """`taken`, `broken`: by row and place, which pods are victims, and which break a budget by leaving."""
         some = taken.any(axis=1)
-        self._standing = standing
+        self._placed = placed
         self.rows: Rows = rows[some]
         self._taken = taken[some]
         self._broken = broken[some] & self._taken
 
     def candidate(self, index: int) -> Candidate:
         """The candidate that `rows[index]` is."""
-        pods = self._standing.pods[int(self.rows[index])]
+        pods = self._placed.pods[int(self.rows[index])]
         taken, broken = self._taken[index], self._broken[index]
         first = [pods[place] for place in np.flatnonzero(broken).tolist()]
         others = [pods[place] for place in np.flatnonzero(taken & ~broken).tolist()]
@@ -179,10 +178,10 @@ class Victims:
     def ranks(self) -> Ranks:
         """What the candidates are compared by, aligned with `rows`."""
         taken = self._taken
-        priority = self._standing.priority[self.rows]
+        priority = self._placed.priority[self.rows]
         highest = priority[np.arange(len(self.rows)), np.argmax(taken, axis=1)]
         foremost = taken & (priority == highest[:, np.newaxis])
-        started = np.where(foremost, self._standing.started[self.rows], np.inf)
+        started = np.where(foremost, self._placed.started[self.rows], np.inf)
         return Ranks(
             self._broken.sum(axis=1),
             highest,

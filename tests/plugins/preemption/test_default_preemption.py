@@ -19,7 +19,7 @@ from policyengine.framework.status import Code
 from policyengine.plugins.preemption import dry_run
 from policyengine.plugins.preemption.candidate_node import Candidate, ranks_of
 from policyengine.plugins.preemption.default_preemption import DefaultPreemption
-from policyengine.plugins.preemption.standing_pods import NOBODY, standing_pods
+from policyengine.plugins.preemption.placed_pods import NOBODY, placed_pods
 from policyengine.plugins.preemption.victim_arithmetic import known_filters
 from policyengine.plugins.registry import build, default_profile
 from tests.builders import PodBuilder, make_node, make_pod
@@ -132,17 +132,17 @@ def test_every_pod_on_a_row_is_found_and_rows_that_change_are_read_again() -> No
         view.add_or_update_node(make_node(name).capacity(cpu="4", pods="110").build())
     for number in range(12):
         view.add_or_update_pod(make_pod(f"p{number}").priority(number % 5).node("a").build())
-    standing = standing_pods(view.nodes)
+    standing = placed_pods(view.nodes)
     assert standing.priority[0, :12].tolist() == sorted((number % 5 for number in range(12)), reverse=True)
     assert set(standing.priority[0, 12:].tolist()) == {NOBODY}
     view.remove_pod("p4")
     view.add_or_update_pod(make_pod("q").priority(9).node("b").deleting().build())
-    standing = standing_pods(view.nodes)
+    standing = placed_pods(view.nodes)
     assert [len(pods) for pods in standing.pods] == [11, 1]
     assert (standing.priority[1, 0], [pod.name for pod in standing.leaving[1]]) == (9, ["q"])
     view.remove_node("a")
-    assert [pod.name for pod in standing_pods(view.nodes).pods[0]] == ["q"]
-    assert list(standing_pods(view.nodes).leaving) == [0]
+    assert [pod.name for pod in placed_pods(view.nodes).pods[0]] == ["q"]
+    assert list(placed_pods(view.nodes).leaving) == [0]
 
 
 def _candidate(row: int, *victims: tuple[int, str | None], violations: int = 0) -> Candidate:

@@ -1,8 +1,11 @@
-"""Who stands on each node, as matrices: what preemption compares on thousands of nodes at once.
+"""The pods of each node as matrices, which preemption compares on thousands of nodes at once.
 
-A row holds its pods from the most to the least important, so those below any priority are its tail. One such table a
-node table; it follows the pod journal and reads a row again when it changed. It is first made when a pod first wants
-to preempt another.
+A row holds its pods from the most to the least important, so the pods below any priority are its tail. Each node table
+has one such table. It follows the pod journal, reads a row again when it changed, and is made at the first preemption.
+Worked example, priorities of two nodes with three places a row: n0 holds pods of priority 100 and 7, n1 one of 5.
+
+    priority   n0: 100, 7, NOBODY     pods below priority 10   n0: place 1
+               n1: 5, NOBODY, NOBODY                           n1: place 0
 """
 
 from __future__ import annotations
@@ -22,11 +25,11 @@ if TYPE_CHECKING:
     from policyengine.cluster.pod_shape import PodShape
 
 NOBODY = 1 << 40
-"""The priority in places where no pod stands: above every pod's."""
+"""The priority of places without a pod: above that of every pod."""
 _START = 8
 
 
-class StandingPods:
+class PlacedPods:
     """The pods of every row by importance."""
 
     def __init__(self) -> None:
@@ -132,13 +135,13 @@ class StandingPods:
         return column
 
 
-_tables: WeakKeyDictionary[NodeTable, StandingPods] = WeakKeyDictionary()
+_tables: WeakKeyDictionary[NodeTable, PlacedPods] = WeakKeyDictionary()
 
 
-def standing_pods(nodes: NodeTable) -> StandingPods:
+def placed_pods(nodes: NodeTable) -> PlacedPods:
     """The table's matrices, up to date."""
-    standing = _tables.get(nodes)
-    if standing is None:
-        standing = _tables[nodes] = StandingPods()
-    standing.follow(nodes)
-    return standing
+    placed = _tables.get(nodes)
+    if placed is None:
+        placed = _tables[nodes] = PlacedPods()
+    placed.follow(nodes)
+    return placed
