@@ -1,4 +1,4 @@
-"""PrioritySort: who is scheduled next. Higher priority first, then whoever entered the queue first."""
+"""PrioritySort: who is scheduled next. Higher priority first, then the pod that entered the queue first."""
 
 from __future__ import annotations
 

@@ -52,8 +52,8 @@ Found = dict[tuple[int, ...], tuple[int, Outcome]]
 class Devices:
     """The pools, what is taken of them, and the outcomes found so far, by what was asked for.
 
-    An outcome stands for as long as nothing of the node's pools is taken or given back, for every pod that asks for
-    the same; mistakes name their claim and are not shared.
+    An outcome is valid for every pod that asks for the same, until a device of the node's pools is allocated or
+    released. Errors name their claim and are not shared.
     """
 
     def __init__(self, pools: Pools, taken: Taken) -> None:

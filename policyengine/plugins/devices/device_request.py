@@ -69,8 +69,8 @@ class Wanted:
         return isinstance(self.source, ExactDeviceRequest) and self.source.admin_access
 
     def selects(self, device: SliceDevice) -> bool:
-        """Whether the device meets the selectors of class and request. Devices with binding conditions are left
-        alone: nobody would wait for them.
+        """Whether the device meets the selectors of class and request. Devices with binding conditions are
+        skipped, since nothing would wait for them.
 
         Raises:
             AllocationError: a selector has no answer.

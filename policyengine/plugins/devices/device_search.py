@@ -46,7 +46,7 @@ class Given:
 
 
 class _Place(NamedTuple):
-    """Where the search stands: `alternative` -1 where it is not chosen yet, `start` the next device to look at."""
+    """The position of the search: `alternative` -1 where it is not chosen yet, `start` the next device to look at."""
 
     claim: int
     request: int = 0

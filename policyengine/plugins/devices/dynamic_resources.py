@@ -1,11 +1,11 @@
 """DynamicResources: the devices that a pod's ResourceClaims ask for (KEP-4381, resource.k8s.io/v1).
 
-A claim allocated already binds the pod to the nodes that reach its devices. For the others devices are searched on
-every node, by device classes, CEL selectors and constraints, among the slices that the node reaches and nobody
-holds. Reserve takes them in memory; what is decided is written at PreBind (`claim_plan`).
+An allocated claim binds the pod to the nodes that reach its devices. For other claims the plugin searches free devices
+on every node, by device classes, CEL selectors and constraints, in the slices that the node reaches. Reserve takes them
+in memory; PreBind writes the decision (`claim_plan`).
 
-Not done: devices with binding conditions are passed over, extended resources of device classes (KEP-5004) are left
-to NodeResourcesFit, no allocated claim is deallocated in favour of a pod that fits nowhere (PostFilter).
+Not done: devices with binding conditions are skipped, NodeResourcesFit counts extended resources of device classes
+(KEP-5004), and PostFilter deallocates no claim for a pod that fits nowhere.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ class DynamicResources:
         return SUCCESS, found
 
     def score(self, state: State, snapshot: Snapshot, rows: Rows) -> NDArray[np.int64]:
-        """How early in their lists the alternatives stand that the node gives."""
+        """The ranks of the alternatives that the node gives, the first of a list being worth most."""
         claims: ClaimsState = state
         objects = snapshot.nodes.objects
         return np.fromiter((claims.score(objects[row]) for row in rows.tolist()), dtype=np.int64, count=len(rows))

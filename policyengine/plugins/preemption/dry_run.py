@@ -59,7 +59,7 @@ class DryRun:
         """Those tried out one by one."""
         placed = placed_pods(view.nodes)
         rows = self._with_victims(diagnosis.rows_with(Code.UNSCHEDULABLE), placed)
-        self._victims = _nobody(placed)
+        self._victims = _no_victims(placed)
         if len(rows):
             budgets = DisruptionBudgets(view.snapshot())
             self._victims, single = self._at_once(rows, placed, budgets)
@@ -107,7 +107,7 @@ class DryRun:
             self._counts[reason] += count
         if are_all and self._preemptible.by_priority_alone:
             return eviction.reprieve(budgets), rows[alone]
-        return _nobody(placed), np.concatenate((eviction.rows, rows[alone]))
+        return _no_victims(placed), np.concatenate((eviction.rows, rows[alone]))
 
     def _one_by_one(self, rows: Rows, budgets: DisruptionBudgets, enough: int) -> None:
         found = len(self._victims.rows)
@@ -148,7 +148,7 @@ class DryRun:
 
 
 def best_of(pod: PodInfo, candidates: list[Candidate], view: ClusterView) -> Candidate:
-    """The one to be taken of candidates that are spelled out, of which there is one at least."""
+    """The best of at least one candidate."""
     return candidates[_best(_rows_of(candidates), ranks_of(candidates), lambda rows: _distance(pod, view, rows))]
 
 
@@ -163,9 +163,9 @@ def _distance(pod: PodInfo, view: ClusterView, rows: Rows) -> NDArray[np.uint64]
     return view.nodes.name_hash[rows] - np.uint64(stable_hash(pod.uid))
 
 
-def _nobody(placed: PlacedPods) -> Victims:
-    nobody = np.zeros((0, placed.width), dtype=np.bool_)
-    return Victims(placed, np.zeros(0, dtype=np.int64), nobody, nobody)
+def _no_victims(placed: PlacedPods) -> Victims:
+    none = np.zeros((0, placed.width), dtype=np.bool_)
+    return Victims(placed, np.zeros(0, dtype=np.int64), none, none)
 
 
 def _rows_of(candidates: list[Candidate]) -> Rows:

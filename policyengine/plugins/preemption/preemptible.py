@@ -6,7 +6,7 @@
 | that the policy's `preempt` keeps | never |
 | in a quota that the preemptor is not in, within what that is guaranteed | never |
 | in such a quota, beyond what that is guaranteed | also of higher priority, if a quota owes the preemptor room |
-| of a gang that would be left with less than its minimum | only with the whole gang, wherever its pods stand |
+| of a gang that would be left with less than its minimum | only with the whole gang, on whichever nodes |
 
 Gangs are those of all loaded policies. Pods are evicted from the least important to the most, or in the order of
 `preempt { order by … }`; those that would be evicted last are put back first.
@@ -48,8 +48,8 @@ class Preemptible:
         """How many victims a node may take; None for any number."""
 
     def on(self, row: int) -> list[list[Unit]]:
-        """The units of pods that may all have to go for room on the node, those that are put back first in front. Where
-        not all can go that could go alone, several lists to be tried one after the other. None of them is empty."""
+        """The units that may be evicted from the node, those that are put back first in front. If not all that could go
+        alone can go together, several lists to be tried one after the other. None of them is empty."""
         units = self._units([pod for pod in self._view.nodes.pods_on(row).values() if self._may_be_asked(pod)])
         if not self._quotas:
             return [units] if units else []
@@ -61,8 +61,8 @@ class Preemptible:
         return ordered[:1] if ordered[1:] == ordered[:1] else ordered
 
     def with_mates(self, row: int, uids: Set[str]) -> Unit:
-        """Those pods of the node, and whoever has to go with them, the most important first; nobody where one of them
-        may not be made to go, or they are too many."""
+        """Those pods of the node and the pods that must go with them, the most important first. Empty if one of them
+        may not be evicted, or they are too many."""
         for units in self.on(row):
             going = {one.uid: one for unit in units if any(one.uid in uids for one in unit) for one in unit}
             if uids <= going.keys() and (self.most is None or len(going) <= self.most):
@@ -70,7 +70,7 @@ class Preemptible:
         return ()
 
     def rows_of_gangs(self) -> list[int]:
-        """The rows where pods stand that may have to go with others."""
+        """The rows with pods of gangs."""
         view = self._view
         names = {view.pods[uid].node_name for uid in view.gangs.placed() if uid in view.pods}
         return [view.nodes.row_of[name] for name in names if name in view.nodes.row_of]

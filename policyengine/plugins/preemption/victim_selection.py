@@ -77,8 +77,7 @@ def _selected(
                 gone.update((one.uid, one) for one in unit)
                 victims += unit
     if not gone:
-        # The filters let the pod pass although it was refused with the same pods: nobody has to go, so this is
-        # nothing that preemption can do.
+        # The filters pass the pod although they refused it with the same pods: preemption cannot help.
         return Status(Code.ERROR, (f'expected at least one victim pod on node "{view.nodes.names[row]}"',))
     broken = [one for one in victims if violated[one.uid]]
     others = [one for one in victims if not violated[one.uid]]

@@ -1,7 +1,7 @@
 """NodeVolumeLimits: how many volumes of a CSI driver a node takes (CSINode's `allocatable.count`).
 
-Volumes of the pod count once with those of the pods on the node and with what is attached. In-tree volumes count
-for the CSI driver that has taken them over.
+A volume counts once, whether the pod, other pods on the node, or attachments name it. In-tree volumes count for the
+CSI driver that has replaced them (csi-translation-lib; all these migrations are locked on in 1.36).
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class _Wanted:
 
 
 class NodeVolumeLimits:
-    """Reads the pod's volumes and what stands behind them, the nodes' CSINodes, and the volumes in use there."""
+    """Reads the pod's volumes with their claims and classes, the nodes' CSINodes, and the volumes in use there."""
 
     name = NAME
     reads = Reads.NODE | Reads.PODS

@@ -1,8 +1,8 @@
-"""VolumeBinding: bound volumes must be within reach, unbound claims must find a volume or have one made.
+"""VolumeBinding: the node must reach bound volumes, and find or provision a volume for each unbound claim.
 
 Claims of classes that bind at once must be bound before the pod is placed. The others wait for this decision
-(WaitForFirstConsumer): a static volume in reach, else provisioning where class, topology and capacity allow it.
-What is decided is written at PreBind (`volume_plan`).
+(WaitForFirstConsumer): a static volume that the node reaches, else provisioning if class, topology and capacity allow
+it. PreBind writes the decision (`volume_plan`).
 """
 
 from __future__ import annotations

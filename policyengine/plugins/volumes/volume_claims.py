@@ -1,4 +1,4 @@
-"""The claims behind a pod's volumes, and what stands behind the claims."""
+"""Finds the PersistentVolumeClaims of a pod, and their volumes and storage classes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
 
 @dataclass(frozen=True, slots=True)
 class ClaimRef:
-    """A claim that a pod's volume names; a generic ephemeral volume's is made for the pod."""
+    """A claim that a volume of the pod names, or one made for the pod's generic ephemeral volume."""
 
     name: str
     ephemeral: bool
@@ -47,19 +47,19 @@ def names_claim(pod: PodInfo, claim: object, with_ephemeral: bool = True) -> boo
 
 
 def find_claim(snapshot: Snapshot, namespace: str, name: str) -> PersistentVolumeClaim | None:
-    """The claim, where it exists."""
+    """The claim, if it exists."""
     found = snapshot.objects(CLAIM).get(f"{namespace}/{name}")
     return found if isinstance(found, PersistentVolumeClaim) else None
 
 
 def find_volume(snapshot: Snapshot, name: str) -> PersistentVolume | None:
-    """The persistent volume, where it exists."""
+    """The persistent volume, if it exists."""
     found = snapshot.objects(VOLUME).get(name)
     return found if isinstance(found, PersistentVolume) else None
 
 
 def find_class(snapshot: Snapshot, name: str) -> StorageClass | None:
-    """The storage class, where it exists."""
+    """The storage class, if it exists."""
     found = snapshot.objects(CLASS).get(name)
     return found if isinstance(found, StorageClass) else None
 

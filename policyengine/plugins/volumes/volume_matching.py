@@ -1,7 +1,7 @@
-"""Which unbound claims a node's reach can serve: static volumes that fit, or classes that can make one there.
+"""Matches unbound claims with static volumes that a node reaches, or with classes that can provision one there.
 
 Source: component-helpers' storage/volume (FindMatchingVolume) and kube-scheduler's volume binder. Everything that
-does not depend on the node is settled once; nodes are told apart only by which candidate volumes they reach.
+does not depend on the node is computed once. Nodes that reach the same candidate volumes share one match.
 """
 
 from __future__ import annotations
@@ -180,8 +180,8 @@ class Provision:
     def __init__(self, claim: PersistentVolumeClaim, storage: StorageClass, snapshot: Snapshot) -> None:
         self.possible = storage.provisioner not in ("", _NO_PROVISIONER)
         self._topologies = _topologies(storage.allowed_topologies)
-        self._offers = _offers(claim, storage, snapshot)
-        terms = None if self._offers is None else tuple(term for term, _ in self._offers)
+        self._capacity_by_topology = _capacity_by_topology(claim, storage, snapshot)
+        terms = None if self._capacity_by_topology is None else tuple(term for term, _ in self._capacity_by_topology)
         self._capacities = None if terms is None else Selector(terms)
 
     def allowed(self, nodes: NodeTable, rows: Rows) -> Mask:
@@ -195,7 +195,7 @@ class Provision:
     def capacity(self, nodes: NodeTable, rows: Rows) -> NDArray[np.int64]:
         """What is left for the volume at each node, in bytes: `int64[rows]`; -1 where that is not reported."""
         found = np.full(len(rows), -1, dtype=np.int64)
-        for term, left in self._offers or ():
+        for term, left in self._capacity_by_topology or ():
             here = (found < 0) & Selector((term,)).mask(nodes, rows)
             found[here] = left
         return found
@@ -212,7 +212,9 @@ def _topologies(terms: Sequence[TopologySelectorTerm]) -> Selector | None:
     return Selector(tuple(compiled))
 
 
-def _offers(claim: PersistentVolumeClaim, storage: StorageClass, snapshot: Snapshot) -> list[tuple[Term, int]] | None:
+def _capacity_by_topology(
+    claim: PersistentVolumeClaim, storage: StorageClass, snapshot: Snapshot
+) -> list[tuple[Term, int]] | None:
     """KEP-1472: (nodes, bytes left) of each CSIStorageCapacity of the class that is large enough; None where the
     driver does not report."""
     driver = snapshot.objects("CSIDriver").get(storage.provisioner)

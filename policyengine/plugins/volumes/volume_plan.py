@@ -1,12 +1,12 @@
-"""VolumeBinding between Reserve and Bind: what is written to volumes and claims, and when it has come true.
+"""VolumeBinding between Reserve and Bind: the patches of volumes and claims, and whether all claims are bound.
 
-A static volume gets its `claimRef`; a claim whose volume is to be made is told the node. The volume controller and
-the provisioners do the rest, and take the node's name off the claim where they cannot. Source: kube-scheduler's
+A static volume gets its `claimRef`; a claim to be provisioned gets the name of the node. The volume controller and
+the provisioners do the rest. They remove the node's name from the claim if they cannot. Source: kube-scheduler's
 volume binder (volumebinding/binder.go: AssumePodVolumes, bindAPIUpdate, checkBindings) and component-helpers'
 GetBindVolumeToClaim, v1.36.
 
-What the objects shown say already is not written again: another pod of the same claim is writing it, or an earlier
-attempt has.
+A patch that the object already shows is not written again: another pod of the same claim, or an earlier attempt, has
+written it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _WAIT = Status(Code.WAIT)
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """What the plan was made for."""
+    """The decisions behind a plan."""
 
     bound: tuple[tuple[str, str, str], ...]
     """(namespace and name of the claim, name of the volume)"""
@@ -59,7 +59,7 @@ def make_plan(
     snapshot: Snapshot,
     timeout: float,
 ) -> Plan:
-    """What is assumed and written for these decisions about a pod's claims."""
+    """The assumed objects and the patches for these decisions about a pod's claims."""
     assumed: list[tuple[str, ClusterObject]] = []
     patches: list[ObjectPatch] = []
     for claim, name in bound:
@@ -80,7 +80,7 @@ def make_plan(
 
 
 def judge_plan(plan: Plan, node: str, snapshot: Snapshot) -> Status:
-    """SUCCESS once every claim is bound, to a volume that the node reaches; an Error once that cannot come true."""
+    """SUCCESS once every claim is bound to a volume that the node reaches; an Error once that is impossible."""
     decided: Decided = plan.state
     waits = False
     for namespace, name, volume in decided.bound:
@@ -148,8 +148,8 @@ def _taken(volume: PersistentVolume, claim: PersistentVolumeClaim) -> Persistent
 
 
 def _take(volume: PersistentVolume, claim: PersistentVolumeClaim) -> ObjectPatch:
-    """A volume that its owner has meant for the claim by name only lacks the UID; it is not marked as bound by us, or
-    it would be set free together with the claim."""
+    """A volume that its owner prebound to the claim by name only lacks the UID. It is not marked as bound by the
+    controller, since it would then be released together with the claim."""
     meta = claim.metadata
     ref = {
         "kind": CLAIM,

@@ -81,7 +81,7 @@ class VolumeRestrictions:
         return (pod.namespace, volumes) if volumes else UNCONCERNED
 
     def pre_filter(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, State]:
-        """Skipped as long as nothing is shared; an absent claim refuses the pod."""
+        """Skipped while nothing is shared; an absent claim refuses the pod."""
         exclusive: set[str] = set()
         for ref in claim_refs(pod, with_ephemeral=False):
             claim = find_claim(snapshot, pod.namespace, ref.name)

@@ -41,7 +41,7 @@ _MODERN: Final = {
     "topology.kubernetes.io/zone": "topology.kubernetes.io/zone",
     "topology.kubernetes.io/region": "topology.kubernetes.io/region",
 }
-"""The labels that count, on volumes as on nodes -> the label that stands in for one a node lacks."""
+"""The labels read, of volumes and of nodes -> the label read instead if a node lacks it."""
 
 Topology = tuple[str, frozenset[str]]
 """(label, the values that will do)"""
@@ -89,7 +89,7 @@ class VolumeZone:
         return (pod.namespace, tuple(refs)) if refs else UNCONCERNED
 
     def pre_filter(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, State]:
-        """Skipped where no volume says where it is; an absent object refuses the pod."""
+        """Skipped if no volume has a zone or region; an absent object refuses the pod."""
         wanted: list[Topology] = []
         for ref in claim_refs(pod, with_ephemeral=False):
             answer = _topologies_of_claim(snapshot, pod.namespace, ref.name)
