@@ -277,7 +277,7 @@ class ApiServer:
         stream: AsyncIterator[bytes] = await self._lister.watch(
             collection, view, self._scope(info, kind), options, empty
         )
-        # Always: a rule that is added later befalls the watches that are open by then.
+        # Always: a rule that is added later acts on the watches that are open by then.
         stream = self.faults.stream(info, request.user_agent, stream, caller.user.name)
         return Response(200, {"Content-Type": view.content_type}, stream)
 

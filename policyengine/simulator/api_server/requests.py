@@ -1,12 +1,10 @@
-"""What comes in and what goes out, free of sockets, and how a path says what is asked.
+"""Requests and responses, free of sockets; what a path asks for; how long a request may take.
 
 The rules of `RequestInfo` are those of k8s.io/apiserver's request info resolver: `/api/v1/...` is the core group,
 `/apis/<group>/<version>/...` every other; a namespace is a resource of its own and the scope of others.
 
-How long a request may take: the query's `timeout`, a minute where it says none; watches have times of their own.
-
-https://kubernetes.io/docs/reference/using-api/api-concepts/: past its time a request is answered 504, in the filter's
-own bare form, and what it set out to do may still happen.
+A request may take the query's `timeout`, or a minute. Then it is answered 504, in the bare form of the real server's
+filter, and its effect may still happen (https://kubernetes.io/docs/reference/using-api/api-concepts/).
 """
 
 import asyncio

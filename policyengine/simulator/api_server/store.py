@@ -1,4 +1,4 @@
-"""Storage: every object as encoded JSON under one growing revision, and a bounded window of changes per collection.
+"""Storage: every object as encoded JSON under one growing revision, a bounded window of changes, a log of all writes.
 
 Rules this file owns:
 1. A resourceVersion is the store's revision at the write; one write, one revision, over all kinds.
@@ -7,10 +7,8 @@ Rules this file owns:
 3. A collection holds its last `window` changes, each with the object before it. So any state since `oldest` can be
    told again: a watch resumes from there, a list at an exact revision rolls the present back.
 4. Watchers see each change once, in order, in the same call that made it.
-
-The log of all writes: what an auditor that shares no code with the scheduler reads.
-
-One record a write, in order of resourceVersion; requests that changed nothing leave none.
+5. The log has one record a write, in order of resourceVersion; requests that changed nothing leave none. An auditor
+   that shares no code with the scheduler reads it.
 """
 
 from bisect import bisect_left, insort

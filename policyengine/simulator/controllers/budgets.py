@@ -9,41 +9,41 @@ from typing import Any
 
 from policyengine.simulator.api_server.reading.selectors import from_object, matches_labels
 from policyengine.simulator.controllers.client import Object
-from policyengine.simulator.controllers.objects import Cluster, Write, finished, going, of, ready
+from policyengine.simulator.controllers.objects import Cluster, Write, finished, of, ready, terminating
 
 
 def budgets(cluster: Cluster, now: str) -> Iterator[Write]:
     """Write each budget's status that is no longer true."""
     for budget in cluster.all("PodDisruptionBudget"):
-        told = _status(cluster, budget, now)
-        if told != budget.get("status"):
+        status = _status(cluster, budget, now)
+        if status != budget.get("status"):
             # A PUT of this version: pods being evicted are noted there by others.
-            yield Write("PUT", of("PodDisruptionBudget", budget, "status"), {**budget, "status": told})
+            yield Write("PUT", of("PodDisruptionBudget", budget, "status"), {**budget, "status": status})
 
 
 def _status(cluster: Cluster, budget: Object, now: str) -> Object:
     spec, held = budget["spec"], budget.get("status") or {}
     selector = from_object(spec.get("selector"))
     pods = [] if selector is None else [pod for pod in _live(cluster, budget) if matches_labels(selector, _labels(pod))]
-    wished = len(pods)
+    desired = len(pods)
     names = {pod["metadata"]["name"] for pod in pods}
     disrupted = {name: at for name, at in (held.get("disruptedPods") or {}).items() if name in names}
     healthy = sum(ready(pod) and pod["metadata"]["name"] not in disrupted for pod in pods)
     if spec.get("maxUnavailable") is not None:
-        needed = max(0, wished - _scaled(spec["maxUnavailable"], wished))
+        needed = max(0, desired - _scaled(spec["maxUnavailable"], desired))
     else:
-        needed = _scaled(spec.get("minAvailable", 1), wished)
-    allowed = max(0, healthy - needed) if wished else 0
+        needed = _scaled(spec.get("minAvailable", 1), desired)
+    allowed = max(0, healthy - needed) if desired else 0
     generation = budget["metadata"].get("generation", 0)
-    told = {
+    status = {
         "observedGeneration": generation,
         "disruptionsAllowed": allowed,
         "currentHealthy": healthy,
         "desiredHealthy": needed,
-        "expectedPods": wished,
+        "expectedPods": desired,
         "conditions": [_allowed(held, allowed > 0, generation, now)],
     }
-    return {**told, "disruptedPods": disrupted} if disrupted else told
+    return {**status, "disruptedPods": disrupted} if disrupted else status
 
 
 def _allowed(held: Object, yes: bool, generation: int, now: str) -> Object:
@@ -62,7 +62,7 @@ def _allowed(held: Object, yes: bool, generation: int, now: str) -> Object:
 def _live(cluster: Cluster, budget: Object) -> Iterator[Object]:
     namespace = budget["metadata"]["namespace"]
     for pod in cluster.all("Pod"):
-        if pod["metadata"]["namespace"] == namespace and not going(pod) and not finished(pod):
+        if pod["metadata"]["namespace"] == namespace and not terminating(pod) and not finished(pod):
             yield pod
 
 

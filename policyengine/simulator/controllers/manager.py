@@ -12,7 +12,7 @@ from policyengine.kube.http.transport import ConnectionFailed, Transport
 from policyengine.simulator.controllers.budgets import budgets
 from policyengine.simulator.controllers.client import RETRY_SECONDS, Caller, Object, Refused
 from policyengine.simulator.controllers.kubelet import stamp
-from policyengine.simulator.controllers.objects import PATHS, Cluster, Write, going, key_of
+from policyengine.simulator.controllers.objects import PATHS, Cluster, Write, key_of, terminating
 from policyengine.simulator.controllers.owners import owners
 from policyengine.simulator.controllers.workloads import deployments, jobs, replica_sets, stateful_sets
 
@@ -74,7 +74,7 @@ class ControllerManager:
         now = stamp(self._clock.now())
         writes = [write for controller in CONTROLLERS for write in controller(self._cluster, now)]
         done = [await self._make(write) for write in writes]
-        done += [await self._empty(one) for one in list(self._cluster.all("Namespace")) if going(one)]
+        done += [await self._empty(one) for one in list(self._cluster.all("Namespace")) if terminating(one)]
         return all(done)
 
     async def _make(self, write: Write) -> bool:
@@ -96,7 +96,7 @@ class ControllerManager:
                 path = place.format(name)
                 items = (await self._caller.call("GET", path)).get("items") or []
                 left += len(items)
-                if any(not going(one) for one in items):
+                if any(not terminating(one) for one in items):
                     await self._caller.call("DELETE", path)
                     left += 1
             if left == 0:

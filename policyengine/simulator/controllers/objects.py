@@ -67,7 +67,7 @@ def controller(obj: Object) -> Object | None:
     return next((one for one in references if one.get("controller")), None)
 
 
-def going(obj: Object) -> bool:
+def terminating(obj: Object) -> bool:
     """Whether deletion was asked for."""
     return bool(obj["metadata"].get("deletionTimestamp"))
 
@@ -119,7 +119,7 @@ def delete(kind: str, obj: Object, propagation: str = "") -> Write:
 def status(kind: str, obj: Object, wanted: Object) -> list[Write]:
     """Write a status, where it differs from the one that is there."""
     held = obj.get("status") or {}
-    # What is nought is left out by the server.
+    # The server leaves out zeros.
     changed = {name: value for name, value in wanted.items() if held.get(name) != value and (value or held.get(name))}
     if not changed:
         return []

@@ -1,4 +1,4 @@
-"""Ownership: what belongs to nobody any more goes, and owners wait for it, or let it go, where they were told to.
+"""Garbage collection: dependents without an owner are deleted; owners wait for dependents, or orphan them, as asked.
 
 https://kubernetes.io/docs/concepts/architecture/garbage-collection/
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from policyengine.simulator.controllers.client import MERGE, Object
-from policyengine.simulator.controllers.objects import PATHS, Cluster, Write, delete, going, of
+from policyengine.simulator.controllers.objects import PATHS, Cluster, Write, delete, of, terminating
 
 OWNERS = ("Deployment", "ReplicaSet", "StatefulSet", "Job")
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
@@ -23,11 +23,11 @@ def owners(cluster: Cluster, now: str) -> Iterator[Write]:
             references = [r for r in one["metadata"].get("ownerReferences") or [] if r["kind"] in OWNERS]
             for reference in references:
                 dependents.setdefault(reference["uid"], []).append((kind, one))
-            if references and not going(one) and not any(r["uid"] in alive for r in references):
+            if references and not terminating(one) and not any(r["uid"] in alive for r in references):
                 yield delete(kind, one)
     for kind in PATHS:
         for owner in cluster.all(kind):
-            if going(owner):
+            if terminating(owner):
                 yield from _let_go(kind, owner, dependents.get(owner["metadata"]["uid"], []))
 
 
@@ -37,7 +37,7 @@ def _let_go(kind: str, owner: Object, dependents: list[tuple[str, Object]]) -> I
         if name not in finalizers:
             continue
         for dependent_kind, one in dependents:
-            if name == FOREGROUND and not going(one):
+            if name == FOREGROUND and not terminating(one):
                 yield delete(dependent_kind, one, "Foreground" if dependent_kind in OWNERS else "")
             elif name == ORPHAN:
                 kept = [r for r in one["metadata"]["ownerReferences"] if r["uid"] != owner["metadata"]["uid"]]

@@ -1,4 +1,4 @@
-"""Deployments, ReplicaSets, StatefulSets and Jobs: how many pods there are, and what of them is told.
+"""Deployments, ReplicaSets, StatefulSets and Jobs: their pods and their status.
 
 A Deployment whose template changed replaces all its pods at once; there are no steps in between. A Job's pods end by
 themselves after `JOB_SECONDS`, unless their template says otherwise: no container runs here that could.
@@ -19,7 +19,6 @@ from policyengine.simulator.controllers.objects import (
     delete,
     finished,
     free_names,
-    going,
     of,
     owned_by,
     path,
@@ -27,6 +26,7 @@ from policyengine.simulator.controllers.objects import (
     ready,
     status,
     suffix,
+    terminating,
 )
 
 HASH = "pod-template-hash"
@@ -41,15 +41,15 @@ def replica_sets(cluster: Cluster, now: str) -> Iterator[Write]:
     """As many pods as wished for; those go first that run nowhere."""
     for owner in cluster.all("ReplicaSet"):
         held = cluster.owned("Pod", owner)
-        live = [pod for pod in held if not going(pod) and not finished(pod)]
-        wished = owner["spec"].get("replicas", 1)
-        if not going(owner):
+        live = [pod for pod in held if not terminating(pod) and not finished(pod)]
+        desired = owner["spec"].get("replicas", 1)
+        if not terminating(owner):
             made = owned_by("ReplicaSet", owner, APPS)
-            for name in islice(free_names(owner, held), max(0, wished - len(live))):
+            for name in islice(free_names(owner, held), max(0, desired - len(live))):
                 pod = pod_of(owner["spec"]["template"], name, made)
                 yield Write("POST", path("Pod", owner["metadata"]["namespace"]), pod)
             order = sorted(live, key=lambda pod: (ready(pod), bool(pod["spec"].get("nodeName"))))
-            yield from (delete("Pod", pod) for pod in order[: max(0, len(live) - wished)])
+            yield from (delete("Pod", pod) for pod in order[: max(0, len(live) - desired)])
         up = sum(map(ready, live))
         counts = {"replicas": len(live), "fullyLabeledReplicas": len(live), "readyReplicas": up}
         seen = {"availableReplicas": up, "observedGeneration": owner["metadata"].get("generation", 0)}
@@ -63,12 +63,12 @@ def deployments(cluster: Cluster, now: str) -> Iterator[Write]:
         hashed = suffix(json.dumps(spec["template"], sort_keys=True), length=9)
         sets = cluster.owned("ReplicaSet", owner)
         newest = next((one for one in sets if one["metadata"]["labels"].get(HASH) == hashed), None)
-        wished = spec.get("replicas", 1)
-        if not going(owner):
+        desired = spec.get("replicas", 1)
+        if not terminating(owner):
             if newest is None:
                 yield Write("POST", path("ReplicaSet", meta["namespace"]), _replica_set(owner, hashed, len(sets) + 1))
             for one in sets:
-                count = wished if one is newest else 0
+                count = desired if one is newest else 0
                 if one["spec"].get("replicas") != count:
                     yield Write("PATCH", of("ReplicaSet", one), {"spec": {"replicas": count}}, MERGE)
         yield from status("Deployment", owner, _deployment_status(owner, sets, newest, now))
@@ -86,23 +86,23 @@ def _replica_set(owner: Object, hashed: str, revision: int) -> Object:
         "ownerReferences": owned_by("Deployment", owner, APPS),
     }
     made = {**template, "metadata": {**template["metadata"], "labels": labels}}
-    wished = {"replicas": spec.get("replicas", 1), "selector": matched, "template": made}
-    return {"apiVersion": APPS, "kind": "ReplicaSet", "metadata": meta, "spec": wished}
+    desired = {"replicas": spec.get("replicas", 1), "selector": matched, "template": made}
+    return {"apiVersion": APPS, "kind": "ReplicaSet", "metadata": meta, "spec": desired}
 
 
 def _deployment_status(owner: Object, sets: list[Object], newest: Object | None, now: str) -> Object:
     def total(name: str, of_sets: list[Object]) -> int:
         return sum((one.get("status") or {}).get(name) or 0 for one in of_sets)
 
-    wished = owner["spec"].get("replicas", 1)
+    desired = owner["spec"].get("replicas", 1)
     up = total("availableReplicas", sets)
     updated = total("replicas", [newest] if newest else [])
-    done = updated == wished and total("replicas", sets) == wished and up == wished
+    done = updated == desired and total("replicas", sets) == desired and up == desired
     conditions = [
         (
             "Available",
-            "True" if up >= wished else "False",
-            "MinimumReplicasAvailable" if up >= wished else "MinimumReplicasUnavailable",
+            "True" if up >= desired else "False",
+            "MinimumReplicasAvailable" if up >= desired else "MinimumReplicasUnavailable",
         ),
         ("Progressing", "True", "NewReplicaSetAvailable" if done else "ReplicaSetUpdated"),
     ]
@@ -112,7 +112,7 @@ def _deployment_status(owner: Object, sets: list[Object], newest: Object | None,
         "updatedReplicas": updated,
         "readyReplicas": total("readyReplicas", sets),
         "availableReplicas": up,
-        "unavailableReplicas": max(0, wished - up),
+        "unavailableReplicas": max(0, desired - up),
         "conditions": [_condition(owner, *one, now) for one in conditions],
     }
 
@@ -132,27 +132,27 @@ def stateful_sets(cluster: Cluster, now: str) -> Iterator[Write]:
     for owner in cluster.all("StatefulSet"):
         spec = owner["spec"]
         held = {pod["metadata"]["name"]: pod for pod in cluster.owned("Pod", owner)}
-        wished = spec.get("replicas", 1)
-        if not going(owner):
-            yield from _numbered(cluster, owner, held, wished)
-        live = [pod for pod in held.values() if not going(pod)]
+        desired = spec.get("replicas", 1)
+        if not terminating(owner):
+            yield from _numbered(cluster, owner, held, desired)
+        live = [pod for pod in held.values() if not terminating(pod)]
         up = sum(map(ready, live))
         counts = {"replicas": len(live), "readyReplicas": up, "availableReplicas": up, "currentReplicas": len(live)}
         seen = {"updatedReplicas": len(live), "observedGeneration": owner["metadata"].get("generation", 0)}
         yield from status("StatefulSet", owner, {**counts, **seen})
 
 
-def _numbered(cluster: Cluster, owner: Object, held: dict[str, Object], wished: int) -> Iterator[Write]:
+def _numbered(cluster: Cluster, owner: Object, held: dict[str, Object], desired: int) -> Iterator[Write]:
     name, in_order = owner["metadata"]["name"], owner["spec"].get("podManagementPolicy") != "Parallel"
-    for number in range(wished):
+    for number in range(desired):
         pod = held.get(f"{name}-{number}")
         if pod is None:
             yield from _claims_and_pod(cluster, owner, number)
-        elif finished(pod) and not going(pod):
+        elif finished(pod) and not terminating(pod):
             yield delete("Pod", pod)
         if in_order and (pod is None or not ready(pod)):
             return
-    beyond = [pod for at, pod in held.items() if int(at.rpartition("-")[2]) >= wished and not going(pod)]
+    beyond = [pod for at, pod in held.items() if int(at.rpartition("-")[2]) >= desired and not terminating(pod)]
     beyond.sort(key=lambda pod: -int(pod["metadata"]["name"].rpartition("-")[2]))
     yield from (delete("Pod", pod) for pod in (beyond[:1] if in_order else beyond))
 
@@ -180,18 +180,18 @@ def jobs(cluster: Cluster, now: str) -> Iterator[Write]:
     """Pods until enough have succeeded, or too many failed."""
     for owner in cluster.all("Job"):
         spec, told = owner["spec"], owner.get("status") or {}
-        if going(owner) or any(one["status"] == "True" for one in told.get("conditions") or []):
+        if terminating(owner) or any(one["status"] == "True" for one in told.get("conditions") or []):
             continue
         pods = cluster.owned("Pod", owner)
         won = sum((pod.get("status") or {}).get("phase") == "Succeeded" for pod in pods)
         lost = sum((pod.get("status") or {}).get("phase") == "Failed" for pod in pods)
-        live = [pod for pod in pods if not finished(pod) and not going(pod)]
+        live = [pod for pod in pods if not finished(pod) and not terminating(pod)]
         ends = _job_end(spec, won, lost, len(live), now)
-        wished = 0 if ends or spec.get("suspend") else _at_once(spec, won)
-        if len(live) > wished:
-            yield from (delete("Pod", pod) for pod in live[wished:])
+        desired = 0 if ends or spec.get("suspend") else _at_once(spec, won)
+        if len(live) > desired:
+            yield from (delete("Pod", pod) for pod in live[desired:])
         meta, made = owner["metadata"], owned_by("Job", owner, BATCH)
-        for name in islice(free_names(owner, pods), max(0, wished - len(live))):
+        for name in islice(free_names(owner, pods), max(0, desired - len(live))):
             pod = pod_of(spec["template"], name, made)
             pod["metadata"]["annotations"] = {RUN_FOR: JOB_SECONDS, **pod["metadata"].get("annotations", {})}
             yield Write("POST", path("Pod", meta["namespace"]), pod)

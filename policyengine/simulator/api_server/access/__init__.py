@@ -1,1 +1,4 @@
-"""Who asks, and whether they may."""
+"""Who asks and what they may do: authentication, impersonation, RBAC and access reviews.
+
+`handler` and `writing` import it; it imports the store, statuses and requests.
+"""

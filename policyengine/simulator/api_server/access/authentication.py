@@ -1,12 +1,8 @@
-"""Who asks: bearer tokens and client certificates, from a file or given; without credentials, `system:anonymous`.
+"""Who asks: bearer tokens, client certificates (CN is the user, O the groups), and acting as somebody else.
 
-The token file is kube-apiserver's: CSV rows `token,user,uid,"group1,group2"`.
-
-TLS: the server's certificate, and the client certificates it takes as identity (CN the user, O the groups).
-
-Acting as somebody else (`kubectl --as`): each name taken on needs the verb `impersonate`.
-
-https://kubernetes.io/docs/reference/access-authn-authz/authentication/#user-impersonation
+Without credentials a request is from `system:anonymous`. The token file is kube-apiserver's: CSV rows
+`token,user,uid,"group1,group2"`. Each name taken on with `kubectl --as` needs the verb `impersonate`
+(https://kubernetes.io/docs/reference/access-authn-authz/authentication/#user-impersonation).
 """
 
 import csv

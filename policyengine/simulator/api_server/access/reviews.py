@@ -1,4 +1,4 @@
-"""Questions about access: SelfSubjectAccessReview and its kin, and who a token belongs to.
+"""Questions about access: SelfSubjectAccessReview and the like, and who a token belongs to.
 
 They are answered and never stored.
 """

@@ -1,1 +1,4 @@
-"""Bodies read: JSON, YAML and protobuf into objects of a kind, with the real server's refusals."""
+"""Request bodies into objects: JSON, YAML and protobuf, typed by the schema, with the real server's refusals.
+
+`patching`, `writing` and `faults` import it; it imports `kinds` and statuses.
+"""

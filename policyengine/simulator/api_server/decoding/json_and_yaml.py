@@ -1,9 +1,7 @@
-"""JSON as the real server reads it: what it takes that is not quite JSON, and how it words what it does not.
+"""JSON and YAML of request bodies as the real server reads them, with its words for what is wrong.
 
-Bytes in strings that are no UTF-8 become U+FFFD, one each; the first fault is named by its character and place, in
-Go's words. A field that is there twice counts with its last value, and can be reported.
-
-YAML of a body, without aliases and dates, and the keys it gives twice; faults are worded as Go's reader does.
+Bytes in strings that are no UTF-8 become U+FFFD, one each. The first error is named by its character and place, in Go's
+words. A field that is there twice counts with its last value, and can be reported. YAML has no aliases and no dates.
 """
 
 import json

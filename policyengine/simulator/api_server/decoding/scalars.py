@@ -1,9 +1,7 @@
-"""Canonical forms of the API's scalar strings: quantities, times and durations, as the real server writes them back.
+"""Canonical forms of the API's scalar strings: quantities and times as the real server writes them back, Go durations.
 
 A quantity keeps its family of suffixes and loses everything redundant: `1000m` is `1`, `1024Mi` is `1Gi`, `0.5` is
 `500m` (resource.Quantity's CanonicalizeBytes). Times become whole seconds, micro times six digits, both in UTC.
-
-Spans of time as Go writes them in a query: `1m30s`, `500ms`.
 """
 
 import re

@@ -99,7 +99,7 @@ class Rule(Which):
 
 @dataclass(slots=True)
 class Fault:
-    """The effects that befall one request."""
+    """The effects of all rules that act on one request."""
 
     owner: "Faults"
     effects: list[Effect]
@@ -200,7 +200,7 @@ class Faults:
             await self._perform(request)
 
     def find(self, info: RequestInfo, user_agent: str, user: str = "") -> Fault | None:
-        """What befalls a request, None for nothing."""
+        """The effects on a request, None for none."""
         effects: list[Effect] = []
         for rule in tuple(self.rules):
             effect = rule.effect
@@ -223,7 +223,7 @@ class Faults:
         return True
 
     def line_effect(self, info: RequestInfo, user_agent: str, line: bytes, user: str = "") -> LineEffect | None:
-        """What befalls one watch line."""
+        """The effect on one watch line."""
         bookmark = line.startswith(b'{"type":"BOOKMARK"')
         for rule in tuple(self.rules):
             effect = rule.effect

@@ -1,8 +1,6 @@
-"""Discovery: which groups, versions and resources there are, in the old form and the aggregated one.
+"""What is no resource: health, version, discovery in its old and aggregated form, and the way to the OpenAPI documents.
 
 https://kubernetes.io/docs/concepts/overview/kubernetes-api/#discovery-api
-
-What is no resource: health, version, discovery and OpenAPI documents.
 """
 
 from base64 import b64encode

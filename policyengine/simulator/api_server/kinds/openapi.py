@@ -1,8 +1,7 @@
-"""What types and fields are for, in a sentence each: `kubectl explain` shows these, from `schemas/descriptions.txt`.
+"""OpenAPI v3 documents of the kinds served, made from the schema: `kubectl explain`, validation and apply read them.
 
-OpenAPI v3 documents for the kinds served, made from the schema: what `kubectl explain`, validation and apply read.
-
-A document a group and version. CRDs' schemas are given as they were defined.
+There is a document for each group and version. Schemas of CustomResourceDefinitions are given as they were defined.
+Descriptions come from `schemas/descriptions.txt`; what has none there is described by its name.
 """
 
 import re

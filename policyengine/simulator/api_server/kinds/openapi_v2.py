@@ -1,4 +1,5 @@
-"""The OpenAPI v2 document, as JSON and as protobuf: what kubectl checks a `v1 List` against, and old ones everything.
+"""The OpenAPI v2 document, as JSON and as protobuf: `kubectl apply` checks a `v1 List` against it, and so does
+`kubectl explain --output=plaintext-openapiv2`.
 
 It is the schemas of the v3 documents of all kinds in one, in the older form, without operations. The protobuf is
 gnostic's openapi.v2.Document; numbers are its field numbers.

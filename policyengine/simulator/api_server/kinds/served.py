@@ -1,7 +1,7 @@
-"""The kinds served: which resources there are, their faces in several versions, and what each may be asked.
+"""The resources served: in which groups and versions, with which verbs and subresources, and how each is written.
 
-Read from `schemas/resources.txt`; CustomResourceDefinitions add theirs at run time. One stored collection may have
-several faces: an Event is stored once and served as `v1` and as `events.k8s.io/v1`.
+They are read from `schemas/resources.txt`; CustomResourceDefinitions add theirs at run time. One stored collection may
+be served in two groups: an Event is stored once and served as `v1` and as `events.k8s.io/v1`.
 """
 
 from collections.abc import Iterator, Mapping

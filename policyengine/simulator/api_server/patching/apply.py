@@ -1,13 +1,10 @@
-"""Who owns which fields: `metadata.managedFields` kept up over updates and server-side applies.
+"""Field ownership and server-side apply: `metadata.managedFields`, merging a configuration, and conflicts.
 
 Rules (https://kubernetes.io/docs/reference/using-api/server-side-apply/): an update makes its manager own what it
-changed and takes it from all others; an apply makes its manager own exactly what its configuration says. A manager
-is a name, an operation, an apiVersion and a subresource; one that owns nothing is dropped.
-
-Server-side apply: merge a configuration into the live object, prune what its manager gave up, refuse conflicts.
-
-A conflict is a field that another manager owns and the configuration would change; `force` takes it over
-(https://kubernetes.io/docs/reference/using-api/server-side-apply/#conflicts).
+changed and takes it from all others; an apply makes its manager own exactly what its configuration says, and removes
+what it said before and nobody else owns. A conflict is a field that another manager owns and the configuration would
+change; `force` takes it over. A manager is a name, an operation, an apiVersion and a subresource; one that owns
+nothing is dropped.
 """
 
 from collections.abc import Mapping

@@ -1,11 +1,8 @@
-"""Merge patches (RFC 7386) and JSON patches (RFC 6902).
+"""Merge patches (RFC 7386), JSON patches (RFC 6902) and strategic merge patches.
 
-Strategic merge patch: lists of a kind merge by their key, and directives say what a merge cannot.
-
-Directives: `$patch: delete|replace|merge` in an object or list item, `$deleteFromPrimitiveList/f`,
-`$setElementOrder/f`, `$retainKeys`
-(https://github.com/kubernetes/community/blob/master/contributors/devel/sig-api-machinery/strategic-merge-patch.md).
-Merge keys and strategies come from the schema.
+A strategic merge patch merges lists by a key; merge keys and strategies come from the schema. Its directives are
+`$patch: delete|replace|merge` in an object or list item, `$deleteFromPrimitiveList/f`, `$setElementOrder/f` and
+`$retainKeys` (https://github.com/kubernetes/community/blob/master/contributors/devel/sig-api-machinery/strategic-merge-patch.md).
 """
 
 from copy import deepcopy

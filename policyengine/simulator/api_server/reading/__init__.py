@@ -1,1 +1,4 @@
-"""Gets, lists and watches: what is selected, at which version, and how it is shown."""
+"""Lists, watches, selectors, and the forms objects are shown in: JSON, YAML, metadata only, tables.
+
+`handler` imports it, and `writing` the selectors; it imports `kinds`, `decoding` and the store.
+"""

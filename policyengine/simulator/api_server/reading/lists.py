@@ -1,11 +1,8 @@
 """Lists and watches: what resourceVersion, limit and continue give.
 
 Unset means the most recent, `0` whatever there is, a version NotOlderThan (the default) or Exact. All pages of a list
-are of its first page's version; a token expires with the collection's window.
-
-Continue tokens: the version of a list's first page and the key its next page starts from, as base64 of JSON.
-
-The form is k8s.io/apiserver's; version -1 means: go on from that key, at whatever version is the newest.
+are of its first page's version. A continue token is that version and the key the next page starts from, as base64 of
+JSON in k8s.io/apiserver's form; it expires with the collection's window. Version -1 in it means the newest.
 """
 
 import base64

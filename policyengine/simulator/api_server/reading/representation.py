@@ -141,7 +141,7 @@ EVENT_NAMES = {
     "deprecatedCount": "count",
 }
 CORE_NAMES = {core: new for new, core in EVENT_NAMES.items()}
-# Fields one face always writes and the other leaves out when empty.
+# Fields that one version always writes and the other leaves out when empty.
 CORE_ALWAYS: dict[str, Json] = {"reportingComponent": "", "reportingInstance": ""}
 
 

@@ -1,1 +1,4 @@
-"""What objects must be, and the refusals where they are not."""
+"""What objects must be, and the refusals where they are not.
+
+`writing` imports it; it imports the store, statuses and selectors.
+"""

@@ -1,11 +1,8 @@
-"""Rules every object must meet: names, labels, annotations, and what an update may not touch.
+"""What every object's metadata must be, and the rules for everything else, as small functions that are put together.
 
-Texts are those of k8s.io/apimachinery's validation; `Cause.kind` is the machine-readable reason.
-
-The rules that objects are held against, as small functions that are put together.
-
-A rule takes a value and its path, and yields what is wrong with it. Worked example: a toleration's effect may be left
-out, and has to be one of three, at `spec.tolerations[1].effect`:
+Texts are those of k8s.io/apimachinery's validation; `Cause.kind` is the machine-readable reason. A rule takes an object
+and its path, and yields what is wrong with it. Worked example: a toleration's effect may be left out, and otherwise is
+one of three, at `spec.tolerations[1].effect`:
 
     each("tolerations", field("effect", one_of("NoSchedule", "PreferNoSchedule", "NoExecute"), optional=True))
 """

@@ -1,17 +1,12 @@
-"""The admission plugin Priority: a pod's priority comes from its PriorityClass, and of classes one is the default.
+"""Admission of writes: priorities of pods, rights on parts of a ResourceClaim's status, no escalation of rights.
 
-The rules are those of plugin/pkg/admission/priority. Without it (as with `--disable-admission-plugins=Priority`) pods
-keep what they say.
-
-Who may write which part of a ResourceClaim's status: allocating and reporting devices need rights of their own.
-
-Beside `resourceclaims/status`, Kubernetes 1.36 asks for the same verb on `resourceclaims/binding`, in the whole
-cluster, where `allocation` or `reservedFor` change, and for `arbitrary-node:` and the verb on `resourceclaims/driver`,
-by the driver's name, where `devices` do (pkg/registry/resource/utils.go). A token here belongs to no node.
-
-Nobody gives more than they hold: writing a role, or binding one, needs its rules or the verb `escalate` or `bind`.
-
-https://kubernetes.io/docs/reference/access-authn-authz/rbac/#privilege-escalation-prevention-and-bootstrapping
+- A pod's priority comes from its PriorityClass; only one class is the default (plugin/pkg/admission/priority). Without
+  the plugin (`--disable-admission-plugins=Priority`) pods keep what they say.
+- Beside `resourceclaims/status`, Kubernetes 1.36 asks for the same verb on `resourceclaims/binding`, in the whole
+  cluster, where `allocation` or `reservedFor` change, and for `arbitrary-node:` and the verb on
+  `resourceclaims/driver`, by the driver's name, where `devices` do (pkg/registry/resource/utils.go).
+- Writing a role, or binding one, needs all its rules, or the verb `escalate` or `bind`
+  (https://kubernetes.io/docs/reference/access-authn-authz/rbac/#privilege-escalation-prevention-and-bootstrapping).
 """
 
 from collections.abc import Iterator

@@ -1,6 +1,6 @@
 """Deleting: preconditions, finalizers, a pod's grace period, and what is answered.
 
-A pod is first marked (deletionTimestamp, grace, one more generation) and removed at once where its grace is nought:
+A pod is first marked (deletionTimestamp, grace, one more generation) and removed at once where its grace is 0:
 not bound yet, finished, or asked for. Any other object goes at once unless a finalizer holds it
 (k8s.io/apiserver registry/rest BeforeDelete, pkg/registry/core/pod CheckGracefulDelete).
 """
@@ -47,8 +47,8 @@ def parse_delete_options(query: Mapping[str, str], body: Json) -> DeleteOptions:
         raise bad_request(f"{found}DeleteOptions.gracePeriodSeconds of type int64")
     propagation = str(given.get("propagationPolicy") or query.get("propagationPolicy") or "")
     asked: list[Json] = [query["dryRun"]] if query.get("dryRun") else []
-    wished: Json = given.get("dryRun") or asked
-    dry_run: list[Json] = wished if isinstance(wished, list) else [wished]
+    desired: Json = given.get("dryRun") or asked
+    dry_run: list[Json] = desired if isinstance(desired, list) else [desired]
     causes = _propagation_faults(propagation, given.get("orphanDependents"))
     if any(word != "All" for word in dry_run):
         causes.append(unsupported("dryRun", dry_run, ("All",)))
@@ -192,8 +192,8 @@ class Deleter:
         spec, phase = child(pod, "spec"), child(pod, "status").get("phase")
         if not spec.get("nodeName") or phase in ("Failed", "Succeeded"):
             return 0
-        wished = options.grace if options.grace is not None else spec.get("terminationGracePeriodSeconds")
-        grace = wished if isinstance(wished, int) else 0
+        desired = options.grace if options.grace is not None else spec.get("terminationGracePeriodSeconds")
+        grace = desired if isinstance(desired, int) else 0
         return 1 if grace < 0 else grace
 
     def _mark_namespace(self, kind: Kind, before: Entry, obj: Object, caller: Caller) -> tuple[Entry, bool]:

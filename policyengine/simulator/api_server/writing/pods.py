@@ -1,12 +1,11 @@
-"""Binding a pod to a node: the one write that schedules, with its refusals.
+"""Binding and evicting pods.
 
-The server checks neither that the node exists nor that the pod fits. The node's zone and region labels are copied to
-the pod (PodTopologyLabels), annotations of the Binding too; a nomination is cleared.
+A binding does not check that the node exists or that the pod fits. It copies the node's zone and region labels
+(PodTopologyLabels) and the Binding's annotations to the pod, and clears a nomination.
 
-Evicting pods: a delete that asks the pod's disruption budget first (policy/v1 Eviction).
-
-A pod that is not up yet, finished or going already is deleted whatever the budget. A budget its controller has not
-seen yet, or one that is used up, answers 429.
+An eviction is a delete that asks the pod's disruption budget first (policy/v1 Eviction). A pod that has not started,
+has finished or is being deleted goes whatever the budget. A budget that its controller has not seen yet, or that is
+used up, answers 429.
 """
 
 from policyengine.simulator.api_server.decoding.bodies import read_body

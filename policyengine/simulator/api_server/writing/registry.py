@@ -1,9 +1,8 @@
-"""Names and UIDs the server chooses, from a seeded generator, so that a run can be repeated byte for byte.
-
-Creating, updating, patching and deleting objects: the one way every kind is written.
+"""Creating, updating, patching and deleting objects: the one way every kind is written.
 
 Order of a write, as the real server's: decode, admission (namespace there and not terminating), defaults, the kind's
-own preparation, validation, field ownership, storage. Nothing here waits, so a write is never interleaved.
+own preparation, validation, field ownership, storage. Nothing here waits, so a write is never interleaved. Names and
+UIDs come from a seeded generator, so that a run can be repeated byte for byte.
 """
 
 import random
@@ -169,8 +168,8 @@ class Registry:
         return last
 
     def _tell(self, kind: Kind, before: Entry | None, obj: Object | None) -> None:
-        for told in self.after_write:
-            told(kind, before, obj)
+        for notify in self.after_write:
+            notify(kind, before, obj)
 
     def _note(
         self, verb: str, kind: Kind, entry: Entry, sub: str, caller: Caller, before: bytes | None, after: bytes | None

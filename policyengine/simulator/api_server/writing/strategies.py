@@ -1,8 +1,7 @@
-"""Addresses and ports of Services, chosen at creation as the real server's allocators do: each once, lowest first.
+"""How each kind is created and updated: what the server resets, counts and fills in.
 
-How each kind is created, updated and deleted: what the server resets, counts, checks and fills in.
-
-One table row a kind; a kind without a row takes the generic way. The facts are those of pkg/registry's strategies.
+`STRATEGIES` has a row for each kind that differs from the generic way. The facts are those of pkg/registry's
+strategies. A Service's address and node ports are the lowest that are free, as the real allocators choose them.
 """
 
 from collections.abc import Callable
@@ -242,7 +241,7 @@ def reset_status(kind: str, obj: Object, empty: Object) -> None:
 
 
 def count_generation(kind: Kind, new: Object, old: Object | None) -> None:
-    """`metadata.generation`: 1 at creation, one more for each change of what is wished."""
+    """`metadata.generation`: 1 at creation, one more for each change of anything but metadata and status."""
     if "generation" not in kind.traits:
         return
     if old is None:
@@ -250,9 +249,9 @@ def count_generation(kind: Kind, new: Object, old: Object | None) -> None:
         return
     before = metadata(old).get("generation")
     current = before if isinstance(before, int) else 0
-    wished = {k: v for k, v in new.items() if k not in ("metadata", "status")}
+    desired = {k: v for k, v in new.items() if k not in ("metadata", "status")}
     held = {k: v for k, v in old.items() if k not in ("metadata", "status")}
-    if wished != held:
+    if desired != held:
         current += 1
     if current:
         metadata(new)["generation"] = current

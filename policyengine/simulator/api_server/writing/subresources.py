@@ -92,8 +92,8 @@ class Subresources:
         if info.verb == "get":
             return _json(200, _scale_of(current))
         body = parse_json(request.body, "Scale") if info.verb == "patch" else read_body(request, "Scale")
-        wished = merge(_scale_of(current), body) if info.verb == "patch" else body
-        replicas = child(wished, "spec").get("replicas") if isinstance(wished, dict) else None
+        desired = merge(_scale_of(current), body) if info.verb == "patch" else body
+        replicas = child(desired, "spec").get("replicas") if isinstance(desired, dict) else None
         if not isinstance(replicas, int) or isinstance(replicas, bool) or replicas < 0:
             raise bad_request("spec.replicas must be a whole number that is not negative")
 
