@@ -19,7 +19,6 @@ Defaults = tuple[tuple[Path, Json], ...]
 CONTAINERS = ("initContainers", "containers")
 RBAC = "rbac.authorization.k8s.io"
 MAX_INT32 = 2**31 - 1
-TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 EMPTY: tuple[Json, ...] = (None, "", {})
 
 
@@ -132,13 +131,6 @@ def _deployment(obj: Object) -> None:
         strategy["rollingUpdate"] = {"maxUnavailable": "25%", "maxSurge": "25%", **child(strategy, "rollingUpdate")}
 
 
-def _daemon_set(obj: Object) -> None:
-    """An annotation counts its templates."""
-    _template(obj)
-    meta = child(obj, "metadata")
-    meta["annotations"] = {TEMPLATE_GENERATION: "1", **child(meta, "annotations")}
-
-
 def _job(obj: Object) -> None:
     """Without labels of its own a Job shares those of its pods, one object with them."""
     _template(obj)
@@ -238,7 +230,7 @@ COMPUTED: dict[str, Callable[[Object], None]] = {
     "ReplicaSet": _template,
     "ReplicationController": _template,
     "StatefulSet": _template,
-    "DaemonSet": _daemon_set,
+    "DaemonSet": _template,
     "Job": _job,
     "CronJob": _cron_job,
     "ResourceClaim": _resource_claim,

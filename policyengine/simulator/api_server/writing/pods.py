@@ -166,8 +166,6 @@ class Evicter:
         entry = budgets[0]
         budget = entry.object()
         status = child(budget, "status")
-        if not _ready(pod) and _allows_unhealthy(budget):
-            return
         self._check(budget, entry.name)
         allowed = _count(status, "disruptionsAllowed") - 1
         disrupted = child(status, "disruptedPods")
@@ -218,16 +216,3 @@ def _refusal(why: str, retry_after: int) -> ApiError:
 def _ignores_budget(pod: Object) -> bool:
     phase = child(pod, "status").get("phase")
     return phase in ("Succeeded", "Failed", "Pending") or bool(metadata(pod).get("deletionTimestamp"))
-
-
-def _ready(pod: Object) -> bool:
-    rows = objects(child(pod, "status").get("conditions"))
-    return any(row.get("type") == "Ready" and row.get("status") == "True" for row in rows)
-
-
-def _allows_unhealthy(budget: Object) -> bool:
-    status = child(budget, "status")
-    if child(budget, "spec").get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
-        return True
-    wanted = _count(status, "desiredHealthy")
-    return wanted > 0 and _count(status, "currentHealthy") >= wanted

@@ -52,7 +52,6 @@ from policyengine.simulator.api_server.validation.rules import (
 )
 from policyengine.simulator.api_server.writing.defaults import apply_defaults
 from policyengine.simulator.api_server.writing.strategies import (
-    allocate,
     count_generation,
     reset_status,
     strategy_of,
@@ -227,8 +226,6 @@ class Registry:
         meta["uid"] = self.names.uid()
         meta["creationTimestamp"] = now
         strategy_of(kind.kind).create(obj, now)
-        if kind.kind == "Service":
-            allocate(obj, self.store)
         count_generation(kind, obj, None)
         self._check(kind, obj, None)
         if applied is not None:

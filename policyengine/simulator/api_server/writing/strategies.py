@@ -1,50 +1,16 @@
 """How each kind is created and updated: what the server resets, counts and fills in.
 
 `STRATEGIES` has a row for each kind that differs from the generic way. The facts are those of pkg/registry's
-strategies. A Service's address and node ports are the lowest that are free, as the real allocators choose them.
+strategies. A Service gets no address and no node ports: nothing listens there.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv4Network
-from itertools import count
 
 from policyengine.simulator.api_server.decoding import scalars
 from policyengine.simulator.api_server.kinds.served import Kind
 from policyengine.simulator.api_server.statuses import Json
-from policyengine.simulator.api_server.store import Object, Store, child, metadata, objects
-from policyengine.simulator.api_server.writing.defaults import TEMPLATE_GENERATION
-
-RANGE = IPv4Network("10.0.0.0/16")
-FIRST_OFFSET = 10
-FIRST_NODE_PORT = 30_000
-
-
-def _used(store: Store) -> tuple[set[str], set[Json]]:
-    specs = [child(e.object(), "spec") for e in store.collection(("", "services")).entries.values()]
-    ports = {port.get("nodePort") for spec in specs for port in objects(spec.get("ports"))}
-    return {str(spec.get("clusterIP")) for spec in specs}, ports
-
-
-def allocate(service: Object, store: Store) -> None:
-    """Give a new Service its cluster IP and node ports, unless it names them or has none."""
-    spec = child(service, "spec")
-    if spec.get("type") == "ExternalName":
-        return
-    addresses, ports = _used(store)
-    address = spec.get("clusterIP")
-    if not address:
-        first: IPv4Address = RANGE.network_address + FIRST_OFFSET
-        address = spec["clusterIP"] = next(str(first + n) for n in count() if str(first + n) not in addresses)
-    spec["clusterIPs"] = [address]
-    spec.setdefault("ipFamilies", ["IPv4"])
-    spec.setdefault("ipFamilyPolicy", "SingleStack")
-    if spec.get("type") in ("NodePort", "LoadBalancer"):
-        for port in objects(spec.get("ports")):
-            if not port.get("nodePort"):
-                port["nodePort"] = next(n for n in count(FIRST_NODE_PORT) if n not in ports)
-                ports.add(port["nodePort"])
-
+from policyengine.simulator.api_server.store import Object, child, metadata, objects
 
 Create = Callable[[Object, str], None]
 Update = Callable[[Object, Object], None]
@@ -192,13 +158,6 @@ def _create_job(obj: Object, now: str) -> None:
         meta["labels"] = labels
 
 
-def _update_daemon_set(new: Object, old: Object) -> None:
-    before = str(child(old, "metadata", "annotations").get(TEMPLATE_GENERATION) or 1)
-    changed = child(new, "spec").get("template") != child(old, "spec").get("template")
-    count = int(before) + changed if before.isdecimal() else 1
-    metadata(new)["annotations"] = {**child(metadata(new), "annotations"), TEMPLATE_GENERATION: str(count)}
-
-
 def _without_empty(*path: str) -> Callable[[Object, str], None]:
     """Storage knows no empty list, only none; fields that are always shown then read null."""
 
@@ -219,9 +178,7 @@ STRATEGIES: dict[str, Strategy] = {
     "Service": Strategy(_create_service),
     "PodDisruptionBudget": Strategy(_create_budget),
     "Job": Strategy(_create_job),
-    "DaemonSet": Strategy(update=_update_daemon_set),
     "CSINode": Strategy(_without_empty("spec", "drivers")),
-    "EndpointSlice": Strategy(_without_empty("endpoints")),
     "Role": Strategy(_without_empty("rules")),
     "ClusterRole": Strategy(_without_empty("rules")),
 }
