@@ -19,7 +19,6 @@ from policyengine.simulator.api_server.access.rbac import GROUP as RBAC_GROUP
 from policyengine.simulator.api_server.access.rbac import Authorizer
 from policyengine.simulator.api_server.decoding.bodies import (
     WriteOptions,
-    check_size,
     read_object,
     write_options,
 )
@@ -46,12 +45,14 @@ from policyengine.simulator.api_server.requests import (
     within,
 )
 from policyengine.simulator.api_server.statuses import (
+    MAX_BODY,
     ApiError,
     internal,
     method_not_allowed,
     no_such_resource,
     not_found,
     success,
+    too_large,
 )
 from policyengine.simulator.api_server.store import Entry, Object, Store, WriteLog, decode, encode, key_of, metadata
 from policyengine.simulator.api_server.writing.admission import ClaimStatusGuard, EscalationGuard, PriorityAdmission
@@ -173,6 +174,8 @@ class ApiServer:
             if IMPERSONATE_USER in request.headers or IMPERSONATE_GROUP in request.headers:
                 user = impersonated(request, info, user, self.authorizer)
             self.authorizer.check(user, info)
+        if len(request.body) > MAX_BODY:
+            raise too_large()
         caller = Caller(user, request.user_agent)
         fault = self.faults.find(info, request.user_agent, user.name) if self.faults.active else None
         if fault is None and not request.query.get("resourceVersion"):
@@ -291,7 +294,6 @@ class ApiServer:
         return Response(status, headers, view.object(raw))
 
     def _create(self, request: Request, info: RequestInfo, kind: Kind, caller: Caller) -> Response:
-        check_size(request)
         wanted(request.headers.get("accept", ""))
         options = write_options(request.query, "CreateOptions")
         if self._subresources.answers(kind):
@@ -320,7 +322,6 @@ class ApiServer:
         return self._written(request, kind, status, raw, options)
 
     def _patch(self, request: Request, info: RequestInfo, kind: Kind, caller: Caller, sub: str = "") -> Response:
-        check_size(request)
         options = write_options(request.query, "PatchOptions", request.content_type == APPLY)
         with warned(options):
             status, raw = self._patcher.patch(kind, info, request, options, caller, sub)

@@ -17,6 +17,7 @@ from policyengine.simulator.real_server import ASSETS, real_server, unverified
 
 Json = dict[str, Any]
 CHOSEN = {"uid", "resourceVersion", "creationTimestamp", "time", "lastTransitionTime", "lastPhaseTransitionTime"}
+OUT_OF_A_RANGE = {"clusterIP", "clusterIPs"}
 CONTAINER: Json = {"name": "c", "image": "i"}
 TEMPLATE: Json = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [CONTAINER]}}
 WORKLOAD: Json = {"selector": {"matchLabels": {"a": "b"}}, "template": TEMPLATE}
@@ -54,6 +55,7 @@ CASES: dict[str, tuple[str, Json]] = {
         {"value": 5, "globalDefault": True},
     ),
     "pod-of-the-default-class": (f"{SPACE}/pods", pod()),
+    "service": (f"{SPACE}/services", {"spec": {"selector": {"a": "b"}, "ports": [{"port": 80}]}}),
     "claim": (
         f"{SPACE}/persistentvolumeclaims",
         {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}},
@@ -144,7 +146,8 @@ async def created(on: Transport, path: str, body: Json) -> tuple[int, Json]:
 def told(value: Any, uid: str) -> Any:
     """An object without what a server chooses; its own UID is named."""
     if isinstance(value, dict):
-        return {key: told(item, uid) for key, item in value.items() if key not in CHOSEN}
+        kept = {key: told(item, uid) for key, item in value.items() if key not in CHOSEN}
+        return {key: "out of a range" if key in OUT_OF_A_RANGE else item for key, item in kept.items()}
     if isinstance(value, list):
         return [told(item, uid) for item in value]
     return value.replace(uid, "UID") if uid and isinstance(value, str) else value

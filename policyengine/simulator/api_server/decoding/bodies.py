@@ -5,7 +5,7 @@ them and warns, Strict refuses the request (https://kubernetes.io/docs/reference
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -19,13 +19,11 @@ from policyengine.simulator.api_server.kinds.schema import load, struct
 from policyengine.simulator.api_server.kinds.served import Kind
 from policyengine.simulator.api_server.requests import Request
 from policyengine.simulator.api_server.statuses import (
-    MAX_BODY,
     ApiError,
     Cause,
     Json,
     bad_request,
     invalid,
-    too_large,
     unsupported_media_type,
 )
 from policyengine.simulator.api_server.store import Object
@@ -84,46 +82,33 @@ def go_quoted(text: str) -> str:
     return '"' + "".join(names.get(ord(c)) or (c if c.isprintable() else f"\\x{ord(c):02x}") for c in text) + '"'
 
 
-def check_size(request: Request) -> None:
-    """Raise the 413 of a body over 3 MiB."""
-    if len(request.body) > MAX_BODY:
-        raise too_large()
-
-
-def _decode(body: bytes) -> Json:
+def parse_json(body: bytes) -> Json:
     """JSON, with the bytes that are no UTF-8 replaced; raises ValueError in the real server's words."""
     try:
-        return cast(Json, msgspec.json.decode(body))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        pass
-    try:
-        return cast(Json, msgspec.json.decode(utf8(body)))
+        try:
+            return cast(Json, msgspec.json.decode(body))
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return cast(Json, msgspec.json.decode(utf8(body)))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(fault(body)) from error
 
 
-def parse_json(body: bytes, what: str) -> Json:
-    """JSON of a body; raises the 400 that quotes it."""
+Read = Callable[[bytes], Json]
+_JSON: tuple[Read, str] = (parse_json, f"{NO_TYPE}json parse error: ")
+READERS: dict[str, tuple[Read, str]] = {
+    **dict.fromkeys(JSON_TYPES, _JSON),
+    **dict.fromkeys(YAML_TYPES, (load_yaml, "")),
+    protobuf.CONTENT_TYPE: (protobuf.read, ""),
+}
+"""How a body of each media type is read, and the words before what is wrong with it."""
+
+
+def parsed(read: Read, body: bytes, words: str) -> Json:
+    """A body as JSON; raises the 400 of one that cannot be read, `words` around the reason."""
     try:
-        return _decode(body)
+        return read(body)
     except ValueError as error:
-        raise unrecognized(body, what, f"{NO_TYPE}json parse error: {error}") from error
-
-
-def parse_patch(body: bytes) -> Json:
-    """JSON of a patch; raises a 400."""
-    try:
-        return _decode(body)
-    except ValueError as error:
-        raise bad_request(f"error decoding patch: {error}") from error
-
-
-def parse_strategic(body: bytes) -> Json:
-    """JSON of a strategic merge patch; raises a 400."""
-    try:
-        return _decode(body)
-    except ValueError as error:
-        raise bad_request(str(error)) from error
+        raise bad_request(words.format(error)) from error
 
 
 def unrecognized(body: bytes, what: str, why: str) -> ApiError:
@@ -136,35 +121,15 @@ def unrecognized(body: bytes, what: str, why: str) -> ApiError:
     )
 
 
-def parse_yaml(body: bytes, what: str) -> Json:
-    """YAML of a body; raises a 400."""
-    try:
-        return load_yaml(body)
-    except ValueError as error:
-        raise unrecognized(body, what, str(error)) from error
-
-
-def parse_configuration(body: bytes) -> Json:
-    """YAML of an applied configuration; raises a 400."""
-    try:
-        return load_yaml(body)
-    except ValueError as error:
-        raise bad_request(f"error decoding YAML: error converting YAML to JSON: {error}") from error
-
-
 def read_body(request: Request, what: str) -> Json:
-    """The body as JSON, whatever it came as; raises 400, 413 and 415."""
-    check_size(request)
-    if request.content_type in YAML_TYPES:
-        return parse_yaml(request.body, what)
-    if request.content_type == protobuf.CONTENT_TYPE:
-        try:
-            return protobuf.read(request.body)
-        except protobuf.ProtobufError as error:
-            raise unrecognized(request.body, what, str(error)) from error
-    if request.content_type not in JSON_TYPES:
+    """The body as JSON, whatever it came as; raises 400 and 415."""
+    if request.content_type not in READERS:
         raise unsupported_media_type()
-    return parse_json(request.body, what)
+    read, words = READERS[request.content_type]
+    try:
+        return read(request.body)
+    except ValueError as error:
+        raise unrecognized(request.body, what, f"{words}{error}") from error
 
 
 def read_object(request: Request, kind: Kind, options: WriteOptions) -> Object:

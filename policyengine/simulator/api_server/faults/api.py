@@ -17,7 +17,7 @@ from dataclasses import asdict, fields
 import msgspec
 
 from policyengine.simulator.api_server.access.rbac import MASTERS, refusal
-from policyengine.simulator.api_server.decoding.bodies import parse_json
+from policyengine.simulator.api_server.decoding.bodies import read_body
 from policyengine.simulator.api_server.faults import effects
 from policyengine.simulator.api_server.faults.rules import Faults, OffsetClock, Rule, Which
 from policyengine.simulator.api_server.kinds.discovery import not_found_page
@@ -104,7 +104,7 @@ def _json(status: int, body: Object) -> Response:
 
 
 def _object(request: Request) -> Object:
-    body = parse_json(request.body, "Fault") if request.body else {}
+    body = read_body(request, "Fault") if request.body else {}
     if not isinstance(body, dict):
         raise bad_request("a JSON object is wanted")
     return body

@@ -4,13 +4,13 @@ import re
 
 from policyengine.simulator.api_server.decoding.bodies import (
     WriteOptions,
-    parse_configuration,
-    parse_patch,
-    parse_strategic,
+    parse_json,
+    parsed,
     typed,
     typed_fields,
 )
 from policyengine.simulator.api_server.decoding.codec import DecodeError, json_kind
+from policyengine.simulator.api_server.decoding.json_and_yaml import load_yaml
 from policyengine.simulator.api_server.kinds.served import Kind
 from policyengine.simulator.api_server.patching import apply as server_side
 from policyengine.simulator.api_server.patching import documents as patches
@@ -58,7 +58,7 @@ class Patcher:
             return self._apply(kind, info, request.body, options, caller, subresource)
         if content not in (MERGE, STRATEGIC, JSON_PATCH) or (content == STRATEGIC and kind.custom is not None):
             raise unsupported_patch_type()
-        body = parse_strategic(request.body) if content == STRATEGIC else parse_patch(request.body)
+        body = parsed(parse_json, request.body, "{}" if content == STRATEGIC else "error decoding patch: {}")
 
         def transform(current: Object) -> Object:
             return self._patched(kind, current, body, content, options)
@@ -95,7 +95,8 @@ class Patcher:
         if not options.field_manager:
             why = "Required value: is required for apply patch"
             raise invalid("PatchOptions", "meta.k8s.io", "", [Cause("FieldValueRequired", "fieldManager", why)])
-        given = self._configuration(kind, parse_configuration(body), info)
+        value = parsed(load_yaml, body, "error decoding YAML: error converting YAML to JSON: {}")
+        given = self._configuration(kind, value, info)
         config = self._decoded(kind, given, options)
         metadata(config)["name"] = info.name
         if kind.namespaced:

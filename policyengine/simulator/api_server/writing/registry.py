@@ -53,6 +53,7 @@ from policyengine.simulator.api_server.validation.rules import (
 from policyengine.simulator.api_server.writing.defaults import apply_defaults
 from policyengine.simulator.api_server.writing.strategies import (
     count_generation,
+    give_address,
     reset_status,
     strategy_of,
 )
@@ -226,6 +227,8 @@ class Registry:
         meta["uid"] = self.names.uid()
         meta["creationTimestamp"] = now
         strategy_of(kind.kind).create(obj, now)
+        if kind.kind == "Service":
+            give_address(obj, self.store)
         count_generation(kind, obj, None)
         self._check(kind, obj, None)
         if applied is not None:

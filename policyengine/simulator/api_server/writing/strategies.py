@@ -1,17 +1,20 @@
 """How each kind is created and updated: what the server resets, counts and fills in.
 
 `STRATEGIES` has a row for each kind that differs from the generic way. The facts are those of pkg/registry's
-strategies. A Service gets no address and no node ports: nothing listens there.
+strategies.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from ipaddress import IPv4Address
+from itertools import count
 
 from policyengine.simulator.api_server.decoding import scalars
 from policyengine.simulator.api_server.kinds.served import Kind
 from policyengine.simulator.api_server.statuses import Json
-from policyengine.simulator.api_server.store import Object, child, metadata, objects
+from policyengine.simulator.api_server.store import Object, Store, child, metadata, objects
 
+FIRST_ADDRESS = IPv4Address("10.0.0.10")
 Create = Callable[[Object, str], None]
 Update = Callable[[Object, Object], None]
 
@@ -127,6 +130,20 @@ def _create_volume(obj: Object, now: str) -> None:
 
 def _create_service(obj: Object, now: str) -> None:
     obj["status"] = {"loadBalancer": {}}
+
+
+def give_address(service: Object, store: Store) -> None:
+    """Give a new Service the lowest cluster IP that is free, unless it names one or has none."""
+    spec = child(service, "spec")
+    if spec.get("type") == "ExternalName":
+        return
+    entries = store.collection(("", "services")).entries.values()
+    used = {child(entry.object(), "spec").get("clusterIP") for entry in entries}
+    free = (str(FIRST_ADDRESS + number) for number in count())
+    spec["clusterIP"] = spec.get("clusterIP") or next(one for one in free if one not in used)
+    spec["clusterIPs"] = [spec["clusterIP"]]
+    spec.setdefault("ipFamilies", ["IPv4"])
+    spec.setdefault("ipFamilyPolicy", "SingleStack")
 
 
 def _create_budget(obj: Object, now: str) -> None:

@@ -3,7 +3,7 @@
 from policyengine.simulator.api_server.access.authentication import Authenticator, service_account
 from policyengine.simulator.api_server.access.rbac import Authorizer
 from policyengine.simulator.api_server.access.reviews import REVIEWS, Reviewer
-from policyengine.simulator.api_server.decoding.bodies import WriteOptions, parse_json, read_body, typed
+from policyengine.simulator.api_server.decoding.bodies import WriteOptions, parse_json, parsed, read_body, typed
 from policyengine.simulator.api_server.decoding.scalars import format_time
 from policyengine.simulator.api_server.kinds.served import Kind
 from policyengine.simulator.api_server.patching.documents import merge
@@ -91,8 +91,9 @@ class Subresources:
         current = self._registry.read(kind, info.namespace, info.name)
         if info.verb == "get":
             return _json(200, _scale_of(current))
-        body = parse_json(request.body, "Scale") if info.verb == "patch" else read_body(request, "Scale")
-        desired = merge(_scale_of(current), body) if info.verb == "patch" else body
+        patch = info.verb == "patch"
+        body = parsed(parse_json, request.body, "error decoding patch: {}") if patch else read_body(request, "Scale")
+        desired = merge(_scale_of(current), body) if patch else body
         replicas = child(desired, "spec").get("replicas") if isinstance(desired, dict) else None
         if not isinstance(replicas, int) or isinstance(replicas, bool) or replicas < 0:
             raise bad_request("spec.replicas must be a whole number that is not negative")
