@@ -18,8 +18,8 @@ import msgspec
 
 from benchmarks.workloads import HIGH_PRIORITY, IMPORTANT, MEASURED, NAMESPACE, Json, Workload
 from policyengine.clock import SystemClock
+from policyengine.cluster.kinds import Kind
 from policyengine.kube.http.client import PAGE_SIZE, ApiError, Client, error_of
-from policyengine.kube.http.resources import Resource
 from policyengine.kube.http.transport import Transport
 from policyengine.kube.watching.reflector import Reflector
 from policyengine.kube.watching.store import Observed
@@ -236,7 +236,7 @@ class Watcher:
     def __init__(self, client: Client, *, alone: bool = False) -> None:
         """`alone`: nothing else is to be done meanwhile, so changes are looked at every `GLANCE`, and not one by one,
         which would take a processor from those who are measured."""
-        kind: Resource[Any] = Resource("Pod", "pods", Placed)
+        kind: Kind[Any] = Kind("Pod", "pods", Placed)
         self._reflector: Reflector[Any] = Reflector(client, kind, SystemClock(), Random(), namespace=NAMESPACE)
         self._hold: Callable[[], None] = (lambda: time.sleep(GLANCE)) if alone else (lambda: None)
         self.times: list[float] = []

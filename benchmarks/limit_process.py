@@ -22,10 +22,10 @@ import msgspec
 from benchmarks.processes import say, stdin_closed
 from benchmarks.workloads import NAMESPACE
 from policyengine.clock import SystemClock
+from policyengine.cluster.kinds import NODES, PODS, Kind
 from policyengine.cluster.objects import Pod
 from policyengine.kube.config import credentials, event_loop
 from policyengine.kube.http.client import Client
-from policyengine.kube.http.resources import NODES, PODS, Resource
 from policyengine.kube.watching.reflector import Reflector
 from policyengine.kube.writing.events import EventRecorder
 from policyengine.kube.writing.request_queue import RequestQueue
@@ -73,7 +73,7 @@ async def main(argument: dict[str, Any]) -> None:
     say({"bound": len(waiting)})
 
 
-async def _items(client: Client, resource: Resource[Any], namespace: str = "") -> Any:
+async def _items(client: Client, resource: Kind[Any], namespace: str = "") -> Any:
     decode = msgspec.json.Decoder(_Item).decode
     token = ""
     while True:

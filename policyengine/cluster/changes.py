@@ -15,6 +15,7 @@ from policyengine.cluster.events import (
     ClusterEvent,
     Resource,
 )
+from policyengine.cluster.kinds import BY_KIND
 from policyengine.cluster.node_objects import Node
 from policyengine.cluster.pod_info import PodInfo, PodState
 from policyengine.cluster.requests import Requests
@@ -43,8 +44,9 @@ _POD_EVENTS = {
     for action, label in _POD_LABELS.items()
 }
 _OTHER_EVENTS = {
-    (resource.value, action): ClusterEvent(resource, action, f"{resource.value}{label}")
-    for resource in Resource
+    (kind.kind, action): ClusterEvent(kind.event, action, f"{kind.event.value}{label}")
+    for kind in BY_KIND.values()
+    if kind.event is not None
     for action, label in (
         (ActionType.ADD, "Add"),
         (ActionType.DELETE, "Delete"),
@@ -97,7 +99,7 @@ def departure(pod: PodInfo) -> ClusterEvent:
 
 def object_event(kind: str, action: ActionType) -> list[ClusterEvent]:
     """The event of another kind's object: ADD, DELETE or UPDATE_OTHER; none for kinds no plugin waits for."""
-    event = _OTHER_EVENTS.get((Resource.POD_GROUP.value if kind == "NativePodGroup" else kind, action))
+    event = _OTHER_EVENTS.get((kind, action))
     return [] if event is None else [event]
 
 

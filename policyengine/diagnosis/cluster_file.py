@@ -10,75 +10,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from policyengine.cluster.objects import (
-    CSIDriver,
-    CSINode,
-    CSIStorageCapacity,
-    DeviceClass,
-    Namespace,
-    NativePodGroup,
-    Node,
-    ObjectError,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    Pod,
-    PodDisruptionBudget,
-    PodGroup,
-    ReplicaSet,
-    ReplicationController,
-    ResourceClaim,
-    ResourceSlice,
-    Service,
-    StatefulSet,
-    StorageClass,
-    VolumeAttachment,
-    decode,
-)
+from policyengine.cluster.kinds import BY_KIND, NODES, PODS, kind_of
+from policyengine.cluster.objects import Node, ObjectError, Pod, decode
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.view import ClusterView
 
-_KINDS: Final[Mapping[str, type[Any]]] = {
-    "Namespace": Namespace,
-    "Service": Service,
-    "PersistentVolumeClaim": PersistentVolumeClaim,
-    "PersistentVolume": PersistentVolume,
-    "StorageClass": StorageClass,
-    "CSINode": CSINode,
-    "CSIDriver": CSIDriver,
-    "CSIStorageCapacity": CSIStorageCapacity,
-    "VolumeAttachment": VolumeAttachment,
-    "ResourceClaim": ResourceClaim,
-    "ResourceSlice": ResourceSlice,
-    "DeviceClass": DeviceClass,
-    "PodDisruptionBudget": PodDisruptionBudget,
-    "ReplicationController": ReplicationController,
-    "ReplicaSet": ReplicaSet,
-    "StatefulSet": StatefulSet,
-    "PodGroup": PodGroup,
-    "NativePodGroup": NativePodGroup,
-}
-
 _FIELDS: Final[Mapping[str, str]] = {
-    "nodes": "Node",
-    "pods": "Pod",
-    "pending": "Pod",
-    "namespaces": "Namespace",
-    "services": "Service",
-    "persistentVolumeClaims": "PersistentVolumeClaim",
-    "persistentVolumes": "PersistentVolume",
-    "storageClasses": "StorageClass",
-    "csiNodes": "CSINode",
-    "csiDrivers": "CSIDriver",
-    "csiStorageCapacities": "CSIStorageCapacity",
-    "volumeAttachments": "VolumeAttachment",
-    "resourceClaims": "ResourceClaim",
-    "resourceSlices": "ResourceSlice",
-    "deviceClasses": "DeviceClass",
-    "podDisruptionBudgets": "PodDisruptionBudget",
-    "replicationControllers": "ReplicationController",
-    "replicaSets": "ReplicaSet",
-    "statefulSets": "StatefulSet",
-    "podGroups": "PodGroup",
+    NODES.dump_key: NODES.kind,
+    PODS.dump_key: PODS.kind,
+    "pending": PODS.kind,
+    **{kind.dump_key: kind.kind for kind in BY_KIND.values() if kind.dump_key},
 }
 
 
@@ -108,8 +49,8 @@ def load_cluster(cluster: Mapping[str, Any]) -> LoadedCluster:
             change = view.add_or_update_pod(decode(Pod, item))
             if change.new is not None and not change.new.node_name and change.new.uid not in waiting:
                 waiting.append(change.new.uid)
-        elif kind in _KINDS:
-            view.set_object(kind, decode(_KINDS[kind], item))
+        elif kind in BY_KIND:
+            view.set_object(kind, decode(BY_KIND[kind].type, item))
     return LoadedCluster(view, [view.pods[uid] for uid in waiting if uid in view.pods])
 
 
@@ -122,19 +63,13 @@ def _objects(cluster: Mapping[str, Any]) -> Iterable[tuple[str, Mapping[str, Any
             kind = item.get("kind")
             if not isinstance(kind, str):
                 raise ClusterShapeError("an item of the list has no `kind`")
-            yield _own_name(kind, item), item
+            yield kind_of(item), item
         return
     if not any(name in cluster for name in _FIELDS):
         raise ClusterShapeError(f"none of {', '.join(f'`{name}`' for name in ('nodes', 'pods', 'pending'))} is there")
     for name, kind in _FIELDS.items():
         for item in _listed(cluster, name):
-            yield _own_name(kind, item), item
-
-
-def _own_name(kind: str, item: Mapping[str, Any]) -> str:
-    """The kind, by its name here: scheduler-plugins and Kubernetes both have a PodGroup."""
-    is_native = kind == "PodGroup" and str(item.get("apiVersion")).startswith("scheduling.k8s.io/")
-    return "NativePodGroup" if is_native else kind
+            yield kind_of({**item, "kind": kind}), item
 
 
 def _listed(cluster: Mapping[str, Any], name: str) -> Iterable[Mapping[str, Any]]:

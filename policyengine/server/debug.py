@@ -10,9 +10,9 @@ from contextlib import suppress
 from typing import Any
 
 from policyengine.cluster import objects
+from policyengine.cluster.kinds import NODES, PODS, Kind
 from policyengine.cluster.pod_info import PodInfo, PodState
 from policyengine.kube.http.client import Client
-from policyengine.kube.http.resources import NODES, PODS, Resource
 from policyengine.scheduler.state import SchedulerState
 from policyengine.server.listed import listed
 
@@ -91,7 +91,7 @@ def _difference(known: Iterable[str], listed: Iterable[str]) -> dict[str, list[s
     return {"onlyInCache": sorted(ours - theirs)[:MOST], "onlyOnServer": sorted(theirs - ours)[:MOST]}
 
 
-async def _all(client: Client, resource: Resource[Any]) -> list[Any]:
+async def _all(client: Client, resource: Kind[Any]) -> list[Any]:
     found: list[Any] = []
     async for raw in listed(client, resource):
         with suppress(objects.ObjectError):  # such an object is not in the cache either

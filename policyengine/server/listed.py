@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any
 
+from policyengine.cluster.kinds import Kind
 from policyengine.kube.http.client import Client
-from policyengine.kube.http.resources import Resource
 
 
-async def listed(client: Client, resource: Resource[Any]) -> AsyncIterator[bytes]:
+async def listed(client: Client, resource: Kind[Any]) -> AsyncIterator[bytes]:
     """Each object as JSON, read page by page. Raises `ApiError`, `ConnectionFailed`."""
     token = ""
     while True:

@@ -7,21 +7,10 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any
 
+from policyengine.cluster.kinds import BY_KIND
 from policyengine.cluster.objects import (
-    CSIDriver,
-    CSINode,
-    CSIStorageCapacity,
-    DeviceClass,
-    Namespace,
     Node,
-    PersistentVolume,
-    PersistentVolumeClaim,
     Pod,
-    ResourceClaim,
-    ResourceSlice,
-    Service,
-    StorageClass,
-    VolumeAttachment,
     decode,
 )
 from policyengine.cluster.pod_info import PodInfo
@@ -39,20 +28,6 @@ from tests.plugins.devices import random_devices
 from tests.plugins.volumes import random_storage
 
 Json = dict[str, Any]
-KINDS: dict[str, type[Any]] = {
-    "Namespace": Namespace,
-    "Service": Service,
-    "StorageClass": StorageClass,
-    "PersistentVolume": PersistentVolume,
-    "PersistentVolumeClaim": PersistentVolumeClaim,
-    "CSINode": CSINode,
-    "CSIDriver": CSIDriver,
-    "CSIStorageCapacity": CSIStorageCapacity,
-    "VolumeAttachment": VolumeAttachment,
-    "DeviceClass": DeviceClass,
-    "ResourceClaim": ResourceClaim,
-    "ResourceSlice": ResourceSlice,
-}
 FEATURE = "RestartAllContainersOnContainerExits"
 
 
@@ -219,7 +194,7 @@ class World:
 
     def set_object(self, kind: str, key: str, item: Json) -> None:
         self.objects[kind, key] = self.stamped(item)
-        self.view.set_object(kind, decode(KINDS[kind], item))
+        self.view.set_object(kind, decode(BY_KIND[kind].type, item))
 
     def pending(self) -> list[str]:
         return [uid for uid, pod in self.pods.items() if not pod["spec"].get("nodeName")]
@@ -228,7 +203,7 @@ class World:
         """A view of the same cluster that was never anything else, its rows in another order."""
         view = ClusterView()
         for (kind, _), item in self.objects.items():
-            view.set_object(kind, decode(KINDS[kind], item))
+            view.set_object(kind, decode(BY_KIND[kind].type, item))
         for name in sorted(self.nodes, reverse=True):
             view.add_or_update_node(decode(Node, self.nodes[name]))
         for pod in self.pods.values():

@@ -5,8 +5,8 @@ Asked once, with a list of one node, because that needs both credentials and rig
 
 from __future__ import annotations
 
+from policyengine.cluster.kinds import NODES
 from policyengine.kube.http.client import ApiError, Client
-from policyengine.kube.http.resources import NODES
 from policyengine.kube.http.transport import ConnectionFailed
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
+from policyengine.cluster.kinds import CONFIG_MAPS, PODS, Kind
 from policyengine.kube.http.rate_limit import TokenBucket
-from policyengine.kube.http.resources import CONFIG_MAPS, EVENTS_PATH, LEASES_PATH, PODS, Resource
 from policyengine.kube.http.transport import Response, Transport
 
 REQUEST_TIMEOUT = 30.0
@@ -19,6 +19,8 @@ REQUEST_TIMEOUT = 30.0
 PAGE_SIZE = 500
 """Objects of one page of a list, as client-go's pager asks for."""
 
+EVENTS_PATH = "/apis/events.k8s.io/v1"
+LEASES_PATH = "/apis/coordination.k8s.io/v1"
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
@@ -89,7 +91,7 @@ class Client:
 
     async def list_page(
         self,
-        resource: Resource[Any],
+        resource: Kind[Any],
         namespace: str = "",
         label_selector: str = "",
         continue_: str = "",
@@ -108,7 +110,7 @@ class Client:
 
     async def watch(
         self,
-        resource: Resource[Any],
+        resource: Kind[Any],
         version: str,
         seconds: int,
         namespace: str = "",
@@ -233,7 +235,7 @@ def _object(body: bytes) -> dict[str, Any]:
         raise ApiError(200, "Malformed", f"the answer cannot be read: {error}") from error
 
 
-def _selectors(resource: Resource[Any], label_selector: str) -> dict[str, str]:
+def _selectors(resource: Kind[Any], label_selector: str) -> dict[str, str]:
     query = {}
     if label_selector:
         query["labelSelector"] = label_selector

@@ -21,10 +21,10 @@ from dataclasses import dataclass
 from random import Random
 
 from policyengine.clock import Clock
+from policyengine.cluster.kinds import CONFIG_MAPS
 from policyengine.cluster.objects import ConfigMap
 from policyengine.framework.profile import Profile
 from policyengine.kube.http.client import Client
-from policyengine.kube.http.resources import CONFIG_MAPS
 from policyengine.kube.policies.compile_limiter import Pace
 from policyengine.kube.policies.config_map import (
     DEFAULT_NAMESPACE,

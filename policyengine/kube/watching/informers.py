@@ -10,9 +10,9 @@ from typing import Any
 
 from policyengine.clock import Clock
 from policyengine.cluster import objects
+from policyengine.cluster.kinds import NODES, PODS, Kind
 from policyengine.framework.profile import Profile
 from policyengine.kube.http.client import Client
-from policyengine.kube.http.resources import NODES, PODS, WRITTEN, Resource
 from policyengine.kube.watching.message_queue import Inbox
 from policyengine.kube.watching.reflector import Reflector
 from policyengine.kube.watching.store import Change, Observed
@@ -36,7 +36,7 @@ class Informers:
     def __init__(self, client: Client, clock: Clock, random: Random, inbox: Inbox, profiles: Iterable[Profile]) -> None:
         """`profiles` are those that the core serves from the start."""
 
-        def reflector(resource: Resource[Any]) -> Reflector[Any]:
+        def reflector(resource: Kind[Any]) -> Reflector[Any]:
             return Reflector(client, resource, clock, random, on_problem=logger.warning)
 
         self.pods: Reflector[objects.Pod] = reflector(PODS)
@@ -73,7 +73,7 @@ class Informers:
         began = self._clock.monotonic()
         async with asyncio.TaskGroup() as group:
             for reflector in self.reflectors:
-                if reflector.resource.kind in WRITTEN:
+                if reflector.resource.holds_decisions:
                     group.create_task(reflector.catch_up())
         logger.info("what was decided before is known, after %.1f s", self._clock.monotonic() - began)
 

@@ -21,9 +21,9 @@ from random import Random
 from typing import Generic
 
 from policyengine.clock import Clock
+from policyengine.cluster.kinds import Kind, T
 from policyengine.kube.http.backoff import Backoff
 from policyengine.kube.http.client import PAGE_SIZE, ApiError, Client, Page
-from policyengine.kube.http.resources import Resource, T
 from policyengine.kube.http.transport import ConnectionFailed, Response
 from policyengine.kube.watching.cache_sync import CATCH_UP, CATCH_UP_WATCH, FEW, Goal
 from policyengine.kube.watching.store import Change, KnownObjects, number
@@ -50,7 +50,7 @@ class Reflector(Generic[T]):
     def __init__(
         self,
         client: Client,
-        resource: Resource[T],
+        resource: Kind[T],
         clock: Clock,
         random: Random,
         *,

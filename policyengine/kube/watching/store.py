@@ -14,7 +14,7 @@ from typing import Generic, Protocol
 import msgspec
 from cachetools import LRUCache
 
-from policyengine.kube.http.resources import T
+from policyengine.cluster.kinds import T
 
 TOMBSTONES = 16_384
 """Deletions remembered, against events that come after them out of order."""

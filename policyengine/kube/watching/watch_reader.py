@@ -13,8 +13,8 @@ from typing import Generic, Protocol, cast
 import msgspec
 
 from policyengine.cluster import objects
+from policyengine.cluster.kinds import Kind, T
 from policyengine.kube.http.client import ApiError, error_of
-from policyengine.kube.http.resources import Resource, T
 from policyengine.kube.watching.store import Change, KnownObjects, key_of, number
 
 
@@ -63,7 +63,7 @@ class Malformed(Exception):
 class WatchReader(Generic[T]):
     """Takes pages and lines in, gives changes out."""
 
-    def __init__(self, resource: Resource[T], known: KnownObjects[T], on_problem: Callable[[str], None]) -> None:
+    def __init__(self, resource: Kind[T], known: KnownObjects[T], on_problem: Callable[[str], None]) -> None:
         self.version = ""
         """The newest resourceVersion seen, from which a watch resumes; empty before the first list."""
         self.number = 0

@@ -11,14 +11,14 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
+from policyengine.cluster.kinds import BY_KIND, NAMESPACES, SERVICES, Kind
 from policyengine.framework.plugin import ObjectReader
 from policyengine.framework.profile import Profile
 from policyengine.framework.reservation import PreBindPlugin
-from policyengine.kube.http.resources import BY_KIND, NAMESPACES, SERVICES, Resource
 from policyengine.kube.watching.reflector import Reflector
 from policyengine.scheduler.messages import CandidateLoaded, CandidateRemoved, Message, ProfileRemoved, ProfileReplaced
 
-ALWAYS: tuple[Resource[Any], ...] = (NAMESPACES, SERVICES)
+ALWAYS: tuple[Kind[Any], ...] = (NAMESPACES, SERVICES)
 """Rules may read these without a plugin's help."""
 
 PolicyMessage = ProfileReplaced | ProfileRemoved | CandidateLoaded | CandidateRemoved
@@ -38,7 +38,7 @@ class Following:
 
     def __init__(
         self,
-        reflector: Callable[[Resource[Any]], Reflector[Any]],
+        reflector: Callable[[Kind[Any]], Reflector[Any]],
         follow: Callable[[Reflector[Any]], Coroutine[Any, Any, None]],
         put: Callable[[Message], None],
         profiles: Iterable[Profile] = (),

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from policyengine.clock import Clock
 from policyengine.cluster import objects
+from policyengine.cluster.kinds import BY_KIND
 from policyengine.kube.http.client import ApiError, Client
-from policyengine.kube.http.resources import BY_KIND
 from policyengine.kube.http.transport import ConnectionFailed
 from policyengine.kube.watching.reflector import Reflector
 from policyengine.kube.watching.store import number

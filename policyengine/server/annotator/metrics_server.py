@@ -8,10 +8,10 @@ from collections.abc import Mapping
 import msgspec
 
 from policyengine import quantity
+from policyengine.cluster.kinds import Kind
 from policyengine.cluster.metadata import ObjectMeta, Quantities, Wire
 from policyengine.cluster.objects import ObjectError, decode
 from policyengine.kube.http.client import ApiError, Client
-from policyengine.kube.http.resources import Resource
 from policyengine.kube.http.transport import ConnectionFailed
 from policyengine.language.values import EvaluationError, parse_timestamp
 from policyengine.server.annotator.nodes import MeasuredNode
@@ -31,7 +31,7 @@ class NodeMetrics(Wire, frozen=True):
     usage: Quantities = msgspec.field(default_factory=dict)
 
 
-RESOURCE = Resource("NodeMetrics", "nodes", NodeMetrics, "/apis/metrics.k8s.io/v1beta1")
+RESOURCE = Kind("NodeMetrics", "nodes", NodeMetrics, "/apis/metrics.k8s.io/v1beta1")
 
 _Window = deque[Sample]
 

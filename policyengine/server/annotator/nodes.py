@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import msgspec
 import re2
 
+from policyengine.cluster.kinds import Kind
 from policyengine.cluster.metadata import ObjectMeta, Quantities, Wire
 from policyengine.cluster.objects import ObjectError, decode
 from policyengine.kube.http.client import Client
-from policyengine.kube.http.resources import Resource
 from policyengine.server.listed import listed
 
 
@@ -32,7 +32,7 @@ class MeasuredNode(Wire, frozen=True):
     status: _Status = _Status()
 
 
-RESOURCE = Resource("Node", "nodes", MeasuredNode)
+RESOURCE = Kind("Node", "nodes", MeasuredNode)
 
 
 async def read_nodes(client: Client) -> dict[str, MeasuredNode]:

@@ -18,10 +18,10 @@ from typing import Any, Protocol
 import msgspec
 
 from policyengine.clock import Clock
+from policyengine.cluster.kinds import BY_KIND, NODES, PODS, Kind
 from policyengine.cluster.view import ClusterView
 from policyengine.framework.profile import Profile
 from policyengine.kube.http.client import Client
-from policyengine.kube.http.resources import BY_KIND, NODES, PODS, Resource
 from policyengine.kube.watching.reflector import Reflector
 from policyengine.kube.watching.store import Change, Observed
 from policyengine.kube.watching.watched_kinds import kinds_read
@@ -80,7 +80,7 @@ class WatchedCluster:
         self.view = ClusterView()
         self._seen: dict[str, tuple[str, str]] = {}
         kinds = {kind for profile in profiles for kind in kinds_read(profile)} - {NODES.kind, PODS.kind}
-        resources: list[Resource[Any]] = [NODES, PODS, *(BY_KIND[kind] for kind in sorted(kinds))]
+        resources: list[Kind[Any]] = [NODES, PODS, *(BY_KIND[kind] for kind in sorted(kinds))]
         self._reflectors: list[Reflector[Any]] = [
             Reflector(client, resource, clock, random, on_problem=on_problem) for resource in resources
         ]

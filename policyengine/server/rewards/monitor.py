@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from random import Random
 
 from policyengine.clock import Clock
+from policyengine.cluster.kinds import Kind
 from policyengine.cluster.metadata import ObjectMeta, Wire
 from policyengine.kube.http.client import ApiError, Client
-from policyengine.kube.http.resources import Resource
 from policyengine.kube.http.transport import ConnectionFailed
 from policyengine.kube.watching.reflector import Reflector
 from policyengine.kube.watching.store import Deleted
@@ -38,12 +38,12 @@ class WatchedNode(Wire, frozen=True):
     metadata: ObjectMeta = ObjectMeta()
 
 
-PODS = Resource("Pod", "pods", WatchedPod)
+PODS = Kind("Pod", "pods", WatchedPod)
 """Finished ones too: how they ended is what is to be learnt."""
-EVENTS = Resource(
+EVENTS = Kind(
     "Event", "events", WatchedEvent, "/apis/events.k8s.io/v1", field_selector=f"reason={FAILED}", is_optional=True
 )
-NODES = Resource("Node", "nodes", WatchedNode)
+NODES = Kind("Node", "nodes", WatchedNode)
 
 
 @dataclass(frozen=True, slots=True)

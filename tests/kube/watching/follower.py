@@ -4,9 +4,9 @@ import asyncio
 import random
 from typing import Any
 
+from policyengine.cluster.kinds import CONFIG_MAPS
 from policyengine.cluster.objects import ConfigMap
 from policyengine.kube.http.client import Client
-from policyengine.kube.http.resources import CONFIG_MAPS
 from policyengine.kube.watching.reflector import Reflector
 from policyengine.kube.watching.store import Deleted, Observed
 from tests.kube.scripted_server import (

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from policyengine.kube.http.resources import BY_KIND
+from policyengine.cluster.kinds import BY_KIND
 from policyengine.kube.http.transport import ConnectionFailed
 from policyengine.kube.watching import reflector
 from policyengine.kube.watching.cache_sync import CATCH_UP, CATCH_UP_WATCH

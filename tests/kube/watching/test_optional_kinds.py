@@ -7,9 +7,9 @@ import random
 from dataclasses import replace
 from typing import Any
 
+from policyengine.cluster.kinds import CONFIG_MAPS
 from policyengine.cluster.objects import ConfigMap
 from policyengine.kube.http.client import Client
-from policyengine.kube.http.resources import CONFIG_MAPS
 from policyengine.kube.watching.reflector import ABSENT_FOR, Reflector
 from policyengine.kube.watching.store import Change, Deleted
 from tests.kube.scripted_server import ScriptedServer, config_map, failure, listed, watched

@@ -6,8 +6,8 @@ import random
 from itertools import pairwise
 from typing import Any
 
+from policyengine.cluster.kinds import CONFIG_MAPS, PODS
 from policyengine.kube.http.client import Client
-from policyengine.kube.http.resources import CONFIG_MAPS, PODS
 from policyengine.kube.http.transport import ConnectionFailed
 from policyengine.kube.watching.reflector import STALL_AFTER, Reflector
 from policyengine.kube.watching.store import Observed

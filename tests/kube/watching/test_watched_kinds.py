@@ -5,9 +5,9 @@ import random
 from dataclasses import replace
 from typing import Any
 
+from policyengine.cluster.kinds import BY_KIND, Kind
 from policyengine.framework.profile import Profile
 from policyengine.kube.http.client import Client
-from policyengine.kube.http.resources import BY_KIND, Resource
 from policyengine.kube.watching.reflector import Reflector
 from policyengine.kube.watching.watched_kinds import ALWAYS, Following, kinds_read
 from policyengine.plugins.registry import IN_TREE, build, default_profile
@@ -31,7 +31,7 @@ class World:
         self.passed: list[Message] = []
         self.following = Following(self._reflector, self._follow, self.passed.append, profiles)
 
-    def _reflector(self, resource: Resource[Any]) -> Reflector[Any]:
+    def _reflector(self, resource: Kind[Any]) -> Reflector[Any]:
         return Reflector(Client(MemoryTransport(self.api)), resource, self.clock, random.Random(1))
 
     async def _follow(self, reflector: Reflector[Any]) -> None:
