@@ -9,13 +9,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from policyengine.language import ir, syntax
 from policyengine.language.check import check
 from policyengine.language.checking import overloads
-from policyengine.language.checking.context import Context, is_error
-from policyengine.language.checking.guards import established
 from policyengine.language.diagnostics import Diagnostic, Source
 from policyengine.language.functions import FUNCTIONS
 from policyengine.language.ir import ir_walk
@@ -92,86 +89,6 @@ def test_overloads_left_out_by_their_kinds_would_not_have_been_chosen(truth: str
 def unkept(choose: Any) -> Any:
     """A function without what it remembers."""
     return update_wrapper(lambda *arguments: choose.__wrapped__(*arguments), choose.__wrapped__)
-
-
-LITERALS = st.sampled_from(
-    [
-        *(
-            "1",
-            "-1",
-            "0",
-            "9223372036854775808",
-            "1.5",
-            "-0.0",
-            '"a"',
-            '"Burstable"',
-            "true",
-            "2Gi",
-            "-500m",
-            "1G",
-            "90s",
-        ),
-        *("(pod.priority > 1 ? 1 : 2Gi)", "(pod.priority > 1 ? -1.5 : 3)", "[1, 2.0]", "{}", "optional.none()"),
-    ]
-)
-TYPED = st.sampled_from(["pod.priority", "node.free.cpu", "pod.requests.memory", "pod.name", "now", "pod.qos"])
-OPERANDS = LITERALS | TYPED
-SIGNS = st.sampled_from(["+", "-", "*", "/", "%", "<", "==", "in"])
-
-
-@given(st.lists(st.tuples(OPERANDS, SIGNS, OPERANDS), min_size=1, max_size=6))
-@settings(max_examples=200, deadline=None)
-def test_one_literal_stands_for_all_that_may_become_the_same_types(written: list[tuple[str, str, str]]) -> None:
-    lets = (f"let x{at} = {left} {sign} {right}" for at, (left, sign, right) in enumerate(written))
-    text = 'policy "p" { ' + " ".join(lets) + " }"
-    found = checked(text)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(overloads, "like", lambda expr: None)
-        patch.setattr(overloads, "best_choice", unkept(overloads.best_choice))
-        assert checked(text) == found
-
-
-def told_at_once(context: Context, condition: ir.Expr, truth: bool, names: Any) -> Context:
-    if is_error(condition):
-        return context
-    return replace(context, own_facts=context.own_facts | established(condition, truth, names))
-
-
-GUARDS = st.sampled_from(
-    [
-        '"a" in pod.labels',
-        '!("a" in pod.labels)',
-        "pod.priority > 1",
-        "let_a",
-        "!let_a",
-        "has(pod.annotations.b)",
-        "pod.images.size() > 1",
-    ]
-)
-LOOKUPS = st.sampled_from(['pod.labels["a"] == "x"', 'pod.annotations.b != ""', 'pod.images[1] == "i"', "let_a"])
-CONDITIONS = st.recursive(
-    GUARDS | LOOKUPS,
-    lambda inner: (
-        st.tuples(inner, st.sampled_from(["&&", "||"]), inner).map(lambda one: f"({' '.join(one)})")
-        | st.tuples(inner, inner, inner).map(lambda one: f"({one[0]} ? {one[1]} : {one[2]})")
-    ),
-    max_leaves=8,
-)
-
-
-@given(CONDITIONS, CONDITIONS, CONDITIONS)
-@settings(max_examples=150, deadline=None)
-def test_guards_asked_when_a_lookup_wants_them_establish_what_guards_told_at_once_do(
-    when: str, first: str, second: str
-) -> None:
-    text = (
-        f'policy "p" {{ let let_a = "a" in pod.labels filter "f" when {when} {{ require {first} '
-        f'else "{{pod.labels.a}}" require {second} }} }}'
-    )
-    found = checked(text)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Context, "behind", told_at_once)
-        assert checked(text) == found
 
 
 def test_a_lookup_behind_very_many_guards_is_found_guarded() -> None:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from policyengine.language import ir, syntax
 from policyengine.language.checking.check_codes import REDEFINED
-from policyengine.language.checking.guards import MOST_FACTS, Fact, Facts, Guard
+from policyengine.language.checking.guards import MOST_FACTS, Fact, Facts, established
 from policyengine.language.diagnostics import Diagnostic, Edit, Fix, Related, Severity
 from policyengine.language.excerpt import printable
 from policyengine.language.schema import ROOTS
@@ -65,10 +65,8 @@ class Context(Struct, frozen=True):
     rule's name, and whether it is about a victim."""
 
     locals: Mapping[str, ir.Expr] = field(default_factory=dict)
-    guard: Guard | None = None
-    """The innermost."""
-    own_facts: Facts = frozenset()
-    """What is there whatever conditions say: a map has the keys that a macro goes through."""
+    facts: Facts = frozenset()
+    """What the guards around establish, and what is there in any case: a map has the keys that a macro goes through."""
     rule: str = ""
     victim: bool = False
     prefix: str = ""
@@ -76,16 +74,16 @@ class Context(Struct, frozen=True):
 
     def knows(self, fact: Fact) -> bool:
         """Whether what the fact tells of is sure to be there."""
-        return fact in self.own_facts or (self.guard is not None and fact in self.guard.facts())
+        return fact in self.facts
 
-    def knowing(self, fact: Fact) -> Context:
-        """The same place with one more fact."""
-        joined = self.own_facts | {fact}
-        return self if len(joined) > MOST_FACTS else replace(self, own_facts=joined)
+    def knowing(self, *facts: Fact) -> Context:
+        """The same place with more facts; with too many none is added."""
+        joined = self.facts.union(facts)
+        return self if len(joined) > MOST_FACTS else replace(self, facts=joined)
 
     def behind(self, condition: ir.Expr, truth: bool, names: Names) -> Context:
         """The same place where the condition is `truth`."""
-        return self if is_error(condition) else replace(self, guard=Guard(self.guard, condition, truth, names))
+        return self if is_error(condition) else self.knowing(*established(condition, truth, names))
 
     def binding(self, *variables: ir.Local) -> Context:
         """The same place inside a macro."""

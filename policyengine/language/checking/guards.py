@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from typing import Protocol
 
-from msgspec import Struct
-
 from policyengine.language import ir
 from policyengine.language.ir.ir_walk import key
 from policyengine.language.types import STRING, Kind
@@ -31,30 +29,6 @@ class Known(Protocol):
 
     def let_facts(self, name: str, truth: bool) -> Facts:
         """What holds wherever the let is `truth`; worked out once, when the let is checked."""
-
-
-class Guard(Struct):
-    """A condition that holds, or does not, behind others. What that establishes is told when a lookup asks for it."""
-
-    before: Guard | None
-    condition: ir.Expr
-    truth: bool
-    known: Known
-    _facts: Facts | None = None
-
-    def facts(self) -> Facts:
-        """What this condition and those before it establish."""
-        pending, at = list[Guard](), self
-        while at._facts is None:
-            pending.append(at)
-            if at.before is None:
-                break
-            at = at.before
-        facts = at._facts or _NOTHING
-        for guard in reversed(pending):
-            joined = facts | established(guard.condition, guard.truth, guard.known)
-            facts = guard._facts = facts if len(joined) > MOST_FACTS else joined
-        return facts
 
 
 def established(expr: ir.Expr, truth: bool, known: Known) -> Facts:

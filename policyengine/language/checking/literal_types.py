@@ -106,38 +106,6 @@ def _dimension(suffix: str, expected: Type | None) -> Type | None:
     return expected if expected is not None and expected.is_quantity else None
 
 
-def like(expr: syntax.Expr) -> syntax.Expr | None:
-    """What stands for all flexible expressions that may become the same types; None for lists, maps and `none()`.
-
-    No two of them are equal, as `true` and `1` would be.
-    """
-    match expr:
-        case syntax.Literal():
-            return _SAMPLES.get(type(expr.value))
-        case syntax.QuantityLiteral():
-            return _QUANTITIES[expr.suffix]
-        case syntax.DurationLiteral():
-            return _DURATION
-        case syntax.Unary():
-            return like(expr.operand)
-        case syntax.Conditional():
-            then, otherwise = like(expr.then), like(expr.otherwise)
-            if then is None or otherwise is None:
-                return None
-            return syntax.Conditional(span=_NOWHERE, condition=_SAMPLES[bool], then=then, otherwise=otherwise)
-        case _:
-            return None
-
-
-_NOWHERE = Span(0, 0)
-_SAMPLES: dict[type, syntax.Literal] = {
-    type(value): syntax.Literal(span=_NOWHERE, value=value) for value in (True, 2, 0.5, "")
-}
-_QUANTITIES = {
-    suffix: syntax.QuantityLiteral(span=_NOWHERE, number="1", suffix=suffix) for suffix in (*DECIMAL, *BINARY)
-}
-_DURATION = syntax.DurationLiteral(span=_NOWHERE, number="1", unit="s")
-
 _NATURAL: dict[type, Type] = {int: INT, float: DOUBLE, str: STRING, bool: BOOL}
 
 

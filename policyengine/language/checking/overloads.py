@@ -1,7 +1,7 @@
 """Which overload arguments choose, and what literals become beside them.
 
 It follows from the types of the arguments, from what kind of literal the others are, and where only literals stand from
-the type that is expected. So it is found once for all calls in which these are the same.
+the type that is expected.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from policyengine.language import ir, syntax
-from policyengine.language.checking.literal_types import fits, is_bare, like, natural
+from policyengine.language.checking.literal_types import fits, is_bare, natural
 from policyengine.language.functions import FUNCTIONS, Function, Overload
 from policyengine.language.functions.table import is_open, substitute, unify
 from policyengine.language.types import INT, Kind, Type
@@ -39,14 +39,10 @@ def overload_for(
     function: Function, args: Sequence[syntax.Expr], typed: Sequence[ir.Expr | None], expected: Type | None
 ) -> Choice | None:
     """The overload for these arguments, `typed` where they have a type of their own; None where none takes them."""
-    known: list[Argument] = []
-    whole = True
-    for written, checked in zip(args, typed, strict=True):
-        alike = checked.type if checked is not None else like(written)
-        whole = whole and alike is not None
-        known.append(written if alike is None else alike)
-    chosen = best_choice if whole else best_choice.__wrapped__
-    return chosen(function.name, tuple(known), expected if None in typed else None)
+    known = tuple(written if checked is None else checked.type for written, checked in zip(args, typed, strict=True))
+    if None in typed:
+        return best_choice.__wrapped__(function.name, known, expected)
+    return best_choice(function.name, known, None)
 
 
 @lru_cache(maxsize=4096)

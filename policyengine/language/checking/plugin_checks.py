@@ -18,7 +18,6 @@ from policyengine.language.checking.check_codes import (
     WRONG_WEIGHT,
 )
 from policyengine.language.checking.context import Report, replacing
-from policyengine.language.checking.json_schema import surely_fits
 from policyengine.language.checking.policy_scope import PolicyScope
 from policyengine.language.checking.rule_checks import check_weight
 from policyengine.language.syntax import Span
@@ -136,9 +135,9 @@ def key_of(entry: syntax.MapEntry) -> str:
 
 def _first_error(schema: Mapping[str, Any], data: object) -> tuple[list[object], str] | None:
     """The path and text of the most telling violation, None without one."""
-    if surely_fits(schema, data):
+    if data == {} and "required" not in schema:
         return None
-    # Imported here: most policies give no arguments, or right ones, and jsonschema takes long to load.
+    # Imported here: most policies give no arguments, and jsonschema takes long to load.
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import best_match
 

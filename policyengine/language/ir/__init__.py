@@ -6,82 +6,8 @@ are settled: every quantity literal is an int in its dimension's grain (millicor
 nanoseconds. Immutable, without numpy and without the cluster.
 """
 
-from policyengine.language.ir.typed_expressions import (
-    Call,
-    Comprehension,
-    Conditional,
-    Const,
-    Expr,
-    Field,
-    Fold,
-    Has,
-    Index,
-    LetRef,
-    ListExpr,
-    Local,
-    Logic,
-    MapExpr,
-    OptMap,
-    ParamRef,
-    Select,
-    Template,
-)
-from policyengine.language.ir.typed_policy import (
-    Let,
-    Param,
-    PluginUse,
-    Policy,
-    Queue,
-)
-from policyengine.language.ir.typed_rules import (
-    Amounts,
-    BindAnnotation,
-    Filter,
-    Gang,
-    Normalize,
-    OnLog,
-    OrderKey,
-    Permit,
-    Preempt,
-    Quota,
-    Require,
-    Score,
-)
+# ruff: noqa: F403 - the nodes of all files are the room's own names
 
-__all__ = [
-    "Amounts",
-    "BindAnnotation",
-    "Call",
-    "Comprehension",
-    "Conditional",
-    "Const",
-    "Expr",
-    "Field",
-    "Filter",
-    "Fold",
-    "Gang",
-    "Has",
-    "Index",
-    "Let",
-    "LetRef",
-    "ListExpr",
-    "Local",
-    "Logic",
-    "MapExpr",
-    "Normalize",
-    "OnLog",
-    "OptMap",
-    "OrderKey",
-    "Param",
-    "ParamRef",
-    "Permit",
-    "PluginUse",
-    "Policy",
-    "Preempt",
-    "Queue",
-    "Quota",
-    "Require",
-    "Score",
-    "Select",
-    "Template",
-]
+from policyengine.language.ir.typed_expressions import *
+from policyengine.language.ir.typed_policy import *
+from policyengine.language.ir.typed_rules import *

@@ -1,18 +1,20 @@
-"""What a rule is: a code, a severity, a page, and a function from a policy to findings."""
+"""What a rule is: a code, a severity, a page, and a function from a policy to findings. Rules take what they need from
+here."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from inspect import cleandoc
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from msgspec import Struct
 
 from policyengine.language.diagnostics import Edit, Fix, Related, Severity
+from policyengine.language.lint.subject import Place, Subject
 from policyengine.language.syntax import Span
 
-if TYPE_CHECKING:
-    from policyengine.language.lint.subject import Subject
+__all__ = ["Edit", "Fix", "Place", "Related", "Severity", "Span", "Subject"]
+__all__ += ["Finding", "Findings", "Rule", "instead", "removal", "rule"]
 
 
 class Finding(NamedTuple):
@@ -24,7 +26,8 @@ class Finding(NamedTuple):
     related: tuple[Related, ...] = ()
 
 
-Check = Callable[["Subject"], Iterable[Finding]]
+Findings = Iterator[Finding]
+Check = Callable[[Subject], Findings]
 
 
 class Rule(Struct, frozen=True):

@@ -6,16 +6,12 @@ two never write the same key: `example.com/placed-by`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from policyengine.language import syntax
-from policyengine.language.diagnostics import Severity
-from policyengine.language.lint.rule import Finding, rule
-from policyengine.language.lint.subject import Subject
+from policyengine.language.lint.rule import Finding, Findings, Severity, Subject, rule
 
 
 @rule("PE3516", Severity.WARNING, __doc__)
-def annotation_domain(subject: Subject) -> Iterator[Finding]:
+def annotation_domain(subject: Subject) -> Findings:
     """The keys of `bind { annotations }`."""
     for member in subject.written_as(syntax.BindAnnotations):
         for name, _ in member.annotations:

@@ -7,12 +7,8 @@ memory with their suffix.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from policyengine.language import ir
-from policyengine.language.diagnostics import Fix, Severity
-from policyengine.language.lint.rule import Finding, instead, rule
-from policyengine.language.lint.subject import Subject
+from policyengine.language.lint.rule import Finding, Findings, Fix, Severity, Subject, instead, rule
 from policyengine.language.types import Kind
 
 _SUFFIXES = (("Ti", 1 << 40), ("Gi", 1 << 30), ("Mi", 1 << 20), ("T", 10**12), ("G", 10**9), ("M", 10**6))
@@ -21,7 +17,7 @@ _MANY_CORES = 100_000
 
 
 @rule("PE3511", Severity.WARNING, __doc__)
-def bare_quantity(subject: Subject) -> Iterator[Finding]:
+def bare_quantity(subject: Subject) -> Findings:
     """Literals of a dimension that are digits only. 0 needs no unit, and a few cores read well."""
     for part in subject.parts_of(ir.Const):
         if not (part.type.is_quantity and isinstance(part.value, int) and part.value):

@@ -5,18 +5,14 @@ A bool is a condition already: `x == true` is `x`, `x == false` is `!x`, and `c 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from policyengine.language import syntax
-from policyengine.language.diagnostics import Severity
-from policyengine.language.lint.rule import Finding, instead, rule
-from policyengine.language.lint.subject import Subject
+from policyengine.language.lint.rule import Finding, Findings, Severity, Subject, instead, rule
 
 _TIGHT = (syntax.Name, syntax.Select, syntax.Index, syntax.Call, syntax.Literal)
 
 
 @rule("PE3010", Severity.INFO, __doc__)
-def bool_literal(subject: Subject) -> Iterator[Finding]:
+def bool_literal(subject: Subject) -> Findings:
     """Comparisons with a bool literal, and conditionals of two."""
     for node in subject.nodes_of(syntax.Binary):
         if node.op in ("==", "!="):

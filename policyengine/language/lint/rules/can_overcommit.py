@@ -7,19 +7,15 @@ Write `use NodeResourcesFit`, or a filter over `node.free`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from policyengine.language.diagnostics import Severity
 from policyengine.language.lint.plugin_members import base_span, disable_of
-from policyengine.language.lint.rule import Finding, rule
-from policyengine.language.lint.subject import Subject
+from policyengine.language.lint.rule import Finding, Findings, Severity, Subject, rule
 
 FIT = "NodeResourcesFit"
 _ROOM = frozenset({("node", "free"), ("node", "used")})
 
 
 @rule("PE3602", Severity.WARNING, __doc__)
-def can_overcommit(subject: Subject) -> Iterator[Finding]:
+def can_overcommit(subject: Subject) -> Findings:
     """Policies without the plugin and without a filter that looks at what is left."""
     policy = subject.policy
     if any(use.name == FIT for use in policy.uses) or _looks(subject):

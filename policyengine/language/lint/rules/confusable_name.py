@@ -6,18 +6,14 @@ case or underscores: `gpu_count` beside `gpuCount`, `Node` beside `node`. A slip
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from policyengine.language import syntax
-from policyengine.language.diagnostics import Related, Severity
 from policyengine.language.functions import FUNCTIONS
-from policyengine.language.lint.rule import Finding, rule
-from policyengine.language.lint.subject import Subject
+from policyengine.language.lint.rule import Finding, Findings, Related, Severity, Subject, rule
 from policyengine.language.schema import ROOTS
 
 
 @rule("PE3503", Severity.WARNING, __doc__)
-def confusable_name(subject: Subject) -> Iterator[Finding]:
+def confusable_name(subject: Subject) -> Findings:
     """Names that are equal to another one once folded."""
     given = {_folded(name): f"the name `{name}` of the schema" for name in ROOTS}
     given |= {_folded(name): f"the function `{name}`" for name in FUNCTIONS if name.isidentifier()}

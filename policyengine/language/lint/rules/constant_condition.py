@@ -6,13 +6,9 @@ an operand of `&&` or `||` changes nothing. `node.podCount >= 0` is true of ever
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from policyengine.language import ir
-from policyengine.language.diagnostics import Severity
 from policyengine.language.ir.ir_walk import children
-from policyengine.language.lint.rule import Finding, rule
-from policyengine.language.lint.subject import Place, Subject
+from policyengine.language.lint.rule import Finding, Findings, Place, Severity, Subject, rule
 from policyengine.language.types import BOOL
 
 _WHOLE = frozenset({"when", "condition"})
@@ -20,13 +16,13 @@ _WHOLE = frozenset({"when", "condition"})
 
 
 @rule("PE3006", Severity.WARNING, __doc__)
-def constant_condition(subject: Subject) -> Iterator[Finding]:
+def constant_condition(subject: Subject) -> Findings:
     """The outermost bool parts with one outcome, below what the other rules look at."""
     for place in subject.places:
         yield from _inside(subject, place)
 
 
-def _inside(subject: Subject, place: Place) -> Iterator[Finding]:
+def _inside(subject: Subject, place: Place) -> Findings:
     holds = subject.holds
     pending = [place.expr]
     while pending:

@@ -6,16 +6,12 @@ a pod goes; normalised, it is the same for all as well.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from policyengine.language.diagnostics import Severity
-from policyengine.language.lint.rule import Finding, rule
-from policyengine.language.lint.subject import Subject
+from policyengine.language.lint.rule import Finding, Findings, Severity, Subject, rule
 from policyengine.language.types import Shape
 
 
 @rule("PE3101", Severity.WARNING, __doc__)
-def constant_score(subject: Subject) -> Iterator[Finding]:
+def constant_score(subject: Subject) -> Findings:
     """Scores of one value for all nodes, and those whose bounds are one number."""
     for score in subject.own(subject.policy.scores):
         low, high = subject.bounds.of(score.value)

@@ -6,15 +6,11 @@ contradicts another one: `when pod.priority > 100 && pod.priority < 10`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from policyengine.language.diagnostics import Severity
-from policyengine.language.lint.rule import Finding, rule
-from policyengine.language.lint.subject import Subject
+from policyengine.language.lint.rule import Finding, Findings, Severity, Subject, rule
 
 
 @rule("PE3004", Severity.WARNING, __doc__)
-def constant_when(subject: Subject) -> Iterator[Finding]:
+def constant_when(subject: Subject) -> Findings:
     """The `when` of every rule."""
     for place in subject.places:
         if place.what != "when":

@@ -6,18 +6,14 @@ What a score has below 0 counts as 0, and above 100 as 100: nodes beyond are all
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from policyengine.language import ir
-from policyengine.language.diagnostics import Edit, Fix, Severity
-from policyengine.language.lint.rule import Finding, rule
-from policyengine.language.lint.subject import Subject
+from policyengine.language.lint.rule import Edit, Finding, Findings, Fix, Severity, Subject, rule
 from policyengine.language.syntax import Span
 from policyengine.language.types import Kind
 
 
 @rule("PE3103", Severity.WARNING, __doc__)
-def cut_score(subject: Subject) -> Iterator[Finding]:
+def cut_score(subject: Subject) -> Findings:
     """Scores without `normalize` whose bounds go beyond 0 to 100."""
     for score in subject.own(subject.policy.scores):
         low, high = subject.bounds.of(score.value)

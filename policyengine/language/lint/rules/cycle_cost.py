@@ -10,16 +10,12 @@ The budget is 5 ms, or `budget = "10ms"` in `policyengine.toml`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from policyengine.language.diagnostics import Severity
 from policyengine.language.lint.cost import dearest, policy_cost
-from policyengine.language.lint.rule import Finding, rule
-from policyengine.language.lint.subject import Subject
+from policyengine.language.lint.rule import Finding, Findings, Severity, Subject, rule
 
 
 @rule("PE3702", Severity.WARNING, __doc__)
-def cycle_cost(subject: Subject) -> Iterator[Finding]:
+def cycle_cost(subject: Subject) -> Findings:
     """The sum over all rules, told at the dearest of them."""
     spent = policy_cost(subject.policy, subject.let_value) / 1e3
     if spent > subject.settings.budget:

@@ -7,16 +7,12 @@ and set `schedulerName` on the pods; or make sure that kube-scheduler is off, an
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from policyengine.language import syntax
-from policyengine.language.diagnostics import Severity
-from policyengine.language.lint.rule import Finding, rule
-from policyengine.language.lint.subject import Subject
+from policyengine.language.lint.rule import Finding, Findings, Severity, Subject, rule
 
 
 @rule("PE3601", Severity.WARNING, __doc__)
-def default_scheduler(subject: Subject) -> Iterator[Finding]:
+def default_scheduler(subject: Subject) -> Findings:
     """`scheduler "default-scheduler"`."""
     for member in subject.written_as(syntax.Scheduler):
         if member.name.text == "default-scheduler":

@@ -5,16 +5,12 @@ The label was deprecated and is no longer set on new nodes, or will not be. `--f
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from policyengine.language.diagnostics import Severity
 from policyengine.language.lint.labels import DEPRECATED, keys_in
-from policyengine.language.lint.rule import Finding, instead, rule
-from policyengine.language.lint.subject import Subject
+from policyengine.language.lint.rule import Finding, Findings, Severity, Subject, instead, rule
 
 
 @rule("PE3513", Severity.WARNING, __doc__)
-def deprecated_label(subject: Subject) -> Iterator[Finding]:
+def deprecated_label(subject: Subject) -> Findings:
     """Keys of labels that have a successor."""
     for key in keys_in(subject, "labels"):
         successor = DEPRECATED.get(key.text)

@@ -8,13 +8,10 @@ by tiers, and not reported.)
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from policyengine.language import ir
-from policyengine.language.diagnostics import Severity
-from policyengine.language.lint.rule import Finding, rule
-from policyengine.language.lint.subject import Subject
+from policyengine.language.lint.rule import Finding, Findings, Severity, Subject, rule
 
 _TIERS = 4
 """A score of so few values is taken to be meant as tiers."""
@@ -30,7 +27,7 @@ class _Weighed(NamedTuple):
 
 
 @rule("PE3104", Severity.WARNING, __doc__)
-def dominated_weight(subject: Subject) -> Iterator[Finding]:
+def dominated_weight(subject: Subject) -> Findings:
     """Each score beside the heaviest fine one that always runs with it."""
     weighed = [_weighed(subject, score) for score in subject.own(subject.policy.scores)]
     fine = [one for one in weighed if _steps(one.score.value) > _TIERS]

@@ -5,18 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from policyengine.language import syntax
-from policyengine.language.diagnostics import Severity
-from policyengine.language.lint.rule import Finding, instead, rule
-from policyengine.language.lint.subject import Subject
+from policyengine.language.lint.rule import Finding, Findings, Severity, Subject, instead, rule
 
 _OPPOSITE = {"==": "!=", "!=": "=="}
 
 
 @rule("PE3009", Severity.INFO, __doc__)
-def double_negation(subject: Subject) -> Iterator[Finding]:
+def double_negation(subject: Subject) -> Findings:
     """`!` in front of `!`, `==` or `!=`. Of `<` the opposite is no `>=` where NaN is about."""
     for node in subject.nodes_of(syntax.Unary):
         if node.op != "!":

@@ -6,16 +6,12 @@ the two names a refusal depends on their order.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from policyengine.language.diagnostics import Related, Severity
-from policyengine.language.lint.rule import Finding, rule
-from policyengine.language.lint.subject import Subject
+from policyengine.language.lint.rule import Finding, Findings, Related, Severity, Subject, rule
 from policyengine.language.syntax import Span
 
 
 @rule("PE3005", Severity.WARNING, __doc__)
-def duplicate_require(subject: Subject) -> Iterator[Finding]:
+def duplicate_require(subject: Subject) -> Findings:
     """Equal conditions in filters with the same `when`, or with none."""
     first: dict[tuple[int | None, int], tuple[str, Span]] = {}
     for filter_ in subject.own(subject.policy.filters):

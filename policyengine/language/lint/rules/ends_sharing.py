@@ -7,19 +7,15 @@ reads them is computed for every pod anew, and so is the order in which it stand
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from policyengine.language import ir
-from policyengine.language.diagnostics import Severity
 from policyengine.language.ir.ir_walk import walk
-from policyengine.language.lint.rule import Finding, rule
-from policyengine.language.lint.subject import Subject
+from policyengine.language.lint.rule import Finding, Findings, Severity, Subject, rule
 
 _OWN = frozenset({("pod", "name"), ("pod", "uid")})
 
 
 @rule("PE3701", Severity.INFO, __doc__)
-def ends_sharing(subject: Subject) -> Iterator[Finding]:
+def ends_sharing(subject: Subject) -> Findings:
     """What filters and scores read, through lets too. Texts are made for refusals only."""
     for place in subject.places:
         if isinstance(place.member, ir.Score | ir.Filter | ir.Require) and place.what != "otherwise":

@@ -7,19 +7,15 @@ members that never come, and one of 0 or less means nothing. Bound it by what a 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from policyengine.language import ir
-from policyengine.language.diagnostics import Edit, Fix, Severity
-from policyengine.language.lint.rule import Finding, rule
-from policyengine.language.lint.subject import Subject
+from policyengine.language.lint.rule import Edit, Finding, Findings, Fix, Severity, Subject, rule
 from policyengine.language.syntax import Span
 
 _LARGEST = 10_000
 
 
 @rule("PE3302", Severity.INFO, __doc__)
-def gang_min_unbounded(subject: Subject) -> Iterator[Finding]:
+def gang_min_unbounded(subject: Subject) -> Findings:
     """`min` that reads the pod's own text and has no bounds. A PodGroup's is validated by the API server."""
     for gang in subject.own(subject.policy.gangs):
         low, high = subject.bounds.of(gang.min)

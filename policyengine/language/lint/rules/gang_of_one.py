@@ -6,13 +6,9 @@ one: none of them is ever placed. The key is what the members have in common: a 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from policyengine.language import ir
-from policyengine.language.diagnostics import Severity
 from policyengine.language.ir.ir_walk import walk
-from policyengine.language.lint.rule import Finding, rule
-from policyengine.language.lint.subject import Subject
+from policyengine.language.lint.rule import Finding, Findings, Severity, Subject, rule
 
 _UNIQUE = frozenset({("pod", "name"), ("pod", "uid")})
 _KEEPING = frozenset({"_+_", "lowerAscii", "upperAscii", "trim", "string"})
@@ -20,7 +16,7 @@ _KEEPING = frozenset({"_+_", "lowerAscii", "upperAscii", "trim", "string"})
 
 
 @rule("PE3301", Severity.WARNING, __doc__)
-def gang_of_one(subject: Subject) -> Iterator[Finding]:
+def gang_of_one(subject: Subject) -> Findings:
     """Gangs whose key keeps the pod's own name apart, and whose `min` may be over one."""
     for gang in subject.own(subject.policy.gangs):
         if subject.bounds.of(gang.min).high > 1 and _is_unique(subject, gang.key):

@@ -6,16 +6,12 @@ missing domain, an overflow. A filter is there to refuse; without `on error` it 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from policyengine.language import ir
-from policyengine.language.diagnostics import Severity
-from policyengine.language.lint.rule import Finding, rule
-from policyengine.language.lint.subject import Subject
+from policyengine.language.lint.rule import Finding, Findings, Severity, Subject, rule
 
 
 @rule("PE3403", Severity.WARNING, __doc__)
-def hidden_error(subject: Subject) -> Iterator[Finding]:
+def hidden_error(subject: Subject) -> Findings:
     """Requires whose `on error` is the literal `true`."""
     for filter_ in subject.own(subject.policy.filters):
         for require in filter_.requires:

@@ -6,18 +6,14 @@ was meant, or can go: `require node.free.cpu >= 2` behind `require node.free.cpu
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from policyengine.language.diagnostics import Related, Severity
-from policyengine.language.lint.rule import Finding, rule
-from policyengine.language.lint.subject import Subject
+from policyengine.language.lint.rule import Finding, Findings, Related, Severity, Subject, rule
 
 _MOST = 40
 """Requires of one filter that are compared."""
 
 
 @rule("PE3003", Severity.WARNING, __doc__)
-def implied_require(subject: Subject) -> Iterator[Finding]:
+def implied_require(subject: Subject) -> Findings:
     """Each require against those before it."""
     for filter_ in subject.own(subject.policy.filters):
         when = [filter_.when] if filter_.when is not None else []

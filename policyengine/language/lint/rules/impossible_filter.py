@@ -10,15 +10,11 @@ that a node can meet.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from policyengine.language.diagnostics import Related, Severity
-from policyengine.language.lint.rule import Finding, rule
-from policyengine.language.lint.subject import Subject
+from policyengine.language.lint.rule import Finding, Findings, Related, Severity, Subject, rule
 
 
 @rule("PE3001", Severity.WARNING, __doc__)
-def impossible_filter(subject: Subject) -> Iterator[Finding]:
+def impossible_filter(subject: Subject) -> Findings:
     """The first require that leaves nothing of what those before it, and `when`, let through."""
     for filter_ in subject.own(subject.policy.filters):
         given = [filter_.when] if filter_.when is not None else []

@@ -7,12 +7,9 @@ where there is one. Any other is absent on everything, whatever is looked up.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
-from policyengine.language.diagnostics import Severity
 from policyengine.language.lint.labels import keys_in
-from policyengine.language.lint.rule import Finding, rule
-from policyengine.language.lint.subject import Subject
+from policyengine.language.lint.rule import Finding, Findings, Severity, Subject, rule
 
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 _DOMAIN = re.compile(r"(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
@@ -20,7 +17,7 @@ _DOMAIN = re.compile(r"(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-
 
 
 @rule("PE3514", Severity.WARNING, __doc__)
-def impossible_label(subject: Subject) -> Iterator[Finding]:
+def impossible_label(subject: Subject) -> Findings:
     """Literal keys that are no qualified name."""
     for field in ("labels", "annotations"):
         for key in keys_in(subject, field):

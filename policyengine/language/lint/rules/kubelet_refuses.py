@@ -7,18 +7,14 @@ pass, whoever placed it. Without the filter the scheduler binds pods that the ku
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from policyengine.language.diagnostics import Severity
 from policyengine.language.lint.plugin_members import base_span, disable_of
-from policyengine.language.lint.rule import Finding, rule
-from policyengine.language.lint.subject import Subject
+from policyengine.language.lint.rule import Finding, Findings, Severity, Subject, rule
 
 _ASKED = ("NodeAffinity", "NodeName", "NodePorts", "TaintToleration")
 
 
 @rule("PE3603", Severity.WARNING, __doc__)
-def kubelet_refuses(subject: Subject) -> Iterator[Finding]:
+def kubelet_refuses(subject: Subject) -> Findings:
     """Such filters that are disabled, or left out of `base none`."""
     policy = subject.policy
     for name in _ASKED:

@@ -8,18 +8,15 @@ sets without a bound, a group that never completes keeps nodes from all others. 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
-from policyengine.language.diagnostics import Severity
-from policyengine.language.lint.rule import Finding, rule
-from policyengine.language.lint.subject import Subject
+from policyengine.language.lint.rule import Finding, Findings, Severity, Subject, rule
 
 LONGEST = 15 * 60 * 10**9
 """Nanoseconds: maxTimeout of kube-scheduler (pkg/scheduler/framework/runtime/framework.go)."""
 
 
 @rule("PE3303", Severity.WARNING, __doc__)
-def long_gang_timeout(subject: Subject) -> Iterator[Finding]:
+def long_gang_timeout(subject: Subject) -> Findings:
     """Timeouts whose bounds go beyond 15 minutes. A PodGroup's is set by who may write PodGroups."""
     for gang in subject.own(subject.policy.gangs):
         longest = subject.bounds.of(gang.timeout).high

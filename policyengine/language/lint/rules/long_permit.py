@@ -7,16 +7,13 @@ and refuses it then; so does this scheduler where a permit gives no `timeout`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
-from policyengine.language.diagnostics import Severity
-from policyengine.language.lint.rule import Finding, rule
+from policyengine.language.lint.rule import Finding, Findings, Severity, Subject, rule
 from policyengine.language.lint.rules.long_gang_timeout import LONGEST
-from policyengine.language.lint.subject import Subject
 
 
 @rule("PE3305", Severity.WARNING, __doc__)
-def long_permit(subject: Subject) -> Iterator[Finding]:
+def long_permit(subject: Subject) -> Findings:
     """`delay` and `timeout` whose bounds go beyond it."""
     for permit in subject.own(subject.policy.permits):
         for name, value in (("delay", permit.delay), ("timeout", permit.timeout)):

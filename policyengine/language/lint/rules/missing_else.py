@@ -6,16 +6,12 @@ which its author understands, and the owner of the pod does not.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from policyengine.language import syntax
-from policyengine.language.diagnostics import Severity
-from policyengine.language.lint.rule import Finding, rule
-from policyengine.language.lint.subject import Subject
+from policyengine.language.lint.rule import Finding, Findings, Severity, Subject, rule
 
 
 @rule("PE3506", Severity.INFO, __doc__)
-def missing_else(subject: Subject) -> Iterator[Finding]:
+def missing_else(subject: Subject) -> Findings:
     """Requires without `else`, or with an empty one."""
     for filter_ in subject.written_as(syntax.Filter):
         for require in filter_.requires:

@@ -6,19 +6,15 @@ default. The message names the label that was probably meant.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from policyengine.language.diagnostics import Edit, Fix, Severity
 from policyengine.language.lint.labels import DEPRECATED, WELL_KNOWN, keys_in
-from policyengine.language.lint.rule import Finding, rule
-from policyengine.language.lint.subject import Subject
+from policyengine.language.lint.rule import Edit, Finding, Findings, Fix, Severity, Subject, rule
 from policyengine.language.suggestion import closest
 
 _OURS = (".kubernetes.io", ".k8s.io")
 
 
 @rule("PE3512", Severity.WARNING, __doc__)
-def misspelt_label(subject: Subject) -> Iterator[Finding]:
+def misspelt_label(subject: Subject) -> Findings:
     """Keys near to a well-known one."""
     for key in keys_in(subject, "labels"):
         if key.text in WELL_KNOWN or key.text in DEPRECATED:

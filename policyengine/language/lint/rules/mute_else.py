@@ -6,20 +6,16 @@ is tells the owner of the pod what to change: `else "needs {headroom} spare memo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from policyengine.language import ir
-from policyengine.language.diagnostics import Severity
 from policyengine.language.ir.ir_walk import walk
-from policyengine.language.lint.rule import Finding, rule
-from policyengine.language.lint.subject import Subject
+from policyengine.language.lint.rule import Finding, Findings, Severity, Subject, rule
 from policyengine.language.types import Shape
 
 _ORDERINGS = frozenset({"_<_", "_<=_", "_>_", "_>=_"})
 
 
 @rule("PE3507", Severity.INFO, __doc__)
-def mute_else(subject: Subject) -> Iterator[Finding]:
+def mute_else(subject: Subject) -> Findings:
     """Texts without `{…}` behind a comparison of what a node has."""
     for filter_ in subject.own(subject.policy.filters):
         for require in filter_.requires:

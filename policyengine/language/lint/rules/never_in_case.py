@@ -6,19 +6,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from policyengine.language import ir
-from policyengine.language.diagnostics import Severity
-from policyengine.language.lint.rule import Finding, rule
-from policyengine.language.lint.subject import Subject
+from policyengine.language.lint.rule import Finding, Findings, Severity, Subject, rule
 
 _CASES = {"lowerAscii": str.lower, "upperAscii": str.upper}
 _COMPARES = frozenset({"_==_", "_!=_", "startsWith", "endsWith", "contains"})
 
 
 @rule("PE3509", Severity.WARNING, __doc__)
-def never_in_case(subject: Subject) -> Iterator[Finding]:
+def never_in_case(subject: Subject) -> Findings:
     """Comparisons of a folded text with a literal in the other case."""
     for call in subject.parts_of(ir.Call):
         if call.function in _COMPARES:

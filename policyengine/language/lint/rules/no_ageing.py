@@ -8,17 +8,13 @@ order, `pod.priority desc`, has no ageing either.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from policyengine.language.diagnostics import Severity
-from policyengine.language.lint.rule import Finding, rule
-from policyengine.language.lint.subject import Subject
+from policyengine.language.lint.rule import Finding, Findings, Severity, Subject, rule
 
 _AGE = frozenset({("pod", "createdAt"), ("pod", "queuedAt"), ("pod", "attempts")})
 
 
 @rule("PE3201", Severity.INFO, __doc__)
-def no_ageing(subject: Subject) -> Iterator[Finding]:
+def no_ageing(subject: Subject) -> Findings:
     """The first key of an order that is written out."""
     order = subject.order
     if not order or subject.policy.queue.fair_by is not None:

@@ -6,18 +6,14 @@ change that breaks it loads. A `test` beside the rules takes a few lines, and ru
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from policyengine.language import syntax
-from policyengine.language.diagnostics import Severity
-from policyengine.language.lint.rule import Finding, rule
-from policyengine.language.lint.subject import Subject
+from policyengine.language.lint.rule import Finding, Findings, Severity, Subject, rule
 
 _RULES = (syntax.Filter, syntax.Score, syntax.Gang, syntax.Quota, syntax.Permit, syntax.Queue, syntax.Preempt)
 
 
 @rule("PE3801", Severity.INFO, __doc__)
-def no_tests(subject: Subject) -> Iterator[Finding]:
+def no_tests(subject: Subject) -> Findings:
     """Policies with rules and no `test`."""
     members = subject.written.members
     if any(isinstance(member, _RULES) for member in members) and not subject.written_as(syntax.Test):

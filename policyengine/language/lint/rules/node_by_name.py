@@ -6,18 +6,14 @@ a word. Give the node a label and ask for that.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from policyengine.language import ir
-from policyengine.language.diagnostics import Severity
-from policyengine.language.lint.rule import Finding, rule
-from policyengine.language.lint.subject import Subject
+from policyengine.language.lint.rule import Finding, Findings, Severity, Subject, rule
 
 _COMPARES = frozenset({"_==_", "_!=_", "@in"})
 
 
 @rule("PE3517", Severity.INFO, __doc__)
-def node_by_name(subject: Subject) -> Iterator[Finding]:
+def node_by_name(subject: Subject) -> Findings:
     """`node.name`, or its hostname label, compared with literals."""
     for call in subject.parts_of(ir.Call):
         if call.function in _COMPARES:

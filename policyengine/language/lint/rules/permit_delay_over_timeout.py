@@ -6,15 +6,11 @@ holds is refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from policyengine.language.diagnostics import Related, Severity
-from policyengine.language.lint.rule import Finding, rule
-from policyengine.language.lint.subject import Subject
+from policyengine.language.lint.rule import Finding, Findings, Related, Severity, Subject, rule
 
 
 @rule("PE3306", Severity.WARNING, __doc__)
-def permit_delay_over_timeout(subject: Subject) -> Iterator[Finding]:
+def permit_delay_over_timeout(subject: Subject) -> Findings:
     """Permits with both, of which the delay is surely the longer."""
     for permit in subject.own(subject.policy.permits):
         if permit.delay is None or permit.timeout is None:

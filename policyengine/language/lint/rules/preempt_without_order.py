@@ -7,15 +7,11 @@ says it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from policyengine.language.diagnostics import Severity
-from policyengine.language.lint.rule import Finding, rule
-from policyengine.language.lint.subject import Subject
+from policyengine.language.lint.rule import Finding, Findings, Severity, Subject, rule
 
 
 @rule("PE3402", Severity.INFO, __doc__)
-def preempt_without_order(subject: Subject) -> Iterator[Finding]:
+def preempt_without_order(subject: Subject) -> Findings:
     """A `preempt` that leaves out `order by`."""
     preempt = subject.policy.preempt
     if preempt is not None and not preempt.order and subject.holds(preempt.span):

@@ -7,18 +7,14 @@ high priority waits behind others, and those of a low one may take the room that
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from policyengine.language.diagnostics import Severity
-from policyengine.language.lint.rule import Finding, rule
-from policyengine.language.lint.subject import Subject
+from policyengine.language.lint.rule import Finding, Findings, Severity, Subject, rule
 
 _PRIORITY = frozenset({("pod", "priority"), ("pod", "priorityClass")})
 _PREEMPTION = "DefaultPreemption"
 
 
 @rule("PE3203", Severity.INFO, __doc__)
-def priority_missing(subject: Subject) -> Iterator[Finding]:
+def priority_missing(subject: Subject) -> Findings:
     """Orders that are written out, where preemption is on."""
     policy = subject.policy
     used = any(use.name == _PREEMPTION for use in policy.uses)

@@ -6,16 +6,12 @@ higher `limit` changes nothing. Write `borrow: true`, or leave the limit out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from policyengine.language import ir
-from policyengine.language.diagnostics import Severity
-from policyengine.language.lint.rule import Finding, rule
-from policyengine.language.lint.subject import Subject
+from policyengine.language.lint.rule import Finding, Findings, Severity, Subject, rule
 
 
 @rule("PE3401", Severity.WARNING, __doc__)
-def quota_unreachable_limit(subject: Subject) -> Iterator[Finding]:
+def quota_unreachable_limit(subject: Subject) -> Findings:
     """Quotas that never borrow, with a limit above the guarantee."""
     for quota in subject.own(subject.policy.quotas):
         never = quota.borrow is None or (isinstance(quota.borrow, ir.Const) and quota.borrow.value is False)

@@ -6,17 +6,13 @@ The base of the policy does not have the plugin: `base none` has none, `base fil
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from policyengine.language import syntax
-from policyengine.language.diagnostics import Severity
 from policyengine.language.lint.plugin_members import in_base
-from policyengine.language.lint.rule import Finding, removal, rule
-from policyengine.language.lint.subject import Subject
+from policyengine.language.lint.rule import Finding, Findings, Severity, Subject, removal, rule
 
 
 @rule("PE3604", Severity.WARNING, __doc__)
-def redundant_disable(subject: Subject) -> Iterator[Finding]:
+def redundant_disable(subject: Subject) -> Findings:
     """Disabled plugins that the base leaves out."""
     for member in subject.written_as(syntax.Disable):
         if not in_base(subject, member.plugin.text):

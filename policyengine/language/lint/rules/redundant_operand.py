@@ -6,26 +6,22 @@ What stands beside it decides already: in `p > 5 && p > 3` the second comparison
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from policyengine.language import ir
-from policyengine.language.diagnostics import Related, Severity
-from policyengine.language.lint.rule import Finding, rule
-from policyengine.language.lint.subject import Subject
+from policyengine.language.lint.rule import Finding, Findings, Related, Severity, Subject, rule
 
 _MOST = 12
 """Operands of one expression that are compared."""
 
 
 @rule("PE3007", Severity.WARNING, __doc__)
-def redundant_operand(subject: Subject) -> Iterator[Finding]:
+def redundant_operand(subject: Subject) -> Findings:
     """Pairs of operands of which one implies the other."""
     for logic in subject.parts_of(ir.Logic):
         if len(logic.operands) <= _MOST:
             yield from _pairs(subject, logic)
 
 
-def _pairs(subject: Subject, logic: ir.Logic) -> Iterator[Finding]:
+def _pairs(subject: Subject, logic: ir.Logic) -> Findings:
     truth = subject.truth
     operands = sorted(logic.operands, key=lambda one: one.span.start)
     settled = {id(one) for one in operands if isinstance(one, ir.Const) or truth.impossible(one) or truth.implied(one)}

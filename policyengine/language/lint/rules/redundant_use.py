@@ -5,17 +5,13 @@ The base of the policy runs the plugin already, with the same weight and the sam
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from policyengine.language import syntax
-from policyengine.language.diagnostics import Severity
 from policyengine.language.lint.plugin_members import in_base, scores_in_base
-from policyengine.language.lint.rule import Finding, removal, rule
-from policyengine.language.lint.subject import Subject
+from policyengine.language.lint.rule import Finding, Findings, Severity, Subject, removal, rule
 
 
 @rule("PE3605", Severity.WARNING, __doc__)
-def redundant_use(subject: Subject) -> Iterator[Finding]:
+def redundant_use(subject: Subject) -> Findings:
     """Uses without arguments, whose weight is the one that the base gives."""
     uses = {use.span: use for use in subject.policy.uses}
     for member in subject.written_as(syntax.Use):

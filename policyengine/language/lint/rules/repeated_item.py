@@ -5,17 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from policyengine.language import syntax
-from policyengine.language.diagnostics import Edit, Fix, Severity
-from policyengine.language.lint.rule import Finding, rule
-from policyengine.language.lint.subject import Subject
+from policyengine.language.lint.rule import Edit, Finding, Findings, Fix, Severity, Subject, rule
 from policyengine.language.syntax import Span
 
 
 @rule("PE3510", Severity.WARNING, __doc__)
-def repeated_item(subject: Subject) -> Iterator[Finding]:
+def repeated_item(subject: Subject) -> Findings:
     """Equal literals in a list that `in` looks into."""
     for node in subject.nodes_of(syntax.Binary):
         if node.op != "in" or not isinstance(node.right, syntax.ListLiteral):

@@ -7,18 +7,15 @@ with dashes, `memory-headroom`, need no quoting anywhere and sort together.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from policyengine.language import syntax
-from policyengine.language.diagnostics import Severity
-from policyengine.language.lint.rule import Finding, rule
-from policyengine.language.lint.subject import Subject
+from policyengine.language.lint.rule import Finding, Findings, Severity, Subject, rule
 
 _KEBAB = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
 @rule("PE3504", Severity.INFO, __doc__)
-def rule_name_style(subject: Subject) -> Iterator[Finding]:
+def rule_name_style(subject: Subject) -> Findings:
     """The names of the policy and of its rules."""
     named = (syntax.Filter, syntax.Score, syntax.Gang, syntax.Quota, syntax.Permit)
     names = [subject.written.name, *(member.name for member in subject.written.members if isinstance(member, named))]

@@ -6,12 +6,8 @@ leaves 0 to 100 at once. To rank by an amount, `normalize minmax`; to rank by a 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from policyengine.language import ir
-from policyengine.language.diagnostics import Severity
-from policyengine.language.lint.rule import Finding, rule
-from policyengine.language.lint.subject import Subject
+from policyengine.language.lint.rule import Finding, Findings, Severity, Subject, rule
 from policyengine.language.types import Shape
 
 _COARSE = {"cpu": 1_000, "memory": 1 << 30, "storage": 1 << 30}
@@ -19,7 +15,7 @@ _COARSE = {"cpu": 1_000, "memory": 1 << 30, "storage": 1 << 30}
 
 
 @rule("PE3105", Severity.WARNING, __doc__)
-def saturated_clamp(subject: Subject) -> Iterator[Finding]:
+def saturated_clamp(subject: Subject) -> Findings:
     """Scores that are a clamp of an amount over a constant, or of `double(amount)`."""
     for score in subject.own(subject.policy.scores):
         match score.value:

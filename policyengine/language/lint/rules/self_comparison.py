@@ -6,18 +6,14 @@ else, such as `node` in the place of `pod`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from policyengine.language import ir
-from policyengine.language.diagnostics import Severity
-from policyengine.language.lint.rule import Finding, rule
-from policyengine.language.lint.subject import Subject
+from policyengine.language.lint.rule import Finding, Findings, Severity, Subject, rule
 
 _OPERATORS = frozenset({"_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_", "_-_", "_/_", "ratio", "min", "max"})
 
 
 @rule("PE3008", Severity.WARNING, __doc__)
-def self_comparison(subject: Subject) -> Iterator[Finding]:
+def self_comparison(subject: Subject) -> Findings:
     """Operators of which both operands mean the same."""
     meaning = subject.meanings.of
     for call in subject.parts_of(ir.Call):

@@ -6,15 +6,11 @@ put the more special one first.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from policyengine.language.diagnostics import Related, Severity
-from policyengine.language.lint.rule import Finding, rule
-from policyengine.language.lint.subject import Subject
+from policyengine.language.lint.rule import Finding, Findings, Related, Severity, Subject, rule
 
 
 @rule("PE3304", Severity.WARNING, __doc__)
-def shadowed_gang(subject: Subject) -> Iterator[Finding]:
+def shadowed_gang(subject: Subject) -> Findings:
     """Each gang after those that hold wherever it does."""
     gangs = subject.own(subject.policy.gangs)
     for number, gang in enumerate(gangs[:40]):

@@ -6,12 +6,8 @@ between 0 and 1, so it is 0 for every node but a full one. Write `100 * ratio(a,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from policyengine.language import ir
-from policyengine.language.diagnostics import Edit, Fix, Severity
-from policyengine.language.lint.rule import Finding, rule
-from policyengine.language.lint.subject import Subject
+from policyengine.language.lint.rule import Edit, Finding, Findings, Fix, Severity, Subject, rule
 from policyengine.language.syntax import Span
 
 _NARROW = 5.0
@@ -19,7 +15,7 @@ _NARROW = 5.0
 
 
 @rule("PE3102", Severity.WARNING, __doc__)
-def sliver_score(subject: Subject) -> Iterator[Finding]:
+def sliver_score(subject: Subject) -> Findings:
     """Scores without `normalize` whose bounds lie close together, within 0 and 100."""
     for score in subject.own(subject.policy.scores):
         low, high = subject.bounds.of(score.value)

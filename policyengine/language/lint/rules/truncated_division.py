@@ -6,17 +6,13 @@ use doubles: `100 * ratio(double(node.podCount), 110.0)`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from policyengine.language import ir
-from policyengine.language.diagnostics import Severity
-from policyengine.language.lint.rule import Finding, rule
-from policyengine.language.lint.subject import Subject
+from policyengine.language.lint.rule import Finding, Findings, Severity, Subject, rule
 from policyengine.language.types import INT
 
 
 @rule("PE3106", Severity.WARNING, __doc__)
-def truncated_division(subject: Subject) -> Iterator[Finding]:
+def truncated_division(subject: Subject) -> Findings:
     """Int divisions below `*`, or made a double afterwards."""
     for call in subject.parts_of(ir.Call):
         match call.function, call.args:

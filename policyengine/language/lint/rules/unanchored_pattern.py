@@ -8,19 +8,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from policyengine.language import syntax
-from policyengine.language.diagnostics import Edit, Fix, Severity
-from policyengine.language.lint.rule import Finding, rule
-from policyengine.language.lint.subject import Subject
+from policyengine.language.lint.rule import Edit, Finding, Findings, Fix, Severity, Subject, rule
 
 _ANCHORED = re.compile(r"(\(\?[a-zA-Z]+\))?\(*(\^|\\A|\.\*)|.*(\$|\\z|\.\*)\)*$", re.DOTALL)
 _PLAIN = re.compile(r"[\w /:@=,;%-]+")
 
 
 @rule("PE3508", Severity.WARNING, __doc__)
-def unanchored_pattern(subject: Subject) -> Iterator[Finding]:
+def unanchored_pattern(subject: Subject) -> Findings:
     """Literal patterns with an anchor at neither end."""
     for call in subject.nodes_of(syntax.Call):
         if call.function != "matches" or not call.args:

@@ -6,16 +6,12 @@ it is what they are shown.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from policyengine.language import syntax
-from policyengine.language.diagnostics import Severity
-from policyengine.language.lint.rule import Finding, rule
-from policyengine.language.lint.subject import Subject
+from policyengine.language.lint.rule import Finding, Findings, Severity, Subject, rule
 
 
 @rule("PE3505", Severity.INFO, __doc__)
-def undocumented_param(subject: Subject) -> Iterator[Finding]:
+def undocumented_param(subject: Subject) -> Findings:
     """Params without a `///` comment."""
     for param in subject.written_as(syntax.Param):
         if not param.doc.strip():

@@ -7,19 +7,15 @@ Beside `cpu`, `memory`, `ephemeral-storage`, `pods` and `hugepages-…` every re
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from policyengine.language.diagnostics import Severity
 from policyengine.language.lint.labels import keys_in
-from policyengine.language.lint.rule import Finding, rule
-from policyengine.language.lint.subject import Subject
+from policyengine.language.lint.rule import Finding, Findings, Severity, Subject, rule
 
 _NATIVE = frozenset({"cpu", "memory", "storage", "ephemeral-storage", "pods"})
 _RESOURCES = ("requests", "limits", "allocatable", "capacity", "used", "free")
 
 
 @rule("PE3515", Severity.WARNING, __doc__)
-def unknown_resource(subject: Subject) -> Iterator[Finding]:
+def unknown_resource(subject: Subject) -> Findings:
     """Keys of amounts without a domain."""
     for field in _RESOURCES:
         for key in keys_in(subject, field):

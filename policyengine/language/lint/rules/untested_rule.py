@@ -7,16 +7,12 @@ branches were taken; this tells what cannot have been.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from policyengine.language import syntax
-from policyengine.language.diagnostics import Severity
-from policyengine.language.lint.rule import Finding, rule
-from policyengine.language.lint.subject import Subject
+from policyengine.language.lint.rule import Finding, Findings, Severity, Subject, rule
 
 
 @rule("PE3803", Severity.INFO, __doc__)
-def untested_rule(subject: Subject) -> Iterator[Finding]:
+def untested_rule(subject: Subject) -> Findings:
     """Rules that no expectation of any test can be about."""
     tests = subject.written_as(syntax.Test)
     if not tests:

@@ -5,15 +5,11 @@ No name of the library stands in the file, so the file does not depend on it. `-
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from policyengine.language.diagnostics import Severity
-from policyengine.language.lint.rule import Finding, removal, rule
-from policyengine.language.lint.subject import Subject
+from policyengine.language.lint.rule import Finding, Findings, Severity, Subject, removal, rule
 
 
 @rule("PE3502", Severity.WARNING, __doc__)
-def unused_import(subject: Subject) -> Iterator[Finding]:
+def unused_import(subject: Subject) -> Findings:
     """Imports whose name, or alias, begins no name of the file."""
     for one in subject.file.imports:
         name = (one.alias or one.name).text

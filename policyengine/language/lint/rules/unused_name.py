@@ -6,18 +6,14 @@ It costs a reader's attention, and often it is the trace of a mistake: the rule 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from policyengine.language import syntax
-from policyengine.language.diagnostics import Severity
-from policyengine.language.lint.rule import Finding, removal, rule
-from policyengine.language.lint.subject import Subject
+from policyengine.language.lint.rule import Finding, Findings, Severity, Subject, removal, rule
 
 _KINDS = {syntax.Param: "param", syntax.Let: "let", syntax.Function: "function"}
 
 
 @rule("PE3501", Severity.WARNING, __doc__)
-def unused_name(subject: Subject) -> Iterator[Finding]:
+def unused_name(subject: Subject) -> Findings:
     """Names that stand nowhere else in the policy. What only a test sets is unused as well."""
     used = {node.name for node in subject.nodes_of(syntax.Name)}
     used |= {node.function for node in subject.nodes_of(syntax.Call) if node.target is None}

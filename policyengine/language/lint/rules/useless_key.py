@@ -6,25 +6,23 @@ or `pod.name` after `pod.namespace`). The compiler appends `pod.queuedAt asc, po
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 
 from policyengine.language import ir
-from policyengine.language.diagnostics import Severity
 from policyengine.language.ir.ir_walk import key
-from policyengine.language.lint.rule import Finding, rule
-from policyengine.language.lint.subject import Subject
+from policyengine.language.lint.rule import Finding, Findings, Severity, Subject, rule
 from policyengine.language.types import Reach
 
 
 @rule("PE3202", Severity.WARNING, __doc__)
-def useless_key(subject: Subject) -> Iterator[Finding]:
+def useless_key(subject: Subject) -> Findings:
     """The keys of the queue, and of preemption."""
     preempt = subject.policy.preempt
     for order in (subject.order, preempt.order if preempt is not None else ()):
         yield from _of_order(subject, order)
 
 
-def _of_order(subject: Subject, order: tuple[ir.OrderKey, ...]) -> Iterator[Finding]:
+def _of_order(subject: Subject, order: tuple[ir.OrderKey, ...]) -> Findings:
     seen: set[Hashable] = set()
     read: set[tuple[str, ...]] = set()
     for one in order:

@@ -6,13 +6,9 @@ domain. `on error` is never used. `--fix` removes it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from policyengine.language import ir
-from policyengine.language.diagnostics import Edit, Fix, Severity
 from policyengine.language.ir.ir_walk import walk
-from policyengine.language.lint.rule import Finding, rule
-from policyengine.language.lint.subject import Subject
+from policyengine.language.lint.rule import Edit, Finding, Findings, Fix, Severity, Subject, rule
 from policyengine.language.syntax import Span
 
 _SAFE = frozenset(
@@ -23,7 +19,7 @@ _SAFE = frozenset(
 
 
 @rule("PE3404", Severity.INFO, __doc__)
-def useless_on_error(subject: Subject) -> Iterator[Finding]:
+def useless_on_error(subject: Subject) -> Findings:
     """Requires and scores of which no part can fail."""
     for filter_ in subject.own(subject.policy.filters):
         for require in filter_.requires:

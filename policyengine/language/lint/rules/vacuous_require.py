@@ -7,15 +7,11 @@ it is there for. Often a comparison looks in the wrong direction, or `||` stands
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from policyengine.language.diagnostics import Severity
-from policyengine.language.lint.rule import Finding, rule
-from policyengine.language.lint.subject import Subject
+from policyengine.language.lint.rule import Finding, Findings, Severity, Subject, rule
 
 
 @rule("PE3002", Severity.WARNING, __doc__)
-def vacuous_require(subject: Subject) -> Iterator[Finding]:
+def vacuous_require(subject: Subject) -> Findings:
     """Requires that hold by themselves, or by their filter's `when`."""
     for filter_ in subject.own(subject.policy.filters):
         given = [filter_.when] if filter_.when is not None else []

@@ -5,12 +5,8 @@ It expects nothing, or only what holds whatever the policy does: a test like thi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from policyengine.language import syntax
-from policyengine.language.diagnostics import Severity
-from policyengine.language.lint.rule import Finding, rule
-from policyengine.language.lint.subject import Subject
+from policyengine.language.lint.rule import Finding, Findings, Severity, Subject, rule
 
 _EXPECTS = (
     syntax.ExpectOn,
@@ -22,7 +18,7 @@ _EXPECTS = (
 
 
 @rule("PE3802", Severity.WARNING, __doc__)
-def vacuous_test(subject: Subject) -> Iterator[Finding]:
+def vacuous_test(subject: Subject) -> Findings:
     """Tests without a step that could fail."""
     for test in subject.written_as(syntax.Test):
         expects = [step for step in test.steps if isinstance(step, _EXPECTS)]
