@@ -18,15 +18,14 @@ from policyengine.simulator.api_server import ApiServer
 from policyengine.simulator.api_server.http import serve
 from policyengine.simulator.api_server.requests import ADMIN, User
 from policyengine.simulator.api_server.store import Entry, Write, key_of
+from tests.faults.write_log import tell_writes
 
 
 def keep(api: ApiServer, journal: RawIOBase) -> None:
     """Write down every write from now on."""
     keys = {kind.kind: kind.storage_key for kind in api.kinds}
-    add = api.log.add
 
-    def add_and_write(write: Write) -> None:
-        add(write)
+    def write_down(write: Write) -> None:
         raw = write.after_raw or write.before_raw or b""
         line = {
             "key": keys[write.kind],
@@ -38,7 +37,7 @@ def keep(api: ApiServer, journal: RawIOBase) -> None:
         }
         journal.write(json.dumps(line).encode() + b"\n")
 
-    api.log.add = add_and_write  # type: ignore[method-assign]
+    tell_writes(api, write_down)
 
 
 def restore(api: ApiServer, lines: list[str]) -> None:

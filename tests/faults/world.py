@@ -12,7 +12,7 @@ import json
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from random import Random
 from typing import Any
 
@@ -31,6 +31,7 @@ from policyengine.simulator.api_server.memory import MemoryTransport
 from policyengine.simulator.api_server.requests import Request
 from tests.faults.auditor import Auditor, Policy
 from tests.faults.wire import Wire
+from tests.faults.write_log import tell_writes
 from tests.kube.virtual_time import VirtualClock, VirtualLoop
 
 Json = dict[str, Any]
@@ -178,13 +179,7 @@ class World:
         self.tape: list[tuple[float, str, Any]] = []
         self.api = ApiServer(self.clock, seed)
         self.faults = self.api.faults
-        keep = self.api.log.add
-
-        def add(write: Any) -> None:
-            keep(write)
-            self.put("write", write)
-
-        self.api.log.add = add  # type: ignore[method-assign]
+        tell_writes(self.api, partial(self.put, "write"))
         self.replicas: list[Replica] = []
         self.extenders: list[HttpExtender] = []
         self.policies: dict[str, Policy] = {}
