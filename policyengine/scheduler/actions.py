@@ -6,15 +6,18 @@ Actions carry names and texts, so that the runner needs no knowledge of the core
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 import msgspec
 
 from policyengine.framework.reservation import ObjectPatch
 
 
-class Bind(msgspec.Struct, frozen=True):
-    """Create the binding of a pod to a node. One comes for every pod: a struct is made in a quarter of the time."""
+class Action(msgspec.Struct, frozen=True):
+    """Something that the core asks for."""
+
+
+class Bind(Action, frozen=True):
+    """Create the binding of a pod to a node."""
 
     uid: str
     namespace: str
@@ -26,8 +29,7 @@ class Bind(msgspec.Struct, frozen=True):
     """The number of the extender that is to bind it; None for the API server."""
 
 
-@dataclass(frozen=True, slots=True)
-class PatchObject:
+class PatchObject(Action, frozen=True):
     """Change an object before a pod is bound; answer with `ObjectPatched` or `ObjectPatchFailed`."""
 
     uid: str
@@ -39,8 +41,7 @@ class PatchObject:
     patch: ObjectPatch
 
 
-@dataclass(frozen=True, slots=True)
-class PatchPodCondition:
+class PatchPodCondition(Action, frozen=True):
     """Set the pod's PodScheduled condition to False, and its nominated node where one is named. Without a reason only
     the latter."""
 
@@ -55,9 +56,8 @@ class PatchPodCondition:
     """None leaves the field alone, an empty string clears it."""
 
 
-class RecordEvent(msgspec.Struct, frozen=True):
-    """Write an Event about a pod, worded as kube-scheduler words it, or about another object of the core API group. A
-    struct for the same reason."""
+class RecordEvent(Action, frozen=True):
+    """Write an Event about a pod, worded as kube-scheduler words it, or about another object of the core API group."""
 
     uid: str
     namespace: str
@@ -76,8 +76,7 @@ class RecordEvent(msgspec.Struct, frozen=True):
     """The node that it is about as well."""
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteVictim:
+class DeleteVictim(Action, frozen=True):
     """Mark a pod as a target of preemption (condition DisruptionTarget), then delete it, if it still is the one with
     this UID; answer with `VictimDeleted` or `VictimNotDeleted`."""
 
@@ -93,8 +92,7 @@ class DeleteVictim:
     """What is to be said once it is deleted; the core says it."""
 
 
-@dataclass(frozen=True, slots=True)
-class AskExtenders:
+class AskExtenders(Action, frozen=True):
     """Ask extenders about the nodes that fit a pod; answer with `ExtendersAnswered`."""
 
     uid: str
@@ -107,8 +105,7 @@ class AskExtenders:
     nodes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class NodeVictims:
+class NodeVictims(msgspec.Struct, frozen=True):
     """Who would have to leave a node."""
 
     pods: tuple[str, ...]
@@ -117,8 +114,7 @@ class NodeVictims:
     """How many of them break a disruption budget."""
 
 
-@dataclass(frozen=True, slots=True)
-class AskAboutVictims:
+class AskAboutVictims(Action, frozen=True):
     """Ask extenders on which nodes room may be made for a pod that fits nowhere; answer with `VictimsAnswered`."""
 
     uid: str
@@ -134,20 +130,18 @@ class AskAboutVictims:
     """Node -> UID -> (namespace, name): who stands there, or would have to leave elsewhere with those who do."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReadPod:
+class ReadPod(Action, frozen=True):
     """Read one pod from the server, as it is and not as a cache knows it; answer with `PodRead`, `PodDeleted` or
     `ReadPodFailed`."""
 
     uid: str
     namespace: str
     name: str
-    asked_at: float = field(default=0.0, compare=False)
+    asked_at: float = 0.0
     """When that was, in seconds: what the answer shows is not older."""
 
 
-@dataclass(frozen=True, slots=True)
-class Log:
+class Log(Action, frozen=True):
     """Say a line of a policy's (`on POINT log "…"`) where the program's log goes."""
 
     uid: str
@@ -159,8 +153,3 @@ class Log:
     """The chosen node; "" before the choice."""
     message: str
     policy_hash: str
-
-
-Action = (
-    Bind | PatchObject | PatchPodCondition | RecordEvent | DeleteVictim | AskExtenders | AskAboutVictims | ReadPod | Log
-)

@@ -171,7 +171,7 @@ def _placed(core: Core, served: ServedProfile | None, old: PodInfo | None, new: 
     core.confirmed.discard(new.uid)
     _waits_no_more(core, new.uid)
     if served is not None and new.uid in served.queue:
-        waiting = core.waiting_pods.pop(new.uid)
+        waiting = core.waiting_pods.pop(new.uid, None)
         if waiting is not None:
             core.unreserve(waiting.held)
         served.queue.remove(new.uid)
@@ -186,7 +186,7 @@ def _leaving(core: Core, pod: PodInfo) -> None:
     """The pod is being deleted before it was bound: no binding can succeed any more, so its room is free."""
     _waits_no_more(core, pod.uid)
     served = core.profile_of(pod)
-    waiting = core.waiting_pods.pop(pod.uid)
+    waiting = core.waiting_pods.pop(pod.uid, None)
     decision = core.bindings.pop(pod.uid)
     held = waiting.held if waiting is not None else decision.held if decision is not None else None
     if held is not None:
@@ -200,7 +200,7 @@ def _gone(core: Core, pod: PodInfo) -> None:
     """The pod was deleted or has finished; the view has freed its room already."""
     core.confirmed.discard(pod.uid)
     _waits_no_more(core, pod.uid)
-    waiting = core.waiting_pods.pop(pod.uid)
+    waiting = core.waiting_pods.pop(pod.uid, None)
     decision = core.bindings.pop(pod.uid)
     if waiting is not None:
         core.unreserve(waiting.held)

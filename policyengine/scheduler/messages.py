@@ -7,8 +7,9 @@ in `actions`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import Enum
+
+import msgspec
 
 from policyengine.cluster.objects import Node, Pod
 from policyengine.enum_members import direct_members
@@ -24,29 +25,29 @@ from policyengine.scheduler.actions import (
 from policyengine.scheduler.rollout.rollout_settings import RolloutSettings
 
 
-@dataclass(frozen=True, slots=True)
-class NodeObserved:
+class Message(msgspec.Struct, frozen=True):
+    """Something that the core is told."""
+
+
+class NodeObserved(Message, frozen=True):
     """A node was added or changed, by a list or a watch; the core tells which."""
 
     node: Node
 
 
-@dataclass(frozen=True, slots=True)
-class NodeDeleted:
+class NodeDeleted(Message, frozen=True):
     """A node is gone."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class PodObserved:
+class PodObserved(Message, frozen=True):
     """A pod was added or changed, as a list or a watch shows it."""
 
     pod: Pod
 
 
-@dataclass(frozen=True, slots=True)
-class PodDeleted:
+class PodDeleted(Message, frozen=True):
     """A pod is gone. An empty `uid` means whichever pod has the name."""
 
     namespace: str
@@ -54,16 +55,14 @@ class PodDeleted:
     uid: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectObserved:
+class ObjectObserved(Message, frozen=True):
     """An object of another kind (`Namespace`, `Service`, `PersistentVolumeClaim`, …) was added or changed."""
 
     kind: str
     object: object
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectDeleted:
+class ObjectDeleted(Message, frozen=True):
     """An object of another kind is gone."""
 
     kind: str
@@ -71,27 +70,23 @@ class ObjectDeleted:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class CacheSynced:
+class CacheSynced(Message, frozen=True):
     """Every list of the start is in: cycles may begin."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProfileReplaced:
+class ProfileReplaced(Message, frozen=True):
     """A policy was loaded or replaced; takes effect before the next cycle."""
 
     profile: Profile
 
 
-@dataclass(frozen=True, slots=True)
-class ProfileRemoved:
+class ProfileRemoved(Message, frozen=True):
     """No policy serves this scheduler name any more; its pods wait."""
 
     scheduler_name: str
 
 
-@dataclass(frozen=True, slots=True)
-class CandidateLoaded:
+class CandidateLoaded(Message, frozen=True):
     """A policy is to be tried beside the one that serves its scheduler name; it takes another candidate's place."""
 
     profile: Profile
@@ -100,8 +95,7 @@ class CandidateLoaded:
     """Why it is tried no more already: it was suspended before this process began."""
 
 
-@dataclass(frozen=True, slots=True)
-class CandidateRemoved:
+class CandidateRemoved(Message, frozen=True):
     """No policy is tried for this scheduler name any more."""
 
     scheduler_name: str
@@ -123,15 +117,13 @@ class BindFailure(Enum):
     """The runner asked `SchedulerState.may_bind` right before posting, was told no, and posted nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class BindSucceeded:
+class BindSucceeded(Message, frozen=True):
     """The binding was created."""
 
     uid: str
 
 
-@dataclass(frozen=True, slots=True)
-class BindFailed:
+class BindFailed(Message, frozen=True):
     """The binding was refused; nothing was changed on the server."""
 
     uid: str
@@ -140,24 +132,21 @@ class BindFailed:
     retry_after: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class BindUnknown:
+class BindUnknown(Message, frozen=True):
     """The request's outcome is unknown (time-out, lost connection): the reservation stays until it is known."""
 
     uid: str
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectPatched:
+class ObjectPatched(Message, frozen=True):
     """An object was changed as asked; it has this version now."""
 
     asked: PatchObject
     resource_version: str
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectPatchFailed:
+class ObjectPatchFailed(Message, frozen=True):
     """An object was not changed, or it is not known whether it was: the version in the patch keeps a late request
     from doing harm."""
 
@@ -167,16 +156,14 @@ class ObjectPatchFailed:
     retry_after: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class VictimDeleted:
+class VictimDeleted(Message, frozen=True):
     """A victim was deleted, or is gone: then it was not there to be deleted."""
 
     asked: DeleteVictim
     was_there: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class VictimNotDeleted:
+class VictimNotDeleted(Message, frozen=True):
     """A victim was not deleted, or it is not known whether it was."""
 
     asked: DeleteVictim
@@ -184,62 +171,55 @@ class VictimNotDeleted:
     retry_after: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class ExtendersAnswered:
+class ExtendersAnswered(Message, frozen=True):
     """The extenders said which of the nodes they were asked about may be taken, and how they like these; or one that
     must answer did not (`error`)."""
 
     asked: AskExtenders
-    refused: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    refused: Mapping[str, tuple[str, str]] = msgspec.field(default_factory=dict)
     """Node -> (extender, reason); preemption may cure it."""
-    unresolvable: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    unresolvable: Mapping[str, tuple[str, str]] = msgspec.field(default_factory=dict)
     """Node -> (extender, reason); preemption cannot cure it."""
-    scores: Mapping[str, int] = field(default_factory=dict)
+    scores: Mapping[str, int] = msgspec.field(default_factory=dict)
     """Node -> weighted score, on the scale of the plugins' total."""
     error: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class VictimsAnswered:
+class VictimsAnswered(Message, frozen=True):
     """The extenders said on which of the nodes they were asked about room may be made, and by whose leaving; or one
     that must answer did not (`error`)."""
 
     asked: AskAboutVictims
-    victims: Mapping[str, NodeVictims] = field(default_factory=dict)
+    victims: Mapping[str, NodeVictims] = msgspec.field(default_factory=dict)
     """By node; nobody's leaving is never enough."""
     error: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class PodRead:
+class PodRead(Message, frozen=True):
     """The pod as it was after it was asked for: a watch may show what is older."""
 
     asked: ReadPod
     pod: Pod
 
 
-@dataclass(frozen=True, slots=True)
-class ReadPodFailed:
+class ReadPodFailed(Message, frozen=True):
     """The answer to a `ReadPod` never came; the core asks again after a while."""
 
     uid: str
     retry_after: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Tick:
+class Tick(Message, frozen=True):
     """Time passed: expire backoffs, flush what waited too long, time out gangs."""
 
 
-@dataclass(frozen=True, slots=True)
-class CyclesRequested:
+class CyclesRequested(Message, frozen=True):
     """Run up to `limit` scheduling cycles."""
 
     limit: int
 
 
-@dataclass(frozen=True, slots=True)
-class ComparisonRequested:
+class ComparisonRequested(Message, frozen=True):
     """The actions of the last cycle were handed over: compare its decision, if a candidate is tried. Comes before any
     other message."""
 
@@ -247,38 +227,7 @@ class ComparisonRequested:
     """That the cycle took."""
 
 
-@dataclass(frozen=True, slots=True)
-class ComparisonTimed:
+class ComparisonTimed(Message, frozen=True):
     """The comparison just made took so long."""
 
     seconds: float
-
-
-Message = (
-    NodeObserved
-    | NodeDeleted
-    | PodObserved
-    | PodDeleted
-    | ObjectObserved
-    | ObjectDeleted
-    | CacheSynced
-    | ProfileReplaced
-    | ProfileRemoved
-    | CandidateLoaded
-    | CandidateRemoved
-    | BindSucceeded
-    | BindFailed
-    | BindUnknown
-    | ObjectPatched
-    | ObjectPatchFailed
-    | VictimDeleted
-    | VictimNotDeleted
-    | ExtendersAnswered
-    | VictimsAnswered
-    | PodRead
-    | ReadPodFailed
-    | Tick
-    | CyclesRequested
-    | ComparisonRequested
-    | ComparisonTimed
-)

@@ -198,7 +198,7 @@ def _pass_time(core: Core) -> None:
         if served.is_served:
             served.queue.advance(core.now)
     for waiting in core.waiting_pods.due(core.now):
-        core.waiting_pods.pop(waiting.held.queued.uid)
+        core.waiting_pods.pop(waiting.held.queued.uid, None)
         if waiting.is_to_be_asked(core.now):
             ask_permit(core, waiting.held, again=True)
         else:

@@ -32,9 +32,9 @@ def revalidate(core: Core, node: str) -> None:
             decision.withdrawn = refusal_now(core, decision.held, withdrawn)
             if decision.withdrawn and not decision.is_sent:
                 withdrawn.append(decision.bind.uid)
-    for waiting in core.waiting_pods:
+    for waiting in list(core.waiting_pods.values()):
         if waiting.held.node == node and (reason := refusal_now(core, waiting.held, [])):
-            core.waiting_pods.pop(waiting.held.queued.uid)
+            core.waiting_pods.pop(waiting.held.queued.uid, None)
             core.withdraw(waiting.held, reason)
 
 

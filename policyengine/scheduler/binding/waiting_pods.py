@@ -11,7 +11,6 @@ Rules (kube-scheduler's waiting pods, framework/runtime/waiting_pods_map.go, v1.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf
 
@@ -46,44 +45,24 @@ def next_minute(now: float) -> float:
     return 60.0 * (now // 60.0 + 1.0)
 
 
-class WaitingPods:
+class WaitingPods(dict[str, WaitingPod]):
     """The pods that wait at Permit, by UID."""
-
-    def __init__(self) -> None:
-        self._waiting: dict[str, WaitingPod] = {}
-
-    def __len__(self) -> int:
-        return len(self._waiting)
-
-    def __contains__(self, uid: str) -> bool:
-        return uid in self._waiting
-
-    def __iter__(self) -> Iterator[WaitingPod]:
-        return iter(list(self._waiting.values()))
-
-    def get(self, uid: str) -> WaitingPod | None:
-        """The pod, if it waits."""
-        return self._waiting.get(uid)
 
     def add(self, waiting: WaitingPod) -> None:
         """The pod waits from now on."""
-        self._waiting[waiting.held.queued.uid] = waiting
-
-    def pop(self, uid: str) -> WaitingPod | None:
-        """The pod waits no more; None when it did not."""
-        return self._waiting.pop(uid, None)
+        self[waiting.held.queued.uid] = waiting
 
     def note(self, event: ClusterEvent) -> None:
         """Something happened: the pods whose plugins registered for it are to be asked again."""
-        for waiting in self._waiting.values():
+        for waiting in self.values():
             if not waiting.ask_again:
                 waiting.ask_again = any(registered.matches(event) for registered in waiting.events)
 
     def due(self, now: float) -> list[WaitingPod]:
         """The pods to ask again, or whose time is up."""
-        return [one for one in self._waiting.values() if one.is_to_be_asked(now) or one.deadline <= now]
+        return [one for one in self.values() if one.is_to_be_asked(now) or one.deadline <= now]
 
     def next_due(self) -> float | None:
         """When the next pod is to be asked again, or its time is up, in seconds; None when none waits."""
-        times = (0.0 if one.ask_again else min(one.deadline, one.ask_at) for one in self._waiting.values())
+        times = (0.0 if one.ask_again else min(one.deadline, one.ask_at) for one in self.values())
         return min(times, default=None)

@@ -50,7 +50,7 @@ def _let_go(core: Core, gang: Gang, permitted: list[WaitingPod], standing: int) 
     """Prepare those that have something to prepare; then post the bindings of all."""
     for one in permitted:
         if one.held.plans:
-            core.waiting_pods.pop(one.held.queued.uid)
+            core.waiting_pods.pop(one.held.queued.uid, None)
             bind(core, one.held, awaits_gang=True)
     preparing = [
         decision
@@ -66,7 +66,7 @@ def _let_go(core: Core, gang: Gang, permitted: list[WaitingPod], standing: int) 
     for decision in done:
         post(core, decision)
     for one in permitted:
-        if core.waiting_pods.pop(one.held.queued.uid) is not None:
+        if core.waiting_pods.pop(one.held.queued.uid, None) is not None:
             bind(core, one.held)
 
 
@@ -75,7 +75,7 @@ def _take_back(
 ) -> None:
     reason = f"gang {gang.rule}: only {standing} of {gang.minimum} members kept their place"
     for one in waiting:
-        core.waiting_pods.pop(one.held.queued.uid)
+        core.waiting_pods.pop(one.held.queued.uid, None)
         _give_up(core, served, gang, one.held, reason)
     for decision in decisions:
         if decision.phase is Phase.PREPARING:

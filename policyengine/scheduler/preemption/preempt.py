@@ -106,7 +106,7 @@ def _evict(core: Core, pod: PodInfo, node: str, victims: tuple[PodInfo, ...]) ->
     core.timeline.record(pod.uid, core.now, "preempting", node, ", ".join(victim.key for victim in victims))
     by_request: list[PodInfo] = []
     for victim in victims:
-        waiting = core.waiting_pods.pop(victim.uid)
+        waiting = core.waiting_pods.pop(victim.uid, None)
         if waiting is not None:
             core.actions.append(conditions_and_events.preempted(victim, pod, node, in_memory=True))
             core.reject(waiting.held, Status(Code.UNSCHEDULABLE, ("preempted",), "DefaultPreemption"), "Permit")

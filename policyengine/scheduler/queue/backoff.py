@@ -7,6 +7,9 @@ Rules (kube-scheduler's backend/queue/backoff_queue.go, v1.36):
 3. Pods that failed by an error have a heap of their own. When there is nothing else to do a pod may be taken
    before its time, but never one of those.
 4. Within one second pods leave in the queue's order.
+
+Example, with `initial` 1 and `max` 10: a pod refused at 100.4 s for the third time waits 4 s, until 104.4, truncated to
+the second 104; it leaves at 105.0.
 """
 
 from __future__ import annotations
@@ -23,8 +26,6 @@ _NEVER_WAITS = -inf
 
 class BackoffQueue:
     """The two backoff heaps: after refusals, and after errors."""
-
-    __slots__ = ("_errors", "_refusals", "earliest", "settings")
 
     def __init__(self, settings: QueueSettings) -> None:
         self.settings = settings

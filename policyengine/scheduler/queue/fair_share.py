@@ -1,15 +1,18 @@
 """The active pods of a queue that serves tenants by dominant share (`queue { fair by … }`).
 
-A tenant's share is the largest, over the resources, of what its pods with a node ask for by what the nodes have to
-give, divided by the tenant's weight (dominant resource fairness, Ghodsi et al., NSDI 2011). Pods themselves are a
-resource, so that pods that ask for nothing are not free.
+A tenant's share is the largest, over the resources, of what its pods with a node request divided by the nodes'
+allocatable, divided by the tenant's weight (dominant resource fairness, Ghodsi et al., NSDI 2011). Pods themselves are
+a resource, so that pods that request nothing are not free.
 
 Rules:
-1. The tenant with the least share is served first; of equal ones the tenant whose first pod comes first in the
-   queue's order; then by name. The order is total and follows from the view and the pods alone.
+1. The tenant with the least share is served first; of equal ones the tenant whose first pod comes first in the queue's
+   order; then by name. The order is total and follows from the view and the pods alone.
 2. Within a tenant pods come in the queue's order.
-3. A share is worked out again when the tenant's pods or what the nodes give has changed, before the next pod is taken:
+3. A share is computed again if the tenant's pods or the nodes' allocatable have changed, before the next pod is taken:
    pushes, pops and removals are O(log n), a change of the nodes' sums O(tenants).
+
+Example: the nodes have 9 cpu and 18 Gi. A's pods request 1 cpu and 4 Gi each, B's 3 cpu and 1 Gi. After one pod each
+A's share is 4/18 (memory), B's 3/9 (cpu): A is next. After two of A's, 8/18, it is B's turn.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
 from math import inf
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from policyengine.cluster.usage_counts import PODS
 from policyengine.cluster.view import ClusterView
@@ -33,27 +36,7 @@ Turn = tuple[float, Key, str]
 """(share, key of the first pod, tenant): the smallest is served first."""
 
 
-class ActivePods(Protocol):
-    """The pods that are ready to be tried, in the order in which they are."""
-
-    def __len__(self) -> int: ...
-
-    def __iter__(self) -> Iterator[QueuedPod]: ...
-
-    def push(self, pod: QueuedPod, key: Key) -> None:
-        """Add the pod, or give it a new key."""
-
-    def pop(self) -> QueuedPod | None:
-        """Remove and return the pod whose turn it is; None when there is none."""
-
-    def discard(self, uid: str) -> bool:
-        """Remove the pod; False when it is not here."""
-
-    def rank(self, uid: str) -> int | None:
-        """How many pods would be popped before this one, as things stand; None when it is not here. O(n)."""
-
-
-def active_pods(profile: Profile, view: ClusterView) -> ActivePods:
+def active_pods(profile: Profile, view: ClusterView) -> PodHeap | FairPods:
     """An empty queue of active pods, in the profile's order."""
     return PodHeap() if profile.fair is None else FairPods(profile.fair, view)
 

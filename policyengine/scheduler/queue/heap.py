@@ -23,8 +23,6 @@ _SLACK = 64
 class PodHeap:
     """Pods by key, smallest first."""
 
-    __slots__ = ("_entries", "_live", "_sequence")
-
     def __init__(self) -> None:
         self._entries: list[Entry] = []
         self._live: dict[str, Entry] = {}
@@ -82,11 +80,6 @@ class PodHeap:
         if len(self._entries) > 2 * len(self._live) + _SLACK:
             self._drop_stale()
         return True
-
-    def get(self, uid: str) -> QueuedPod | None:
-        """The pod, if it is here."""
-        entry = self._live.get(uid)
-        return None if entry is None else entry[-1]
 
     def rank(self, uid: str) -> int | None:
         """How many pods would be popped before this one; None when it is not here. O(n)."""

@@ -4,6 +4,9 @@ A pod that is being scheduled is in no queue, so an event that would have woken 
 therefore kept for as long as an attempt that began before it still runs, and is held against the refusal when
 the attempt fails (kube-scheduler's inFlightEvents, backend/queue/active_queue.go, v1.36).
 
+Example: p is popped; a node comes; q is popped; p fails. The node's event is held against p's refusal, and wakes p. It
+is then dropped: q began after it.
+
 Rules: attempts are kept in the order in which they began; an event is dropped once no running attempt is older.
 """
 
@@ -28,8 +31,6 @@ class Happening(NamedTuple):
 
 class InFlightPods:
     """The pods whose attempt runs, and the events since the oldest of these attempts began."""
-
-    __slots__ = ("_base", "_events", "_running")
 
     def __init__(self) -> None:
         self._running: OrderedDict[str, tuple[QueuedPod, int]] = OrderedDict()

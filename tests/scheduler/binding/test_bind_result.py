@@ -82,7 +82,7 @@ def test_what_a_pod_was_told_before_a_binding_is_told_again_where_nothing_shows_
 
 def test_conflict_forgets_and_adopts_what_is_read(driver):
     actions = driver.send(BindFailed("p", BindFailure.CONFLICT, MESSAGE))
-    assert actions == [ReadPod("p", "default", "p")]
+    assert actions == [ReadPod("p", "default", "p", driver.now)]
     assert (driver.places("p"), reserved(driver)) == (["backoff"], 0)
     driver.see(node("n2"), pod("p", cpu="1").node("n2"))
     assert driver.places("p") == ["bound"]
@@ -96,7 +96,7 @@ def test_conflict_after_the_watch_was_faster_changes_nothing(driver):
 
 
 def test_not_found_gives_back_the_room_and_drops_the_pod_that_a_read_does_not_find(driver):
-    assert driver.send(BindFailed("p", BindFailure.NOT_FOUND, MESSAGE)) == [ReadPod("p", "default", "p")]
+    assert driver.send(BindFailed("p", BindFailure.NOT_FOUND, MESSAGE)) == [ReadPod("p", "default", "p", driver.now)]
     assert (driver.places("p"), reserved(driver)) == (["backoff"], 0)
     driver.send(PodDeleted("default", "p", "p"))
     assert driver.places("p") == ["unknown"]
@@ -146,7 +146,7 @@ def test_the_room_of_a_failed_binding_wakes_others(driver):
 
 
 def test_unknown_keeps_the_reservation_and_reads_the_pod(driver):
-    assert driver.send(BindUnknown("p", "timed out")) == [ReadPod("p", "default", "p")]
+    assert driver.send(BindUnknown("p", "timed out")) == [ReadPod("p", "default", "p", driver.now)]
     assert (driver.places("p"), reserved(driver)) == (["binding"], 1000)
     driver.see(pod("q", cpu="1"))
     assert binds(driver.cycle()) == {}
