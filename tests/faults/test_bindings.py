@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from policyengine.kube.http.backoff import Backoff
 from policyengine.kube.http.client import Client

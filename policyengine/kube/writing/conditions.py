@@ -7,10 +7,10 @@ would stay on a pod that runs. So a binding first settles what is on its way for
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from dataclasses import replace
 from typing import Any
 
 from cachetools import LRUCache
+from msgspec.structs import replace
 
 from policyengine.clock import Clock
 from policyengine.kube.http.client import ApiError, Client
