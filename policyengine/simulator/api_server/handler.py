@@ -41,6 +41,7 @@ from policyengine.simulator.api_server.requests import (
     Response,
     User,
     allowed_seconds,
+    json_response,
     parse_path,
     within,
 )
@@ -54,14 +55,13 @@ from policyengine.simulator.api_server.statuses import (
     success,
     too_large,
 )
-from policyengine.simulator.api_server.store import Entry, Object, Store, WriteLog, decode, encode, key_of, metadata
+from policyengine.simulator.api_server.store import Entry, Object, Store, WriteLog, decode, key_of, metadata
 from policyengine.simulator.api_server.writing.admission import ClaimStatusGuard, EscalationGuard, PriorityAdmission
 from policyengine.simulator.api_server.writing.custom_kinds import CustomKinds
 from policyengine.simulator.api_server.writing.deletion import DeleteOptions, Deleter, read_delete_options
 from policyengine.simulator.api_server.writing.registry import Caller, Names, Registry
 from policyengine.simulator.api_server.writing.subresources import Subresources
 
-JSON_HEADERS = {"Content-Type": "application/json"}
 NAMED_VERBS = frozenset({"get", "update", "patch", "delete"})
 BOOTSTRAP = FOLDER / "bootstrap.jsonl"
 DEFAULT_WINDOW = 10_000
@@ -331,8 +331,8 @@ class ApiServer:
         options = read_delete_options(request)
         raw, details = self.deleter.delete(kind, info.namespace, info.name, options, caller)
         if raw is None:
-            return reply(200, success(details))
-        return Response(200, dict(JSON_HEADERS), self.view(kind, "").object(raw))
+            return json_response(200, success(details))
+        return json_response(200, self.view(kind, "").object(raw))
 
     def _delete_collection(self, request: Request, info: RequestInfo, kind: Kind, caller: Caller) -> Response:
         """What a list with the same options would show, deleted: with a limit, a part of the whole."""
@@ -347,7 +347,7 @@ class ApiServer:
             if collection.get(f"{namespace}/{name}" if namespace else name):  # what an older list shows may be gone
                 self.deleter.delete(kind, namespace, name, each, caller)
         meta["resourceVersion"] = str(self.store.revision)
-        return Response(200, dict(JSON_HEADERS), self.view(kind, "").whole_list(shown, meta))
+        return json_response(200, self.view(kind, "").whole_list(shown, meta))
 
     # Subresources
 
@@ -368,11 +368,6 @@ class ApiServer:
         return self._subresources.respond(request, info, kind, caller, options)
 
 
-def reply(status: int, body: Mapping[str, object]) -> Response:
-    """A JSON answer."""
-    return Response(status, dict(JSON_HEADERS), encode(body))
-
-
 def warning_header(warnings: Sequence[str]) -> str:
     """The Warning header (RFC 7234) of some warnings."""
     said = (text.replace("\\", "\\\\").replace('"', '\\"') for text in warnings)
@@ -391,9 +386,9 @@ def warned(options: WriteOptions) -> Iterator[None]:
 
 def error_response(error: ApiError) -> Response:
     """An error as it is sent."""
-    headers = dict(JSON_HEADERS)
+    response = json_response(error.code, error.status())
     if error.retry_after:
-        headers["Retry-After"] = str(error.retry_after)
+        response.headers["Retry-After"] = str(error.retry_after)
     if error.warnings:
-        headers["Warning"] = warning_header(error.warnings)
-    return Response(error.code, headers, encode(error.status()))
+        response.headers["Warning"] = warning_header(error.warnings)
+    return response

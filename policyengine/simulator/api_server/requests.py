@@ -67,6 +67,11 @@ class Response:
     body: bytes | AsyncIterator[bytes]
 
 
+def json_response(status: int, body: object) -> Response:
+    """A JSON answer; bytes are JSON already."""
+    return Response(status, {"Content-Type": "application/json"}, body if isinstance(body, bytes) else encode(body))
+
+
 @dataclass(frozen=True, slots=True)
 class RequestInfo:
     """What a path and method ask for; `resource` is empty for what is no resource (`/healthz`, `/apis`)."""

@@ -21,7 +21,7 @@ from policyengine.simulator.api_server.decoding.bodies import read_body
 from policyengine.simulator.api_server.faults import effects
 from policyengine.simulator.api_server.faults.rules import Faults, OffsetClock, Rule, Which
 from policyengine.simulator.api_server.kinds.discovery import not_found_page
-from policyengine.simulator.api_server.requests import Request, Response, User, parse_path
+from policyengine.simulator.api_server.requests import Request, Response, User, json_response, parse_path
 from policyengine.simulator.api_server.statuses import ApiError, Json, bad_request, method_not_allowed
 from policyengine.simulator.api_server.store import Object, encode
 
@@ -80,7 +80,7 @@ class FaultApi:
             self._restart(_number(body, "seconds"), body.get("forget") is not False)
         else:
             self._compact()
-        return _json(200, {})
+        return json_response(200, {})
 
     def _rules(self, request: Request, number: str) -> Response:
         faults = self._faults
@@ -89,18 +89,14 @@ class FaultApi:
             return not_found_page()
         match request.method:
             case "GET":
-                return _json(200, {"faults": [shown(rule) for rule in found]})
+                return json_response(200, {"faults": [shown(rule) for rule in found]})
             case "POST" if not number:
-                return _json(201, shown(faults.put(read_rule(_object(request)))))
+                return json_response(201, shown(faults.put(read_rule(_object(request)))))
             case "DELETE":
                 for rule in found:
                     faults.rules.remove(rule)
-                return _json(200, {})
+                return json_response(200, {})
         raise method_not_allowed()
-
-
-def _json(status: int, body: Object) -> Response:
-    return Response(status, {"Content-Type": "application/json"}, encode(body))
 
 
 def _object(request: Request) -> Object:

@@ -7,9 +7,9 @@ from base64 import b64encode
 from collections.abc import Callable
 from hashlib import sha256
 
-from policyengine.simulator.api_server.kinds import openapi
+from policyengine.simulator.api_server.kinds import openapi, openapi_v2
 from policyengine.simulator.api_server.kinds.served import Kind, Kinds, Subresource
-from policyengine.simulator.api_server.requests import Request, Response
+from policyengine.simulator.api_server.requests import Request, Response, json_response
 from policyengine.simulator.api_server.statuses import Json, method_not_allowed, no_such_resource
 from policyengine.simulator.api_server.store import encode
 
@@ -185,48 +185,47 @@ class Root:
         return found
 
     def _document(self, path: str, accept: str) -> Response | None:
-        if path == "/version":
-            return _json(VERSION)
-        if path == "/":
-            return _json({"paths": list(ROOTS)})
-        if path == "/openapi/v2":
-            return self._openapi_v2(accept)
-        if path.startswith("/openapi/"):
-            return openapi.respond(self._kinds, path, accept)
-        return self._discovered(path, accept)
+        """The document at a path; None for none."""
+        if path in ("/api", "/apis") and "as=APIGroupDiscoveryList" in accept and "v=v2" in accept:
+            body = aggregated(self._kinds, core=path == "/api")
+            return Response(200, {"Content-Type": AGGREGATED}, encode(body))
+        if path == "/openapi/v2" and any(name in accept for name in openapi_v2.ASKED):
+            body = openapi_v2.document_v2(self._kinds)
+            return Response(200, {"Content-Type": openapi_v2.PROTOBUF}, openapi_v2.protobuf(body))
+        found = self._json(path)
+        return None if found is None else json_response(200, found)
 
-    def _openapi_v2(self, accept: str) -> Response:
-        # Loaded when first asked for; only `v1 List` objects and old clients need it.
-        from policyengine.simulator.api_server.kinds import openapi_v2
-
-        found = openapi_v2.document_v2(self._kinds)
-        if any(name in accept for name in openapi_v2.ASKED):
-            return Response(200, {"Content-Type": openapi_v2.PROTOBUF}, openapi_v2.protobuf(found))
-        return _json(found)
-
-    def _discovered(self, path: str, accept: str) -> Response | None:
-        if path in ("/api", "/apis"):
-            if "as=APIGroupDiscoveryList" in accept and "v=v2" in accept:
-                body = aggregated(self._kinds, core=path == "/api")
-                return Response(200, {"Content-Type": AGGREGATED}, encode(body))
-            if path == "/api":
-                return _json(api_versions(self._address()))
-            return _json(api_groups(self._kinds))
-        parts = path.strip("/").split("/")
-        found = None
-        if parts[0] == "api" and len(parts) == 2:
-            found = api_resources(self._kinds, "", parts[1])
-        elif parts[0] == "apis" and len(parts) == 3:
-            found = api_resources(self._kinds, parts[1], parts[2])
-        elif parts[0] == "apis" and len(parts) == 2:
-            found = api_group(self._kinds, parts[1])
-        return None if found is None else _json(found)
+    def _json(self, path: str) -> object:
+        match path.strip("/").split("/"):
+            case [""]:
+                return {"paths": list(ROOTS)}
+            case ["version"]:
+                return VERSION
+            case ["api"]:
+                return api_versions(self._address())
+            case ["apis"]:
+                return api_groups(self._kinds)
+            case ["api", version]:
+                return api_resources(self._kinds, "", version)
+            case ["apis", group]:
+                return api_group(self._kinds, group)
+            case ["apis", group, version]:
+                return api_resources(self._kinds, group, version)
+            case ["openapi", "v2"]:
+                return openapi_v2.document_v2(self._kinds)
+            case ["openapi", "v3"]:
+                return openapi.index(self._kinds)
+            case ["openapi", "v3", "api", version]:
+                return openapi.document_bytes(self._kinds, "", version)
+            case ["openapi", "v3", "apis", group, version]:
+                return openapi.document_bytes(self._kinds, group, version)
+        return None
 
     def _nothing(self, path: str) -> Response:
-        parts = path.split("/")
-        if path.startswith(("/api/", "/apis/")) and len(parts) > 3:
-            group, version = (parts[2], parts[3]) if parts[1] == "apis" else ("", parts[2])
-            if self._kinds.has_group_version(group, version):
+        match path.split("/"):
+            case ["", "api", version, _, *_] if self._kinds.has_group_version("", version):
+                raise no_such_resource()
+            case ["", "apis", group, version, *_] if self._kinds.has_group_version(group, version):
                 raise no_such_resource()
         return not_found_page()
 
@@ -238,7 +237,3 @@ class Root:
 def not_found_page() -> Response:
     """404 of a path nothing is registered for."""
     return Response(404, dict(TEXT), b"404 page not found\n")
-
-
-def _json(body: object) -> Response:
-    return Response(200, {"Content-Type": "application/json"}, encode(body))

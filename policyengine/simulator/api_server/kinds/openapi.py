@@ -12,7 +12,6 @@ from hashlib import sha256
 from policyengine.simulator.api_server.kinds.crds import schema_of
 from policyengine.simulator.api_server.kinds.schema import FOLDER, Field, Type, struct
 from policyengine.simulator.api_server.kinds.served import Kind, Kinds, Subresource
-from policyengine.simulator.api_server.requests import Response
 from policyengine.simulator.api_server.statuses import Json
 from policyengine.simulator.api_server.store import encode
 
@@ -233,7 +232,8 @@ def _built_in_document(group: str, version: str) -> bytes:
     return encode(document(Kinds(), group, version))
 
 
-def _document_bytes(kinds: Kinds, group: str, version: str) -> bytes | None:
+def document_bytes(kinds: Kinds, group: str, version: str) -> bytes | None:
+    """The document of one group and version as JSON; None where nothing is served."""
     if not kinds.has_group_version(group, version):
         return None
     if any(kind.custom is not None for kind in kinds if (kind.group, kind.version) == (group, version)):
@@ -255,19 +255,3 @@ def index(kinds: Kinds) -> dict[str, Json]:
             digest = sha256("\n".join(names).encode()).hexdigest().upper()
             paths[where] = {"serverRelativeURL": f"/openapi/v3/{where}?hash={digest}"}
     return {"paths": paths}
-
-
-def respond(kinds: Kinds, path: str, accept: str) -> Response:
-    """Answer `/openapi/v3` and what is below it."""
-    headers = {"Content-Type": "application/json"}
-    if path == "/openapi/v3":
-        return Response(200, headers, encode(index(kinds)))
-    parts = path.removeprefix("/openapi/v3/").split("/")
-    body = None
-    if path.startswith("/openapi/v3/") and parts[0] == "api" and len(parts) == 2:
-        body = _document_bytes(kinds, "", parts[1])
-    elif path.startswith("/openapi/v3/") and parts[0] == "apis" and len(parts) == 3:
-        body = _document_bytes(kinds, parts[1], parts[2])
-    if body is None:
-        return Response(404, {"Content-Type": "text/plain; charset=utf-8"}, b"404 page not found\n")
-    return Response(200, headers, body)

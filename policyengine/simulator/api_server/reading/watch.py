@@ -43,12 +43,6 @@ class WatchStream:
         self._wake: asyncio.Future[None] | None = None
         self._ticker: asyncio.Task[None] | None = None
         self._closed = False
-        self.on_close: list[Callable[[], None]] = []
-
-    @property
-    def revision(self) -> int:
-        """The revision up to which this watch has been told everything."""
-        return self._revision
 
     def start(self, clock: Clock, lifetime: float, bookmark: Callable[[], bytes] | None) -> None:
         """Take part in the collection's changes until `lifetime` seconds from now."""
@@ -124,8 +118,6 @@ class WatchStream:
             self._collection.watchers.remove(self)
         if self._ticker is not None and self._ticker is not _current_task():
             self._ticker.cancel()
-        for callback in self.on_close:
-            callback()
         self._stir()
 
     def __aiter__(self) -> AsyncIterator[bytes]:

@@ -7,7 +7,7 @@ from policyengine.simulator.api_server.decoding.bodies import WriteOptions, pars
 from policyengine.simulator.api_server.decoding.scalars import format_time
 from policyengine.simulator.api_server.kinds.served import Kind
 from policyengine.simulator.api_server.patching.documents import merge
-from policyengine.simulator.api_server.requests import Request, RequestInfo, Response
+from policyengine.simulator.api_server.requests import Request, RequestInfo, Response, json_response
 from policyengine.simulator.api_server.statuses import ApiError, Json, bad_request, invalid, no_such_resource, success
 from policyengine.simulator.api_server.store import Object, child, encode, metadata
 from policyengine.simulator.api_server.validation.rules import invalid as invalid_value
@@ -18,10 +18,6 @@ from policyengine.simulator.api_server.writing.registry import Caller, Registry
 TOKEN_SECONDS = 3600
 SHORTEST_TOKEN = 600
 BOUND = encode(success(code=201))
-
-
-def _json(status: int, body: Object | bytes) -> Response:
-    return Response(status, {"Content-Type": "application/json"}, body if isinstance(body, bytes) else encode(body))
 
 
 class Subresources:
@@ -51,10 +47,10 @@ class Subresources:
         """A review, or a binding posted to `bindings`."""
         if kind.kind == "Binding":
             self._binder.bind(info.namespace, "", request, options.dry_run, caller)
-            return _json(201, BOUND)
+            return json_response(201, BOUND)
         review = typed(read_body(request, kind.kind), kind, options)
         self._registry.own(kind, self._registry.empty(kind), review, options, caller)
-        return _json(201, {**kind.type_meta(), **self._reviewer.answer(kind.kind, review, caller.user)})
+        return json_response(201, {**kind.type_meta(), **self._reviewer.answer(kind.kind, review, caller.user)})
 
     def respond(
         self, request: Request, info: RequestInfo, kind: Kind, caller: Caller, options: WriteOptions
@@ -63,12 +59,12 @@ class Subresources:
         match info.subresource:
             case "binding":
                 self._binder.bind(info.namespace, info.name, request, options.dry_run, caller)
-                return _json(201, BOUND)
+                return json_response(201, BOUND)
             case "eviction":
                 body = read_body(request, "Eviction")
                 eviction = body if isinstance(body, dict) else {}
                 self._evicter.evict(info.namespace, info.name, eviction, options.dry_run, caller)
-                return _json(201, BOUND)
+                return json_response(201, BOUND)
             case "scale":
                 return self._scale(request, info, kind, caller, options)
             case "token":
@@ -90,7 +86,7 @@ class Subresources:
     ) -> Response:
         current = self._registry.read(kind, info.namespace, info.name)
         if info.verb == "get":
-            return _json(200, _scale_of(current))
+            return json_response(200, _scale_of(current))
         patch = info.verb == "patch"
         body = parsed(parse_json, request.body, "error decoding patch: {}") if patch else read_body(request, "Scale")
         desired = merge(_scale_of(current), body) if patch else body
@@ -103,7 +99,7 @@ class Subresources:
             return obj
 
         self._registry.update(kind, info.namespace, info.name, resize, options, caller, "scale")
-        return _json(200, _scale_of(self._registry.read(kind, info.namespace, info.name)))
+        return json_response(200, _scale_of(self._registry.read(kind, info.namespace, info.name)))
 
     def _token(self, request: Request, info: RequestInfo, kind: Kind) -> Response:
         self._registry.entry(kind, info.namespace, info.name)
@@ -126,7 +122,7 @@ class Subresources:
             "spec": {**spec, "expirationSeconds": length},
             "status": {"token": token, "expirationTimestamp": expires},
         }
-        return _json(201, answer)
+        return json_response(201, answer)
 
     def _finalize(
         self, request: Request, info: RequestInfo, kind: Kind, caller: Caller, options: WriteOptions
@@ -139,9 +135,9 @@ class Subresources:
         finalizers = child(body, "spec").get("finalizers")
         namespace["spec"] = {"finalizers": finalizers} if finalizers else {}
         if metadata(namespace).get("deletionTimestamp") and not finalizers:
-            return _json(200, {**kind.type_meta(), **self._registry.discard(kind, before, caller).object()})
+            return json_response(200, {**kind.type_meta(), **self._registry.discard(kind, before, caller).object()})
         entry = self._registry.commit(kind, "update", before, namespace, caller, "finalize")
-        return _json(200, {**kind.type_meta(), **entry.object()})
+        return json_response(200, {**kind.type_meta(), **entry.object()})
 
 
 def _scale_of(obj: Object) -> Object:
