@@ -10,7 +10,7 @@ import pytest
 from policyengine.framework.plugin import UNCONCERNED
 from policyengine.framework.status import Code
 from policyengine.plugins.devices.dynamic_resources import DynamicResources
-from tests.builders import make_node, make_pod
+from tests.builders import NodeBuilder, PodBuilder, make_node, make_pod
 from tests.plugins.devices.devices import (
     CANNOT,
     DRIVER,
@@ -29,6 +29,8 @@ from tests.plugins.devices.devices import (
     tainted,
     using,
 )
+from tests.scheduler.driver import Driver, conditions, node
+from tests.scheduler.storage import seen
 
 
 def test_a_pod_without_claims_is_no_concern() -> None:
@@ -238,3 +240,31 @@ def test_two_claims_of_a_pod_share_no_device() -> None:
     assert World(gpus("g"), *claims).fits(using("c", "d")) == []
     assert World(gpus("g", "h"), *claims).fits(using("c", "d")) == ["n0"]
     assert World(gpus("g"), *claims).fits(using("c", "c")) == ["n0"]  # one claim named twice
+
+
+UNHELPFUL = "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
+
+
+def refusal(pod: PodBuilder, at: NodeBuilder) -> str:
+    driver = Driver()
+    driver.see(at)
+    for shown in seen(device_class(), claim()):
+        driver.send(shown)
+    driver.see(pod)
+    ((reason, message),) = conditions(driver.cycle())
+    assert reason == "Unschedulable"
+    return message
+
+
+@pytest.mark.parametrize(
+    ("pod", "message"),
+    [
+        (make_pod("p").req(cpu="9"), f"1 Insufficient cpu. no new claims to deallocate, {UNHELPFUL}"),
+        (using("c"), f"1 cannot allocate all claims. still not schedulable, {UNHELPFUL}"),
+        (using("absent"), f'could not find ResourceClaim "default/absent". no new claims to deallocate, {UNHELPFUL}'),
+        (make_pod("p").pvc("absent"), 'persistentvolumeclaim "absent" not found. not found'),
+    ],
+    ids=["without claims", "with claims", "refused by itself", "refused before it was asked"],
+)
+def test_every_refusal_speaks_of_claims(pod: PodBuilder, message: str) -> None:
+    assert refusal(pod, node("n", cpu="1")) == f"0/1 nodes are available: {message}"

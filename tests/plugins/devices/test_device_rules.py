@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 
 from tests.plugins.devices.devices import (
+    CANNOT,
+    ZONE_0,
     World,
     allocated,
+    cel,
     claim,
     device,
     exactly,
@@ -124,3 +127,118 @@ def test_admin_access_sees_devices_in_use_and_holds_none() -> None:
 
 def test_devices_with_binding_conditions_are_passed_over() -> None:
     assert World(gpus({**device("g"), "bindingConditions": ["ready"]}), claim()).fits() == []
+
+
+PAIRS = [device("a", numa=0), device("b", numa=1), device("c", numa=0), device("d")]
+
+
+@pytest.mark.parametrize(
+    ("constraint", "count", "given"),
+    [
+        ({"matchAttribute": "gpu.example/numa"}, 2, ["a", "c"]),
+        ({"matchAttribute": "gpu.example/numa"}, 3, None),
+        ({"matchAttribute": "gpu.example/numa", "requests": ["other"]}, 3, ["a", "b", "c"]),
+        ({"distinctAttribute": "gpu.example/numa"}, 2, ["a", "b"]),
+        ({"distinctAttribute": "gpu.example/numa"}, 3, None),
+        ({"matchAttribute": "gpu.example/absent"}, 1, None),
+        ({"matchAttribute": "other.example/numa"}, 1, None),
+    ],
+)
+def test_a_constraint_ties_devices(constraint: Any, count: int, given: list[str] | None) -> None:
+    world = World(gpus(*PAIRS), claim(exactly(count=count), constraints=[constraint]))
+    assert ("n0" in world.fits()) == (given is not None)
+    if given is not None:
+        assert world.reserve() == [[("r", name) for name in given]]
+
+
+def test_a_constraint_reaches_over_requests() -> None:
+    requests = (exactly("x", selectors=[cel('"numa" in device.attributes["gpu.example"]')]), exactly("y"))
+    constraints = [{"requests": ["x", "y"], "matchAttribute": "gpu.example/numa"}]
+    assert World(gpus(*PAIRS), claim(*requests, constraints=constraints)).reserve() == [[("x", "a"), ("y", "c")]]
+
+
+def test_all_devices_against_a_constraint_are_an_error() -> None:
+    world = World(
+        gpus(*PAIRS),
+        claim(exactly(allocationMode="All"), constraints=[{"matchAttribute": "gpu.example/numa"}]),
+    )
+    judged = world.judge()
+    assert isinstance(judged, dict)
+    assert "because a claim constraint would not be satisfied" in judged["n0"]
+
+
+def test_an_unknown_constraint_is_an_error() -> None:
+    judged = World(gpus("g"), claim(exactly(), constraints=[{}])).judge()
+    assert isinstance(judged, dict)
+    assert judged["n0"] == "claim default/c, constraint #0: empty constraint (unsupported constraint type?)"
+
+
+def test_a_search_that_leads_nowhere_ends() -> None:
+    devices = [device(f"g{n}", group=n % 5, other=n % 3) for n in range(30)]
+    constraints = [{"matchAttribute": f"gpu.example/{name}"} for name in ("group", "other")]
+    requests = [exactly(f"r{n}", count=2) for n in range(6)]
+    judged = World(gpus(*devices), claim(*requests, constraints=constraints), nodes=1).judge()
+    assert judged in ({"n0": CANNOT}, {"n0": "node n0: timed out trying to allocate devices"})
+
+
+@pytest.mark.parametrize(
+    ("slices", "fits"),
+    [
+        ([resource_slice("g", allNodes=True)], ["n0", "n1"]),
+        ([resource_slice("g", nodeSelector=ZONE_0)], ["n0"]),
+        (
+            [
+                resource_slice(
+                    {**device("a"), "nodeName": "n1"},
+                    {**device("b"), "nodeSelector": ZONE_0},
+                    perDeviceNodeSelection=True,
+                )
+            ],
+            ["n0", "n1"],
+        ),
+        ([resource_slice({**device("a"), "nodeName": "n1"}, perDeviceNodeSelection=True)], ["n1"]),
+        ([resource_slice("g", allNodes=False)], []),
+        # a newer generation replaces all older slices
+        ([resource_slice("g", node="n0"), resource_slice(node="n0", generation=2)], []),
+        (
+            [
+                resource_slice("g", node="n0", pool="x", count=2),
+                resource_slice("h", node="n1", pool="x", generation=2),
+            ],
+            ["n1"],
+        ),
+        # a pool that is not whole gives nothing
+        ([resource_slice("g", node="n0", count=2)], []),
+        (
+            [
+                resource_slice("g", node="n0", pool="x", count=2, name="1"),
+                resource_slice("h", node="n1", pool="x", count=2, name="2"),
+            ],
+            ["n0", "n1"],
+        ),
+    ],
+)
+def test_which_slices_a_node_reaches(slices: list[Any], fits: list[str]) -> None:
+    assert World(*slices, claim()).fits() == fits
+
+
+def test_all_devices_of_a_pool_that_is_not_whole_are_an_error() -> None:
+    world = World(gpus("g", count=2), claim(exactly(allocationMode="All")))
+    text = (
+        "claim default/c, request r: asks for all devices, but resource pool gpu.example/n0 is currently being updated"
+    )
+    assert world.judge() == {"n0": text, "n1": CANNOT}
+
+
+def test_a_pool_with_two_devices_of_a_name_is_invalid() -> None:
+    assert World(gpus("g", "g"), claim()).judge() == {"n0": "invalid resource pools were encountered", "n1": CANNOT}
+
+
+def test_devices_are_tried_by_driver_pool_slice_and_place() -> None:
+    world = World(
+        resource_slice("late", node="n0", pool="b", driver="z.example"),
+        resource_slice("second", node="n0", pool="a", count=2, name="y", driver="a.example"),
+        resource_slice("first", node="n0", pool="a", count=2, name="x", driver="a.example"),
+        claim(exactly(count=3)),
+    )
+    assert world.reserve() == [[("r", "first"), ("r", "second"), ("r", "late")]]
