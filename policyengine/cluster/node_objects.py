@@ -20,7 +20,6 @@ class NodeSpec(Wire, frozen=True):
 
     unschedulable: bool = False
     taints: tuple[Taint, ...] = ()
-    provider_id: str = ""
 
 
 class NodeCondition(Wire, frozen=True):

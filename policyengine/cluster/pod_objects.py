@@ -107,7 +107,6 @@ class PodSpec(Wire, frozen=True):
     service_account_name: str = ""
     termination_grace_period_seconds: int | None = None
     active_deadline_seconds: int | None = None
-    runtime_class_name: str | None = None
     host_network: bool = False
     host_users: bool | None = None
 
@@ -224,7 +223,6 @@ class PodAffinityTerm(Wire, frozen=True):
     namespaces: tuple[str, ...] = ()
     namespace_selector: LabelSelector | None = None
     match_label_keys: tuple[str, ...] = ()
-    mismatch_label_keys: tuple[str, ...] = ()
 
 
 class WeightedPodAffinityTerm(Wire, frozen=True):

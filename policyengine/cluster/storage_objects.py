@@ -15,7 +15,6 @@ from policyengine.cluster.volume_objects import (
     CinderVolume,
     GCEPersistentDisk,
     PortworxVolume,
-    VSphereVolume,
 )
 
 
@@ -98,7 +97,6 @@ class PersistentVolumeSpec(Wire, frozen=True):
     aws_elastic_block_store: AWSElasticBlockStore | None = None
     azure_disk: AzureDisk | None = None
     cinder: CinderVolume | None = None
-    vsphere_volume: VSphereVolume | None = None
     portworx_volume: PortworxVolume | None = None
 
 
@@ -148,8 +146,6 @@ class CSINodeDriver(Wire, frozen=True):
     """A driver on a node."""
 
     name: str = ""
-    node_id: str = msgspec.field(default="", name="nodeID")
-    topology_keys: tuple[str, ...] = ()
     allocatable: VolumeNodeResources | None = None
 
 
@@ -169,9 +165,7 @@ class CSINode(Wire, frozen=True):
 class CSIDriverSpec(Wire, frozen=True):
     """What the driver wants of the scheduler."""
 
-    attach_required: bool | None = None
     storage_capacity: bool | None = None
-    prevent_pod_scheduling_if_missing: bool | None = None
 
 
 class CSIDriver(Wire, frozen=True):

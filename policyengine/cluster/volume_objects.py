@@ -45,15 +45,12 @@ class ISCSIVolume(Wire, frozen=True):
     """An in-tree iSCSI disk; the qualified name tells it apart."""
 
     iqn: str = ""
-    target_portal: str = ""
-    lun: int = 0
     read_only: bool = False
 
 
 class AzureDisk(Wire, frozen=True):
     """An in-tree Azure disk."""
 
-    disk_name: str = ""
     disk_uri: str = msgspec.field(default="", name="diskURI")
 
 
@@ -61,12 +58,6 @@ class CinderVolume(Wire, frozen=True):
     """An in-tree OpenStack volume."""
 
     volume_id: str = msgspec.field(default="", name="volumeID")
-
-
-class VSphereVolume(Wire, frozen=True):
-    """An in-tree vSphere disk."""
-
-    volume_path: str = ""
 
 
 class PortworxVolume(Wire, frozen=True):
@@ -99,7 +90,6 @@ class Volume(Wire, frozen=True):
     iscsi: ISCSIVolume | None = None
     azure_disk: AzureDisk | None = None
     cinder: CinderVolume | None = None
-    vsphere_volume: VSphereVolume | None = None
     portworx_volume: PortworxVolume | None = None
     csi: CSIVolume | None = None
     image: ImageVolume | None = None

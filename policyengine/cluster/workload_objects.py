@@ -137,18 +137,7 @@ class NativePodGroup(Wire, frozen=True):
     spec: NativePodGroupSpec = NativePodGroupSpec()
 
 
-class LeaseSpec(Wire, frozen=True):
-    """Who leads, since when, for how long."""
-
-    holder_identity: str | None = None
-    lease_duration_seconds: int | None = None
-    acquire_time: str | None = None
-    renew_time: str | None = None
-    lease_transitions: int | None = None
-
-
 class Lease(Wire, frozen=True):
     """A leader's lease (`coordination.k8s.io/v1`)."""
 
     metadata: ObjectMeta
-    spec: LeaseSpec = LeaseSpec()
