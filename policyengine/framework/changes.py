@@ -1,21 +1,106 @@
-"""What changed in the cluster since a column was worked out."""
+"""What changed in the cluster, and in arrays derived from it: the one question of the evaluator's graph.
+
+The answer to "what changed since position P" is always a `Delta`: the rows, ascending and without repetition
+(`int64[m]`), or None where everything may have changed.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from policyengine.framework.status import Rows
 
 if TYPE_CHECKING:
     from policyengine.cluster.snapshot import Snapshot
 
-NO_ROWS: Rows = np.zeros(0, dtype=np.int64)
+Delta = Rows | None
+
+FEW: Final = 8
+"""Up to so many rows are worked through one by one: calling numpy costs more than the arithmetic."""
+KEPT: Final = 64
+"""Deltas that a log remembers; a reader that is further behind computes everything again."""
+NO_ROWS: Final[Rows] = np.zeros(0, dtype=np.int64)
+
+T = TypeVar("T", bound=np.generic)
+
+
+def at(column: NDArray[T], rows: Rows) -> NDArray[T]:
+    """`column[rows]`; the column itself, not to be written to, where `rows` are all of them."""
+    return column if len(rows) == len(column) else column[rows]
+
+
+def union(a: Delta, b: Delta) -> Delta:
+    """The rows of both."""
+    if a is None or b is None:
+        return None
+    if a is b or len(b) == 0:
+        return a
+    if len(a) == 0:
+        return b
+    if len(a) + len(b) <= FEW:
+        return np.array(sorted({*a.tolist(), *b.tolist()}), dtype=np.int64)
+    return np.union1d(a, b)
+
+
+class ChangeLog:
+    """The deltas of one derived array, update by update. A reader remembers a position and asks what came since."""
+
+    __slots__ = ("_deltas", "position")
+
+    def __init__(self) -> None:
+        self._deltas: deque[Delta] = deque(maxlen=KEPT)
+        self.position = 1
+
+    def note(self, delta: Delta) -> None:
+        """The array changed."""
+        self._deltas.append(delta)
+        self.position += 1
+
+    def since(self, position: int) -> Delta:
+        """What changed since the position."""
+        behind = self.position - position
+        if behind > len(self._deltas):
+            return None
+        changed: Delta = NO_ROWS
+        for place in range(1, behind + 1):
+            changed = union(changed, self._deltas[-place])
+            if changed is None:
+                return None
+        return changed
+
+
+class Reader:
+    """Follows the logs of the arrays that an array is derived from."""
+
+    __slots__ = ("_logs", "_seen")
+
+    def __init__(self, logs: Iterable[ChangeLog]) -> None:
+        self._logs: Sequence[ChangeLog] = tuple(logs)
+        self._seen = [0] * len(self._logs)
+        """Positions; 0 is before everything."""
+
+    def changed(self) -> Delta:
+        """What changed in any of them since this was asked last; everything, the first time."""
+        changed: Delta = NO_ROWS
+        seen = self._seen
+        for place, log in enumerate(self._logs):
+            if log.position != seen[place]:
+                changed = union(changed, log.since(seen[place]))
+                seen[place] = log.position
+        return changed
+
+    def forget(self) -> None:
+        """Answer "everything" the next time."""
+        self._seen = [0] * len(self._logs)
 
 
 class Changes:
-    """What changed up to one snapshot, asked by journal position; each answer is worked out once."""
+    """What changed in the cluster up to one snapshot, asked by journal position; each answer is worked out once."""
 
     __slots__ = ("_merged", "_nodes", "_pods", "n", "node_position", "object_changes", "pod_position", "snapshot")
 
@@ -26,9 +111,9 @@ class Changes:
         self.node_position = nodes.node_journal.position
         self.pod_position = nodes.pod_journal.position
         self.object_changes = snapshot.object_changes
-        self._nodes: dict[int, Rows | None] = {}
-        self._pods: dict[int, Rows | None] = {}
-        self._merged: dict[tuple[int, int], Rows | None] = {}
+        self._nodes: dict[int, Delta] = {}
+        self._pods: dict[int, Delta] = {}
+        self._merged: dict[tuple[int, int], Delta] = {}
 
     def is_current(self, snapshot: Snapshot) -> bool:
         """Whether nothing was noted in the journals since, and no other object changed."""
@@ -40,40 +125,30 @@ class Changes:
             and self.object_changes == snapshot.object_changes
         )
 
-    def nodes_since(self, position: int) -> Rows | None:
-        """Rows whose Node object changed since the position; None when unknown."""
+    def nodes_since(self, position: int) -> Delta:
+        """Rows whose Node object changed since the position."""
         if position == self.node_position:
             return NO_ROWS
         if position not in self._nodes:
             self._nodes[position] = self._clip(self.snapshot.node_journal.since(position))
         return self._nodes[position]
 
-    def pods_since(self, position: int) -> Rows | None:
-        """Rows whose pods changed since the position; None when unknown."""
+    def pods_since(self, position: int) -> Delta:
+        """Rows whose pods changed since the position."""
         if position == self.pod_position:
             return NO_ROWS
         if position not in self._pods:
             self._pods[position] = self._clip(self.snapshot.pod_journal.since(position))
         return self._pods[position]
 
-    def since(self, node_position: int, pod_position: int) -> Rows | None:
-        """Rows in which anything changed since the two positions; None when unknown."""
+    def since(self, node_position: int, pod_position: int) -> Delta:
+        """Rows in which anything changed since the two positions."""
         key = (node_position, pod_position)
         if key not in self._merged:
-            self._merged[key] = _union(self.nodes_since(node_position), self.pods_since(pod_position))
+            self._merged[key] = union(self.nodes_since(node_position), self.pods_since(pod_position))
         return self._merged[key]
 
-    def _clip(self, rows: Rows | None) -> Rows | None:
+    def _clip(self, rows: Delta) -> Delta:
         if rows is None or len(rows) == 0 or rows[-1] < self.n:
             return rows
         return rows[rows < self.n]
-
-
-def _union(a: Rows | None, b: Rows | None) -> Rows | None:
-    if a is None or b is None:
-        return None
-    if len(a) == 0:
-        return b
-    if len(b) == 0:
-        return a
-    return np.union1d(a, b)

@@ -1,43 +1,284 @@
-"""One plugin's answer for one signature, as it is kept."""
+"""The leaves of the evaluator's graph: one plugin's answers for one pod signature, one value a node.
+
+Rules of this file:
+1. After `update` a column is what a column computed afresh at that snapshot would be.
+2. `values` are patched in place. Whoever keeps them beyond the decision copies them.
+3. What a delta in `log` does not name has the value that it had before.
+4. Where a journal cannot say what changed, or a plugin failed half way, the column is computed again in full.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Hashable, Sequence
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from cachetools import LRUCache
 from numpy.typing import NDArray
 
-from policyengine.framework.status import Refusal, Rows, State, Status
+from policyengine.framework.changes import NO_ROWS, ChangeLog, Changes, Delta, union
+from policyengine.framework.plugin import (
+    FilterPlugin,
+    NarrowingPlugin,
+    ObjectReader,
+    Reads,
+    ScorePlugin,
+    SituationReader,
+    TopologyPlugin,
+    extends,
+)
+from policyengine.framework.status import SKIP, Code, Refusal, Rows, State, Status
+
+if TYPE_CHECKING:
+    from policyengine.cluster.pod_info import PodInfo
+    from policyengine.cluster.snapshot import Snapshot
 
 Array = NDArray[Any]
+Prepare = Callable[["PodInfo", "Snapshot"], tuple[Status, State]]
+Kernel = Callable[[State, "Snapshot", Rows], tuple[Array, Sequence[Refusal]]]
 
 
-@dataclass(slots=True, eq=False)
-class Column:
-    """One plugin's answer for one signature. `values` is aligned with the rows of the node table."""
+class PluginColumns:
+    """All columns of one plugin at one extension point, by pod signature; those asked for longest ago go first."""
 
-    plugin: str
-    status: Status
-    """SUCCESS: `values` count. SKIP: the plugin has nothing to say. Otherwise PreFilter's refusal."""
-    state: State
-    values: Array
-    """`int16[nodes]` of a filter (0 passes, else 1 + index into `refusals`), raw scores of a score."""
-    refusals: Sequence[Refusal]
-    version: int
-    """Another number for every change of `values`, never used twice in a cache."""
-    based_on: int
-    """The version of which this one differs in no row but `patched`; -1 when it is based on none."""
-    patched: Rows
-    unanimous: bool
-    """A filter's column that refuses no row."""
-    node_position: int
-    pod_position: int
-    objects: Hashable
-    """What the plugin read beside signature and rows: versions of other objects, its situation."""
-    object_changes: int
-    """How many changes of other objects there had been when `objects` was seen to hold."""
-    settled: bool
-    """A skip or refusal that follows from the pod alone, and so stays what it is."""
-    behind: bool = False
-    """The state is further than `values`, which are worked out again when they are asked for."""
+    def __init__(
+        self, plugin: FilterPlugin | ScorePlugin, prepare: Prepare, kernel: Kernel, size: int, filters: bool
+    ) -> None:
+        """`filters`: the columns are verdicts, not scores."""
+        self.plugin = plugin
+        self.filters = filters
+        self.name = plugin.name
+        self.signature = plugin.signature
+        self.prepare = prepare
+        self.kernel = kernel
+        self.reads = plugin.reads
+        self.follows_pods = Reads.PODS in plugin.reads
+        self.topology = plugin if extends(plugin, TopologyPlugin) else None
+        self.narrowing = plugin if extends(plugin, NarrowingPlugin) else None
+        self.kinds: tuple[str, ...] = plugin.kinds if extends(plugin, ObjectReader) else ()
+        self.situation = plugin.situation if extends(plugin, SituationReader) else None
+        self.reads_beside = bool(self.kinds) or self.situation is not None
+        self._columns: LRUCache[Hashable, PluginColumn] = LRUCache(size)
+        self.asked = 0
+        """How often a column was asked for."""
+        self.computed = 0
+        """How often that meant work."""
+
+    def of(self, signature: Hashable) -> PluginColumn:
+        """The column of a signature; not up to date."""
+        column = self._columns.get(signature)
+        if column is None:
+            column = self._columns[signature] = PluginColumn(self)
+        return column
+
+
+class PluginColumn:
+    """One plugin's answers for one signature."""
+
+    __slots__ = (
+        "_is_whole",
+        "_object_changes",
+        "_objects",
+        "log",
+        "node_position",
+        "pod_position",
+        "refusals",
+        "refused",
+        "settled",
+        "source",
+        "state",
+        "status",
+        "values",
+    )
+
+    def __init__(self, source: PluginColumns) -> None:
+        self.source = source
+        self.log = ChangeLog()
+        self.status: Status = SKIP
+        """SUCCESS: `values` count. SKIP: the plugin has nothing to say. Otherwise PreFilter's refusal."""
+        self.state: State = None
+        self.values: Array = np.zeros(0, dtype=np.int16)
+        """`int16[nodes]` of a filter (0 passes, else 1 + index into `refusals`), raw scores of a score."""
+        self.refusals: Sequence[Refusal] = ()
+        self.refused = 0
+        """How many rows a filter refuses."""
+        self.settled = False
+        """A skip or refusal that no change of nodes and pods can turn."""
+        self.node_position = self.pod_position = -1
+        self._objects: Hashable = None
+        """What was read beside signature and rows: versions of other objects, the plugin's situation."""
+        self._object_changes = -1
+        self._is_whole = False
+        """False before the first computation, and after one that failed."""
+
+    @property
+    def plugin(self) -> str:
+        """The plugin's name."""
+        return self.source.name
+
+    @property
+    def unanimous(self) -> bool:
+        """A filter's column that refuses no row."""
+        return self.refused == 0
+
+    def update(self, pod: PodInfo, changes: Changes) -> None:
+        """Bring the column up to the snapshot of `changes`. The pod has the column's signature."""
+        source = self.source
+        source.asked += 1
+        if not self._is_whole or (source.reads_beside and not self._holds(pod, changes)):
+            self._refresh(pod, changes)
+        elif not self.settled and (
+            self.node_position != changes.node_position
+            or (source.follows_pods and self.pod_position != changes.pod_position)
+        ):
+            self._follow(pod, changes)
+
+    def _holds(self, pod: PodInfo, changes: Changes) -> bool:
+        """Whether what was read beside signature and rows is what it was."""
+        if self.source.situation is None and self._object_changes == changes.object_changes:
+            return True
+        if self._objects != self._read_beside(pod, changes.snapshot):
+            return False
+        self._object_changes = changes.object_changes
+        return True
+
+    def _read_beside(self, pod: PodInfo, snapshot: Snapshot) -> Hashable:
+        source = self.source
+        versions = tuple(snapshot.version(kind) for kind in source.kinds)
+        return versions if source.situation is None else (versions, source.situation(pod, snapshot))
+
+    def _refresh(self, pod: PodInfo, changes: Changes) -> None:
+        """PreFilter or PreScore, and all rows."""
+        source, snapshot = self.source, changes.snapshot
+        self._is_whole = False
+        self._objects, self._object_changes = self._read_beside(pod, snapshot), changes.object_changes
+        status, self.state = source.prepare(pod, snapshot)
+        self.status = self._signed(status)
+        says_all = not status.is_success and (source.topology is None or self.state is None)
+        self.settled = says_all and source.situation is None
+        if status.is_success:
+            self._compute(changes)
+        else:
+            source.computed += 1
+            self._put(np.zeros(0, dtype=np.int16), ())
+        self._arrived(changes)
+
+    def _follow(self, pod: PodInfo, changes: Changes) -> None:
+        """Nodes or pods changed."""
+        source = self.source
+        if source.topology is not None and self.state is not None:
+            self._follow_topology(source.topology, pod, changes)
+        elif self.status.code is not Code.SUCCESS:
+            self._arrived(changes)  # said before any row was looked at
+        else:
+            rows = self._changed(changes)
+            if rows is None:
+                self._refresh(pod, changes)
+            else:
+                self._recompute(changes, rows)
+                self._arrived(changes)
+
+    def _changed(self, changes: Changes) -> Delta:
+        if self.source.reads is Reads.NODE:
+            return changes.nodes_since(self.node_position)
+        if self.source.reads is Reads.NOTHING:
+            return NO_ROWS
+        # What stands in a row changes with the node that takes the row, so PODS alone is asked of both.
+        return changes.since(self.node_position, self.pod_position)
+
+    def _follow_topology(self, topology: TopologyPlugin, pod: PodInfo, changes: Changes) -> None:
+        changed = changes.since(self.node_position, self.pod_position)
+        if changed is None:
+            self._refresh(pod, changes)
+            return
+        self._is_whole = False
+        status, rows = topology.update(self.state, changes.snapshot, changed)
+        if status.code is not self.status.code:
+            self._refresh(pod, changes)
+            return
+        if status.code is Code.SUCCESS:
+            self._recompute(changes, rows)
+        else:
+            self.status = self._signed(status)
+        self._arrived(changes)
+
+    def _recompute(self, changes: Changes, rows: Delta) -> None:
+        """Ask the plugin about the rows again."""
+        n, had = changes.n, len(self.values)
+        if had < n:
+            rows = union(rows, np.arange(had, n))
+        if rows is None or 2 * len(rows) > n:
+            self._compute(changes)
+        elif had != n:
+            self._resize(n)
+            self._patch(changes, rows)
+            self.log.note(None)
+        elif len(rows):
+            self._patch(changes, rows)
+
+    def _compute(self, changes: Changes) -> None:
+        source = self.source
+        source.computed += 1
+        values, refusals = source.kernel(self.state, changes.snapshot, np.arange(changes.n))
+        self._put(values if values.flags.owndata and values.flags.writeable else values.copy(), refusals)
+
+    def _put(self, values: Array, refusals: Sequence[Refusal]) -> None:
+        self.values, self.refusals = values, refusals
+        self._count()
+        self.log.note(None)
+
+    def _patch(self, changes: Changes, rows: Rows) -> None:
+        source = self.source
+        source.computed += 1
+        answer, refusals = source.kernel(self.state, changes.snapshot, rows)
+        # A patch that refuses no row may come without the table that the other rows point into.
+        if len(refusals) > len(self.refusals):
+            self.refusals = refusals
+        before = self.values[rows]
+        differs = answer != before
+        changed = rows[differs if differs.ndim == 1 else differs.any(axis=1)]
+        if len(changed) == 0:
+            return
+        if source.filters:
+            self.refused += int(np.count_nonzero(answer)) - int(np.count_nonzero(before))
+        if answer.dtype != self.values.dtype:
+            self.values = self.values.astype(np.result_type(self.values, answer))
+        self.values[rows] = answer
+        self.log.note(changed)
+
+    def _resize(self, n: int) -> None:
+        kept = min(n, len(self.values))
+        values = np.zeros((n, *self.values.shape[1:]), dtype=self.values.dtype)
+        values[:kept] = self.values[:kept]
+        self.values = values
+        self._count()
+
+    def _count(self) -> None:
+        if self.source.filters:
+            self.refused = int(np.count_nonzero(self.values))
+
+    def _arrived(self, changes: Changes) -> None:
+        self.node_position, self.pod_position = changes.node_position, changes.pod_position
+        self._is_whole = True
+
+    def _signed(self, status: Status) -> Status:
+        return status if status.is_success or status.is_skip else status.by(self.source.name)
+
+
+def filter_columns(plugin: FilterPlugin, size: int) -> PluginColumns:
+    """The columns of a filter, at most `size` of them."""
+
+    def kernel(state: State, snapshot: Snapshot, rows: Rows) -> tuple[Array, Sequence[Refusal]]:
+        verdicts = plugin.filter(state, snapshot, rows)
+        return verdicts.refused, verdicts.refusals
+
+    return PluginColumns(plugin, plugin.pre_filter, kernel, size, filters=True)
+
+
+def score_columns(plugin: ScorePlugin, size: int) -> PluginColumns:
+    """The columns of a score, before normalisation, at most `size` of them."""
+
+    def kernel(state: State, snapshot: Snapshot, rows: Rows) -> tuple[Array, Sequence[Refusal]]:
+        return plugin.score(state, snapshot, rows), ()
+
+    return PluginColumns(plugin, plugin.pre_score, kernel, size, filters=False)

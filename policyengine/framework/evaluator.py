@@ -1,31 +1,42 @@
-"""The one evaluator: PreFilter and Filter (`judge`), PreScore, Score and NormalizeScore (`rank`) over all nodes.
+"""The one evaluator: which nodes a pod may go to and which it takes, worked out incrementally.
 
-`explain`, the tests of a policy, the simulator, the extender and the live scheduler all call it. Every verdict
-and raw score is a cached column (`cached_column`); a decision joins columns, it never looks at one node.
+It keeps a graph of derived columns, one value a node:
+
+    filter column a plugin ─> FeasibleNodes ─┬─────────────> TotalScores ─> BestNodes
+    score column a plugin ───────────────────┴─> (normalised) ─┘
+
+Each is kept by *pod signature*, what its plugins read of a pod, and has one operation: bring yourself up to the current
+snapshot, and say what that changed since a position, as a few rows or as everything. So a pod like the one before costs
+a look at the rows where something happened, and a pod with other requests costs the columns that read requests.
+
+Example: nodes a, b and c offer 4 cpus each. NodeResourcesFit filters, and scores what would be left in percent. Pod 1
+asks for 1 cpu: the filter column is [0, 0, 0] (nothing refused), the score column [75, 75, 75]; all tie, the ring says
+b. The placement notes row 1 in the table's journal. Pod 2 is like pod 1: both columns hear of row 1 and work it out
+again, the filter says 0 as before and reports no row, the score says 50 and reports row 1. So the mask stays, the total
+becomes [75, 50, 75], and row 1 leaves the best nodes: a or c is taken. Nothing was added up for a or c.
+
+Rules:
+1. Every answer is the one of an evaluator that has seen nothing else.
+2. What is handed out (`Diagnosis`, `NodeScores`) is a copy, and keeps its meaning while the graph moves on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+from cachetools import LRUCache
 
-from policyengine.framework.cached_column import filter_columns
+from policyengine.framework.best_nodes import Ring
 from policyengine.framework.changes import NO_ROWS, Changes
-from policyengine.framework.column import Column
+from policyengine.framework.column import PluginColumn, filter_columns, score_columns
 from policyengine.framework.filtering import Diagnosis, Verdict
-from policyengine.framework.kept import Kept
-from policyengine.framework.leaders import Ring
-from policyengine.framework.normal_score import Scorer
-from policyengine.framework.plugin import UNCONCERNED, FilterPlugin
+from policyengine.framework.plugin import UNCONCERNED, FilterPlugin, NormalizedScorePlugin, extends
 from policyengine.framework.profile import Profile
-from policyengine.framework.runs import Runs
-from policyengine.framework.scoring import NodeScores, Share
-from policyengine.framework.status import SUCCESS, Code, Refusal, Rows, Status
-from policyengine.framework.totals import Totals, weighted
+from policyengine.framework.scoring import NodeScores, PluginScores
+from policyengine.framework.status import SUCCESS, Code, Refusal, Status
+from policyengine.framework.total import FeasibleNodes, NormalizedScores, PlainScores, Share, TotalScores
 
 if TYPE_CHECKING:
     from policyengine.cluster.node_table import NodeTable
@@ -35,33 +46,11 @@ if TYPE_CHECKING:
 __all__ = ["Diagnosis", "Evaluator", "NodeScores"]
 
 COLUMNS = 128
-"""Signatures kept per plugin and extension point: 10 KB a verdict column, 40 KB a score column at 5,000 nodes."""
-
-
-@dataclass(slots=True, eq=False)
-class _Joined:
-    """The feasible rows that followed from exactly these verdicts."""
-
-    verdicts: tuple[Verdict, ...]
-    columns: list[Column]
-    feasible: Rows
-
-
-@dataclass(slots=True, eq=False)
-class _Asked:
-    """What the filters say of one pod: a refusal as a whole, or columns."""
-
-    signatures: list[Hashable]
-    """Those of `columns`."""
-    columns: list[Column]
-    """Of the filters that refuse some row."""
-    narrowed: list[tuple[str, frozenset[str]]]
-    """(plugin, the only nodes its PreFilter left)."""
-    refused: Status | None
+"""Signatures kept per plugin and extension point: 10 KB a filter column, 40 KB a score column at 5,000 nodes."""
 
 
 class Evaluator:
-    """Judges and ranks for one profile. Holds the columns; one per live profile, replaced together with it."""
+    """Filters and scores for one profile. Holds the columns; one per live profile, replaced together with it."""
 
     def __init__(self, profile: Profile, columns: int = COLUMNS) -> None:
         """`columns` bounds the signatures kept per plugin and extension point."""
@@ -69,125 +58,141 @@ class Evaluator:
         self._size = columns
         self._table: NodeTable | None = None
         self._changes: Changes | None = None
+        self._last: tuple[tuple[Hashable, ...], TotalScores] | None = None
+        """The signatures asked for last, and what they lead to: most pods are like the one before."""
         self._start_over()
 
     def filter(self, pod: PodInfo, snapshot: Snapshot) -> Diagnosis:
         """Ask every filter about every node. A pod with a malformed spec is refused with what is wrong in it."""
-        if pod.shape.problem is not None:
-            return Diagnosis(snapshot.nodes.names, NO_ROWS, (), _malformed(pod.shape.problem))
-        asked = self._ask(pod, snapshot)
-        if asked.refused is not None:
-            return Diagnosis(snapshot.nodes.names, NO_ROWS, (), asked.refused)
-        if asked.narrowed:
-            return self._narrowed(snapshot, asked.columns, asked.narrowed)
-        return self._join(snapshot, tuple(asked.signatures), asked.columns)
+        changes, names = self._changes_up_to(snapshot), snapshot.nodes.names
+        refused = self._refusal(pod, snapshot)
+        if refused is not None:
+            return Diagnosis(names, NO_ROWS, (), refused)
+        feasible = self._total(pod).feasible
+        feasible.update(pod, changes)
+        if feasible.refused is not None:
+            return Diagnosis(names, NO_ROWS, (), feasible.refused)
+        verdicts = tuple(Verdict(column.plugin, column.values.copy(), column.refusals) for column in feasible.verdicts)
+        if feasible.narrowed:
+            return _narrowed(snapshot, feasible, verdicts)
+        return Diagnosis(names, feasible.rows, verdicts, None)
 
     def filter_node(self, pod: PodInfo, snapshot: Snapshot, row: int) -> Status:
-        """What `judge` says of one row, without putting the answer together for all others."""
-        if pod.shape.problem is not None:
-            return _malformed(pod.shape.problem)
-        asked = self._ask(pod, snapshot)
-        if asked.refused is not None:
-            return asked.refused
-        if asked.narrowed:
-            return self._narrowed(snapshot, asked.columns, asked.narrowed).refusal(row)
-        for column in asked.columns:
+        """What `filter` says of one row, without putting the answer together for all others."""
+        refused = self._refusal(pod, snapshot)
+        if refused is not None:
+            return refused
+        feasible = self._total(pod).feasible
+        if not feasible.ask(pod, self._changes_up_to(snapshot)):
+            assert feasible.refused is not None
+            return feasible.refused
+        if feasible.narrowings():
+            return self.filter(pod, snapshot).refusal(row)
+        for column in feasible.verdicts:
             index = column.values[row]
             if index:
                 refusal = column.refusals[index - 1]
                 return Status(refusal.code, refusal.reasons_at(row), column.plugin)
         return SUCCESS
 
-    def filters_asked(self, pod: PodInfo, snapshot: Snapshot) -> list[tuple[FilterPlugin, Column]]:
-        """The filters that have something to say of the pod, in order, each with its column; those skipped, or
-        refusing the pod as a whole, included."""
-        changes = self._changes_up_to(snapshot)
-        found: list[tuple[FilterPlugin, Column]] = []
-        for cache, plugin in zip(self._filters, self.profile.filters, strict=True):
-            signature = cache.signature(pod)
-            if signature is not UNCONCERNED:
-                found.append((plugin, cache.column(signature, pod, changes)))
-        return found
-
     def score(self, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis) -> NodeScores:
         """Score the feasible nodes of `diagnosis`, which must stem from this snapshot as it is now."""
+        changes, rows = self._changes_up_to(snapshot), diagnosis.feasible
+        shares: list[PluginScores] = []
+        for share in self._total(pod).shares if len(rows) else ():
+            column = share.column
+            column.update(pod, changes)
+            if column.status.code is Code.SUCCESS:
+                scores = column.values[rows]
+                plugin = column.source.plugin
+                if extends(plugin, NormalizedScorePlugin):
+                    scores = plugin.normalize(column.state, scores)
+                shares.append(PluginScores(column.plugin, share.weight, scores))
+        return NodeScores(rows, tuple(shares), snapshot.nodes.name_hash)
+
+    def select_node(self, pod: PodInfo, snapshot: Snapshot) -> int | None:
+        """The row that the pod takes: of the nodes that `filter` finds feasible the one that `score` finds best. None
+        where no node is feasible. A node that is the only one is not scored."""
+        if self._refusal(pod, snapshot) is not None:
+            return None
         changes = self._changes_up_to(snapshot)
-        feasible = diagnosis.feasible
-        shares: list[Share] = []
-        signatures: list[Hashable] = []
-        if len(feasible):
-            for scorer in self._scorers:
-                signature = scorer.signature(pod)
-                if signature is UNCONCERNED:
-                    continue
-                share = scorer.share(signature, pod, changes, feasible)
-                if share is not None:
-                    shares.append(share)
-                    signatures.append(signature)
-        by_row = [share for share in shares if share.by_row]
-        rest = [share for share in shares if not share.by_row] if len(by_row) < len(shares) else ()
-        return NodeScores(
-            feasible,
-            tuple(shares),
-            snapshot.nodes.name_hash,
-            self._totals.of(tuple(signatures), by_row, changes.node_position) if by_row else None,
-            weighted(rest) if rest else None,
-            self._the_ring,
-        )
+        total = self._total(pod)
+        feasible = total.feasible
+        if not feasible.update(pod, changes):
+            return None
+        if feasible.count == 1:
+            return feasible.rows.item(0)
+        total.update(pod, changes)
+        return total.best(self._the_ring(), pod.uid)
+
+    def select_among(self, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis) -> int:
+        """The row that the pod takes of the feasible ones of `diagnosis`, which must stem from this snapshot as it is
+        now. ValueError where there is none."""
+        changes, feasible = self._changes_up_to(snapshot), self._total(pod).feasible
+        if feasible.update(pod, changes) and feasible.count == len(diagnosis.feasible):
+            row = self.select_node(pod, snapshot)
+            assert row is not None
+            return row
+        return self.score(pod, snapshot, diagnosis).best(pod.uid)
+
+    def filters_asked(self, pod: PodInfo, snapshot: Snapshot) -> list[tuple[FilterPlugin, PluginColumn]]:
+        """The filters that have something to say of the pod, in order, each with its column; those skipped, or
+        refusing the pod as a whole, included. The columns hold until the evaluator is asked something else."""
+        changes = self._changes_up_to(snapshot)
+        found: list[tuple[FilterPlugin, PluginColumn]] = []
+        for columns, plugin in zip(self._filters, self.profile.filters, strict=True):
+            signature = columns.signature(pod)
+            if signature is not UNCONCERNED:
+                column = columns.of(signature)
+                column.update(pod, changes)
+                found.append((plugin, column))
+        return found
 
     def usage(self) -> Iterator[tuple[str, str, int, int]]:
         """(plugin, `Filter` or `Score`, how often its column was asked for, how often that meant work), of all."""
-        for cache in self._filters:
-            yield cache.plugin.name, "Filter", cache.asked, cache.computed
-        for scorer in self._scorers:
-            yield scorer.plugin.name, "Score", scorer.columns.asked, scorer.columns.computed
+        for columns in self._filters:
+            yield columns.name, "Filter", columns.asked, columns.computed
+        for columns, _ in self._scorers:
+            yield columns.name, "Score", columns.asked, columns.computed
 
-    def choose(self, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis) -> int:
-        """The row of the best node of `diagnosis`, which must stem from this snapshot as it is now and leave some."""
-        node_scores = self.score(pod, snapshot, diagnosis)
-        if not self.profile.quotas:
-            self._runs.begin(pod, self._changes_up_to(snapshot), diagnosis, node_scores)
-        return node_scores.best(pod.uid)
+    def _refusal(self, pod: PodInfo, snapshot: Snapshot) -> Status | None:
+        """Why no filter needs to be asked."""
+        if pod.shape.problem is not None:
+            return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (pod.shape.problem,))
+        return self.profile.quotas.refusal(pod, snapshot) if self.profile.quotas else None
 
-    def choose_again(self, pod: PodInfo, snapshot: Snapshot) -> int | None:
-        """What `judge` and `choose` would come to for a pod that is much like the last one chosen for; None where that
-        cannot be told without them."""
-        return self._runs.next(pod, self._changes_up_to(snapshot))
+    def _total(self, pod: PodInfo) -> TotalScores:
+        """The part of the graph for the pod's signatures; not up to date."""
+        signatures = tuple([signature(pod) for signature in self._signatures])
+        if self._last is None or signatures != self._last[0]:
+            total = self._totals.get(signatures)
+            if total is None:
+                total = self._totals[signatures] = self._build(signatures)
+            self._last = signatures, total
+        return self._last[1]
 
-    def _ask(self, pod: PodInfo, snapshot: Snapshot) -> _Asked:
-        """Every filter's column, up to the one that refuses the pod for good."""
-        changes = self._changes_up_to(snapshot)
-        refused = self.profile.quotas.refusal(pod, snapshot) if self.profile.quotas else None
-        asked = _Asked([], [], [], refused)
-        if refused is not None:
-            return asked
-        for cache in self._filters:
-            signature = cache.signature(pod)
-            if signature is UNCONCERNED:
-                continue
-            column = cache.column(signature, pod, changes)
-            status = column.status
-            if status.code is Code.SUCCESS:
-                if not column.unanimous:
-                    asked.signatures.append(signature)
-                    asked.columns.append(column)
-                if cache.narrowing is not None:
-                    names = cache.narrowing.narrow(column.state)
-                    if names is not None:
-                        asked.narrowed.append((cache.plugin.name, names))
-            elif status.code is not Code.SKIP:
-                asked.refused = status
-                if status.code is not Code.UNSCHEDULABLE:
-                    break
-        return asked
+    def _build(self, signatures: tuple[Hashable, ...]) -> TotalScores:
+        of_filters, of_scores = signatures[: len(self._filters)], signatures[len(self._filters) :]
+        asked = zip(self._filters, of_filters, strict=True)
+        feasible = FeasibleNodes([columns.of(one) for columns, one in asked if one is not UNCONCERNED])
+        shares: list[Share] = []
+        for (columns, weight), signature in zip(self._scorers, of_scores, strict=True):
+            if signature is not UNCONCERNED:
+                column, plugin = columns.of(signature), columns.plugin
+                if extends(plugin, NormalizedScorePlugin):
+                    shares.append(NormalizedScores(column, weight, plugin, feasible))
+                else:
+                    shares.append(PlainScores(column, weight))
+        return TotalScores(feasible, shares)
 
     def _start_over(self) -> None:
-        self._filters = tuple(filter_columns(plugin, self._size) for plugin in self.profile.filters)
-        self._scorers = tuple(Scorer(plugin, weight, self._size) for plugin, weight in self.profile.scores)
-        self._joined: Kept[_Joined] = Kept(self._size)
-        self._totals = Totals(self._size)
-        self._ring: Ring | None = None
-        self._runs = Runs(self._filters, self._scorers, self._the_ring)
+        size = self._size
+        self._filters = tuple(filter_columns(plugin, size) for plugin in self.profile.filters)
+        self._scorers = tuple((score_columns(plugin, size), weight) for plugin, weight in self.profile.scores)
+        self._signatures = [columns.signature for columns in (*self._filters, *(one for one, _ in self._scorers))]
+        self._totals: LRUCache[tuple[Hashable, ...], TotalScores] = LRUCache(size)
+        self._last = None
+        self._ring: tuple[int, Ring] | None = None
 
     def _changes_up_to(self, snapshot: Snapshot) -> Changes:
         if snapshot.nodes is not self._table:
@@ -200,57 +205,29 @@ class Evaluator:
             changes = self._changes = Changes(snapshot)
         return changes
 
-    def _join(self, snapshot: Snapshot, signatures: tuple[Hashable, ...], columns: list[Column]) -> Diagnosis:
-        n = snapshot.nodes.n
-        joined = self._joined.get(signatures)
-        if joined is None or not _same(joined.columns, columns) or (not columns and len(joined.feasible) != n):
-            feasible = np.flatnonzero(_passing(columns)) if columns else np.arange(n)
-            joined = _Joined(_verdicts(columns), columns, feasible)
-            self._joined.put(signatures, joined)
-        return Diagnosis(snapshot.nodes.names, joined.feasible, joined.verdicts, None)
-
-    def _narrowed(
-        self, snapshot: Snapshot, columns: list[Column], narrowed: list[tuple[str, frozenset[str]]]
-    ) -> Diagnosis:
-        """Judge only the nodes that PreFilter left; kube-scheduler's words for the others."""
-        table = snapshot.nodes
-        plugins = tuple(sorted({plugin for plugin, _ in narrowed}))
-        names = frozenset.intersection(*(names for _, names in narrowed))
-        if not names:
-            listed = f" {plugins[0]}" if len(plugins) == 1 else f"(s) [{' '.join(plugins)}] simultaneously"
-            reason = f"node(s) didn't satisfy plugin{listed}"
-            refusal = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (reason,), plugins[0])
-            return Diagnosis(table.names, NO_ROWS, (), refusal, plugins)
-        left = np.array(sorted(table.row_of[name] for name in names if name in table.row_of), dtype=np.int64)
-        outside = np.ones(table.n, dtype=np.int16)
-        outside[left] = 0
-        reason = f"node(s) didn't satisfy plugin(s) [{' '.join(plugins)}]"
-        absent = Verdict(plugins[0], outside, (Refusal(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (reason,)),))
-        feasible = left[_passing(columns)[left]] if columns else left
-        return Diagnosis(table.names, feasible, (absent, *_verdicts(columns)), None, plugins)
-
     def _the_ring(self) -> Ring:
         """The nodes on the hash ring, ordered again where the nodes changed."""
         assert self._table is not None
-        if self._ring is None or not self._ring.is_of(self._table.name_hash):
-            self._ring = Ring(self._table.name_hash)
-        return self._ring
+        position, name_hash = self._table.node_journal.position, self._table.name_hash
+        if self._ring is None or (self._ring[0] != position and not self._ring[1].is_of(name_hash)):
+            self._ring = position, Ring(name_hash)
+        elif self._ring[0] != position:
+            self._ring = position, self._ring[1]
+        return self._ring[1]
 
 
-def _same(a: Sequence[object], b: Sequence[object]) -> bool:
-    return len(a) == len(b) and all(x is y for x, y in zip(a, b, strict=True))
-
-
-def _passing(columns: list[Column]) -> NDArray[np.bool_]:
-    passing: NDArray[np.bool_] = columns[0].values == 0
-    for column in columns[1:]:
-        passing &= column.values == 0
-    return passing
-
-
-def _verdicts(columns: list[Column]) -> tuple[Verdict, ...]:
-    return tuple(Verdict(column.plugin, column.values, column.refusals) for column in columns)
-
-
-def _malformed(problem: str) -> Status:
-    return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (problem,))
+def _narrowed(snapshot: Snapshot, feasible: FeasibleNodes, verdicts: tuple[Verdict, ...]) -> Diagnosis:
+    """Only the nodes that PreFilter left were asked about; kube-scheduler's words for the others."""
+    table = snapshot.nodes
+    plugins = tuple(sorted({plugin for plugin, _ in feasible.narrowed}))
+    names = frozenset.intersection(*(names for _, names in feasible.narrowed))
+    if not names:
+        listed = f" {plugins[0]}" if len(plugins) == 1 else f"(s) [{' '.join(plugins)}] simultaneously"
+        reason = f"node(s) didn't satisfy plugin{listed}"
+        refusal = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (reason,), plugins[0])
+        return Diagnosis(table.names, NO_ROWS, (), refusal, plugins)
+    outside = np.ones(table.n, dtype=np.int16)
+    outside[[table.row_of[name] for name in names if name in table.row_of]] = 0
+    reason = f"node(s) didn't satisfy plugin(s) [{' '.join(plugins)}]"
+    absent = Verdict(plugins[0], outside, (Refusal(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (reason,)),))
+    return Diagnosis(table.names, feasible.rows, (absent, *verdicts), None, plugins)

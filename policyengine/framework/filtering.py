@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from policyengine.framework.fit_error import fit_error_message
 from policyengine.framework.status import Code, Refusal, Rows, Status
 
 
@@ -176,3 +175,22 @@ def _by_reasons(refusal: Refusal, rows: Rows) -> Iterator[tuple[tuple[str, ...],
         found.setdefault(reason, []).append(row)
     for reason, group in found.items():
         yield (reason,), np.array(group)
+
+
+NO_NODES = "no nodes available to schedule pods"
+"""kube-scheduler's answer in a cluster without nodes."""
+
+
+def fit_error_message(
+    nodes: int, counts: Iterable[tuple[str, int]], pre_filter: str = "", post_filter: str = ""
+) -> str:
+    """`0/5 nodes are available: 2 Insufficient cpu, 3 node(s) were unschedulable. <post_filter>`.
+
+    `counts` are (reason, number of nodes); they are written count first and sorted as text. When PreFilter
+    refused the pod its message stands in their place.
+    """
+    if nodes == 0:
+        return NO_NODES
+    said = pre_filter or ", ".join(sorted(f"{count} {reason}" for reason, count in counts))
+    message = f"0/{nodes} nodes are available:" + (f" {said}." if said else "")
+    return f"{message} {post_filter}" if post_filter else message

@@ -9,7 +9,7 @@ Rules a plugin obeys, so that its columns may be kept and shared:
    `signature` and the snapshot.
 2. Two pods with equal signatures get equal verdicts and raw scores.
 3. A row's value changes only when something named by `reads` changes in that row; a plugin whose rows depend on
-   others' (topology, inter-pod affinity) says so in `touched`.
+   others' (topology, inter-pod affinity) says so in `update`.
 4. No clock, no randomness, no mutation of the snapshot.
 """
 
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from enum import Flag, auto
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeGuard, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Final, Protocol, TypeGuard, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 MAX_NODE_SCORE = 100
 UNCONCERNED: Final = "(unconcerned)"
 """The signature of a pod that the plugin has nothing to say about, whatever the cluster is: it is not even asked."""
-ALIKE: Final = "(alike)"
-"""The scale of raw scores at which every row scores the same, whatever its own is."""
 Scores = NDArray[np.int64]
 P = TypeVar("P")
 
@@ -108,7 +106,7 @@ class FilterPlugin(Plugin, Protocol):
 
 @runtime_checkable
 class ScorePlugin(Plugin, Protocol):
-    """Ranks the nodes that passed every filter."""
+    """Scores the nodes that passed every filter."""
 
     @property
     def reads(self) -> Reads:
@@ -121,49 +119,17 @@ class ScorePlugin(Plugin, Protocol):
         """Prepare for the pod. SKIP: the plugin has no score for it. Depends on no feasible set."""
 
     def score(self, state: State, snapshot: Snapshot, rows: Rows) -> NDArray[np.generic]:
-        """The raw scores of `rows`, before normalisation: int64, or float64 where `normalize` wants it. Several
-        values a row (`[rows, k]`) are for `normalize` to make one of."""
+        """The scores of `rows`, `int64[rows]` of 0..100. Of a `NormalizedScorePlugin` they are raw: any numbers, and
+        several of a row (`[rows, k]`) are for `normalize` to make one of."""
+
+
+@runtime_checkable
+class NormalizedScorePlugin(ScorePlugin, Protocol):
+    """A score of a node that follows from the raw scores of all feasible nodes (NormalizeScore)."""
 
     def normalize(self, state: State, scores: NDArray[np.generic]) -> Scores:
-        """Map the raw scores of all feasible nodes to 0..100, `int64[feasible]`. Must not write to `scores`."""
-
-
-@runtime_checkable
-class ScaledScorePlugin(ScorePlugin, Protocol):
-    """A score whose `normalize` splits in two: what it takes from the whole set, and what it does to each row.
-
-    `normalize(state, s)` equals `rescale(state, scale(state, s), s)`. With an equal scale a row's score depends on
-    its own raw score alone, so only rows whose raw score changed are rescaled.
-    """
-
-    @property
-    def pointwise(self) -> bool:
-        """Whether no scale is needed: then `scale` is never asked, and `rescale` gets None."""
-
-    def scale(self, state: State, scores: NDArray[np.generic]) -> Hashable:
-        """What normalising takes from the raw scores of all feasible nodes (their maximum, say); `ALIKE` where
-        their own are of no account. Never empty."""
-
-    def rescale(self, state: State, scale: Any, scores: NDArray[np.generic]) -> Scores:
-        """Map raw scores to 0..100 given the scale; also asked for rows that are not feasible (no matter what
-        it answers there, it must not fail). Must not write to `scores`."""
-
-
-@runtime_checkable
-class DomainScorePlugin(ScaledScorePlugin, Protocol):
-    """A score that may give all nodes of a topology domain the same. Its `scale` follows from which raw scores there
-    are, not from how many rows have each."""
-
-    def deciding_key(self, state: State) -> str | None:
-        """The label whose value alone decides a row's raw score, as the state is now; None where more does."""
-
-
-@runtime_checkable
-class FeasibleScorePlugin(ScorePlugin, Protocol):
-    """A score whose raw values depend on which nodes are feasible; it is computed anew for each decision."""
-
-    def pre_score_feasible(self, pod: PodInfo, snapshot: Snapshot, feasible: Rows) -> tuple[Status, State]:
-        """Prepare for the pod on exactly these feasible rows; replaces `pre_score`."""
+        """Map the raw scores of all feasible nodes, never none, to 0..100: `int64[feasible]`, a new array. Must not
+        write to `scores`."""
 
 
 @runtime_checkable
@@ -175,46 +141,12 @@ class NarrowingPlugin(FilterPlugin, Protocol):
 
 
 @runtime_checkable
-class TemplateReader(Plugin, Protocol):
-    """A plugin that says whether all pods of one template have one signature for it: same shape, namespace, labels and
-    owners. Its signature is not asked for again for the next pod of a run."""
-
-    @property
-    def of_template(self) -> bool:
-        """Whether the signature follows from these alone: not from name, UID, annotations, or a node."""
-
-
-@runtime_checkable
 class SelectivePlugin(Plugin, Protocol):
     """A plugin for pods of some shapes alone, such as those with volumes."""
 
     def concerns(self, shape: PodShape) -> bool:
         """Whether it may have to do with pods of this shape. For all others its signature is `UNCONCERNED`, and there
         is nothing to do at Reserve and PreBind, whatever the cluster is."""
-
-
-@runtime_checkable
-class RowFilter(FilterPlugin, Protocol):
-    """A filter that can judge one row by itself without making an array for it."""
-
-    def row_filter(self, state: State, snapshot: Snapshot) -> Callable[[int], bool]:
-        """Says of a row whether `filter` lets it pass. Of use until a Node changes: pods may come and go meanwhile."""
-
-
-@runtime_checkable
-class MaskFilter(FilterPlugin, Protocol):
-    """A filter that can say which of all rows pass without saying why the others do not."""
-
-    def passing(self, state: State, snapshot: Snapshot) -> NDArray[np.bool_] | None:
-        """Where `filter` refuses nothing: `bool[nodes]`; None where it refuses no row."""
-
-
-@runtime_checkable
-class RowScore(ScaledScorePlugin, Protocol):
-    """A pointwise score that can do the same."""
-
-    def row_score(self, state: State, snapshot: Snapshot) -> Callable[[int], int]:
-        """Says of a row what `normalize` makes of its raw `score`: 0..100. Of use for as long."""
 
 
 @runtime_checkable
@@ -243,29 +175,9 @@ class SituationReader(Plugin, Protocol):
 class TopologyPlugin(Plugin, Protocol):
     """A filter or score whose row depends on what is in other rows. Its state is maintained, not recounted."""
 
-    def touched(self, state: State, snapshot: Snapshot, changed: Rows) -> Rows | None:
-        """Bring `state` up to date, given the rows in which a node or its pods changed since it was prepared or
-        last brought up to date (rows may also have gone from the end of the table). Answer with the rows whose
-        value may differ now, `changed` included where it matters; None means all rows.
+    def update(self, state: State, snapshot: Snapshot, changed: Rows) -> tuple[Status, Rows | None]:
+        """Bring `state` up to date, given the rows in which a node or its pods changed since it was prepared or last
+        brought up to date (rows may also have gone from the end of the table). Answer with what `pre_filter` or
+        `pre_score` would say by the state as it is now, and with the rows whose value may differ, `changed` included
+        where it matters; None means all rows.
         """
-
-    def standing(self, state: State) -> Status:
-        """What `pre_filter` or `pre_score` would answer by the state as it is now; asked after `touched`."""
-
-
-@runtime_checkable
-class IdlePlugin(TopologyPlugin, Protocol):
-    """One that mostly has nothing to maintain."""
-
-    def is_idle(self, state: State, snapshot: Snapshot) -> bool:
-        """Whether, as things are, pods that came or went since the state was brought up to date change neither rows nor
-        standing: `touched` need not be asked. True for a state in which SKIP stands, too."""
-
-
-@runtime_checkable
-class DomainPlugin(TopologyPlugin, Protocol):
-    """One that can follow pods which come and go row by row, without making arrays for them."""
-
-    def touched_by_pods(self, state: State, snapshot: Snapshot, rows: Sequence[int]) -> Sequence[int] | Rows | None:
-        """`touched` where pods came or went on `rows`, none of them twice, and no Node changed: the same answer, in a
-        list where it is few rows. Rows of which the answer stays what it is may be left out, `rows` too."""

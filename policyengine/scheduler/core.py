@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from policyengine.cluster.pod_info import PodState
 from policyengine.cluster.view import ClusterView
 from policyengine.framework.events import ASSIGNED_POD_DELETE, ClusterEvent
-from policyengine.framework.fit_error import fit_error_message
+from policyengine.framework.filtering import fit_error_message
 from policyengine.framework.status import Code, Status
 from policyengine.scheduler import conditions_and_events
 from policyengine.scheduler.actions import Action

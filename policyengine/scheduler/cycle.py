@@ -17,8 +17,7 @@ Rules (kube-scheduler's schedule_one.go, v1.36):
 
 from __future__ import annotations
 
-from policyengine.framework.filtering import Diagnosis
-from policyengine.framework.fit_error import NO_NODES
+from policyengine.framework.filtering import NO_NODES, Diagnosis
 from policyengine.scheduler.binding.permit import ask_permit
 from policyengine.scheduler.binding.reservation import Reservation
 from policyengine.scheduler.conditions_and_events import SCHEDULER_ERROR, UNSCHEDULABLE
@@ -27,7 +26,7 @@ from policyengine.scheduler.extenders import consult
 from policyengine.scheduler.extenders.extender import Question
 from policyengine.scheduler.gangs import gang_cycle
 from policyengine.scheduler.messages import ExtendersAnswered, VictimsAnswered
-from policyengine.scheduler.placement import error_in, filter_nodes, reserve, select_node, select_node_again
+from policyengine.scheduler.placement import error_in, filter_nodes, reserve, select_node, select_node_at_once
 from policyengine.scheduler.preemption import preempt
 from policyengine.scheduler.profiles import ServedProfile
 from policyengine.scheduler.queue.queued_pod import QueuedPod
@@ -79,7 +78,7 @@ def _attempt(core: Core, served: ServedProfile, queued: QueuedPod) -> None:
     """Place the pod, or refuse it, or ask the extenders first."""
     numbers = consult.interested(core, queued.pod) if core.extenders else ()
     try:
-        row = None if numbers else select_node_again(core, served, queued.pod)
+        row = None if numbers else select_node_at_once(core, served, queued.pod)
         diagnosis = None if row is not None else filter_nodes(core, served, queued.pod)
         is_refused = diagnosis is not None and len(diagnosis.feasible) == 0
         core.timeline.mark(queued.uid, core.now, "filtered", "Unschedulable" if is_refused else "Success")

@@ -40,15 +40,15 @@ def select_node(evaluator: Evaluator, pod: PodInfo, snapshot: Snapshot, diagnosi
     nominated = snapshot.nodes.row_of.get(pod.nominated_node_name) if pod.nominated_node_name else None
     if nominated is not None and diagnosis.refusal(nominated).is_success:
         return nominated
-    return evaluator.choose(pod, snapshot, diagnosis)
+    return evaluator.select_among(pod, snapshot, diagnosis)
 
 
-def select_node_again(core: Core, served: ServedProfile, pod: PodInfo) -> int | None:
-    """The row that `filter_nodes` and `select_node` would come to, if the pod is like the one before and only the
-    plugins have a say; else None."""
-    if core.view.nominated or core.reserved_room is not None:
+def select_node_at_once(core: Core, served: ServedProfile, pod: PodInfo) -> int | None:
+    """The row that `filter_nodes` and `select_node` would come to, if only the plugins have a say; else, and if no node
+    is feasible, None."""
+    if core.view.nominated or core.reserved_room is not None or pod.nominated_node_name:
         return None
-    row = served.runtime.evaluator.choose_again(pod, core.view.snapshot())
+    row = served.runtime.evaluator.select_node(pod, core.view.snapshot())
     if row is not None and served.runtime.has_logs:
         log(core, served.runtime, "preFilter", pod)
     return row

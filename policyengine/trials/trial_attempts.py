@@ -96,10 +96,7 @@ def _attempt(evaluator: Evaluator, pod: PodInfo, snapshot: Snapshot, diagnosis: 
     names = snapshot.nodes.names
     node_scores = evaluator.score(pod, snapshot, diagnosis)
     feasible = set(diagnosis.feasible.tolist())
-    shares = {
-        share.plugin: (share.scores[node_scores.rows] if share.by_row else share.scores).tolist()
-        for share in node_scores.shares
-    }
+    shares = {share.plugin: share.scores.tolist() for share in node_scores.shares}
     rows = node_scores.rows.tolist()
     asked = [] if diagnosis.pre_filter is not None else evaluator.filters_asked(pod, snapshot)
     return Attempt(

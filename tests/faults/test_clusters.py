@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from policyengine.cluster.view import ClusterView, PodChange
-from policyengine.framework import cached_column
+from policyengine.framework import changes
 from policyengine.scheduler import event_handlers
 from policyengine.scheduler.queue.scheduling_queue import SchedulingQueue
 from policyengine.scheduler.state import SchedulerState
@@ -184,14 +184,14 @@ async def test_29_room_comes_free_while_the_pod_is_being_refused(world: World) -
 
 def never_computing_again(patch: Any) -> None:
     for name in ("nodes_since", "pods_since"):
-        patch.setattr(cached_column.Changes, name, lambda self, position: cached_column.NO_ROWS)
-    patch.setattr(cached_column.Changes, "since", lambda self, nodes, pods: cached_column.NO_ROWS)
+        patch.setattr(changes.Changes, name, lambda self, position: changes.NO_ROWS)
+    patch.setattr(changes.Changes, "since", lambda self, nodes, pods: changes.NO_ROWS)
 
 
 @fault(
     30,
     "I2 I9",
-    defence="a kept answer is computed again in every row a journal names (`framework/cached_column.py`)",
+    defence="a kept answer is computed again in every row a journal names (`framework/column.py`)",
     taken_out="the journals name no rows",
     without=never_computing_again,
 )

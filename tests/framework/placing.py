@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from random import Random
-
-import numpy as np
 
 from policyengine.cluster.view import ClusterView
 from policyengine.framework.evaluator import Evaluator
@@ -21,8 +18,8 @@ class Placing:
         self.profile = profile
         self.evaluator = Evaluator(profile)
         self.version = 0
-        self.decided: Counter[str] = Counter()
-        """Pods placed `in a run`, as one of a streak or of kin, and `beside` one."""
+        self.decided = 0
+        """Pods placed."""
 
     def meta(self, name: str, **more: object) -> dict[str, object]:
         self.version += 1
@@ -31,22 +28,17 @@ class Placing:
     def decide(self, name: str) -> None:
         """Place a pod, and hold the place, the feasible nodes and the totals against a fresh decision."""
         pod, snapshot = self.view.pods[name], self.view.snapshot()
-        found = self.evaluator.choose_again(pod, snapshot)
-        where = "beside" if found is None else "in a run"
-        diagnosis = self.evaluator.filter(pod, snapshot) if found is None else None
-        if diagnosis is not None and len(diagnosis.feasible):
-            found = self.evaluator.choose(pod, snapshot, diagnosis)
+        found = self.evaluator.select_node(pod, snapshot)
         # What follows the node table row by row is as old as the evaluator: a fresh one must not rest on it.
         snapshot.nodes.forget_followers()
         fresh = Evaluator(self.profile)
-        anew = fresh.filter(pod, snapshot)
-        if diagnosis is not None:
-            assert diagnosis.feasible.tolist() == anew.feasible.tolist()
-        elif (streak := self.evaluator._runs._streak) is not None:
-            feasible = np.flatnonzero(streak._feasible)
-            assert feasible.tolist() == anew.feasible.tolist()
-            assert streak._total[feasible].tolist() == fresh.score(pod, snapshot, anew).total.tolist()
-        assert found == (fresh.score(pod, snapshot, anew).best(pod.uid) if len(anew.feasible) else None)
+        diagnosis = fresh.filter(pod, snapshot)
+        scores = fresh.score(pod, snapshot, diagnosis)
+        assert found == (scores.best(pod.uid) if len(diagnosis.feasible) else None)
         if found is not None:
-            self.decided[where] += 1
+            kept = self.evaluator._total(pod)
+            assert kept.feasible.rows.tolist() == diagnosis.feasible.tolist()
+            if len(diagnosis.feasible) > 1:
+                assert kept.values[diagnosis.feasible].tolist() == scores.total.tolist()
             self.view.assume(pod.uid, snapshot.nodes.names[found])
+            self.decided += 1

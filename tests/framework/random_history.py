@@ -16,9 +16,8 @@ from policyengine.cluster.objects import (
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.view import ClusterView
 from policyengine.diagnosis.explain import explain_pod
-from policyengine.framework.cached_column import ColumnCache
 from policyengine.framework.changes import Changes
-from policyengine.framework.column import Column
+from policyengine.framework.column import PluginColumn, PluginColumns
 from policyengine.framework.evaluator import Evaluator
 from policyengine.framework.plugin import UNCONCERNED
 from policyengine.framework.status import Refusal
@@ -225,12 +224,14 @@ class World:
         """Each plugin's columns for one waiting pod are those worked out from nothing by `fresh`, which belongs to
         another profile; `held` counts what was compared, by plugin."""
         pod, changes = self.any_concerned(), Changes(self.view.snapshot())
-        for mine, anew in zip(caches(self.evaluator), caches(fresh), strict=True):
+        for mine, anew in zip(columns_of(self.evaluator), columns_of(fresh), strict=True):
             signature = mine.signature(pod)
             if signature is not UNCONCERNED:
-                one, other = mine.column(signature, pod, changes), anew._fresh(pod, changes)
-                assert said(one, mine) == said(other, anew), (pod.name, mine.plugin.name)
-                held[mine.plugin.name] += 1
+                one, other = mine.of(signature), PluginColumn(anew)
+                one.update(pod, changes)
+                other.update(pod, changes)
+                assert said(one) == said(other), (pod.name, mine.name)
+                held[mine.name] += 1
 
     def compare_decision(self, fresh: Evaluator) -> None:
         """The decision about one waiting pod is the one that `fresh`, new, takes."""
@@ -250,22 +251,22 @@ class World:
         return self.view.pods[self.rng.choice(concerned or waiting)]
 
 
-def caches(evaluator: Evaluator) -> list[ColumnCache]:
-    return [*evaluator._filters, *(scorer.columns for scorer in evaluator._scorers)]
+def columns_of(evaluator: Evaluator) -> list[PluginColumns]:
+    return [*evaluator._filters, *(columns for columns, _ in evaluator._scorers)]
 
 
-def said(column: Column, cache: ColumnCache) -> tuple[object, ...]:
+def said(column: PluginColumn) -> tuple[object, ...]:
     """A column's meaning: numbers of refusals are the plugin's own business."""
     if not column.status.is_success:
         return (column.status,)
-    if cache._judges:
+    if column.source.filters:
         refusals = (None, *column.refusals)
         told = [None if one is None else (one.code, one.reasons_at(row)) for row, one in refused(column, refusals)]
-        return (column.status, told)
+        return (column.status, column.refused, told)
     return (column.status, column.values.tolist())
 
 
-def refused(column: Column, refusals: Sequence[Refusal | None]) -> list[tuple[int, Refusal | None]]:
+def refused(column: PluginColumn, refusals: Sequence[Refusal | None]) -> list[tuple[int, Refusal | None]]:
     return [(row, refusals[number]) for row, number in enumerate(column.values.tolist())]
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from policyengine.framework.filtering import Diagnosis, Verdict
-from policyengine.framework.fit_error import fit_error_message
+from policyengine.framework.filtering import Diagnosis, Verdict, fit_error_message
 from policyengine.framework.status import Code, Refusal, Status
 
 NAMES = ["d", "c", "b", "a"]

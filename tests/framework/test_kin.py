@@ -126,7 +126,7 @@ def run(seed: int, profile: Profile | None = None) -> int:
             cluster.decide(name)
             while cluster.rng.random() < 0.2:
                 cluster.disturb()
-    return cluster.decided["in a run"]
+    return cluster.decided
 
 
 @settings(max_examples=50, deadline=None)
@@ -139,11 +139,3 @@ def test_kin_go_where_a_fresh_evaluator_sends_them(seed: int) -> None:
 @given(seed=st.integers(0, 2**32), policy=st.sampled_from((RULES, SCALED)))
 def test_so_they_do_by_rules_of_a_policy(seed: int, policy: str) -> None:
     run(seed, compile_policy(policy))
-
-
-def test_pods_with_requests_of_their_own_are_chosen_for_as_kin() -> None:
-    assert sum(run(seed) for seed in range(10)) > 200
-
-
-def test_so_are_they_by_rules_that_read_the_requests() -> None:
-    assert sum(run(seed, compile_policy(RULES)) for seed in range(10)) > 100

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from policyengine.cluster.journal import stable_hash
 from policyengine.cluster.view import ClusterView
+from policyengine.framework.best_nodes import BestNodes, Ring
 from policyengine.framework.evaluator import Evaluator
-from policyengine.framework.kept import Kept
-from policyengine.framework.leaders import Leaders, Ring
 from policyengine.plugins.registry import default_profile
 from tests.builders import make_node, make_pod
 
@@ -25,24 +24,24 @@ def naive(name_hash: np.ndarray, rows: np.ndarray, total: np.ndarray, uid: str) 
 
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 2**32))
-def test_kept_leaders_are_those_of_the_whole_total(seed: int) -> None:
+def test_best_nodes_that_follow_single_totals_are_those_of_all_totals(seed: int) -> None:
     rng = Random(seed)
     n = rng.randint(1, 40)
     name_hash = np.array([stable_hash(f"node-{number}") for number in range(n)], dtype=np.uint64)
-    rows = np.array(sorted(rng.sample(range(n), rng.randint(1, n))), dtype=np.int64)
     total = np.array([rng.randint(0, 2) for _ in range(n)], dtype=np.int64)
-    best = int(total[rows].max())
-    leaders = Leaders(Ring(name_hash), rows, rows[total[rows] == best], best, node_position=0)
+    ring = Ring(name_hash)
+    best = BestNodes(ring, total)
     for step in range(12):
-        assert leaders.after(f"pod-{step}") == naive(name_hash, rows, total, f"pod-{step}")
-        changed = np.array(sorted(rng.sample(range(n), min(n, rng.randint(1, 3)))), dtype=np.int64)
-        total[changed] = [rng.randint(0, 3) for _ in changed]
-        kept = leaders.keep_up_with_many(changed, total) if step % 2 else leaders.keep_up(changed.tolist(), total)
-        if not kept:
-            assert total[rows].max() < best
+        wanted = naive(name_hash, np.arange(n), total, f"pod-{step}")
+        assert best.next(f"pod-{step}") == wanted
+        assert ring.next_of(total == total.max(), f"pod-{step}") == wanted
+        highest = total.max()
+        for row in rng.sample(range(n), min(n, rng.randint(1, 3))):
+            total[row] = rng.randint(0, 3)
+            best.put(row, total.item(row))
+        if not best.are_known:
+            assert total.max() < highest
             return
-        best = leaders.best
-        assert best == total[rows].max()
 
 
 @settings(max_examples=20, deadline=None)
@@ -83,20 +82,3 @@ def test_a_run_of_identical_pods_goes_where_fresh_answers_would_put_them(seed: i
         if rng.random() < 0.05:
             view.remove_node(view.nodes.names[rng.randrange(view.nodes.n)])
             earlier = None  # rows have other nodes now
-
-
-def test_the_value_asked_for_longest_ago_is_given_up() -> None:
-    kept: Kept[int] = Kept(2)
-    kept.put("a", 1)
-    kept.put("b", 2)
-    assert kept.get("a") == 1
-    kept.put("c", 3)
-    assert (kept.get("a"), kept.get("b"), kept.get("c"), len(kept)) == (1, None, 3, 2)
-
-
-def test_a_value_put_again_takes_the_place_of_the_older() -> None:
-    kept: Kept[int] = Kept(2)
-    for value in (1, 2):
-        kept.put("a", value)
-        assert kept.get("a") == value
-    assert len(kept) == 1

@@ -63,14 +63,11 @@ def domain_rows(hoists: Hoists, hoisted: tuple[Column, ...], nodes: NodeTable) -
 class FollowsDomains:
     """What makes a rule a `TopologyPlugin`; its state has a `domains`."""
 
-    def touched(self, state: Any, snapshot: Snapshot, changed: Rows) -> Rows | None:
-        """The rows of every domain in which something changed."""
+    def update(self, state: Any, snapshot: Snapshot, changed: Rows) -> tuple[Status, Rows | None]:
+        """The rows of every domain in which something changed. What `pre_filter` answered stays: what could change it
+        is no part of the state."""
         domains: DomainRows | None = state.domains
-        return changed if domains is None else domains.touched(snapshot.nodes, changed)
-
-    def standing(self, state: Any) -> Status:
-        """What `pre_filter` answered: what could change it is no part of the state."""
-        return SUCCESS
+        return SUCCESS, changed if domains is None else domains.touched(snapshot.nodes, changed)
 
 
 def asks_domains(expressions: Iterable[ir.Expr], scope: Scope) -> bool:

@@ -151,11 +151,6 @@ class RuleFilter:
         return self._signature.of(pod)
 
     @property
-    def of_template(self) -> bool:
-        """Whether the pod-only subexpressions read nothing that differs among pods of one template."""
-        return self._signature.of_template
-
-    @property
     def situation(self) -> Situation | None:
         """What the rule reads of the cluster as a whole."""
         return self._signature.situation

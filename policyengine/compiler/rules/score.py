@@ -79,11 +79,6 @@ class RuleScore:
         """Derived from what the expression reads."""
         return self._reads
 
-    @property
-    def pointwise(self) -> bool:
-        """Whether a row's score needs no other row's."""
-        return self._normalize is Normalize.NONE
-
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """None: a score refuses nothing."""
         return ()
@@ -91,11 +86,6 @@ class RuleScore:
     def signature(self, pod: PodInfo) -> Hashable:
         """The values of the pod-only subexpressions."""
         return self._signature.of(pod)
-
-    @property
-    def of_template(self) -> bool:
-        """Whether the pod-only subexpressions read nothing that differs among pods of one template."""
-        return self._signature.of_template
 
     @property
     def situation(self) -> Situation | None:
@@ -111,6 +101,10 @@ class RuleScore:
         return SUCCESS, ScoreState(hoisted, domain_rows(self._hoists, hoisted, snapshot.nodes))
 
     def score(self, state: ScoreState, snapshot: Snapshot, rows: Rows) -> NDArray[np.generic]:
+        """0..100, `int64[rows]`."""
+        return self._rounded(self._raw(state, snapshot, rows), None)
+
+    def _raw(self, state: ScoreState, snapshot: Snapshot, rows: Rows) -> NDArray[np.float64]:
         """Raw scores: `float64[rows]`, `EMPTY` and `FAILED` among them."""
         frame = Frame(snapshot.nodes, None if len(rows) == snapshot.nodes.n else rows, state.hoisted)
         with np.errstate(all="ignore"):
@@ -119,34 +113,21 @@ class RuleScore:
                 raw = _replaced(raw, raw_scores(self._on_error(frame)))
         return _marked(raw, frame.count)
 
-    def normalize(self, state: ScoreState, scores: NDArray[np.generic]) -> Scores:
-        """0..100, `int64[feasible]`."""
-        return self.rescale(state, None if self.pointwise else self._extremes(scores), scores)
-
-    def scale(self, state: ScoreState, scores: NDArray[np.generic]) -> Hashable:
-        """(least, greatest) of the scores that count, None where none does."""
-        return self._extremes(scores)
-
-    @staticmethod
-    def _extremes(scores: NDArray[np.generic]) -> tuple[float, float] | None:
-        counted = scores[np.isfinite(scores)]
-        return (float(counted.min()), float(counted.max())) if len(counted) else None
-
-    def rescale(self, state: ScoreState, scale: tuple[float, float] | None, scores: NDArray[np.generic]) -> Scores:
+    def _rounded(self, scores: NDArray[np.generic], extremes: tuple[float, float] | None) -> Scores:
         """Normalised, reversed, clamped to 0..100, and truncated after 1e-9 is added."""
         raw = np.asarray(scores, dtype=np.float64)
         counts = np.isfinite(raw)
         with np.errstate(all="ignore"):
-            values = self._normalized(np.where(counts, raw, 0.0), scale)
+            values = self._normalized(np.where(counts, raw, 0.0), extremes)
             if self._reverse:
                 values = MAX_NODE_SCORE - values
             whole = np.floor(np.clip(values, 0.0, float(MAX_NODE_SCORE)) + _EQUAL)
         return np.where(counts, np.minimum(whole, MAX_NODE_SCORE), 0).astype(np.int64)
 
-    def _normalized(self, values: NDArray[np.float64], scale: tuple[float, float] | None) -> NDArray[np.float64]:
+    def _normalized(self, values: NDArray[np.float64], extremes: tuple[float, float] | None) -> NDArray[np.float64]:
         if self._normalize is Normalize.NONE:
             return values
-        least, greatest = scale if scale is not None else (0.0, 0.0)
+        least, greatest = extremes if extremes is not None else (0.0, 0.0)
         if self._normalize is Normalize.MAX:
             return MAX_NODE_SCORE * values / greatest if greatest > 0 else np.zeros_like(values)
         if greatest - least < _EQUAL:
@@ -154,14 +135,33 @@ class RuleScore:
         return MAX_NODE_SCORE * (values - least) / (greatest - least)
 
 
+class NormalizedRuleScore(RuleScore):
+    """A score rule with `normalize max` or `minmax`: a node's score follows from those of all feasible nodes."""
+
+    def score(self, state: ScoreState, snapshot: Snapshot, rows: Rows) -> NDArray[np.generic]:
+        """Raw scores: `float64[rows]`, `EMPTY` and `FAILED` among them."""
+        return self._raw(state, snapshot, rows)
+
+    def normalize(self, state: ScoreState, scores: NDArray[np.generic]) -> Scores:
+        """0..100, `int64[feasible]`."""
+        counted = scores[np.isfinite(scores)]
+        return self._rounded(scores, (float(counted.min()), float(counted.max())) if len(counted) else None)
+
+
 class DomainScore(FollowsDomains, RuleScore):
     """A score rule that asks about domains."""
+
+
+class NormalizedDomainScore(FollowsDomains, NormalizedRuleScore):
+    """One that is normalised, too."""
 
 
 def rule_score(rule: ir.Score, scope: Scope, decisions: Decisions) -> RuleScore:
     """The plugin of a score rule."""
     read = [rule.value] if rule.on_error is None else [rule.value, rule.on_error]
-    return (DomainScore if asks_domains(read, scope) else RuleScore)(rule, scope, decisions)
+    if rule.normalize is Normalize.NONE:
+        return (DomainScore if asks_domains(read, scope) else RuleScore)(rule, scope, decisions)
+    return (NormalizedDomainScore if asks_domains(read, scope) else NormalizedRuleScore)(rule, scope, decisions)
 
 
 def raw_scores(column: Column) -> Raw:

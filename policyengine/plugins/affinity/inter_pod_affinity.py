@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from policyengine.cluster.objects import Node
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
-from policyengine.framework.plugin import ALIKE, MAX_NODE_SCORE, Reads, Scores
+from policyengine.framework.plugin import MAX_NODE_SCORE, Reads, Scores
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
 from policyengine.plugins.affinity.affinity_counts import AffinityCounts, Effects, Incoming
 from policyengine.plugins.event_hints import on
@@ -52,6 +52,9 @@ class _FilterState:
     anti-affinity it must respect."""
 
     __slots__ = ("_anti_affinity", "_existing", "_near", "column", "incoming")
+
+    status = SUCCESS
+    """What PreFilter says."""
 
     def __init__(self, incoming: Incoming) -> None:
         self.incoming = incoming
@@ -132,9 +135,9 @@ class _ScoreState:
         return not self._weights.by_key
 
     @property
-    def any_match(self) -> bool:
-        """Whether a term matched on any node that has its topology key."""
-        return self._matches.any_sum
+    def status(self) -> Status:
+        """What PreScore says: skipped as long as no term matches on any node that has its topology key."""
+        return SUCCESS if self._matches.any_sum else SKIP
 
     def update(self, nodes: NodeTable, rows: Rows) -> Rows | None:
         """Count `rows` again; the rows whose sum changed, None for all."""
@@ -149,9 +152,7 @@ class InterPodAffinity:
 
     name = NAME
     reads = Reads.NODE | Reads.PODS
-    of_template = True
     kinds = ("Namespace",)
-    pointwise = False
 
     def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
         """InterPodAffinityArgs."""
@@ -189,42 +190,29 @@ class InterPodAffinity:
             return SKIP, None
         state = _ScoreState(Incoming(pod, terms, snapshot), self._hard_weight)
         state.update(snapshot.nodes, np.arange(snapshot.nodes.n))
-        return self.standing(state), state
+        return state.status, state
 
     def score(self, state: State, snapshot: Snapshot, rows: Rows) -> NDArray[np.generic]:
         """The sums of the node's domains."""
         preferences: _ScoreState = state
         return preferences.column[rows]
 
-    def scale(self, state: State, scores: NDArray[np.generic]) -> Hashable:
-        """The smallest and the largest sum."""
+    def normalize(self, state: State, scores: NDArray[np.generic]) -> Scores:
+        """Linear between the smallest and the largest sum, truncated; 0 for all where they are equal."""
         raw: NDArray[np.int64] = scores.astype(np.int64, copy=False)
-        least, most = int(np.minimum.reduce(raw)), int(np.maximum.reduce(raw))
-        return (least, most) if least < most else ALIKE
-
-    def rescale(self, state: State, scale: Any, scores: NDArray[np.generic]) -> Scores:
-        """Linear between the two, truncated; 0 for all where they are equal."""
-        if scale == ALIKE:
-            return np.zeros(len(scores), dtype=np.int64)
-        least, most = scale
-        raw: NDArray[np.int64] = scores.astype(np.int64, copy=False)
+        least, most = int(raw.min()), int(raw.max())
+        if least == most:
+            return np.zeros(len(raw), dtype=np.int64)
         share: Scores = (MAX_NODE_SCORE * ((raw - least) / float(most - least))).astype(np.int64)
         return share
 
-    def normalize(self, state: State, scores: NDArray[np.generic]) -> Scores:
-        """Linear between the smallest and the largest."""
-        return self.rescale(state, self.scale(state, scores), scores)
-
-    def touched(self, state: State, snapshot: Snapshot, changed: Rows) -> Rows | None:
+    def update(self, state: State, snapshot: Snapshot, changed: Rows) -> tuple[Status, Rows | None]:
         """All rows where the verdict, or the sum of preferences, changed."""
         known: _FilterState | _ScoreState = state
         if known.silent and snapshot.nodes.concerned_pods == 0 and len(known.column) == snapshot.nodes.n:
-            return changed[:0]
-        return known.update(snapshot.nodes, changed)
-
-    def standing(self, state: State) -> Status:
-        """Scores are skipped as long as nothing matches."""
-        return SKIP if isinstance(state, _ScoreState) and not state.any_match else SUCCESS
+            return known.status, changed[:0]
+        rows = known.update(snapshot.nodes, changed)
+        return known.status, rows
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Pods that come, go or change labels; nodes that change domains."""

@@ -7,14 +7,14 @@ mapped linearly to 0..100. Init containers and image volumes count; volumes do n
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.framework.events import ClusterEventWithHint
-from policyengine.framework.plugin import MAX_NODE_SCORE, Reads, Scores
+from policyengine.framework.plugin import MAX_NODE_SCORE, Reads
 from policyengine.framework.status import SUCCESS, Rows, State, Status
 
 if TYPE_CHECKING:
@@ -51,8 +51,6 @@ class ImageLocality:
 
     name = NAME
     reads = Reads.NODE
-    of_template = True
-    pointwise = True
 
     def signature(self, pod: PodInfo) -> Hashable:
         """The images, and the number of containers."""
@@ -64,16 +62,12 @@ class ImageLocality:
         wanted.look(snapshot)
         return SUCCESS, wanted
 
-    def touched(self, state: State, snapshot: Snapshot, changed: Rows) -> Rows | None:
+    def update(self, state: State, snapshot: Snapshot, changed: Rows) -> tuple[Status, Rows | None]:
         """All rows where the share of nodes having an image changed, else those whose node changed."""
         wanted: _Wanted = state
         if wanted.look(snapshot):
-            return None
-        return changed if any(wanted.spread[1]) else changed[:0]
-
-    def standing(self, state: State) -> Status:
-        """Never skipped."""
-        return SUCCESS
+            return SUCCESS, None
+        return SUCCESS, changed if any(wanted.spread[1]) else changed[:0]
 
     def score(self, state: State, snapshot: Snapshot, rows: Rows) -> NDArray[np.generic]:
         """0..100."""
@@ -87,18 +81,6 @@ class ImageLocality:
         highest = MAX_CONTAINER_THRESHOLD * wanted.containers
         sums = np.clip(total, MIN_THRESHOLD, max(highest, MIN_THRESHOLD + 1))
         return MAX_NODE_SCORE * (sums - MIN_THRESHOLD) // max(highest - MIN_THRESHOLD, 1)
-
-    def scale(self, state: State, scores: NDArray[np.generic]) -> Hashable:
-        """Nothing: the score stands by itself."""
-        return None
-
-    def rescale(self, state: State, scale: Any, scores: NDArray[np.generic]) -> Scores:
-        """As it is."""
-        return scores.astype(np.int64, copy=False)
-
-    def normalize(self, state: State, scores: NDArray[np.generic]) -> Scores:
-        """As it is."""
-        return scores.astype(np.int64, copy=False)
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """It never rejects."""

@@ -45,7 +45,6 @@ class NodeDeclaredFeatures:
 
     name = NAME
     reads = Reads.NODE
-    of_template = True
 
     def __init__(self) -> None:
         self._required = PerShape(required_features)

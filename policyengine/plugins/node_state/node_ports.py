@@ -25,7 +25,6 @@ class NodePorts:
 
     name = NAME
     reads = Reads.PODS
-    of_template = True
     eased_by_evictions = True
 
     def signature(self, pod: PodInfo) -> Hashable:

@@ -9,9 +9,9 @@ import numpy as np
 
 from policyengine.cluster.objects import Node
 from policyengine.cluster.pod_info import PodInfo, PodShape
+from policyengine.framework.changes import at
 from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
 from policyengine.framework.plugin import UNCONCERNED, Reads
-from policyengine.framework.rows import at
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
 from policyengine.plugins.event_hints import on
 from policyengine.plugins.resources.per_shape import PerShape
@@ -33,7 +33,6 @@ class NodeUnschedulable:
 
     name = NAME
     reads = Reads.NODE
-    of_template = True
 
     def __init__(self) -> None:
         self._tolerates_cordon = PerShape(_tolerates_cordon)

@@ -6,16 +6,16 @@ Score: the number of untolerated PreferNoSchedule taints, reversed: 100 - 100·n
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policyengine.cluster.objects import Node, Taint, Toleration
 from policyengine.cluster.pod_info import PodInfo
+from policyengine.framework.changes import at
 from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
 from policyengine.framework.plugin import Reads, Scores
-from policyengine.framework.rows import at
 from policyengine.framework.status import SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
 from policyengine.plugins.default_normalize import largest, proportional
 from policyengine.plugins.event_hints import is_own_update, on
@@ -34,8 +34,6 @@ class TaintToleration:
 
     name = NAME
     reads = Reads.NODE
-    of_template = True
-    pointwise = False
 
     def signature(self, pod: PodInfo) -> Hashable:
         """The tolerations."""
@@ -56,14 +54,6 @@ class TaintToleration:
     def score(self, state: State, snapshot: Snapshot, rows: Rows) -> NDArray[np.generic]:
         """The number of soft taints not tolerated."""
         return _counts(state, snapshot, rows)
-
-    def scale(self, state: State, scores: NDArray[np.generic]) -> Hashable:
-        """The largest number."""
-        return largest(scores)
-
-    def rescale(self, state: State, scale: Any, scores: NDArray[np.generic]) -> Scores:
-        """Fewer is better."""
-        return proportional(scores, scale, reverse=True)
 
     def normalize(self, state: State, scores: NDArray[np.generic]) -> Scores:
         """Fewer is better; 100 for all where none has any."""

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from policyengine.framework.evaluator import Evaluator
 from policyengine.framework.events import ClusterEventWithHint
-from policyengine.framework.filtering import Diagnosis
-from policyengine.framework.fit_error import fit_error_message
+from policyengine.framework.filtering import Diagnosis, fit_error_message
 from policyengine.framework.post_filter import PostFilterResult
 from policyengine.framework.status import SUCCESS, Code, Status
 from policyengine.plugins.preemption.candidate_node import Candidate

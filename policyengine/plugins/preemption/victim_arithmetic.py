@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from policyengine.framework.column import Column
+from policyengine.framework.column import PluginColumn
 from policyengine.framework.filtering import Diagnosis, Verdict
 from policyengine.framework.plugin import FilterPlugin, Reads, TopologyPlugin, extends
 from policyengine.framework.post_filter import EasedByEvictions, EvictionBlind, SumsReader
@@ -35,12 +35,12 @@ class KnownFilter:
     """A filter whose verdict without some pods can be computed for many rows at once."""
 
     plugin: FilterPlugin
-    column: Column
+    column: PluginColumn
     follows_sums: bool
     """False: its verdict stays the same, whichever pods leave."""
 
 
-def known_filters(asked: Sequence[tuple[FilterPlugin, Column]]) -> tuple[list[KnownFilter], bool]:
+def known_filters(asked: Sequence[tuple[FilterPlugin, PluginColumn]]) -> tuple[list[KnownFilter], bool]:
     """The filters asked about a pod up to the first that is not known, and whether all are.
 
     A node's refusal is worded by the first filter that refuses it, so none behind an unknown one may speak for it.
@@ -60,7 +60,7 @@ def known_filters(asked: Sequence[tuple[FilterPlugin, Column]]) -> tuple[list[Kn
     return known, True
 
 
-def _is_unmoved(plugin: FilterPlugin, column: Column) -> bool:
+def _is_unmoved(plugin: FilterPlugin, column: PluginColumn) -> bool:
     if extends(plugin, EvictionBlind) and plugin.is_eviction_blind(column.state):
         return True
     if column.unanimous and _is_eased(plugin):

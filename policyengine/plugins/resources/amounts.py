@@ -15,6 +15,8 @@ from policyengine.cluster.objects import Node
 from policyengine.cluster.pod_info import PodShape
 from policyengine.cluster.pod_shape import shape_of
 from policyengine.cluster.requests import CPU, MEMORY, Reading, is_scalar
+from policyengine.framework.changes import at
+from policyengine.framework.status import Rows
 
 if TYPE_CHECKING:
     from policyengine.cluster.node_table import NodeTable
@@ -103,8 +105,14 @@ def _reader(resource: str, with_defaults: bool) -> Callable[[PodShape], int]:
     return lambda shape: shape.requests.get(resource)
 
 
-def taken(nodes: NodeTable, resource: str, with_defaults: bool) -> Amounts:
-    """What is taken on every node: `int64[nodes]`."""
+def columns_of(nodes: NodeTable, asked: Asked, rows: Rows, with_defaults: bool) -> list[tuple[Amounts, Amounts]]:
+    """(used, offered) of each resource: `int64[rows]`."""
+    used = [_taken(nodes, resource, with_defaults) for resource in asked.resources]
+    offered = [nodes.allocatable(resource) for resource in asked.resources]
+    return [(at(one, rows), at(other, rows)) for one, other in zip(used, offered, strict=True)]
+
+
+def _taken(nodes: NodeTable, resource: str, with_defaults: bool) -> Amounts:
     if with_defaults and resource == CPU:
         return nodes.nonzero_requested_cpu
     if with_defaults and resource == MEMORY:

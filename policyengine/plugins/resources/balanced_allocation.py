@@ -1,12 +1,14 @@
 """NodeResourcesBalancedAllocation: a pod should even out how much of each resource of a node is used.
 
-Score: see `balance`. Resources the node does not offer are left out.
+With B = trunc(100·(1 - std of the used fractions)) the score is 50 + (50 + B with the pod - B without it)/2. For two
+resources std is half the difference. Fractions above 1 count as 1, resources the node does not offer are left out.
+Operations and their order are kube-scheduler's, to the last bit.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -14,18 +16,17 @@ from numpy.typing import NDArray
 
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.framework.events import ClusterEventWithHint
-from policyengine.framework.plugin import UNCONCERNED, Reads, Scores
-from policyengine.framework.rows import FEW, at
+from policyengine.framework.plugin import MAX_NODE_SCORE, UNCONCERNED, Reads, Scores
 from policyengine.framework.status import SKIP, SUCCESS, Rows, State, Status
-from policyengine.plugins.resources.amounts import Asked, ScoredResources, read_resources
-from policyengine.plugins.resources.balance import BalanceColumns, balance, balance_of, score_of, scores_of
+from policyengine.plugins.resources.amounts import Amounts, Asked, ScoredResources, columns_of, read_resources
 from policyengine.plugins.resources.per_shape import PerShape
 
 if TYPE_CHECKING:
-    from policyengine.cluster.node_table import NodeTable
     from policyengine.cluster.snapshot import Snapshot
 
 NAME: Final = "NodeResourcesBalancedAllocation"
+Fractions = NDArray[np.float64]
+_HALF: Final = MAX_NODE_SCORE // 2
 
 ARGUMENTS: Final[Mapping[str, object]] = {
     "type": "object",
@@ -49,8 +50,6 @@ class NodeResourcesBalancedAllocation:
 
     name = NAME
     reads = Reads.NODE | Reads.PODS
-    of_template = True
-    pointwise = True
 
     def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
         """NodeResourcesBalancedAllocationArgs: `resources`. ValueError where one is named twice."""
@@ -76,60 +75,52 @@ class NodeResourcesBalancedAllocation:
     def score(self, state: State, snapshot: Snapshot, rows: Rows) -> NDArray[np.generic]:
         """50..100: above 75 where the pod evens the node out."""
         asked: Asked = state
-        nodes = snapshot.nodes
-        if len(rows) <= FEW:
-            score_of = _node_score(nodes, asked)
-            return np.array([score_of(row) for row in rows.tolist()], dtype=np.int64)
-        names, is_whole = asked.resources, len(rows) == nodes.n
-        columns = nodes.follower((BalanceColumns, names), lambda: BalanceColumns(names)) if is_whole else None
-        if columns is not None and columns.are_usual:
-            return columns.score(asked.requests)
-        held = [at(nodes.requested(name), rows) for name in names]
-        offers = [at(nodes.allocatable(name), rows).astype(np.float64) for name in names]
-        before = [amounts.astype(np.float64) for amounts in held]
-        after = [
-            (amounts + np.int64(request)).astype(np.float64) if request else floats
-            for amounts, floats, request in zip(held, before, asked.requests, strict=True)
-        ]
-        return scores_of(balance(before, offers), balance(after, offers))
-
-    def row_score(self, state: State, snapshot: Snapshot) -> Callable[[int], int]:
-        """The score of one node."""
-        return _node_score(snapshot.nodes, state)
-
-    def scale(self, state: State, scores: NDArray[np.generic]) -> Hashable:
-        """Nothing: the score stands by itself."""
-        return None
-
-    def rescale(self, state: State, scale: Any, scores: NDArray[np.generic]) -> Scores:
-        """As it is."""
-        return scores.astype(np.int64, copy=False)
-
-    def normalize(self, state: State, scores: NDArray[np.generic]) -> Scores:
-        """As it is."""
-        return scores.astype(np.int64, copy=False)
+        amounts = columns_of(snapshot.nodes, asked, rows, with_defaults=False)
+        offers = [offered.astype(np.float64) for _, offered in amounts]
+        before = balance([used.astype(np.float64) for used, _ in amounts], offers)
+        after = balance(
+            [
+                (used + np.int64(request)).astype(np.float64)
+                for (used, _), request in zip(amounts, asked.requests, strict=True)
+            ],
+            offers,
+        )
+        scores: Scores = _HALF + (_HALF + after - before) // 2
+        return scores
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """It never rejects."""
         return ()
 
 
-def _node_score(nodes: NodeTable, asked: Asked) -> Callable[[int], int]:
-    """The score of one node, by its row, in Python's numbers: for a patch of few rows the faster way. Of use until a
-    Node changes."""
-    columns = [
-        (nodes.allocatable(name).data, nodes.requested(name).data, request)
-        for name, request in zip(asked.resources, asked.requests, strict=True)
+def balance(used: Sequence[Fractions], capacities: Sequence[Fractions]) -> Amounts:
+    """B: `int64[rows]`, 0..100, of what is used of each resource and offered, 0 where it is not."""
+    if len(capacities) == 2 and all(capacity.all() for capacity in capacities):
+        first, second = (np.minimum(a / c, 1.0) for a, c in zip(used, capacities, strict=True))
+        even: Amounts = ((1 - np.abs(first - second) / 2) * MAX_NODE_SCORE).astype(np.int64)
+        return even
+    fractions = [
+        np.minimum(np.divide(a, c, out=np.zeros(len(c)), where=c != 0), 1.0)
+        for a, c in zip(used, capacities, strict=True)
     ]
+    offered = [capacity != 0 for capacity in capacities]
+    return ((1 - _deviation(fractions, offered)) * MAX_NODE_SCORE).astype(np.int64)
 
-    def score(row: int) -> int:
-        before, after = [], []
-        for offers, taken, request in columns:
-            offer = offers[row]
-            if offer:
-                used, capacity = taken[row], float(offer)
-                before.append(used / capacity if used < offer else 1.0)
-                after.append((used + request) / capacity if used + request < offer else 1.0)
-        return score_of(balance_of(before), balance_of(after))
 
-    return score
+def _deviation(fractions: Sequence[Fractions], offered: Sequence[NDArray[np.bool_]]) -> Fractions:
+    """The population standard deviation over the resources each node offers; 0 for fewer than two."""
+    rows = len(fractions[0])
+    number = np.zeros(rows, dtype=np.int64)
+    mean = np.zeros(rows)
+    low, high = np.full(rows, 2.0), np.full(rows, -1.0)
+    for fraction, has in zip(fractions, offered, strict=True):
+        number += has
+        mean += fraction  # 0 where the node does not offer the resource
+        low = np.where(has, np.minimum(low, fraction), low)
+        high = np.where(has, np.maximum(high, fraction), high)
+    mean /= np.maximum(number, 1)
+    squares = np.zeros(rows)
+    for fraction, has in zip(fractions, offered, strict=True):
+        squares += np.where(has, (fraction - mean) * (fraction - mean), 0.0)
+    many = np.sqrt(squares / np.maximum(number, 1))
+    return np.where(number > 2, many, np.where(number == 2, (high - low) / 2, 0.0))

@@ -7,16 +7,16 @@ Score: see `allocation_strategy`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from policyengine.cluster.free_room import FreeRoom
 from policyengine.cluster.objects import Node
 from policyengine.cluster.pod_info import PodInfo, PodShape
 from policyengine.cluster.requests import CPU, EPHEMERAL_STORAGE, MEMORY
+from policyengine.framework.changes import at
 from policyengine.framework.events import (
     ActionType,
     ClusterEvent,
@@ -24,8 +24,7 @@ from policyengine.framework.events import (
     QueueingHint,
     Resource,
 )
-from policyengine.framework.plugin import Reads, Scores
-from policyengine.framework.rows import FEW, at
+from policyengine.framework.plugin import Reads
 from policyengine.framework.status import SUCCESS, Code, Refusal, Rows, State, Status, Verdicts, passed
 from policyengine.plugins.resources.amounts import PODS, Asked, node_allocatable
 from policyengine.plugins.resources.per_shape import PerShape
@@ -33,7 +32,6 @@ from policyengine.plugins.resources.scoring_strategy import STRATEGY_SCHEMA, rea
 from policyengine.plugins.selectors.label_selector import KEY_SCHEMA
 
 if TYPE_CHECKING:
-    from policyengine.cluster.node_table import NodeTable
     from policyengine.cluster.snapshot import Snapshot
 
 NAME: Final = "NodeResourcesFit"
@@ -92,9 +90,7 @@ class NodeResourcesFit:
 
     name = NAME
     reads = Reads.NODE | Reads.PODS
-    of_template = True
     reads_only_sums = True
-    pointwise = True
 
     def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
         """NodeResourcesFitArgs, or `strategy` alone for one with default resources. ValueError when malformed."""
@@ -123,11 +119,6 @@ class NodeResourcesFit:
         """All that is short on a node is named."""
         fit: _Fit = state
         nodes = snapshot.nodes
-        if len(rows) <= FEW:
-            return _filter_each(fit, nodes, rows)
-        room = nodes.follower(FreeRoom, FreeRoom) if len(rows) == nodes.n else None
-        if room is not None and _passing(fit, nodes, room) is None:
-            return passed(len(rows))
         bits: NDArray[Any] | None = None
         full = at(nodes.pod_count, rows) >= at(nodes.allowed_pods, rows)
         if full.any():
@@ -142,29 +133,6 @@ class NodeResourcesFit:
             return passed(len(rows))
         return Verdicts(_numbered(bits, fit), fit.refusals)
 
-    def row_filter(self, state: State, snapshot: Snapshot) -> Callable[[int], bool]:
-        """Whether nothing is short on one node."""
-        fit: _Fit = state
-        nodes = snapshot.nodes
-        allowed, count = nodes.allowed_pods.data, nodes.pod_count.data
-        left = [(nodes.allocatable(name).data, nodes.requested(name).data, amount) for name, amount in fit.demand]
-
-        def passes(row: int) -> bool:
-            if count[row] >= allowed[row]:
-                return False
-            return True not in [amount > offers[row] - taken[row] for offers, taken, amount in left]
-
-        return passes
-
-    def passing(self, state: State, snapshot: Snapshot) -> NDArray[np.bool_] | None:
-        """The nodes on which nothing is short; None where that is all of them."""
-        fit: _Fit = state
-        nodes = snapshot.nodes
-        room = nodes.follower(FreeRoom, FreeRoom)
-        if room is None:
-            return np.equal(self.filter(state, snapshot, np.arange(nodes.n)).refused, 0)
-        return _passing(fit, nodes, room)
-
     def pre_score(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, State]:
         """Never skipped."""
         return SUCCESS, self._strategy.resources.asked(self._wanted(pod).scored)
@@ -173,23 +141,6 @@ class NodeResourcesFit:
         """The strategy's score, 0..100."""
         asked: Asked = state
         return self._strategy.score(snapshot.nodes, asked, rows)
-
-    def row_score(self, state: State, snapshot: Snapshot) -> Callable[[int], int]:
-        """The strategy's score of one node."""
-        asked: Asked = state
-        return self._strategy.node_score(snapshot.nodes, asked)
-
-    def scale(self, state: State, scores: NDArray[np.generic]) -> Hashable:
-        """Nothing: the score stands by itself."""
-        return None
-
-    def rescale(self, state: State, scale: Any, scores: NDArray[np.generic]) -> Scores:
-        """As it is."""
-        return scores.astype(np.int64, copy=False)
-
-    def normalize(self, state: State, scores: NDArray[np.generic]) -> Scores:
-        """As it is."""
-        return scores.astype(np.int64, copy=False)
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Pods that go or shrink, nodes that come or grow."""
@@ -237,32 +188,6 @@ class NodeResourcesFit:
         wanted = (PODS, *(name for name, _ in demand))
         grown = any(now.get(name, 0) > before.get(name, 0) for name in wanted)
         return QueueingHint.QUEUE if grown else QueueingHint.SKIP
-
-
-def _passing(fit: _Fit, nodes: NodeTable, room: FreeRoom) -> NDArray[np.bool_] | None:
-    """Where nothing is short; None where that is everywhere."""
-    passing: NDArray[np.bool_] | None = None
-    for resource, amount in ((PODS, 1), *fit.demand):
-        if room.some_lack(nodes, resource, amount):
-            has_room = room.of(nodes, resource) >= amount
-            passing = has_room if passing is None else passing & has_room
-    return passing
-
-
-def _filter_each(fit: _Fit, nodes: NodeTable, rows: Rows) -> Verdicts:
-    """The same row by row, in Python's integers: for a patch of few rows the faster way."""
-    found = [_bits(fit, nodes, row) for row in rows.tolist()]
-    return Verdicts(np.array([fit.number(bits) if bits else 0 for bits in found], dtype=np.int16), fit.refusals)
-
-
-def _bits(fit: _Fit, nodes: NodeTable, row: int) -> int:
-    """The combination of reasons of one node, 0 where nothing is short."""
-    bits = 2 if nodes.is_full(row) else 0
-    for number, (resource, amount) in enumerate(fit.demand, start=2):
-        offer, taken = nodes.room(resource, row)
-        if amount > offer - taken:
-            bits |= 1 << number | int(amount > offer)
-    return bits
 
 
 def _bit(mask: NDArray[np.bool_], place: int, fit: _Fit) -> NDArray[Any]:

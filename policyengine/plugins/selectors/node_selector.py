@@ -21,7 +21,7 @@ from policyengine.cluster.objects import (
     PodSpec,
     PreferredSchedulingTerm,
 )
-from policyengine.framework.rows import at
+from policyengine.framework.changes import at
 from policyengine.framework.status import Rows
 from policyengine.plugins.selectors.label_selector import Requirement, requirement
 

@@ -77,9 +77,7 @@ class PodTopologySpread:
 
     name = NAME
     reads = Reads.NODE | Reads.PODS
-    of_template = True
     kinds = OWNER_KINDS
-    pointwise = False
 
     def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
         """PodTopologySpreadArgs; the system's defaults unless `defaultingType` is List. ValueError when malformed."""
@@ -143,43 +141,29 @@ class PodTopologySpread:
         spread: SpreadScore = state
         return spread.raw[rows]
 
-    def scale(self, state: State, scores: NDArray[np.generic]) -> Hashable:
-        """The weight of a pod by each constraint, which follows from how many domains the feasible nodes make up, and
-        the largest and the smallest sum. Nodes that lack a key are left out."""
+    def normalize(self, state: State, scores: NDArray[np.generic]) -> Scores:
+        """100·(max + min - s)/max, 100 for all where max is 0. The weight of a pod by each constraint follows from how
+        many domains the feasible nodes make up. Nodes that lack a key are left out, and get 0."""
         spread: SpreadScore = state
         raw: NDArray[np.int64] = scores.astype(np.int64, copy=False)
         lacking = spread.lacking(raw)
         counted = raw if lacking is None else raw[~lacking]
         weights = tuple(log(spread.domain_count(place, counted) + 2) for place in range(len(spread.constraints)))
         sums = spread.sums(counted, weights)
-        return (weights, int(sums.max()), int(sums.min())) if len(sums) else (weights, 0, 0)
-
-    def rescale(self, state: State, scale: Any, scores: NDArray[np.generic]) -> Scores:
-        """100·(max + min - s)/max, 100 for all where max is 0; 0 for nodes that lack a key."""
-        spread: SpreadScore = state
-        raw: NDArray[np.int64] = scores.astype(np.int64, copy=False)
-        weights, most, least = scale
-        if most == 0:
-            share: Scores = np.full(len(raw), MAX_NODE_SCORE, dtype=np.int64)
-        else:
-            share = MAX_NODE_SCORE * (most + least - spread.sums(raw, weights)) // most
-        lacking = spread.lacking(raw)
-        if lacking is not None:
-            share[lacking] = 0
+        most, least = (int(sums.max()), int(sums.min())) if len(sums) else (0, 0)
+        scaled: Scores = (
+            np.full(len(sums), MAX_NODE_SCORE) if most == 0 else MAX_NODE_SCORE * (most + least - sums) // most
+        )
+        if lacking is None:
+            return scaled
+        share: Scores = np.zeros(len(raw), dtype=np.int64)
+        share[~lacking] = scaled
         return share
 
-    def normalize(self, state: State, scores: NDArray[np.generic]) -> Scores:
-        """Domains are counted among the feasible nodes. Nodes that lack a key are left out, and get 0."""
-        return self.rescale(state, self.scale(state, scores), scores)
-
-    def touched(self, state: State, snapshot: Snapshot, changed: Rows) -> Rows | None:
-        """All rows where the verdict, or the raw score, changed."""
+    def update(self, state: State, snapshot: Snapshot, changed: Rows) -> tuple[Status, Rows | None]:
+        """All rows where the verdict, or the raw score, changed. What is skipped keeps no state."""
         spread: SpreadFilter | SpreadScore = state
-        return spread.update(snapshot.nodes, changed)
-
-    def standing(self, state: State) -> Status:
-        """What is skipped keeps no state."""
-        return SUCCESS
+        return SUCCESS, spread.update(snapshot.nodes, changed)
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Pods that come, go or change labels in the pod's namespace; nodes that change domains."""

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from policyengine.cluster.objects import PersistentVolumeClaim
 from policyengine.cluster.pod_info import PodInfo
-from policyengine.framework.plugin import Scores
 from policyengine.framework.status import SKIP, SUCCESS, Rows, State, Status
 from policyengine.plugins.resources.scoring_strategy import read_line
 from policyengine.plugins.volumes.volume_binding import PodClaims, VolumeBinding
@@ -64,10 +63,6 @@ class ScoringVolumeBinding(VolumeBinding):
             else:
                 scores[here] = self._dynamic(claims, snapshot.nodes, rows[here])
         return scores
-
-    def normalize(self, state: State, scores: NDArray[np.generic]) -> Scores:
-        """They are 0..100 already."""
-        return scores.astype(np.int64)
 
     def _static(self, claims: PodClaims, match: Match, snapshot: Snapshot) -> int:
         asked: dict[str, int] = defaultdict(int)

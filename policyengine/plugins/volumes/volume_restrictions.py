@@ -60,6 +60,11 @@ class _Restricted:
             else:
                 self.users.discard(row)
 
+    @property
+    def status(self) -> Status:
+        """What PreFilter says: skipped while no claim is in use and there is no disk to look for."""
+        return SUCCESS if self.disks or self.users else SKIP
+
     def _uses(self, pod: PodInfo) -> bool:
         if pod.namespace != self._namespace or not pod.shape.spec.volumes:
             return False
@@ -71,7 +76,6 @@ class VolumeRestrictions:
 
     name = NAME
     reads = Reads.PODS
-    of_template = True
     eased_by_evictions = True
     kinds = (CLAIM,)
 
@@ -94,7 +98,7 @@ class VolumeRestrictions:
         if not exclusive and not state.disks:
             return SKIP, None
         state.update(snapshot.nodes, range(snapshot.nodes.n))
-        return self.standing(state), state
+        return state.status, state
 
     def filter(self, state: State, snapshot: Snapshot, rows: Rows) -> Verdicts:
         """A disk in conflict on the node first."""
@@ -106,17 +110,12 @@ class VolumeRestrictions:
                     refused[place] = _DISK
         return Verdicts(refused, _REFUSALS)
 
-    def touched(self, state: State, snapshot: Snapshot, changed: Rows) -> Rows | None:
-        """All rows where a claim came into use or out of it."""
+    def update(self, state: State, snapshot: Snapshot, changed: Rows) -> tuple[Status, Rows | None]:
+        """All rows where a claim came into use or out of it. Skipped while none is and there is no disk to look for."""
         restricted: _Restricted = state
         before = bool(restricted.users)
         restricted.update(snapshot.nodes, changed.tolist())
-        return changed if bool(restricted.users) == before else None
-
-    def standing(self, state: State) -> Status:
-        """Skipped while no claim is in use and there is no disk to look for."""
-        restricted: _Restricted = state
-        return SUCCESS if restricted.disks or restricted.users else SKIP
+        return restricted.status, changed if bool(restricted.users) == before else None
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """A user of the volume gone, the claim there, a new node."""

@@ -80,7 +80,6 @@ class VolumeZone:
 
     name = NAME
     reads = Reads.NODE
-    of_template = True
     kinds = (CLAIM, VOLUME, CLASS)
 
     def signature(self, pod: PodInfo) -> Hashable:

@@ -145,7 +145,7 @@ def select_node_with(
     node_scores = evaluator.score(pod, snapshot, diagnosis)
     names = snapshot.nodes.names
     more = np.array([scores.get(names[row], 0) for row in node_scores.rows.tolist()], dtype=np.int64)
-    return replace(node_scores, rest=more if node_scores.rest is None else node_scores.rest + more).best(pod.uid)
+    return replace(node_scores, more=more).best(pod.uid)
 
 
 def ask_about_victims(

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from policyengine.framework.events import ASSIGNED_POD_ADD
-from policyengine.framework.filtering import Diagnosis
-from policyengine.framework.fit_error import fit_error_message
+from policyengine.framework.filtering import Diagnosis, fit_error_message
 from policyengine.framework.post_filter import run_post_filters
 from policyengine.framework.profile import Profile
 from policyengine.scheduler.binding.reservation import Reservation

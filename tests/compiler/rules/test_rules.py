@@ -17,7 +17,7 @@ from policyengine.compiler.rules.filter import RuleFilter
 from policyengine.compiler.rules.score import RuleScore
 from policyengine.framework.evaluator import Evaluator
 from policyengine.framework.events import QueueingHint
-from policyengine.framework.plugin import FilterPlugin, Reads, ScaledScorePlugin, SituationReader
+from policyengine.framework.plugin import FilterPlugin, Reads, ScorePlugin, SituationReader
 from policyengine.framework.profile import Profile
 from policyengine.framework.status import Code
 from tests.builders import PodBuilder, make_node, make_pod
@@ -50,7 +50,7 @@ def refusal(profile: Profile, pod: PodBuilder, snapshot: Snapshot, row: int = 0)
 def test_rules_are_plugins() -> None:
     profile = policy('filter "f" { require node.ready } score "s" weight 2 = 1')
     assert isinstance(profile.filters[0], FilterPlugin)
-    assert isinstance(profile.scores[0][0], ScaledScorePlugin)
+    assert isinstance(profile.scores[0][0], ScorePlugin)
     assert profile.scores[0][1] == 2
 
 

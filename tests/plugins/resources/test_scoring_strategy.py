@@ -1,4 +1,4 @@
-"""Scoring strategies: one by one as in columns, and both as their definition says."""
+"""Scoring strategies: as documented, and their arguments."""
 
 from __future__ import annotations
 
@@ -10,55 +10,12 @@ from hypothesis import strategies as st
 from policyengine.cluster.view import ClusterView
 from policyengine.framework.plugin_entry import ArgumentError
 from policyengine.plugins.registry import build
-from policyengine.plugins.resources.amounts import Asked, percent
-from policyengine.plugins.resources.balanced_allocation import NodeResourcesBalancedAllocation
-from policyengine.plugins.resources.scoring_strategy import FEW, AllocationStrategy, read_strategy
-from tests.builders import make_node, make_pod
+from policyengine.plugins.resources.amounts import percent
+from policyengine.plugins.resources.scoring_strategy import AllocationStrategy, read_strategy
+from tests.builders import make_node
 
 SHAPE = [{"utilization": 0, "score": 10}, {"utilization": 35, "score": 3}, {"utilization": 100, "score": 7}]
 RATIO = {"type": "RequestedToCapacityRatio", "requestedToCapacityRatio": {"shape": SHAPE}}
-RESOURCES = [{"name": "cpu", "weight": 3}, {"name": "memory"}, {"name": "vendor.example/gpu", "weight": 5}]
-STRATEGIES = [
-    read_strategy({"type": kind, "resources": RESOURCES} | (RATIO if "Ratio" in kind else {}), None)
-    for kind in ("LeastAllocated", "MostAllocated", "RequestedToCapacityRatio")
-]
-
-amounts = st.integers(0, 2**44)
-
-
-def table(rows: list[tuple[int, int, int, int]]) -> ClusterView:
-    """Nodes of these (cpu, memory, gpu, used): what is used is as much of each."""
-    view = ClusterView()
-    for number, (cpu, memory, gpu, used) in enumerate(rows):
-        offer = {"cpu": f"{cpu}m", "memory": str(memory), "vendor.example/gpu": str(gpu), "pods": "9"}
-        view.add_or_update_node(make_node(f"n{number}").allocatable(offer).build())
-        asked = {"cpu": f"{used}m", "memory": str(used), "vendor.example/gpu": str(used % 7)}
-        view.add_or_update_pod(make_pod(f"p{number}").req(asked).node(f"n{number}").build())
-    return view
-
-
-@settings(max_examples=40, deadline=None)
-@given(
-    rows=st.lists(st.tuples(amounts, amounts, st.integers(0, 9), st.integers(0, 2**40)), min_size=FEW + 1, max_size=14),
-    requests=st.tuples(st.integers(0, 2**43), st.integers(0, 2**43), st.integers(0, 3)),
-)
-def test_few_rows_score_as_the_whole_column_does(
-    rows: list[tuple[int, int, int, int]], requests: tuple[int, int, int]
-) -> None:
-    view = table(rows)
-    balanced = NodeResourcesBalancedAllocation({"resources": RESOURCES})
-    for strategy in STRATEGIES:
-        whole = strategy.score(view.nodes, strategy.resources.asked(requests), np.arange(len(rows)))
-        each = [
-            strategy.score(view.nodes, strategy.resources.asked(requests), np.array([row]))[0]
-            for row in range(len(rows))
-        ]
-        assert whole.tolist() == each
-        assert 0 <= whole.min() <= whole.max() <= 100
-    asked = Asked(tuple(one["name"] for one in RESOURCES), requests, (1,) * len(RESOURCES))
-    whole = balanced.score(asked, view.snapshot(), np.arange(len(rows)))
-    each = [balanced.score(asked, view.snapshot(), np.array([row]))[0] for row in range(len(rows))]
-    assert whole.tolist() == each
 
 
 @settings(max_examples=200, deadline=None)

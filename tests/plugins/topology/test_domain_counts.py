@@ -43,9 +43,9 @@ def test_a_state_that_followed_the_pods_says_what_a_new_one_says(name: str, seed
                 rows = disturb(view, rng, f"{pod.uid}-{step}")
                 if state is None:
                     continue
-                touched = plugin.touched(state, snapshot, np.array(rows, dtype=np.int64))
+                status, touched = plugin.update(state, snapshot, np.array(rows, dtype=np.int64))
                 status_anew, state_anew = prepare(pod, snapshot)
-                assert plugin.standing(state).code is status_anew.code
+                assert status.code is status_anew.code
                 if not status_anew.is_success:
                     before = None
                     continue
@@ -68,7 +68,8 @@ def test_a_series_that_is_all_gone_begins_on_any_node_again() -> None:
     _, state = plugin.pre_filter(pod, view.snapshot())
     assert refused(plugin, state, view.snapshot(), every_row) == [0, 1, 0, 1]
     view.remove_pod(standing.uid)
-    assert plugin.touched(state, view.snapshot(), np.array([0])).tolist() == [1, 3]
+    _, rows = plugin.update(state, view.snapshot(), np.array([0]))
+    assert rows.tolist() == [1, 3]
     assert refused(plugin, state, view.snapshot(), every_row) == [0, 0, 0, 0]
 
 

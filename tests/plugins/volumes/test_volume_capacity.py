@@ -51,7 +51,7 @@ def scores(view: ClusterView, shape: list[dict[str, int]], *claims: str) -> list
     status, state = plugin.pre_score(pod.info(), snapshot)
     if status.is_skip:
         return None
-    found: list[int] = plugin.normalize(state, plugin.score(state, snapshot, np.arange(2))).tolist()
+    found: list[int] = plugin.score(state, snapshot, np.arange(2)).tolist()
     return found
 
 

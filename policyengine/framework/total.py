@@ -1,0 +1,245 @@
+"""The inner nodes of the evaluator's graph: which nodes are feasible, what each scores, and the best of them.
+
+    filter columns ─> FeasibleNodes ─┬────────────────────────────┐
+                                     ├─> NormalizedScores ─┐      │
+    score columns ───────────────────┴─────────────────────┴─> TotalScores ─> BestNodes
+
+Each is brought up to date by asking what changed in the arrays it is derived from, and notes in its own log what that
+changed in it. `values` are patched in place; whoever keeps them beyond the decision copies them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyengine.framework.best_nodes import BestNodes, Ring
+from policyengine.framework.changes import FEW, ChangeLog, Changes, Reader
+from policyengine.framework.column import PluginColumn
+from policyengine.framework.plugin import NormalizedScorePlugin, Scores
+from policyengine.framework.status import Code, Rows, Status
+
+if TYPE_CHECKING:
+    from policyengine.cluster.pod_info import PodInfo
+
+Mask = NDArray[np.bool_]
+INFEASIBLE: Final = int(np.iinfo(np.int64).min)
+"""The total of a node that is not feasible."""
+
+
+class FeasibleNodes:
+    """The nodes that every filter lets pass."""
+
+    def __init__(self, columns: Sequence[PluginColumn]) -> None:
+        """`columns`: of the filters that the pod concerns, in the profile's order."""
+        self.columns = columns
+        self.log = ChangeLog()
+        self.refused: Status | None = None
+        """The refusal of the pod as a whole; `mask` says nothing then."""
+        self.narrowed: list[tuple[str, frozenset[str]]] = []
+        """The `narrowings` of the mask."""
+        self.mask: Mask = np.zeros(0, dtype=np.bool_)
+        self.count = 0
+        """How many nodes are feasible."""
+        self._rows: Rows | None = None
+        self._reader = Reader(column.log for column in columns)
+
+    @property
+    def rows(self) -> Rows:
+        """The feasible rows, ascending; a new array after each change."""
+        if self._rows is None:
+            self._rows = self.mask.nonzero()[0]
+        return self._rows
+
+    def ask(self, pod: PodInfo, changes: Changes) -> bool:
+        """Bring the filters' columns up to date, to the one that refuses the pod for good; whether none refuses it."""
+        self.refused = None
+        for column in self.columns:
+            column.update(pod, changes)
+            code = column.status.code
+            if code is not Code.SUCCESS and code is not Code.SKIP:
+                self.refused = column.status
+                if code is not Code.UNSCHEDULABLE:
+                    break
+        return self.refused is None
+
+    def update(self, pod: PodInfo, changes: Changes) -> bool:
+        """Bring the mask up to date; whether any node is feasible."""
+        if not self.ask(pod, changes):
+            return False
+        changed = self._reader.changed()
+        if changed is None or changes.n != len(self.mask) or self.narrowed:
+            self._compute(changes)
+        elif len(changed):
+            self._patch(changed)
+        return self.count > 0
+
+    @property
+    def verdicts(self) -> list[PluginColumn]:
+        """The columns that refuse a row."""
+        return [column for column in self.columns if column.refused and column.status.code is Code.SUCCESS]
+
+    def narrowings(self) -> list[tuple[str, frozenset[str]]]:
+        """(plugin, the only nodes that its PreFilter left), by the columns as they are."""
+        return [
+            (column.plugin, names)
+            for column in self.columns
+            if column.source.narrowing is not None
+            and column.status.code is Code.SUCCESS
+            and (names := column.source.narrowing.narrow(column.state)) is not None
+        ]
+
+    def _compute(self, changes: Changes) -> None:
+        mask: Mask = np.ones(changes.n, dtype=np.bool_)
+        for column in self.verdicts:
+            mask &= column.values == 0
+        self.narrowed = self.narrowings()
+        if self.narrowed:
+            table = changes.snapshot.nodes
+            left = frozenset.intersection(*(names for _, names in self.narrowed))
+            named = np.zeros(changes.n, dtype=np.bool_)
+            named[[table.row_of[name] for name in left if name in table.row_of]] = True
+            mask &= named
+        self.mask, self._rows = mask, None
+        self.count = int(np.count_nonzero(mask))
+        self.log.note(None)
+
+    def _patch(self, rows: Rows) -> None:
+        passes: Mask = np.ones(len(rows), dtype=np.bool_)
+        for column in self.verdicts:
+            passes &= column.values[rows] == 0
+        before = self.mask[rows]
+        changed = rows[passes != before]
+        if len(changed):
+            self.mask[rows], self._rows = passes, None
+            self.count += int(np.count_nonzero(passes)) - int(np.count_nonzero(before))
+            self.log.note(changed)
+
+
+class PlainScores:
+    """A plugin whose scores stand by themselves: 0..100 a node."""
+
+    def __init__(self, column: PluginColumn, weight: int) -> None:
+        self.column = column
+        self.weight = weight
+        self.log = column.log
+
+    @property
+    def values(self) -> Scores:
+        """`int64[nodes]`; of no meaning where the plugin is skipped."""
+        return self.column.values
+
+    def update(self, pod: PodInfo, changes: Changes) -> None:
+        """Bring the scores up to date."""
+        self.column.update(pod, changes)
+
+
+class NormalizedScores:
+    """A plugin whose scores follow from the raw scores of all feasible nodes: 0..100 a node, 0 for the infeasible."""
+
+    def __init__(
+        self, column: PluginColumn, weight: int, plugin: NormalizedScorePlugin, feasible: FeasibleNodes
+    ) -> None:
+        self.column = column
+        self.weight = weight
+        self.log = ChangeLog()
+        self.values: Scores = np.zeros(0, dtype=np.int64)
+        self._plugin = plugin
+        self._feasible = feasible
+        self._reader = Reader((column.log, feasible.log))
+
+    def update(self, pod: PodInfo, changes: Changes) -> None:
+        """Bring the scores up to date; some node is feasible, and known to be."""
+        self.column.update(pod, changes)
+        changed = self._reader.changed()
+        if changed is not None and len(changed) == 0:
+            return
+        if self.column.status.code is not Code.SUCCESS:
+            self.values = self.values[:0]
+            self.log.note(None)
+            return
+        try:
+            self._put(normalized(self._plugin, self.column, self._feasible), changes.n)
+        except Exception:
+            self._reader.forget()
+            raise
+
+    def _put(self, scores: Scores, n: int) -> None:
+        values = scores
+        if len(scores) != n:
+            values = np.zeros(n, dtype=np.int64)
+            values[self._feasible.rows] = scores
+        before, self.values = self.values, values
+        changed = (values != before).nonzero()[0] if len(before) == n else None
+        if changed is None or len(changed):
+            self.log.note(changed)
+
+
+def normalized(plugin: NormalizedScorePlugin, column: PluginColumn, feasible: FeasibleNodes) -> Scores:
+    """`int64[feasible]`"""
+    raw = column.values
+    return plugin.normalize(column.state, raw if feasible.count == len(raw) else raw[feasible.rows])
+
+
+Share = PlainScores | NormalizedScores
+
+
+class TotalScores:
+    """The sum of the weighted scores of each feasible node, for the pods of one signature."""
+
+    def __init__(self, feasible: FeasibleNodes, shares: Sequence[Share]) -> None:
+        self.feasible = feasible
+        self.shares = shares
+        self.values: Scores = np.zeros(0, dtype=np.int64)
+        """`int64[nodes]`, `INFEASIBLE` for those that are not."""
+        self._reader = Reader((feasible.log, *(share.log for share in shares)))
+        self._best: BestNodes | None = None
+        self._is_kept = False
+        """Whether these totals were patched: then keeping the best of them pays."""
+
+    def update(self, pod: PodInfo, changes: Changes) -> None:
+        """Bring the totals up to date, those of the feasible nodes being known: at least one."""
+        for share in self.shares:
+            share.update(pod, changes)
+        changed = self._reader.changed()
+        if changed is None or len(self.values) != changes.n or 2 * len(changed) > changes.n:
+            self._compute(changes.n)
+        elif len(changed):
+            self._patch(changed)
+
+    def best(self, ring: Ring, pod_uid: str) -> int:
+        """The row that the pod takes."""
+        if self._best is None or self._best.ring is not ring:
+            if not self._is_kept:
+                return ring.next_of(self.values == self.values.max(), pod_uid)
+            self._best = BestNodes(ring, self.values)
+        return self._best.next(pod_uid)
+
+    def _asked(self) -> list[Share]:
+        return [share for share in self.shares if share.column.status.code is Code.SUCCESS]
+
+    def _compute(self, n: int) -> None:
+        total: Scores = np.zeros(n, dtype=np.int64)
+        for share in self._asked():
+            total += share.values * share.weight if share.weight != 1 else share.values
+        if self.feasible.count != n:
+            total[~self.feasible.mask] = INFEASIBLE
+        self.values, self._best, self._is_kept = total, None, False
+
+    def _patch(self, rows: Rows) -> None:
+        total: Scores = np.zeros(len(rows), dtype=np.int64)
+        for share in self._asked():
+            total += share.values[rows] * share.weight
+        total[~self.feasible.mask[rows]] = INFEASIBLE
+        self.values[rows] = total
+        self._is_kept = True
+        if len(rows) > FEW:
+            self._best = None
+        elif self._best is not None:
+            for row, score in zip(rows.tolist(), total.tolist(), strict=True):
+                self._best.put(row, score)
+            if not self._best.are_known:
+                self._best = None
