@@ -87,7 +87,7 @@ class Coverage:
         return sum(len(point.seen) for point in points), sum(len(point.outcomes) for point in points)
 
     def filtered(self, rule: str, passed: bool, refused: bool) -> None:
-        """A filter judged nodes: whether it let one pass, whether it refused one."""
+        """A filter ran: whether it let a node pass, whether it refused one."""
         point = self._filters.get(rule)
         if point is not None:
             point.seen |= {outcome for outcome, seen in zip(point.outcomes, (passed, refused), strict=True) if seen}

@@ -8,7 +8,9 @@ hoisted by whoever evaluates.
 from __future__ import annotations
 
 from operator import is_
+from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from policyengine.language import ir
@@ -17,6 +19,7 @@ from policyengine.language.evaluator import evaluated
 from policyengine.language.functions import FUNCTIONS
 from policyengine.language.ir.ir_walk import children, rebuilt
 from policyengine.language.schema_objects import CLUSTER_POD, NODE
+from policyengine.language.syntax import Span
 from policyengine.language.types import Kind, Shape
 from policyengine.language.values import EvaluationError
 
@@ -43,91 +46,26 @@ _PER_ELEMENT = 8
 """How many elements a comprehension is taken to run over."""
 
 
+_REWRITTEN = ("lets", "queue", "filters", "scores", "gangs", "quotas", "permits", "preempt", "logs", "annotations")
+
+
 def rewrite(policy: ir.Policy) -> ir.Policy:
-    """The policy with every expression rewritten."""
-    return replace(
-        policy,
-        lets=tuple(replace(let, value=simplified(let.value)) for let in policy.lets),
-        queue=replace(
-            policy.queue,
-            order=tuple(map(_key, policy.queue.order)),
-            fair_by=_maybe(policy.queue.fair_by),
-        ),
-        filters=tuple(map(_filter, policy.filters)),
-        scores=tuple(map(_score, policy.scores)),
-        gangs=tuple(map(_gang, policy.gangs)),
-        quotas=tuple(map(_quota, policy.quotas)),
-        permits=tuple(map(_permit, policy.permits)),
-        preempt=_preempt(policy.preempt) if policy.preempt is not None else None,
-        logs=tuple(replace(log, when=_maybe(log.when), message=_text(log.message)) for log in policy.logs),
-        annotations=tuple(replace(one, value=_text(one.value)) for one in policy.annotations),
-    )
+    """The policy with every expression of its rules rewritten; tests, params and plugin arguments stay."""
+    return replace(policy, **{name: _rewritten(getattr(policy, name)) for name in _REWRITTEN})
 
 
-def _key(key: ir.OrderKey) -> ir.OrderKey:
-    return replace(key, value=simplified(key.value))
-
-
-def _filter(rule: ir.Filter) -> ir.Filter:
-    requires = (
-        replace(
-            require,
-            condition=simplified(require.condition),
-            otherwise=_text(require.otherwise) if require.otherwise is not None else None,
-            on_error=_maybe(require.on_error),
-        )
-        for require in rule.requires
-    )
-    return replace(rule, when=_maybe(rule.when), requires=tuple(requires))
-
-
-def _score(rule: ir.Score) -> ir.Score:
-    value, on_error = simplified(rule.value), _maybe(rule.on_error)
-    return replace(rule, when=_maybe(rule.when), value=value, on_error=on_error)
-
-
-def _gang(rule: ir.Gang) -> ir.Gang:
-    return replace(
-        rule,
-        when=_maybe(rule.when),
-        key=simplified(rule.key),
-        min=simplified(rule.min),
-        timeout=simplified(rule.timeout),
-        waits=_maybe(rule.waits),
-    )
-
-
-def _quota(rule: ir.Quota) -> ir.Quota:
-    return replace(rule, when=simplified(rule.when), borrow=_maybe(rule.borrow))
-
-
-def _permit(rule: ir.Permit) -> ir.Permit:
-    return replace(
-        rule,
-        when=_maybe(rule.when),
-        delay=_maybe(rule.delay),
-        until=_maybe(rule.until),
-        timeout=_maybe(rule.timeout),
-    )
-
-
-def _preempt(rule: ir.Preempt) -> ir.Preempt:
-    return replace(
-        rule,
-        when=_maybe(rule.when),
-        victims=_maybe(rule.victims),
-        order=tuple(map(_key, rule.order)),
-        max_victims=_maybe(rule.max_victims),
-    )
-
-
-def _maybe(expr: ir.Expr | None) -> ir.Expr | None:
-    return simplified(expr) if expr is not None else None
-
-
-def _text(template: ir.Template) -> ir.Template:
-    parts = (part if isinstance(part, str) else simplified(part) for part in template.parts)
-    return replace(template, parts=tuple(parts))
+def _rewritten(member: Any) -> Any:
+    """A member, or anything in one, with its expressions rewritten."""
+    if isinstance(member, ir.Expr):
+        return simplified(member)
+    if isinstance(member, tuple):
+        return tuple(map(_rewritten, member))
+    if isinstance(member, Struct) and not isinstance(member, Span):
+        before = {name: getattr(member, name) for name in member.__struct_fields__}
+        after = {name: _rewritten(value) for name, value in before.items()}
+        changes = {name: value for name, value in after.items() if value is not before[name]}
+        return replace(member, **changes) if changes else member
+    return member
 
 
 def simplified(expr: ir.Expr) -> ir.Expr:
@@ -203,7 +141,7 @@ def cost(expr: ir.Expr) -> int:
 
 def _cost_of_all(expr: ir.Comprehension) -> int:
     source, *asked = map(cost, children(expr))
-    # What is asked of all pods or nodes is a column of its own, which its shape makes dear enough.
+    # What is asked of all pods or nodes is a column of its own, whose shape makes it expensive enough.
     return source + sum(asked) * (1 if expr.source.type.args[0] in (NODE, CLUSTER_POD) else _PER_ELEMENT)
 
 

@@ -32,7 +32,7 @@ def test_what_says_nothing_goes() -> None:
     assert expr.function == "_>_"
 
 
-def test_what_reads_no_node_comes_first_and_what_is_dear_last() -> None:
+def test_what_reads_no_node_comes_first_and_what_is_expensive_last() -> None:
     expr = let('node.name.matches("a.*") && node.free.cpu > 1 && pod.priority > 0')
     assert isinstance(expr, ir.Logic)
     assert [part.shape for part in expr.operands] == [Shape.SCALAR, Shape.NODE, Shape.NODE]

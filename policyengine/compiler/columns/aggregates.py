@@ -174,7 +174,7 @@ _BY_KIND: dict[tuple[str, bool], Aggregate] = {
 
 
 def aggregate_of(function: str, element: Type) -> Aggregate:
-    """How `sum avg min max stddev` are worked out for elements of a type."""
+    """How `sum avg min max stddev` are computed for elements of a type."""
     if function in _ANY_NUMBER:
         return _ANY_NUMBER[function]
     if function == "sum":

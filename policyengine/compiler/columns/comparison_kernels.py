@@ -71,10 +71,28 @@ def _int_against_double(function: str, whole: Array, real: Array) -> Mask:
 
 
 def _strings(compare: Comparison, a: Column, b: Column) -> Column:
+    if b.is_single:
+        fixed = _value_of(b)
+        return Column(_tested(a, lambda value: compare(value, fixed)), _faults(a, b))
     (left, right), merged = recoded((compact(a), compact(b)))
     rank = np.empty(len(merged), np.int32)
     rank[sorted(range(len(merged)), key=merged.__getitem__)] = np.arange(len(merged), dtype=np.int32)
     return Column(compare(rank[left], rank[right]), _faults(a, b))
+
+
+def _value_of(column: Column) -> Any:
+    """The value of an encoded column of one value."""
+    assert column.dictionary is not None
+    return column.dictionary[int(column.values)]
+
+
+def _tested(column: Column, test: Callable[[Any], bool]) -> Mask:
+    """A test of an encoded column's values: once an entry of the dictionary, or once a row where these are fewer."""
+    codes, dictionary = column.values, column.dictionary
+    assert dictionary is not None
+    if codes.ndim and len(codes) < len(dictionary):
+        return np.array([test(dictionary[code]) for code in codes.tolist()], np.bool_)
+    return np.asarray(np.array([test(entry) for entry in dictionary], np.bool_)[codes])
 
 
 def equality(left: Type, right: Type) -> Callable[[Column, Column], Column]:
@@ -119,6 +137,11 @@ def _int_equals_double(whole: Array, real: Array) -> Mask:
 
 
 def _equal_codes(a: Column, b: Column) -> Mask:
+    if a.is_single:
+        a, b = b, a
+    if b.is_single:
+        fixed = _value_of(b)
+        return _tested(a, lambda value: equal(value, fixed))
     a, b = compact(a), compact(b)
     assert a.dictionary is not None
     if a.dictionary and isinstance(a.dictionary[0], str):

@@ -1,7 +1,7 @@
 """What an expression is evaluated over: a `Decision` for one value, a `Frame` for a column of nodes.
 
 A scalar expression is a closure `(Decision) -> value` that raises `EvaluationError`; a node expression is a
-closure `(Frame) -> Column`. Every scalar part of a node expression is hoisted: worked out once for the pod, kept in
+closure `(Frame) -> Column`. Every scalar part of a node expression is hoisted: computed once for the pod, kept in
 the rule's state, and met again in the frame as a column of one value.
 """
 

@@ -1,4 +1,4 @@
-"""The column kernel of every function, chosen by the types of the arguments; what has none is worked out by value.
+"""The column kernel of every function, chosen by the types of the arguments; what has none is computed by value.
 
 A kernel takes the argument columns and answers a column. `KERNELS` names every function that a policy can call.
 """
@@ -27,11 +27,11 @@ SCALED = QUANTITIES | {Kind.DURATION}
 _DOUBLE = frozenset({Kind.DOUBLE})
 
 Chooser = Callable[[tuple[Type, ...]], Kernel | None]
-"""The types of the arguments -> the kernel, None where such a call is worked out by value."""
+"""The types of the arguments -> the kernel, None where such a call is computed by value."""
 
 
 def kernel_of(call: ir.Call) -> Kernel | None:
-    """The column kernel of a call, None where it has to be worked out by value."""
+    """The column kernel of a call, None where it is computed by value."""
     return _kernel(call.function, tuple([arg.type for arg in call.args]))
 
 
@@ -182,7 +182,7 @@ def _scalar_form(compute: Callable[..., Any]) -> Callable[..., float]:
 
 SCALAR_KERNELS: Mapping[str, Callable[..., float]] = {name: _scalar_form(compute) for name, compute in _NUMPY.items()}
 """What policies call for single values: libm may differ from numpy in the last bit, and a value must not depend on
-whether it is worked out for one node or for all of them at once."""
+whether it is computed for one node or for all of them at once."""
 
 KERNELS: Mapping[str, Chooser] = {
     "_+_": _whole_or_double(arithmetic.add, arithmetic.double_kernel(np.add)),

@@ -146,27 +146,6 @@ POD_FIELDS: dict[str, Getter] = {
 }
 """Every field of a pod that the pod itself knows; the queue knows `queuedAt` and `attempts`."""
 
-OF_TEMPLATE = frozenset(
-    {
-        "namespace",
-        "labels",
-        "owner",
-        "requests",
-        "limits",
-        "qos",
-        "priority",
-        "priorityClass",
-        "nodeSelector",
-        "tolerations",
-        "containers",
-        "initContainers",
-        "images",
-        "volumes",
-        "serviceAccount",
-    }
-)
-"""Those that follow from shape, namespace, labels and owners."""
-
 POD_PATHS: dict[tuple[str, ...], Getter] = {
     ("requests", "cpu"): lambda pod: pod.shape.requests.cpu,
     ("requests", "memory"): lambda pod: pod.shape.requests.memory,

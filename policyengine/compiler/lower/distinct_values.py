@@ -1,7 +1,8 @@
-"""Expressions without a column kernel: worked out once a distinct combination of the values they read.
+"""Expressions without a column kernel: evaluated once for each distinct combination of the values they read.
 
-Parts that take no comprehension variable from inside become holes: columns evaluated first, whose values then
-stand in for them. A rule over `node.taints` is so asked once a list of taints the cluster has, not once a node.
+Parts that take no comprehension variable from inside become holes: columns evaluated first, whose values then stand in
+for them. For example `node.taints.exists(t, t.key == "gpu")` is evaluated once for each different list of taints in the
+cluster, not once a node.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The parts of a rule that are the same for every node: worked out once for a pod, and what its columns are kept by.
+"""The parts of a rule that are the same for every node: computed once for a pod, and what its columns are kept by.
 
 The values of the hoisted parts that read the pod are the rule's signature: two pods that give equal values get
 equal columns. Parts that read the cluster or the time are asked again when those move.

@@ -36,8 +36,6 @@ class Reading:
     """Whether it asks about a domain of nodes."""
     roots: frozenset[str]
     """`pod`, `node`, `podGroup`, …"""
-    pod_fields: frozenset[str]
-    """`labels`, `requests`, …"""
     changes: frozenset[str]
     """What may change it, in the schema's words: `node.label`, `assignedPod.add`."""
     is_evictable: bool
@@ -117,7 +115,7 @@ class Scope(Names):
         return scalar
 
     def _of_cluster(self, expr: ir.Expr) -> Scalar:
-        """An aggregate over all nodes or pods, worked out by columns."""
+        """An aggregate over all nodes or pods, computed by columns."""
         hoists = Hoists()
         vector = self.column(expr, self.of(Shape.NODE), hoists)
         is_optional = expr.type.kind is Kind.OPTIONAL
@@ -222,7 +220,6 @@ def _reading(paths: frozenset[Path], asks_domains: bool) -> Reading:
         paths,
         asks_domains,
         roots=frozenset(path[0] for path in paths),
-        pod_fields=frozenset(path[1] for path in paths if path[0] == "pod"),
         changes=frozenset(change for one in known for change in one.changes),
         is_evictable=any(one.evictable for one in known),
     )

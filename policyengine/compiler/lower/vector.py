@@ -1,8 +1,11 @@
-"""IR -> column closures: one `singledispatch`, a short function an expression.
+"""Expressions of the checked tree -> column closures: one `singledispatch`, a short function an expression.
 
-What is SCALAR is hoisted (`Hoists`): worked out once for the pod, met in the frame as a column of one value. What
-has a column kernel runs on whole columns. Everything else is worked out by value (`distinct_values`): once a distinct
-combination of what it reads, never once a row.
+What is SCALAR is hoisted (`Hoists`): evaluated once for the pod, met in the frame as a column of one value. What has a
+column kernel runs on whole columns. Everything else is evaluated once for each distinct combination of the values it
+reads (`distinct_values`), never once a row.
+
+For example in `node.free.cpu >= pod.requests.cpu && node.name.startsWith("gpu")` the request is hoisted, `>=` and `&&`
+are kernels, and `startsWith` is evaluated once a node name.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class DomainRows:
-    """The labels a rule's column was worked out by, and their values then."""
+    """The labels a rule's column was computed by, and their values then."""
 
     def __init__(self, hoists: Hoists, hoisted: tuple[Column, ...], nodes: NodeTable) -> None:
         nobody = Frame(nodes, np.zeros(0, np.int64), hoisted)

@@ -195,7 +195,7 @@ class RuleFilter:
         return Refusal(require.code, render=render)
 
     def filter(self, state: FilterState, snapshot: Snapshot, rows: Rows) -> Verdicts:
-        """Judge the rows; whole columns where all of them are asked for."""
+        """Filter the rows; whole columns where all rows are wanted."""
         frame = Frame(snapshot.nodes, None if len(rows) == snapshot.nodes.n else rows, state.hoisted)
         with np.errstate(all="ignore"):
             columns = [require.column(frame) for require in self._of_nodes]

@@ -1,7 +1,7 @@
 """What a rule reads of a pod, and of the cluster as a whole: the values that decide which decisions share its columns.
 
 Two pods with equal signatures get equal verdicts, scores and texts for as long as the situation is the same: what
-the rule reads of the cluster, the time, the pod's gang or group. A column is kept for a signature, and worked out again
+the rule reads of the cluster, the time, the pod's gang or group. A column is kept for a signature, and computed again
 when the situation is another.
 """
 
@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from policyengine.compiler.columns.column import attempt
 from policyengine.compiler.columns.frame import Decision, Scalar
-from policyengine.compiler.columns.object_fields import OF_TEMPLATE
 from policyengine.compiler.lower.hoists import key_of
 from policyengine.compiler.lower.list_aggregates import NOMINEE
-from policyengine.compiler.lower.scope import Scope, all_read
+from policyengine.compiler.lower.scope import Scope
 from policyengine.language import ir
 from policyengine.language.ir.ir_walk import children, free_locals, key
 from policyengine.language.ir.list_sources import is_cluster_list
@@ -29,7 +28,7 @@ Situation = Callable[["PodInfo", "Snapshot"], Hashable]
 
 
 class Decisions:
-    """The decision about the pod asked for last, so that all rules of a policy evaluate its lets once."""
+    """Remembers the last pod's decision, so that the rules of a policy evaluate its lets once."""
 
     def __init__(self) -> None:
         self._last: Decision | None = None
@@ -56,9 +55,6 @@ class Signature:
             if expr is not when or not of_pod:
                 parts.collect(expr)
         self._parts = tuple(scope.closure(part) for part in parts.of_pod.values())
-        read = [*parts.of_pod.values(), *((when,) if when is not None and of_pod else ())]
-        self.of_template = parts.are_values and all_read(read, scope).pod_fields <= OF_TEMPLATE
-        """Whether all pods of one template have one signature."""
         self._wider = tuple(scope.closure(part) for part in parts.of_cluster.values())
         self._shared = parts.are_values
         self._decisions = decisions

@@ -41,7 +41,7 @@ class Arguments(NamedTuple):
 
 Rule = Callable[[Arguments], Interval]
 Bounds = Interval | Rule | Unbounded
-"""The same interval for every call, one worked out for each call, or none."""
+"""The same interval for every call, one computed for each call, or none."""
 
 EVERYTHING = Interval(-math.inf, math.inf)
 NOT_NEGATIVE = Interval(0.0, math.inf)

@@ -91,7 +91,7 @@ def policy_cost(policy: ir.Policy, let_of: LetOf) -> float:
     return sum(spent for _, _, spent in rule_costs(policy, let_of))
 
 
-def dearest(policy: ir.Policy, let_of: LetOf) -> tuple[str, Span, float]:
+def most_expensive(policy: ir.Policy, let_of: LetOf) -> tuple[str, Span, float]:
     """The name, the place and the microseconds of the rule that costs most. There is one where anything costs."""
     return max(rule_costs(policy, let_of), key=lambda one: one[2])
 

@@ -10,16 +10,16 @@ The budget is 5 ms, or `budget = "10ms"` in `policyengine.toml`.
 
 from __future__ import annotations
 
-from policyengine.language.lint.cost import dearest, policy_cost
+from policyengine.language.lint.cost import most_expensive, policy_cost
 from policyengine.language.lint.rule import Finding, Findings, Severity, Subject, rule
 
 
 @rule("PE3702", Severity.WARNING, __doc__)
 def cycle_cost(subject: Subject) -> Findings:
-    """The sum over all rules, told at the dearest of them."""
+    """The sum over all rules, reported at the most expensive of them."""
     spent = policy_cost(subject.policy, subject.let_value) / 1e3
     if spent > subject.settings.budget:
-        name, span, own = dearest(subject.policy, subject.let_value)
+        name, span, own = most_expensive(subject.policy, subject.let_value)
         message = (
             f"a decision over 5,000 nodes takes about {spent:.2g} ms, over the budget of "
             f"{subject.settings.budget:g} ms; `{name}` alone takes {own / 1e3:.2g}"
