@@ -20,7 +20,7 @@ from benchmarks.processes import resident_mb
 from benchmarks.workloads import Json, Workload
 from policyengine.cluster.objects import Node, Pod, decode
 from policyengine.framework.profile import Profile
-from policyengine.kube.config.garbage_collector import NEW_OBJECTS
+from policyengine.kube.config.process import NEW_OBJECTS
 from policyengine.scheduler.actions import Action, Bind
 from policyengine.scheduler.messages import (
     BindSucceeded,

@@ -24,7 +24,7 @@ from benchmarks.workloads import NAMESPACE
 from policyengine.clock import SystemClock
 from policyengine.cluster.kinds import NODES, PODS, Kind
 from policyengine.cluster.objects import Pod
-from policyengine.kube.config import credentials, event_loop
+from policyengine.kube.config import credentials, process
 from policyengine.kube.http.client import Client
 from policyengine.kube.watching.reflector import Reflector
 from policyengine.kube.writing.events import EventRecorder
@@ -106,4 +106,4 @@ def _scheduled(item: _Item, node: str) -> RecordEvent:
 
 if __name__ == "__main__":
     logging.basicConfig(level=logging.WARNING)
-    event_loop.run(main(json.loads(sys.argv[1])))
+    process.run(main(json.loads(sys.argv[1])))

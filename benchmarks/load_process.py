@@ -24,7 +24,7 @@ from typing import Any
 from benchmarks.processes import say
 from benchmarks.scheduler_perf import WORKLOADS
 from benchmarks.workloads import Json, Workload
-from policyengine.kube.config import event_loop
+from policyengine.kube.config import process
 
 WARM_UP = 8
 """Calls of an extender that are not counted."""
@@ -189,4 +189,4 @@ async def main(asked: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    event_loop.run(main(json.loads(sys.argv[1])))
+    process.run(main(json.loads(sys.argv[1])))

@@ -20,10 +20,9 @@ from benchmarks.processes import say, stdin_closed
 from benchmarks.workloads import NAMESPACE
 from policyengine.clock import SystemClock
 from policyengine.framework.profile import Profile
-from policyengine.kube.config import credentials, event_loop, garbage_collector
+from policyengine.kube.config import credentials, process
 from policyengine.kube.http.client import Client
-from policyengine.kube.leader import LeaderElector, LeaseSettings, new_identity
-from policyengine.kube.leadership import LeadersTransport
+from policyengine.kube.leader import LeaderElector, LeadersTransport, LeaseSettings, new_identity
 from policyengine.kube.runner import Runner
 from policyengine.plugins.registry import default_profile
 from policyengine.scheduler.state import SchedulerState
@@ -43,7 +42,7 @@ async def main(argument: dict[str, Any]) -> None:
     stop = asyncio.Event()
     runner = Runner(core, client, clock, random, leadership=elector)
     work = asyncio.create_task(runner.run(stop))
-    quiet = asyncio.create_task(garbage_collector.keep_quiet(runner.synced))
+    quiet = asyncio.create_task(process.keep_quiet(runner.synced))
     leading = asyncio.create_task(elector.run()) if elector else None
     say({"started": True})
     asked = asyncio.create_task(stdin_closed())
@@ -66,4 +65,4 @@ def _compiled(policy: str, params: dict[str, str]) -> Profile:
 
 if __name__ == "__main__":
     logging.basicConfig(level=logging.WARNING)
-    event_loop.run(main(json.loads(sys.argv[1])))
+    process.run(main(json.loads(sys.argv[1])))

@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks.processes import say, stdin_closed
 from policyengine.clock import SystemClock
-from policyengine.kube.config import event_loop
+from policyengine.kube.config import process
 from policyengine.simulator.api_server.handler import ApiServer
 from policyengine.simulator.api_server.http import serve
 from policyengine.simulator.api_server.requests import Request
@@ -51,4 +51,4 @@ async def _create(api: ApiServer, path: str, body: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    event_loop.run(main(json.loads(sys.argv[1])))
+    process.run(main(json.loads(sys.argv[1])))

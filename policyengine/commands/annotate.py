@@ -78,10 +78,10 @@ def annotate(kubeconfig: Path | None, context: str | None, **options: Any) -> No
     3 Prometheus, metrics.k8s.io or the API server unreachable.
     """
     asked = _asked(**options)
-    from policyengine.kube.config import credentials, event_loop, logs
+    from policyengine.kube.config import credentials, process
 
-    logs.start()
-    if event_loop.run(_annotate(asked, credentials.load(kubeconfig, context))):
+    process.start_logging()
+    if process.run(_annotate(asked, credentials.load(kubeconfig, context))):
         sys.exit(FAILED)
 
 

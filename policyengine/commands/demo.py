@@ -27,13 +27,13 @@ PATIENCE = 15.0
 def demo() -> None:
     """Start an API server, nodes and the scheduler in this process, create pods, and show who ran where and why."""
     from policyengine.commands.policies import load_profiles
-    from policyengine.kube.config import event_loop
+    from policyengine.kube.config import process
 
     for path in (POLICY, EXAMPLE):
         if not (PROJECT / path).is_file():
             raise click.UsageError(f"`{path}` is not beside this installation; run the demo in a checkout")
     profiles = load_profiles([PROJECT / POLICY])
-    pods, events = event_loop.run(_run(profiles))
+    pods, events = process.run(_run(profiles))
     _show(pods, events)
 
 

@@ -19,7 +19,7 @@ from rich.text import Text
 
 from policyengine.commands.options import UnusableInput
 from policyengine.kube.config import credentials
-from policyengine.kube.http.access import AccessDenied, Unreachable
+from policyengine.kube.config.credentials import AccessDenied, Unreachable
 from policyengine.kube.http.transport import ConnectionFailed, Transport
 
 TIMEOUT: Final = 10.0

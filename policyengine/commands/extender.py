@@ -79,14 +79,14 @@ def extender(
     level = _level(os.environ)
     host, port = _address(listen, os.environ)
     profiles = _named(load_profiles(paths, params, one_a_scheduler=False, run_tests=True))
-    from policyengine.kube.config import credentials, event_loop, logs
+    from policyengine.kube.config import credentials, process
 
     server = credentials.load(kubeconfig, context) if kubeconfig is not None or watch else None
     tls = _tls(tls_cert_file, tls_private_key_file)
-    logs.start()
+    process.start_logging()
     logging.addLevelName(LEVELS["TRACE"], "TRACE")
     logging.getLogger("policyengine").setLevel(level)
-    event_loop.run(_serve(profiles, host, port, server, tls))
+    process.run(_serve(profiles, host, port, server, tls))
 
 
 async def _serve(
@@ -94,11 +94,11 @@ async def _serve(
 ) -> None:
     from policyengine.clock import SystemClock
     from policyengine.commands.cluster_client import connected, stop_on_signals
-    from policyengine.kube.config import garbage_collector
+    from policyengine.kube.config import process
     from policyengine.server.extender.serving import serve
 
     async with connected(server) if server is not None else nullcontext() as client:
-        stop, beside = stop_on_signals(), garbage_collector.keep_quiet
+        stop, beside = stop_on_signals(), process.keep_quiet
         await serve(profiles, host, port, SystemClock(), stop, client=client, tls=tls, beside=beside)
 
 

@@ -7,7 +7,7 @@ from policyengine.commands.policy_files import PolicyText
 from policyengine.compiler.finding_codes import WRONG_PARAM
 from policyengine.compiler.front import Checked
 from policyengine.compiler.params import with_params, wrong_values
-from policyengine.kube.policies.params_file import PARAMS_FILE, Given, read_params
+from policyengine.kube.policies.config_map import PARAMS_FILE, Given, read_params
 from policyengine.language.diagnostics import Diagnostic, Severity
 from policyengine.language.syntax import Span
 from policyengine.plain_yaml import PlainYamlError

@@ -9,7 +9,7 @@ from pathlib import Path
 import yaml
 
 from policyengine.commands.policy_files import PolicyText
-from policyengine.kube.policies.params_file import PARAMS_FILE
+from policyengine.kube.policies.config_map import PARAMS_FILE
 from policyengine.language.diagnostics import Source
 from policyengine.language.parse import SourceError, decode_source
 from policyengine.plain_yaml import PlainYamlError, documents

@@ -47,12 +47,12 @@ def rewards(
     """
     if configmap is not None and configmap.count("/") != 1:
         raise click.UsageError(f"--state-configmap is `{configmap}`; it is NAMESPACE/NAME")
-    from policyengine.kube.config import credentials, event_loop, logs
+    from policyengine.kube.config import credentials, process
     from policyengine.server.rewards.monitor import Settings
 
-    logs.start()
+    process.start_logging()
     settings = Settings(half_life, patience, interval)
-    event_loop.run(_learn(credentials.load(kubeconfig, context), state, configmap, settings))
+    process.run(_learn(credentials.load(kubeconfig, context), state, configmap, settings))
 
 
 async def _learn(server: Server, state: Path, configmap: str | None, settings: Settings) -> None:

@@ -32,19 +32,19 @@ def run(config: Path | None, params: dict[str, str], verbose: bool, **fields: An
     configuration = effective(config, params, verbose, fields)
     policies, client = configuration.data["policies"], configuration.data["clientConnection"]
     profiles = load_profiles([Path(path) for path in policies["files"]], policies["params"], run_tests=True)
-    from policyengine.kube.config import credentials, event_loop, logs
+    from policyengine.kube.config import credentials, process
 
     server = credentials.load(Path(client["kubeconfig"]) if client["kubeconfig"] else None, client["context"] or None)
-    logs.start(configuration.data["log"]["level"], configuration.data["log"]["format"])
-    event_loop.run(_schedule(server, profiles, configuration))
+    process.start_logging(configuration.data["log"]["level"], configuration.data["log"]["format"])
+    process.run(_schedule(server, profiles, configuration))
 
 
 async def _schedule(server: Server, profiles: Sequence[Profile], configuration: Configuration) -> None:
     from policyengine.clock import SystemClock
     from policyengine.commands.cluster_client import stop_on_signals
     from policyengine.commands.installed_plugins import installed_catalogue
-    from policyengine.kube.config import garbage_collector
-    from policyengine.kube.http.access import check_access
+    from policyengine.kube.config import process
+    from policyengine.kube.config.credentials import check_access
     from policyengine.kube.policies.compiling import compiler_with
     from policyengine.language.diagnostics import Severity
     from policyengine.server.live import connected, live
@@ -61,6 +61,6 @@ async def _schedule(server: Server, profiles: Sequence[Profile], configuration: 
             given = configuration.data["policies"]
             waiting = f"waiting for a ConfigMap labelled {given['selector']} in {given['namespace']}"
             logging.getLogger("policyengine").info("scheduling on %s: %s", server.url, names or waiting)
-            quiet = asyncio.create_task(garbage_collector.keep_quiet(scheduler.runner.synced))
+            quiet = asyncio.create_task(process.keep_quiet(scheduler.runner.synced))
             await scheduler.run(stop)
             quiet.cancel()

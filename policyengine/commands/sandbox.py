@@ -48,11 +48,11 @@ def sandbox(
     Policies come from --policy and from ConfigMaps labelled policyengine.io/policy=true in kube-system. Pods without
     a schedulerName are placed as kube-scheduler would.
     """
-    from policyengine.kube.config import event_loop, logs
+    from policyengine.kube.config import process
 
     profiles = load_profiles(paths, params, run_tests=True)
-    logs.start("debug" if verbose else "info")
-    event_loop.run(_serve(nodes, port, profiles, kubeconfig_out, apiserver))
+    process.start_logging("debug" if verbose else "info")
+    process.run(_serve(nodes, port, profiles, kubeconfig_out, apiserver))
 
 
 async def _serve(

@@ -26,9 +26,9 @@ def webhook(listen: str, tls_cert_file: Path, tls_private_key_file: Path | None)
     except CertificateUnusable as error:
         raise UnusableInput(f"{error}; `deploy/overlays/webhook` has one made") from None
     from policyengine.commands.installed_plugins import installed_catalogue
-    from policyengine.kube.config import event_loop, logs
+    from policyengine.kube.config import process
 
-    logs.start()
+    process.start_logging()
     catalogue = installed_catalogue()
 
     async def run() -> None:
@@ -37,4 +37,4 @@ def webhook(listen: str, tls_cert_file: Path, tls_private_key_file: Path | None)
 
         await serve(catalogue, host, port, tls, stop_on_signals())
 
-    event_loop.run(run())
+    process.run(run())

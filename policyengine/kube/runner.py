@@ -20,14 +20,12 @@ from policyengine.kube.config.limits import Limits
 from policyengine.kube.extenders.http_extender import HttpExtender
 from policyengine.kube.extenders.requests import Observe
 from policyengine.kube.http.client import Client
-from policyengine.kube.leadership import Alone, Leadership
-from policyengine.kube.monotonic_clock import SteadyClock
-from policyengine.kube.watching.informers import Informers
-from policyengine.kube.watching.message_queue import Inbox
+from policyengine.kube.leader import Alone, Leadership
+from policyengine.kube.watching.informers import Inbox, Informers, PolicyMessage
 from policyengine.kube.watching.reflector import Reflector
-from policyengine.kube.watching.watched_kinds import PolicyMessage
 from policyengine.kube.writing.writer import Writer
 from policyengine.scheduler.actions import Action, RecordEvent
+from policyengine.scheduler.binding.server_time import SLEW
 from policyengine.scheduler.messages import (
     CacheSynced,
     ComparisonRequested,
@@ -239,3 +237,22 @@ class Runner:
         if self._writer.bindings:
             logger.warning("%d bindings were not answered before the end", self._writer.bindings)
         await self._writer.flush()
+
+
+class SteadyClock:
+    """Epoch seconds that never go back and never leap."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._now = clock.now()
+        self._read_at = clock.monotonic()
+
+    def now(self) -> float:
+        """Epoch seconds."""
+        monotonic = self._clock.monotonic()
+        passed = max(0.0, monotonic - self._read_at)
+        self._read_at = monotonic
+        error = self._clock.now() - (self._now + passed)
+        correction = max(-SLEW * passed, min(SLEW * passed, error))
+        self._now += passed + correction
+        return self._now

@@ -12,16 +12,15 @@ from random import Random
 
 from policyengine.clock import Clock
 from policyengine.framework.profile import Profile
-from policyengine.kube.config import garbage_collector
+from policyengine.kube.config import process
 from policyengine.kube.config.configuration import Configuration
 from policyengine.kube.config.credentials import Server
 from policyengine.kube.extenders.http_extender import HttpExtender
 from policyengine.kube.http.client import Client
 from policyengine.kube.http.rate_limit import TokenBucket
 from policyengine.kube.http.transport import Transport
-from policyengine.kube.leader import LeaderElector, new_identity
-from policyengine.kube.leadership import LeadersTransport
-from policyengine.kube.policies.reload import Compile
+from policyengine.kube.leader import LeaderElector, LeadersTransport, new_identity
+from policyengine.kube.policies.precedence import Compile
 from policyengine.kube.scheduling import Scheduler
 from policyengine.server.access import Reviewer
 from policyengine.server.endpoints import Endpoints, served
@@ -107,7 +106,7 @@ async def live(
         )
         read_before_scrape(registry, scheduler, clock)
         await _serve_pages(stack, connection, configuration, clock, registry, scheduler)
-        quiet = asyncio.create_task(garbage_collector.keep_quiet(scheduler.runner.synced))
+        quiet = asyncio.create_task(process.keep_quiet(scheduler.runner.synced))
         stack.callback(quiet.cancel)
         yield scheduler
 

@@ -20,7 +20,7 @@ from policyengine.kube.http.aiohttp_transport import AiohttpTransport
 from policyengine.kube.http.client import Client
 from policyengine.kube.http.transport import Transport
 from policyengine.kube.policies.compiling import compile_at_once
-from policyengine.kube.policies.reload import Compile
+from policyengine.kube.policies.precedence import Compile
 from policyengine.kube.scheduling import Scheduler
 from policyengine.plugins.registry import default_profile
 from policyengine.simulator.api_server.handler import ApiServer

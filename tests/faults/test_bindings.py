@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from policyengine.kube.http.backoff import Backoff
 from policyengine.kube.http.client import Client
+from policyengine.kube.http.rate_limit import Backoff
 from policyengine.kube.writing import requests
 from policyengine.scheduler import state
 from policyengine.scheduler.binding import bind_result
@@ -213,7 +213,7 @@ def overhearing_retry_after(patch: Any) -> None:
     13,
     "I8",
     defence="nothing is asked again before Retry-After, and not by all at once "
-    "(`scheduler/binding/bind_result.py`, `kube/http/backoff.py`)",
+    "(`scheduler/binding/bind_result.py`, `kube/http/rate_limit.py`)",
     taken_out="Retry-After is not read",
     without=overhearing_retry_after,
 )
@@ -229,7 +229,7 @@ async def test_13_an_overloaded_server_that_says_when_to_come_back(world: World)
 @fault(
     14,
     "I8",
-    defence="every reader and writer waits longer each time, spread by chance (`kube/http/backoff.py`)",
+    defence="every reader and writer waits longer each time, spread by chance (`kube/http/rate_limit.py`)",
     taken_out="everybody tries again at once",
     without=lambda patch: patch.setattr(Backoff, "delay", lambda self, at_least=0.0: 0.05),
 )

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from policyengine.kube.config import configuration
-from policyengine.kube.extenders import connection as extender_connection
+from policyengine.kube.extenders import http_extender
 from policyengine.kube.extenders.http_extender import HttpExtender
 from policyengine.kube.http.aiohttp_transport import AiohttpResponse
 from policyengine.kube.http.transport import Response, TimedOut
@@ -176,7 +176,7 @@ class Extender:
             raise TimedOut("no answer in time", sent=True)
         await asyncio.sleep(self.seconds)
         body = json.dumps({"NodeNames": self.names}).encode() + b" " * self.padding
-        return AiohttpResponse(Body(body), extender_connection.MAX_ANSWER)  # type: ignore[arg-type]
+        return AiohttpResponse(Body(body), http_extender.MAX_ANSWER)  # type: ignore[arg-type]
 
     async def close(self) -> None: ...
 
@@ -200,14 +200,14 @@ class Body:
 
 
 def waiting_without_end(patch: Any) -> None:
-    patch.setattr(extender_connection, "seconds_of", lambda text: 1e9)
+    patch.setattr(http_extender, "seconds_of", lambda text: 1e9)
 
 
 @fault(
     28,
     "I3",
     defence="a request ends after `httpTimeout`, an answer at its size limit; a node that was not asked about makes it "
-    "a failure, and a failure counts as configured (`kube/extenders/connection.py`, `http_extender.py`)",
+    "a failure, and a failure counts as configured (`kube/extenders/http_extender.py`, `http_extender.py`)",
     taken_out="an answer is waited for without end",
     without=waiting_without_end,
 )
@@ -229,7 +229,7 @@ async def test_28_an_extender_that_is_slow_or_oversized_or_names_unknown_nodes(w
     world.put("found", ("scene", "which it was not asked about" in told, "the pod is told what the extender said"))
     extender.names, extender.padding = ("n1",), 200_000
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(extender_connection, "MAX_ANSWER", 100_000)
+        patch.setattr(http_extender, "MAX_ANSWER", 100_000)
         await world.pod("large")
         await asyncio.sleep(10)
     bound = (await world.where())["large"]

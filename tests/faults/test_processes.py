@@ -6,8 +6,7 @@ import asyncio
 from datetime import datetime
 from typing import Any
 
-from policyengine.kube.leader import LeaderElector
-from policyengine.kube.leadership import LeadersTransport
+from policyengine.kube.leader import LeaderElector, LeadersTransport
 from policyengine.kube.runner import Runner
 from policyengine.scheduler.messages import CacheSynced
 from policyengine.simulator.api_server import statuses
@@ -130,7 +129,7 @@ def asking_at_the_decision_only(patch: Any) -> None:
 @fault(
     22,
     "I5",
-    defence="the lease is asked for once more when nothing but the sending is left (`kube/leadership.py`)",
+    defence="the lease is asked for once more when nothing but the sending is left (`kube/leader.py`)",
     taken_out="it is asked for at the decision only",
     without=asking_at_the_decision_only,
     elects=True,

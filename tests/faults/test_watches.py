@@ -11,10 +11,9 @@ import msgspec
 
 from policyengine.cluster import view
 from policyengine.kube.http.client import ApiError
-from policyengine.kube.watching import reflector, watch_reader
-from policyengine.kube.watching import store as known_objects
+from policyengine.kube.watching import reflector, store
 from policyengine.kube.watching.reflector import Reflector
-from policyengine.kube.watching.watch_reader import WatchReader
+from policyengine.kube.watching.store import WatchReader
 from policyengine.simulator.api_server import statuses
 from policyengine.simulator.api_server.faults import effects as effects
 from tests.faults.defence import fault
@@ -77,7 +76,7 @@ async def test_02_cut_and_half_open_and_silent_connections(world: World) -> None
 
 
 def believing_any_version(patch: Any) -> None:
-    for module in (known_objects, reflector, watch_reader):
+    for module in (store, reflector):
         patch.setattr(module, "number", lambda version: 0)
     patch.setattr(view, "version_is_newer", lambda new, old: True)
 
@@ -128,7 +127,7 @@ async def test_04_an_older_list_after_a_failover_and_events_out_of_order(world: 
 
 
 def taking_lists_as_additions(patch: Any) -> None:
-    patch.setattr(known_objects.KnownObjects, "forget_keys", lambda self, keys, version: [])
+    patch.setattr(store.KnownObjects, "forget_keys", lambda self, keys, version: [])
 
 
 @fault(
@@ -186,7 +185,7 @@ async def test_06_no_bookmarks_and_updates_merged_into_one(world: World) -> None
 
 
 def failing_on_garbage(patch: Any) -> None:
-    original = watch_reader._decode_event
+    original = store._decode_event
 
     def decode(line: bytes) -> Any:
         try:
@@ -194,14 +193,13 @@ def failing_on_garbage(patch: Any) -> None:
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise RuntimeError("not JSON") from error
 
-    patch.setattr(watch_reader, "_decode_event", decode)
+    patch.setattr(store, "_decode_event", decode)
 
 
 @fault(
     7,
     "I3",
-    defence="a line that cannot be read ends the request, and nothing of it is applied "
-    "(`kube/watching/watch_reader.py`)",
+    defence="a line that cannot be read ends the request, and nothing of it is applied (`kube/watching/store.py`)",
     taken_out="the failure is nobody's to catch, and ends the process",
     without=failing_on_garbage,
     dies="RuntimeError: not JSON",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policyengine.kube.monotonic_clock import SteadyClock
+from policyengine.kube.runner import SteadyClock
 from policyengine.scheduler.binding.server_time import LANDS_WITHIN, SLEW, retry_after
 
 

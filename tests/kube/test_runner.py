@@ -11,7 +11,7 @@ import pytest
 
 from policyengine.kube.http.client import Client
 from policyengine.kube.policies.compiling import compiled
-from policyengine.kube.policies.reload import Compiled
+from policyengine.kube.policies.precedence import Compiled
 from policyengine.kube.scheduling import Scheduler
 from policyengine.plugins.registry import default_profile
 from policyengine.simulator.api_server import statuses

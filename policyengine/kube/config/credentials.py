@@ -6,15 +6,22 @@ import asyncio
 import logging
 import os
 import ssl
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from policyengine.kube.config import server_settings
-from policyengine.kube.config.kubeconfig import ConfigError, choose, first_line
-from policyengine.kube.config.server_settings import Pem, Settings
-from policyengine.kube.http.transport import Transport
+from policyengine.cluster.kinds import NODES
+from policyengine.kube.config.kubeconfig import (
+    ConfigError,
+    Pem,
+    Settings,
+    first_line,
+    kubeconfig_settings,
+    pod_settings,
+)
+from policyengine.kube.http.client import ApiError, Client
+from policyengine.kube.http.transport import ConnectionFailed, Transport
 
 DEFAULT_KUBECONFIG = "~/.kube/config"
 
@@ -90,9 +97,9 @@ def load(kubeconfig: Path | None = None, context: str | None = None) -> Server:
     paths = _kubeconfig_paths(kubeconfig)
     read: Callable[[], Settings]
     if paths:
-        read, source = partial(_of_kubeconfig, paths, context), ":".join(paths)
+        read, source = partial(kubeconfig_settings, paths, context), ":".join(paths)
     elif "KUBERNETES_SERVICE_HOST" in os.environ:
-        read, source = _of_service_account, "the cluster this runs in"
+        read, source = pod_settings, "the cluster this runs in"
     else:
         raise ConfigError(f"no kubeconfig: `{DEFAULT_KUBECONFIG}` does not exist; pass --kubeconfig or set $KUBECONFIG")
     settings = read()
@@ -117,23 +124,6 @@ def _kubeconfig_paths(kubeconfig: Path | None) -> list[str]:
         raise ConfigError(f"kubeconfig `{named[0]}` does not exist; it is named by $KUBECONFIG")
     default = Path(DEFAULT_KUBECONFIG).expanduser()
     return found or ([str(default)] if default.is_file() else [])
-
-
-def _of_kubeconfig(paths: Sequence[str], context: str | None) -> Settings:
-    chosen = choose(paths, context)
-    if server_settings.is_written_down(chosen):
-        return server_settings.written(chosen)
-    from policyengine.kube.config import package_settings
-
-    return package_settings.of_kubeconfig(paths, chosen)
-
-
-def _of_service_account() -> Settings:
-    if not server_settings.has_environment_proxy():
-        return server_settings.of_service_account()
-    from policyengine.kube.config import package_settings
-
-    return package_settings.of_service_account()
 
 
 def _ssl_context(settings: Settings) -> ssl.SSLContext | None:
@@ -195,3 +185,29 @@ def _path_in(folder: str, name: str, pem: Pem) -> str:
 def _headers(settings: Settings) -> dict[str, str]:
     authorization = settings.authorization()
     return {"Authorization": authorization} if authorization else {}
+
+
+class Unreachable(Exception):
+    """Nobody answers, or not as an API server does."""
+
+
+class AccessDenied(Exception):
+    """The server answers, and refuses our credentials or our rights."""
+
+
+async def check_access(client: Client, url: str, source: str) -> None:
+    """Return if nodes may be listed. Raises `Unreachable` or `AccessDenied`, in words for the user."""
+    try:
+        await client.list_page(NODES, limit=1)
+    except ConnectionFailed as error:
+        raise Unreachable(f"cannot reach the API server `{url}` ({source}): {error}") from None
+    except ApiError as error:
+        if error.status == 401:
+            raise AccessDenied(
+                f"the API server `{url}` refuses the credentials of {source}: {error.message}; log in again"
+            ) from None
+        if error.status == 403:
+            raise AccessDenied(f"the API server `{url}` refuses to list nodes: {error.message}") from None
+        answer = error.message.strip().splitlines()
+        said = f": {answer[0][:100]}" if answer else ""
+        raise Unreachable(f"`{url}` does not answer as an API server{said}") from None

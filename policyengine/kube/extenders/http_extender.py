@@ -6,19 +6,24 @@ Rules (kube-scheduler's extender.go, v1.36):
 2. An answer that names a node it was not asked about is an error.
 3. About victims, an answer with a node without victims, or a victim that does not stand there, is an error; from one
    that is `ignorable` a node without victims is left out instead.
+4. A POST is bounded in time (`httpTimeout`) and in the size of its answer (`MAX_ANSWER`).
 """
 
 from __future__ import annotations
 
+import base64
+import ssl
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
+from policyengine.kube.config.configuration import seconds_of
 from policyengine.kube.extenders import protocol
-from policyengine.kube.extenders.connection import ExtenderConnection, ExtenderFailed
-from policyengine.kube.http.transport import Transport
+from policyengine.kube.extenders.protocol import ExtenderFailed
+from policyengine.kube.http.transport import ConnectionFailed, TimedOut, Transport
 from policyengine.scheduler.actions import AskAboutVictims, Bind, NodeVictims
 from policyengine.scheduler.extenders.extender import Extender
 
@@ -144,3 +149,77 @@ class HttpExtender:
 
     async def _send(self, verb: str, body: bytes) -> bytes:
         return await self._connection.post(self._given[verb], body)
+
+
+_JSON = {"Content-Type": "application/json"}
+
+MAX_ANSWER = 64 * 1024 * 1024
+"""Bytes: 5,000 whole nodes take about 50 MB."""
+
+
+class ExtenderUnusable(Exception):
+    """An extender's TLS files cannot be used; one sentence that says what to do."""
+
+
+class ExtenderConnection:
+    """Posts bodies to one extender (an entry of the configuration's `extenders`, completed by defaults)."""
+
+    def __init__(self, given: Mapping[str, Any], transport: Transport | None = None) -> None:
+        """Raises `ExtenderUnusable`. Use inside a running event loop; `transport`: another way to it than sockets."""
+        from policyengine.kube.http.aiohttp_transport import AiohttpTransport
+
+        self._prefix = given["urlPrefix"].rstrip("/")
+        if given["enableHTTPS"] and self._prefix.startswith("http://"):
+            self._prefix = "https://" + self._prefix.removeprefix("http://")
+        self._timeout = seconds_of(given["httpTimeout"])
+        context = _ssl_context(given["tlsConfig"], self._prefix) if self._prefix.startswith("https://") else None
+        self._transport = transport or AiohttpTransport(self._prefix, ssl_context=context, max_answer=MAX_ANSWER)
+
+    async def post(self, verb: str, body: bytes) -> bytes:
+        """The body of what it answers at the path `verb` below its prefix. Raises `ExtenderFailed`."""
+        path = f"/{verb.lstrip('/')}"
+        url = self._prefix + path
+        try:
+            response = await self._transport.request("POST", path, body=body, headers=_JSON, timeout=self._timeout)
+            try:
+                answer = await response.read()
+            finally:
+                await response.close()
+        except TimedOut:
+            raise ExtenderFailed(f"`{url}` did not answer within {self._timeout:g} s") from None
+        except ConnectionFailed as error:
+            what = "failed" if error.sent else "cannot be reached"
+            raise ExtenderFailed(f"`{url}` {what}: {error}", sent=error.sent) from None
+        if response.status != 200:
+            raise ExtenderFailed(f"`{url}` answers with HTTP status {response.status}")
+        return answer
+
+    async def close(self) -> None:
+        """Close its connections."""
+        await self._transport.close()
+
+
+def _ssl_context(given: Mapping[str, Any], prefix: str) -> ssl.SSLContext:
+    try:
+        ca = base64.b64decode(given["caData"], validate=True).decode() if given["caData"] else None
+        context = ssl.create_default_context(cafile=given["caFile"] or None, cadata=ca)
+        if given["insecure"]:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        if given["certFile"]:
+            context.load_cert_chain(given["certFile"], given["keyFile"] or None)
+        elif given["certData"]:
+            _load_data(context, given)
+    except (OSError, ssl.SSLError, ValueError) as error:
+        text = getattr(error, "strerror", None) or str(error)
+        raise ExtenderUnusable(f"extender `{prefix}`: its tlsConfig cannot be used: {text.lower()}") from None
+    return context
+
+
+def _load_data(context: ssl.SSLContext, given: Mapping[str, Any]) -> None:
+    """A certificate given in the configuration: `ssl` reads files only, so it is one for a moment."""
+    with tempfile.NamedTemporaryFile(suffix=".pem") as file:
+        file.write(base64.b64decode(given["certData"], validate=True) + b"\n")
+        file.write(base64.b64decode(given["keyData"], validate=True))
+        file.flush()
+        context.load_cert_chain(file.name)

@@ -12,11 +12,18 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from policyengine.kube.extenders.connection import ExtenderFailed
 from policyengine.scheduler.actions import Bind, NodeVictims
 
 _Result = TypeVar("_Result")
 _encode = msgspec.json.Encoder().encode
+
+
+class ExtenderFailed(Exception):
+    """An extender did not answer, or not as the protocol has it. `sent`: it may have acted all the same."""
+
+    def __init__(self, message: str, *, sent: bool = True) -> None:
+        super().__init__(message)
+        self.sent = sent
 
 
 class _Named(msgspec.Struct):

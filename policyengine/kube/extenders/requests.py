@@ -24,9 +24,8 @@ from typing import TypeVar
 
 import msgspec
 
-from policyengine.kube.extenders.connection import ExtenderFailed
 from policyengine.kube.extenders.http_extender import Filtered, HttpExtender, NodeText, PodText
-from policyengine.kube.extenders.protocol import as_sent
+from policyengine.kube.extenders.protocol import ExtenderFailed, as_sent
 from policyengine.kube.http.client import ApiError, Client
 from policyengine.kube.http.transport import ConnectionFailed
 from policyengine.scheduler.actions import AskAboutVictims, AskExtenders, Bind

@@ -1,9 +1,13 @@
-"""How many requests a second: a token bucket, as client-go's flow control has it (`clientConnection.qps` and `burst`).
+"""When a request may go out: a token bucket, as client-go's flow control has it, and delays between tries.
 
-Leases and reviews take no token: a lease must not wait behind bindings.
+The bucket (`clientConnection.qps`, `burst`) is for all requests but leases and reviews: a lease must not wait behind
+bindings. The delays are client-go's for reflectors: 0.8 s doubling to 30 s, spread over once and twice the delay,
+forgotten after two quiet minutes. The chance comes from a `Random` passed in, so that a seed reproduces a run.
 """
 
 from __future__ import annotations
+
+from random import Random
 
 from policyengine.clock import Clock
 
@@ -28,3 +32,33 @@ class TokenBucket:
         self._next = at + self._interval
         if at > now:
             await self._clock.sleep(at - now)
+
+
+class Backoff:
+    """The delays of one thing that may fail again and again."""
+
+    def __init__(
+        self, clock: Clock, random: Random, *, first: float = 0.8, limit: float = 30.0, forget: float = 120.0
+    ) -> None:
+        self._clock = clock
+        self._random = random
+        self._first = first
+        self._limit = limit
+        self._forget = forget
+        self._next = first
+        self._last = clock.monotonic()
+
+    def delay(self, at_least: float = 0.0) -> float:
+        """Seconds to wait now; not less than `at_least` (a Retry-After), and spread above it."""
+        now = self._clock.monotonic()
+        if now - self._last > self._forget:
+            self._next = self._first
+        base = self._next
+        self._next = min(self._next * 2, self._limit)
+        wait = max(base, at_least) + base * self._random.random()
+        self._last = now + wait
+        return wait
+
+    def reset(self) -> None:
+        """Start again from the first delay."""
+        self._next = self._first

@@ -1,15 +1,21 @@
-"""A ConfigMap that carries policies: which keys and annotations count, and what is written on it."""
+"""A ConfigMap that carries policies: which keys and annotations count, and what is written on it.
+
+`params.yaml` beside the policies gives values for their params, one a line: `headroom: 4Gi`, `safe.zones: [a, b]`.
+What a value must be, the param says; here it is read as YAML alone. Dates stay the text they are.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, NamedTuple
+
+import yaml
 
 from policyengine.cluster.objects import ConfigMap
-from policyengine.kube.policies.params_file import PARAMS_FILE
 from policyengine.kube.policies.precedence import Problem, Standing
+from policyengine.plain_yaml import PlainYamlError, documents
 
 LABEL_SELECTOR = "policyengine.io/policy=true"
 STATUS = "policyengine.io/status"
@@ -76,3 +82,55 @@ def annotated(config_map: ConfigMap) -> dict[str, Any]:
 
 def _canonical(data: Mapping[str, str]) -> bytes:
     return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+PARAMS_FILE = "params.yaml"
+LARGEST = 1 << 20
+_TAG = "tag:yaml.org,2002:"
+
+
+class Given(NamedTuple):
+    """A value, and where its name stands."""
+
+    value: object
+    line: int
+    column: int
+
+
+def read_params(text: str) -> Mapping[str, Given]:
+    """The values by the params' full names.
+
+    Raises:
+        PlainYamlError: the text is no plain YAML, no mapping of names to values, or names a param twice.
+    """
+    if len(text) > LARGEST:
+        raise PlainYamlError("is larger than 1 MiB")
+    found = documents(text)
+    if not found or (len(found) == 1 and found[0].tag == f"{_TAG}null"):
+        return {}
+    root = found[0]
+    if len(found) > 1 or not isinstance(root, yaml.MappingNode):
+        raise PlainYamlError("is no mapping of params to values, such as `headroom: 4Gi`", root.start_mark.line + 1)
+    given: dict[str, Given] = {}
+    for key, value in root.value:
+        line, column = key.start_mark.line + 1, key.start_mark.column + 1
+        if not isinstance(key, yaml.ScalarNode):
+            raise PlainYamlError(f"names a param by something that is no name on line {line}", line)
+        if key.value in given:
+            raise PlainYamlError(f"gives `{key.value}` twice, again on line {line}", line)
+        given[key.value] = Given(_plain(value), line, column)
+    return given
+
+
+def _plain(node: yaml.Node) -> object:
+    """A node as JSON would have it."""
+    if isinstance(node, yaml.SequenceNode):
+        return [_plain(item) for item in node.value]
+    if isinstance(node, yaml.MappingNode):
+        return {str(key.value): _plain(value) for key, value in node.value}
+    match node.tag.removeprefix(_TAG):
+        case "bool" | "int" | "float" | "null":
+            value: object = yaml.SafeLoader("").construct_object(node)
+            return value
+        case _:
+            return node.value

@@ -11,7 +11,7 @@ What holds here:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from policyengine.framework.profile import Profile
@@ -25,6 +25,18 @@ class Problem:
     message: str
     line: int = 0
     column: int = 0
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """What the texts of a ConfigMap compiled to: profiles, or the first error."""
+
+    profiles: tuple[Profile, ...] = ()
+    problem: Problem | None = None
+
+
+Compile = Callable[[Mapping[str, str]], Awaitable[Compiled]]
+"""The texts by their keys -> what they compiled to together. Never raises for what the texts say."""
 
 
 @dataclass(frozen=True, slots=True)

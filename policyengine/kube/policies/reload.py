@@ -16,8 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 from random import Random
 
 from policyengine.clock import Clock
@@ -25,7 +24,7 @@ from policyengine.cluster.kinds import CONFIG_MAPS
 from policyengine.cluster.objects import ConfigMap
 from policyengine.framework.profile import Profile
 from policyengine.kube.http.client import Client
-from policyengine.kube.policies.compile_limiter import Pace
+from policyengine.kube.policies.compiling import Pace
 from policyengine.kube.policies.config_map import (
     DEFAULT_NAMESPACE,
     LABEL_SELECTOR,
@@ -33,13 +32,12 @@ from policyengine.kube.policies.config_map import (
     texts,
     unusable,
 )
-from policyengine.kube.policies.precedence import Candidate, Problem, Rivals, changes
+from policyengine.kube.policies.precedence import Candidate, Compile, Compiled, Problem, Rivals, changes
 from policyengine.kube.policies.reports import PolicyReports
-from policyengine.kube.policies.rollout_annotations import BadAnnotation, rollout_settings
-from policyengine.kube.policies.rollout_status import Suspension, suspension_of
+from policyengine.kube.policies.rollout_annotations import BadAnnotation, Suspension, rollout_settings, suspension_of
+from policyengine.kube.watching.informers import PolicyMessage
 from policyengine.kube.watching.reflector import Reflector
 from policyengine.kube.watching.store import Observed
-from policyengine.kube.watching.watched_kinds import PolicyMessage
 from policyengine.scheduler.actions import RecordEvent
 from policyengine.scheduler.messages import CandidateLoaded, CandidateRemoved, ProfileRemoved, ProfileReplaced
 from policyengine.scheduler.rollout.candidate import Rollout
@@ -49,18 +47,6 @@ logger = logging.getLogger(__name__)
 
 LOOK = 1.0
 """Seconds between two looks at the candidates that are tried."""
-
-
-@dataclass(frozen=True)
-class Compiled:
-    """What the texts of a ConfigMap compiled to: profiles, or the first error."""
-
-    profiles: tuple[Profile, ...] = ()
-    problem: Problem | None = None
-
-
-Compile = Callable[[Mapping[str, str]], Awaitable[Compiled]]
-"""The texts by their keys -> what they compiled to together. Never raises for what the texts say."""
 
 
 class PolicyReloader:

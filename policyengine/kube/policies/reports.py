@@ -22,7 +22,7 @@ from policyengine.cluster.objects import ConfigMap
 from policyengine.kube.http.client import ApiError, Client
 from policyengine.kube.policies.config_map import STATUS, SUSPENDED, annotated, status_of
 from policyengine.kube.policies.precedence import Standing
-from policyengine.kube.policies.rollout_status import Suspension, described, found
+from policyengine.kube.policies.rollout_annotations import Suspension, described, found
 from policyengine.kube.writing.request_queue import RequestQueue
 from policyengine.scheduler.actions import RecordEvent
 from policyengine.scheduler.rollout.candidate import Rollout

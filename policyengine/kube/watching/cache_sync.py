@@ -10,7 +10,7 @@ import asyncio
 from contextlib import suppress
 from typing import Any
 
-from policyengine.kube.watching.watch_reader import WatchReader
+from policyengine.kube.watching.store import WatchReader
 
 CATCH_UP_WATCH = 3
 """Seconds of a watch that is to tell soon how far it is: the server sends a bookmark two seconds before the end

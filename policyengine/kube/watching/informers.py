@@ -1,23 +1,34 @@
-"""What the core is told of the cluster: nodes, pods and what its policies read, listed and watched into its inbox."""
+"""What the core is told of the cluster: nodes, pods and the kinds its policies read, listed and watched into its queue.
+
+Rules:
+1. Messages are handed over in the order they came, by one loop. Whoever brings many waits while more than `limit` are
+   there; a message that answers an action never waits, as there are no more of those than actions under way.
+2. Each kind costs a list and a watch, and a right to both, so a kind is watched only once a policy reads it. Such a
+   policy takes effect when that kind's first list is in: until then its plugins would see an empty cluster.
+3. A kind once watched is watched to the end.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable, Coroutine, Iterable
 from random import Random
 from typing import Any
 
 from policyengine.clock import Clock
 from policyengine.cluster import objects
-from policyengine.cluster.kinds import NODES, PODS, Kind
+from policyengine.cluster.kinds import BY_KIND, NAMESPACES, NODES, PODS, SERVICES, Kind
+from policyengine.framework.plugin import ObjectReader
 from policyengine.framework.profile import Profile
+from policyengine.framework.reservation import PreBindPlugin
 from policyengine.kube.http.client import Client
-from policyengine.kube.watching.message_queue import Inbox
 from policyengine.kube.watching.reflector import Reflector
 from policyengine.kube.watching.store import Change, Observed
-from policyengine.kube.watching.watched_kinds import Following, PolicyMessage
 from policyengine.scheduler.messages import (
+    CandidateLoaded,
+    CandidateRemoved,
     Message,
     NodeDeleted,
     NodeObserved,
@@ -25,6 +36,8 @@ from policyengine.scheduler.messages import (
     ObjectObserved,
     PodDeleted,
     PodObserved,
+    ProfileRemoved,
+    ProfileReplaced,
 )
 
 logger = logging.getLogger(__name__)
@@ -102,3 +115,141 @@ def _of_kind(kind: str) -> Callable[[Change[Any]], Message]:
         return ObjectDeleted(kind, change.namespace, change.name)
 
     return message_of
+
+
+class Inbox:
+    """Messages that the core has not taken in yet."""
+
+    def __init__(self, limit: int) -> None:
+        self.waiting: deque[Message] = deque()
+        """The oldest first; the loop takes them from here, and says so (`taken`)."""
+        self._limit = limit
+        self._wake = asyncio.Event()
+        self._room = asyncio.Event()
+
+    def put(self, message: Message) -> None:
+        """Behind those that wait already."""
+        self.waiting.append(message)
+        self._wake.set()
+
+    async def fill(self, messages: Iterable[Message]) -> None:
+        """Put many, and return once there is room for more."""
+        self.waiting.extend(messages)
+        self._wake.set()
+        while len(self.waiting) > self._limit:
+            self._room.clear()
+            await self._room.wait()
+
+    def taken(self) -> None:
+        """Some were taken out: those who wait for room may look again."""
+        if len(self.waiting) <= self._limit:
+            self._room.set()
+
+    def wake(self) -> None:
+        """End a `sleep`, though there is no message."""
+        self._wake.set()
+
+    async def sleep(self, seconds: float | None) -> None:
+        """Until a message comes or somebody calls `wake`, `seconds` at most; None for however long it takes."""
+        self._wake.clear()
+        try:
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
+        except TimeoutError:
+            pass
+
+
+ALWAYS: tuple[Kind[Any], ...] = (NAMESPACES, SERVICES)
+"""Rules may read these without a plugin's help."""
+
+PolicyMessage = ProfileReplaced | ProfileRemoved | CandidateLoaded | CandidateRemoved
+
+
+def kinds_read(profile: Profile) -> set[str]:
+    """The kinds that the profile's plugins and rules read. KeyError for one that is not known here: a plugin's bug."""
+    found = {BY_KIND[kind].kind for kind in profile.kinds}
+    for plugin in profile.plugins():
+        if isinstance(plugin, ObjectReader | PreBindPlugin):
+            found.update(BY_KIND[kind].kind for kind in plugin.kinds)
+    return found
+
+
+class Following:
+    """Follows kinds as policies come to read them, and passes the policies on."""
+
+    def __init__(
+        self,
+        reflector: Callable[[Kind[Any]], Reflector[Any]],
+        follow: Callable[[Reflector[Any]], Coroutine[Any, Any, None]],
+        put: Callable[[Message], None],
+        profiles: Iterable[Profile] = (),
+    ) -> None:
+        """`follow` feeds a reflector's changes to the core for ever; `profiles` serve from the start."""
+        self._reflector = reflector
+        self._follow = follow
+        self._put = put
+        kinds = {resource.kind for resource in ALWAYS}.union(*map(kinds_read, profiles))
+        self._followed = {kind: reflector(BY_KIND[kind]) for kind in sorted(kinds)}
+        self._waiting: dict[tuple[str, bool], PolicyMessage] = {}
+        """(scheduler name, whether it is about its candidate) -> the newest word on that policy."""
+        self._changed = asyncio.Event()
+        self._settled = asyncio.Event()
+        self._settled.set()
+
+    @property
+    def kinds(self) -> set[str]:
+        """The kinds followed."""
+        return set(self._followed)
+
+    @property
+    def reflectors(self) -> list[Reflector[Any]]:
+        """One for each kind."""
+        return list(self._followed.values())
+
+    def admit(self, message: PolicyMessage) -> None:
+        """Pass a policy on, at once where all it reads is known, else as soon as it is."""
+        if isinstance(message, ProfileReplaced | CandidateLoaded):
+            scheduler_name = message.profile.scheduler_name
+        else:
+            scheduler_name = message.scheduler_name
+        name = scheduler_name, isinstance(message, CandidateLoaded | CandidateRemoved)
+        if not self._waiting and self._settled.is_set() and self._knows(message):
+            self._put(message)
+            return
+        self._waiting.pop(name, None)
+        self._waiting[name] = message
+        self._settled.clear()
+        self._changed.set()
+
+    async def run(self) -> None:
+        """Follow until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for reflector in self._followed.values():
+                group.create_task(self._follow(reflector))
+            while True:
+                if not self._waiting:
+                    self._settled.set()
+                    self._changed.clear()
+                    await self._changed.wait()
+                name = next(iter(self._waiting))
+                message = self._waiting.pop(name)
+                if isinstance(message, ProfileReplaced | CandidateLoaded):
+                    for kind in sorted(kinds_read(message.profile) - self._followed.keys()):
+                        self._followed[kind] = self._reflector(BY_KIND[kind])
+                        group.create_task(self._follow(self._followed[kind]))
+                    for kind in kinds_read(message.profile):
+                        await self._followed[kind].synced.wait()
+                self._put(message)
+
+    async def synced(self) -> None:
+        """Return once every kind's first list is in, and every policy admitted was passed on."""
+        await self._settled.wait()
+        for reflector in list(self._followed.values()):
+            await reflector.synced.wait()
+
+    def _knows(self, message: PolicyMessage) -> bool:
+        if isinstance(message, ProfileRemoved | CandidateRemoved):
+            return True
+        return all(
+            kind in self._followed and self._followed[kind].synced.is_set() for kind in kinds_read(message.profile)
+        )

@@ -22,12 +22,11 @@ from typing import Generic
 
 from policyengine.clock import Clock
 from policyengine.cluster.kinds import Kind, T
-from policyengine.kube.http.backoff import Backoff
 from policyengine.kube.http.client import PAGE_SIZE, ApiError, Client, Page
+from policyengine.kube.http.rate_limit import Backoff
 from policyengine.kube.http.transport import ConnectionFailed, Response
 from policyengine.kube.watching.cache_sync import CATCH_UP, CATCH_UP_WATCH, FEW, Goal
-from policyengine.kube.watching.store import Change, KnownObjects, number
-from policyengine.kube.watching.watch_reader import Malformed, WatchReader
+from policyengine.kube.watching.store import Change, KnownObjects, Malformed, WatchReader, number
 
 STALL_AFTER = 150.0
 WATCH_SECONDS = (300, 600)

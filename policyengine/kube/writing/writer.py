@@ -18,7 +18,7 @@ from policyengine.kube.config.limits import Limits
 from policyengine.kube.extenders.http_extender import HttpExtender
 from policyengine.kube.extenders.requests import ExtenderAsker, Observe
 from policyengine.kube.http.client import Client
-from policyengine.kube.leadership import Leadership, NotLeading
+from policyengine.kube.leader import Leadership, NotLeading
 from policyengine.kube.watching.informers import Informers
 from policyengine.kube.writing import requests
 from policyengine.kube.writing.conditions import ConditionWriter

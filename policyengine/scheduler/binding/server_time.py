@@ -1,6 +1,6 @@
 """Times that the API server sets or keeps, on the core's clock.
 
-That clock makes good a step of the machine's by running up to a tenth fast or slow (`kube.monotonic_clock`), the
+That clock makes good a step of the machine's by running up to a tenth fast or slow (`kube.runner`), the
 server's does not: so many of its seconds have passed for certain only once a tenth more have passed here.
 """
 

@@ -22,9 +22,9 @@ from policyengine.cluster.kinds import BY_KIND, NODES, PODS, Kind
 from policyengine.cluster.view import ClusterView
 from policyengine.framework.profile import Profile
 from policyengine.kube.http.client import Client
+from policyengine.kube.watching.informers import kinds_read
 from policyengine.kube.watching.reflector import Reflector
 from policyengine.kube.watching.store import Change, Observed
-from policyengine.kube.watching.watched_kinds import kinds_read
 from policyengine.server.extender.wire import decode_node, identity
 
 

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from policyengine.kube.config import logs
+from policyengine.kube.config import process
 
 
 @pytest.fixture
@@ -27,11 +27,11 @@ def said(logger: logging.Logger, form: logging.Formatter) -> str:
 
 
 def test_text_ends_in_the_fields_that_are_known(logger: logging.Logger) -> None:
-    assert said(logger, logs.TextLines()).endswith("INFO    bound `a` pod=ns/a node=n1 hash=abc\n")
+    assert said(logger, process.TextLines()).endswith("INFO    bound `a` pod=ns/a node=n1 hash=abc\n")
 
 
 def test_json_is_one_object_a_line(logger: logging.Logger) -> None:
-    (line,) = said(logger, logs.JsonLines()).splitlines()
+    (line,) = said(logger, process.JsonLines()).splitlines()
     found = json.loads(line)
     assert found.pop("time").endswith("+00:00")
     assert found == {
@@ -47,7 +47,7 @@ def test_json_is_one_object_a_line(logger: logging.Logger) -> None:
 def test_an_exception_stays_on_its_line(logger: logging.Logger) -> None:
     out = io.StringIO()
     handler = logging.StreamHandler(out)
-    handler.setFormatter(logs.JsonLines())
+    handler.setFormatter(process.JsonLines())
     logger.addHandler(handler)
     try:
         raise ValueError("x")

@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policyengine.clock import SystemClock
-from policyengine.kube.config import credentials, package_settings, server_settings
-from policyengine.kube.config.kubeconfig import ConfigError, choose
-from policyengine.kube.config.server_settings import Pem, Settings
+from policyengine.kube.config import credentials, kubeconfig
+from policyengine.kube.config.kubeconfig import ConfigError, Pem, Settings, choose
 from policyengine.simulator.api_server import ApiServer
 from policyengine.simulator.api_server.access.authentication import server_context
 from policyengine.simulator.api_server.http import serve
@@ -104,8 +103,8 @@ def test_what_is_written_down_is_read_as_the_package_reads_it(content: dict[str,
         path = Path(name, "config")
         path.write_text(json.dumps(content))
         chosen = choose([str(path)], context)
-        assert server_settings.is_written_down(chosen)
-        assert seen(server_settings.written(chosen)) == seen(package_settings.of_kubeconfig([str(path)], chosen))
+        assert kubeconfig.is_written_down(chosen)
+        assert seen(kubeconfig.written(chosen)) == seen(kubeconfig.by_package([str(path)], chosen))
 
 
 def one(user: dict[str, Any], cluster: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -125,7 +124,7 @@ def write(path: Path, content: dict[str, Any]) -> str:
 
 @pytest.mark.parametrize("user", [{"exec": {"command": "x"}}, {"auth-provider": {"name": "oidc"}}, {"username": "u"}])
 def test_what_has_to_be_worked_out_is_left_to_the_package(tmp_path: Path, user: dict[str, Any]) -> None:
-    assert not server_settings.is_written_down(choose([write(tmp_path / "config", one(user))]))
+    assert not kubeconfig.is_written_down(choose([write(tmp_path / "config", one(user))]))
 
 
 def test_a_proxy_of_the_environment_is_found_by_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,25 +137,25 @@ def test_a_proxy_of_the_environment_is_found_by_the_package(tmp_path: Path, monk
 def test_the_first_file_to_name_something_has_the_last_word(tmp_path: Path) -> None:
     first = write(tmp_path / "1" / "config", {"current-context": "x", "users": [{"name": "u", "user": {"token": "1"}}]})
     second = write(tmp_path / "2" / "config", {**one({"token": "2"}), "current-context": "y"})
-    assert server_settings.written(choose([first, second])).authorization() == "Bearer 1"
+    assert kubeconfig.written(choose([first, second])).authorization() == "Bearer 1"
 
 
 def test_a_users_file_is_looked_for_beside_the_file_that_names_it(tmp_path: Path) -> None:
     users = {"users": [{"name": "u", "user": {"tokenFile": "token"}}]}
     paths = [write(tmp_path / "1" / "config", users), write(tmp_path / "2" / "config", one({}))]
     (tmp_path / "1" / "token").write_text("beside the first")
-    assert server_settings.written(choose(paths)).authorization() == "Bearer beside the first"
+    assert kubeconfig.written(choose(paths)).authorization() == "Bearer beside the first"
 
 
 def test_a_token_file_goes_before_a_token(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("of the file")
     chosen = choose([write(tmp_path / "config", one({"token": "of the section", "tokenFile": "token"}))])
-    assert server_settings.written(chosen).authorization() == "Bearer of the file"
+    assert kubeconfig.written(chosen).authorization() == "Bearer of the file"
 
 
 def test_a_token_file_is_read_anew(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("one")
-    found = server_settings.written(choose([write(tmp_path / "config", one({"tokenFile": "token"}))]))
+    found = kubeconfig.written(choose([write(tmp_path / "config", one({"tokenFile": "token"}))]))
     (tmp_path / "token").write_text("two\n")
     assert found.authorization() == "Bearer two"
     (tmp_path / "token").write_text("")
@@ -167,7 +166,7 @@ def test_a_token_file_is_read_anew(tmp_path: Path) -> None:
 def test_what_is_not_base64_is_named(tmp_path: Path) -> None:
     cluster = {"server": "https://h", "certificate-authority-data": "abcde"}
     with pytest.raises(ConfigError, match="certificate-authority-data"):
-        server_settings.written(choose([write(tmp_path / "config", one({}, cluster))]))
+        kubeconfig.written(choose([write(tmp_path / "config", one({}, cluster))]))
 
 
 @pytest.mark.parametrize("held", [b"\xff\xfe", b"nonsense", b" "])
@@ -192,7 +191,7 @@ def test_a_pod_is_told_by_its_service_account(
     service_account: Path, monkeypatch: pytest.MonkeyPatch, host: str, url: str
 ) -> None:
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", host)
-    found = server_settings.of_service_account(service_account)
+    found = kubeconfig.of_service_account(service_account)
     assert (found.url, found.authorization()) == (url, "Bearer of the pod")
     assert content(found.authority) == b"authority"
 
@@ -201,10 +200,10 @@ def test_a_pod_without_a_service_account_says_so(tmp_path: Path, monkeypatch: py
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "h")
     monkeypatch.delenv("KUBERNETES_SERVICE_PORT", raising=False)
     with pytest.raises(ConfigError, match="KUBERNETES_SERVICE_PORT is not set"):
-        server_settings.of_service_account(tmp_path)
+        kubeconfig.of_service_account(tmp_path)
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
     with pytest.raises(ConfigError, match=r"ca\.crt` does not exist"):
-        server_settings.of_service_account(tmp_path)
+        kubeconfig.of_service_account(tmp_path)
 
 
 @needs_openssl

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from policyengine.kube.extenders import connection as extender_connection
-from policyengine.kube.extenders.connection import ExtenderConnection, ExtenderFailed, ExtenderUnusable
+from policyengine.kube.extenders import http_extender
+from policyengine.kube.extenders.http_extender import ExtenderConnection, ExtenderUnusable
+from policyengine.kube.extenders.protocol import ExtenderFailed
 from tests.kube.extenders.extender_world import configured
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -64,7 +65,7 @@ async def test_a_verb_is_a_path_below_the_prefix(verb: str) -> None:
 async def test_what_is_no_answer_in_time_and_size_is_a_failure_after_which_it_may_have_acted(
     handler: Handler, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(extender_connection, "MAX_ANSWER", 1000)
+    monkeypatch.setattr(http_extender, "MAX_ANSWER", 1000)
     async with connected(handler, httpTimeout="300ms") as at:
         with pytest.raises(ExtenderFailed, match=told) as raised:
             await at.post("bind", b"{}")

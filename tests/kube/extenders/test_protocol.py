@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policyengine.kube.extenders import protocol
-from policyengine.kube.extenders.connection import ExtenderFailed
+from policyengine.kube.extenders.protocol import ExtenderFailed
 from policyengine.scheduler.actions import NodeVictims
 from tests.kube.extenders.extender_world import NODES, shape, world
 from tests.shared_facts import shared

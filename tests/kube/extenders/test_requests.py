@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from policyengine.kube.extenders import connection as extender_connection
+from policyengine.kube.extenders import http_extender
 from tests.kube.extenders.extender_world import NODES, PODS, Answer, World, all_pass, only, world
 
 FILTER = {"filterVerb": "filter", "nodeCacheCapable": True}
@@ -87,7 +87,7 @@ BROKEN: dict[str, tuple[Answer, str]] = {
 async def test_an_extender_that_fails_fails_the_attempt_unless_it_is_ignorable(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(extender_connection, "MAX_ANSWER", 1000)
+    monkeypatch.setattr(http_extender, "MAX_ANSWER", 1000)
     answer, told = BROKEN[kind]
     async with world(answer, FILTER) as at:
         await at.pod("p")

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from policyengine.catalogue import CATALOGUE
 from policyengine.kube.policies import compiling
 from policyengine.kube.policies.compiling import compiled, compiler_with
-from policyengine.kube.policies.params_file import read_params
-from policyengine.kube.policies.reload import Compiled
+from policyengine.kube.policies.config_map import read_params
+from policyengine.kube.policies.precedence import Compiled
 from policyengine.language.diagnostics import Severity
 from policyengine.plain_yaml import PlainYamlError
 

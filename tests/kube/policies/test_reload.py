@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from policyengine.kube.policies import compile_limiter as pace
-from policyengine.kube.policies.compile_limiter import Pace
+from policyengine.kube.policies import compiling
+from policyengine.kube.policies.compiling import Pace
 from tests.faults import world as worlds
 from tests.faults.world import MAPS, MERGE, World, play
 from tests.kube.policies.reload_scenes import (
@@ -170,8 +170,8 @@ def test_the_pace_of_one_that_was_quiet_starts_over() -> None:
     assert found.due("a") == 5.0
     for at in range(10, 60, 10):
         found.note("a", float(at))
-    assert found.due("a") == 50.0 + pace.MOST
-    found.note("a", 50.0 + pace.QUIET)
+    assert found.due("a") == 50.0 + compiling.MOST
+    found.note("a", 50.0 + compiling.QUIET)
     assert found.due("a") == 0.0
-    found.tidy((), 50.0 + 2 * pace.QUIET)
+    found.tidy((), 50.0 + 2 * compiling.QUIET)
     assert found._known == {}

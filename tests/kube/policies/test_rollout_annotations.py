@@ -10,8 +10,16 @@ from hypothesis import strategies as st
 
 from policyengine.cluster.objects import ConfigMap, ObjectMeta
 from policyengine.kube.policies.config_map import STATUS
-from policyengine.kube.policies.rollout_annotations import BadAnnotation, budget, namespaces, rollout_settings, share
-from policyengine.kube.policies.rollout_status import Suspension, described, suspension_of
+from policyengine.kube.policies.rollout_annotations import (
+    BadAnnotation,
+    Suspension,
+    budget,
+    described,
+    namespaces,
+    rollout_settings,
+    share,
+    suspension_of,
+)
 from policyengine.scheduler.rollout.rollout_settings import Budget, LabelTerm, Mode, RolloutSettings
 
 P = "policyengine.io/"

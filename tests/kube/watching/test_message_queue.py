@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from policyengine.kube.watching.message_queue import Inbox
+from policyengine.kube.watching.informers import Inbox
 from policyengine.scheduler.messages import NodeDeleted
 from tests.kube.virtual_time import VirtualClock, run
 

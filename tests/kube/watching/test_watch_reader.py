@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from policyengine.cluster.kinds import CONFIG_MAPS
 from policyengine.cluster.objects import ConfigMap
 from policyengine.kube.http.client import ApiError
-from policyengine.kube.watching.store import Change, KnownObjects
-from policyengine.kube.watching.watch_reader import Malformed, WatchReader
+from policyengine.kube.watching.store import Change, KnownObjects, Malformed, WatchReader
 from tests.kube.scripted_server import bookmark, config_map, event, gone
 
 

@@ -8,8 +8,8 @@ from typing import Any
 from policyengine.cluster.kinds import BY_KIND, Kind
 from policyengine.framework.profile import Profile
 from policyengine.kube.http.client import Client
+from policyengine.kube.watching.informers import ALWAYS, Following, kinds_read
 from policyengine.kube.watching.reflector import Reflector
-from policyengine.kube.watching.watched_kinds import ALWAYS, Following, kinds_read
 from policyengine.plugins.registry import IN_TREE, build, default_profile
 from policyengine.scheduler.messages import Message, ProfileRemoved, ProfileReplaced
 from policyengine.simulator.api_server import statuses

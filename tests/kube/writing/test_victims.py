@@ -15,7 +15,7 @@ from policyengine.framework.profile import Profile
 from policyengine.kube.http.client import Client
 from policyengine.kube.http.transport import Response
 from policyengine.kube.policies.compiling import compiled
-from policyengine.kube.policies.reload import Compiled
+from policyengine.kube.policies.precedence import Compiled
 from policyengine.kube.scheduling import Scheduler
 from policyengine.kube.writing.conditions import ConditionWriter
 from policyengine.kube.writing.request_queue import RequestQueue

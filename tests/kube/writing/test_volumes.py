@@ -13,7 +13,7 @@ import pytest
 
 from policyengine.kube.http.client import Client
 from policyengine.kube.runner import Runner
-from policyengine.kube.watching.watched_kinds import kinds_read
+from policyengine.kube.watching.informers import kinds_read
 from policyengine.plugins.registry import default_profile
 from policyengine.scheduler.state import SchedulerState
 from policyengine.simulator.api_server import statuses

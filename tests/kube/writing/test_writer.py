@@ -6,9 +6,8 @@ from typing import Any
 
 from policyengine.kube.config.limits import Limits
 from policyengine.kube.http.client import Client
-from policyengine.kube.leadership import Alone
-from policyengine.kube.watching.informers import Informers
-from policyengine.kube.watching.message_queue import Inbox
+from policyengine.kube.leader import Alone
+from policyengine.kube.watching.informers import Inbox, Informers
 from policyengine.kube.writing.request_queue import BACKLOG
 from policyengine.kube.writing.writer import Writer
 from policyengine.scheduler.actions import Bind, PatchPodCondition, RecordEvent
