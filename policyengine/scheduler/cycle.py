@@ -1,4 +1,4 @@
-"""One scheduling cycle: a popped pod is judged, placed and sent to be bound, or refused.
+"""One scheduling cycle: a popped pod is filtered, scored, placed and sent to be bound, or refused.
 
     filter (PreFilter, Filter) -> score (PreScore, Score, NormalizeScore) -> select a node -> assume
     -> Reserve -> Permit -> PreBind -> Bind
@@ -10,9 +10,9 @@ Rules (kube-scheduler's schedule_one.go, v1.36):
    never ends the loop.
 4. A refusal by Reserve or Permit gives the reservation back.
 5. The decision carries the policy hash it was made with.
-6. A member of a gang that is not satisfied is tried together with its mates (`gang_cycle`).
+6. A member of a gang that is not satisfied is tried together with the others (`gang_cycle`).
 7. Where extenders have a say, the cycle stops before `rank`, or before a node is cleared, and goes on when they have
-   answered (`extenders`, `extender_victims`).
+   answered (`extenders.consult`).
 """
 
 from __future__ import annotations

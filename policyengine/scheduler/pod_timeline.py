@@ -1,7 +1,7 @@
 """What happened to each pod, for `explain --live` and for people who ask why a pod still waits.
 
 Bounded twice: the last `LINES` lines of a pod, and the `PODS` pods that came last. A line is kept as
-the values it was told with and is worded only when somebody reads it. A pod's story outlives the pod until others
+the values it was told with and is worded only when somebody reads it. A pod's timeline outlives the pod until others
 push it out.
 """
 

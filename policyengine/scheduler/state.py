@@ -147,7 +147,7 @@ class SchedulerState:
         return self._core.timeline.of(uid)
 
     def listen(self, listener: Callable[[str, TimelineEntry], None] | None) -> None:
-        """Have every line of every pod's story told to `listener` too, as (UID, line), in the order they happen; None
+        """Have every entry of every pod's timeline told to `listener` too, as (UID, line), in the order they happen; None
         to have them told to nobody."""
         self._core.timeline.listener = listener
 

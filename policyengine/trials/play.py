@@ -260,7 +260,7 @@ class Play:
         return bool(started)
 
     def _take_down(self, uid_: str, line: TimelineEntry) -> bool:
-        """One line of a pod's story; whether it was bound."""
+        """One entry of a pod's timeline; whether it was bound."""
         record, details = self.ledger.pods[uid_], line.details
         match line.what:
             case "attempted":

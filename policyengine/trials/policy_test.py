@@ -44,7 +44,7 @@ class Failure:
     span: Span
     """The step, in the test's source."""
     details: tuple[str, ...] = ()
-    """Why: the refusals, the best nodes' totals, the pod's story; a line each."""
+    """Why: the refusals, the best nodes' totals, the pod's timeline; a line each."""
 
 
 @dataclass(frozen=True, slots=True)

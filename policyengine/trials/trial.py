@@ -73,7 +73,7 @@ class Trial:
         self.conditions: dict[str, PatchPodCondition] = {}
         """UID -> what was last written into the pod's PodScheduled condition; a bound pod has none."""
         self.history: list[tuple[str, TimelineEntry]] = []
-        """(UID, line) of all pods' stories, in the order they happened."""
+        """(UID, line) of all pods' timelines, in the order they happened."""
         self.popped: list[str] = []
         """UIDs in the order in which the queue gave them out, once an attempt."""
         self._tried = tried

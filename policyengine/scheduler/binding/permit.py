@@ -79,7 +79,7 @@ def bind(core: Core, held: Reservation, awaits_gang: bool = False) -> None:
 
 
 def _await_the_gang(core: Core, held: Reservation, gang: Gang, waits: list[tuple[float, str]], ask_at: float) -> None:
-    """Let the pod wait until its mates may go too, for no longer than the gang's timeout."""
+    """Let the pod wait until the other members may go too, for no longer than the gang's timeout."""
     end = (held.since + gang.timeout, gang.rule)
     if waits:
         _wait(core, held, [*waits, end], ask_at)

@@ -80,10 +80,10 @@ class Draft:
             self._place(queued, is_tight=True)
         return len(self.held) >= needed
 
-    def make_room(self, needed: int, mates: Iterable[str]) -> bool:
+    def make_room(self, needed: int, others: Iterable[str]) -> bool:
         """Place members that were refused where room can be made for them, as if it were made; whether there are enough
-        then. `mates`: UIDs of pods that are not to go for it."""
-        kept = frozenset(mates)
+        then. `others`: UIDs of pods that are not to go for it."""
+        kept = frozenset(others)
         for one in list(self.refused.values()):
             if len(self.held) >= needed:
                 break

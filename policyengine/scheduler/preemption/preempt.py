@@ -2,7 +2,7 @@
 
     no node fits ──PostFilter──> none helps          refused; its nomination ends, unless the plugin leaves it alone
                            └──> node and victims     refused, nominated; victims deleted; lesser nominations there end
-                                 (extenders asked first, where they have a say: `extender_victims`)
+                                 (extenders that preempt are asked first: `extenders.consult`)
 
 | a victim | what happens to it |
 |---|---|
@@ -14,6 +14,10 @@ Rules:
 1. Nothing here waits: victims are named in actions, and the pod is tried again when an event says that room was made.
 2. While a victim is not seen leaving, the pod preempts nobody else (`evictions`).
 3. A deletion that fails has the pod try again after its backoff; it may find another node then.
+
+Example: p (priority 10) fits nowhere; on n1 it would fit without v (priority 0). p is refused and nominated to n1, v gets
+the condition DisruptionTarget and is deleted. When v is seen leaving p is tried again and fits.
+
 Source: framework/preemption/executor.go and schedule_one.go, v1.36.
 """
 
@@ -64,7 +68,7 @@ def refuse(core: Core, served: ServedProfile, queued: QueuedPod, diagnosis: Diag
 
 
 def nominate(core: Core, pod: PodInfo, node: str) -> None:
-    """Room on the node is for the pod, which has just been refused, once room was made for its mates too."""
+    """The node is being cleared for the pod, which has just been refused, and others for the rest of its gang."""
     if core.nominate(pod, node):
         core.actions.append(conditions_and_events.nominated(pod, node))
 

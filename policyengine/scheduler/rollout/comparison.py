@@ -1,7 +1,7 @@
 """What two policies make of one pod, on the snapshot on which one of them has decided.
 
-The pod's own room is taken out of the view for the while, and its mates' of the same cycle. Both policies are asked
-afresh, without the voices of extenders, so that what differs is the policies' doing. Nothing is kept: no story, no
+The pod's own room is taken out of the view meanwhile, and that of gang members placed in the same cycle. Both policies
+are asked afresh, without extenders, so that only the policies can differ. Nothing is kept: no timeline entry, no
 action, no run of identical pods.
 """
 
