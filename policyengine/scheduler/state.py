@@ -147,8 +147,8 @@ class SchedulerState:
         return self._core.timeline.of(uid)
 
     def listen(self, listener: Callable[[str, TimelineEntry], None] | None) -> None:
-        """Have every entry of every pod's timeline told to `listener` too, as (UID, line), in the order they happen; None
-        to have them told to nobody."""
+        """Call `listener` with (UID, entry) for every entry of every pod's timeline, in the order they happen; None ends
+        it."""
         self._core.timeline.listener = listener
 
     def observe(self, observer: Observer) -> None:

@@ -8,8 +8,8 @@ Rules (kube-scheduler's waiting pods, framework/runtime/waiting_pods_map.go, v1.
 4. A pod that may be bound at the moment at which its time is up is bound, if it was to be asked at that moment.
 5. A gang member that all plugins let go waits here for the others, at most for the gang's timeout.
 
-Example: plugin A says Wait for 60 s, plugin B for 20 s, at 100 s. At 120 s the pod is refused by B, unless an event that
-A or B registered, or the minute that begins at 120 s, has both asked again and both let it go.
+Example: at 100 s plugin A says Wait for 60 s, plugin B for 20 s. At 120 s the pod is refused by B, unless an event
+that A or B registered has had both asked again before, and both let it go.
 """
 
 from __future__ import annotations

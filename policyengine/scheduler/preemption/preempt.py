@@ -15,8 +15,8 @@ Rules:
 2. While a victim is not seen leaving, the pod preempts nobody else (`evictions`).
 3. A deletion that fails has the pod try again after its backoff; it may find another node then.
 
-Example: p (priority 10) fits nowhere; on n1 it would fit without v (priority 0). p is refused and nominated to n1, v gets
-the condition DisruptionTarget and is deleted. When v is seen leaving p is tried again and fits.
+Example: p (priority 10) fits nowhere; on n1 it would fit without v (priority 0). p is refused and nominated to n1, v
+gets the condition DisruptionTarget and is deleted. When v is seen leaving p is tried again and fits.
 
 Source: framework/preemption/executor.go and schedule_one.go, v1.36.
 """
