@@ -147,8 +147,7 @@ class SchedulerState:
         return self._core.timeline.of(uid)
 
     def listen(self, listener: Callable[[str, TimelineEntry], None] | None) -> None:
-        """Call `listener` with (UID, entry) for every entry of every pod's timeline, in the order they happen; None ends
-        it."""
+        """Call `listener` with (UID, entry) for every entry of every pod's timeline, as they happen; None ends it."""
         self._core.timeline.listener = listener
 
     def observe(self, observer: Observer) -> None:

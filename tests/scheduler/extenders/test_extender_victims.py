@@ -8,11 +8,9 @@ from hypothesis import strategies as st
 
 from policyengine.catalogue import compile_policy
 from policyengine.framework.profile import Profile
-from policyengine.plugins.registry import default_profile
-from policyengine.scheduler.actions import Action, AskAboutVictims, AskExtenders, DeleteVictim, NodeVictims
+from policyengine.scheduler.actions import Action, DeleteVictim, NodeVictims
 from policyengine.scheduler.extenders.extender import Extender
 from policyengine.scheduler.messages import (
-    CacheSynced,
     ExtendersAnswered,
     NodeDeleted,
     PodDeleted,
@@ -20,47 +18,31 @@ from policyengine.scheduler.messages import (
     ProfileReplaced,
     VictimsAnswered,
 )
-from policyengine.scheduler.state import SchedulerState
-from tests.scheduler.driver import NAME, Driver, binds, conditions, node, pod, profile
+from tests.scheduler.driver import NAME, binds, conditions, node, pod, profile
+from tests.scheduler.extenders.asking import Asking
 
 PREEMPTS = Extender("http://x", decides=False, preempts=True)
 BOTH = Extender("http://x", preempts=True)
 
 
-class Asking(Driver):
-    """A scheduler with extenders, and what it asked."""
-
-    def __init__(self, *extenders: Extender, profiles: tuple[Profile, ...] = ()) -> None:
-        super().__init__(synced=False)
-        self.state = SchedulerState(profiles or (default_profile(),), extenders)
-        self.send(CacheSynced())
-        self.asked: list[AskAboutVictims] = []
-        self.filtered: list[AskExtenders] = []
-
-    def send(self, message: Any) -> list[Action]:
-        actions = super().send(message)
-        if hasattr(self, "filtered"):
-            self.asked += [action for action in actions if isinstance(action, AskAboutVictims)]
-            self.filtered += [action for action in actions if isinstance(action, AskExtenders)]
-        return actions
-
-    def answer(self, *nodes: str, **victims: str) -> list[Action]:
+class AskingVictims(Asking):
+    def leave(self, *nodes: str, **victims: str) -> list[Action]:
         """These nodes stay, with these victims where they are named: `n1="a b"`."""
-        asked = self.asked.pop()
+        asked = self.about_victims.pop()
         left = {name: NodeVictims(tuple(uids.split()), 0) for name, uids in victims.items()}
         return self.send(VictimsAnswered(asked, left | {name: asked.victims[name] for name in nodes}))
 
     def fail(self) -> list[Action]:
-        return self.send(VictimsAnswered(self.asked.pop(), error="it is down"))
+        return self.send(VictimsAnswered(self.about_victims.pop(), error="it is down"))
 
 
 def standing(name: str, on: str, priority: int = 0, cpu: str = "4") -> Any:
     return pod(name, cpu=cpu).priority(priority).node(on)
 
 
-def asked_about(extender: Extender = PREEMPTS, profiles: tuple[Profile, ...] = ()) -> Asking:
+def asked_about(extender: Extender = PREEMPTS, profiles: tuple[Profile, ...] = ()) -> AskingVictims:
     """Two full nodes, of which n1's pod matters less, and a question about `high`."""
-    driver = Asking(extender, profiles=profiles)
+    driver = AskingVictims(extender, profiles=profiles)
     driver.see(node("n1"), node("n2"), standing("low", "n1"), standing("mid", "n2", 5))
     driver.see(pod("high", cpu="4").priority(10))
     assert victims(driver.cycle()) == []
@@ -80,26 +62,26 @@ def message(actions: list[Action]) -> str:
 def test_the_pod_is_in_flight_until_the_extenders_have_answered() -> None:
     driver = asked_about()
     assert driver.places("high") == ["in flight"]
-    assert driver.asked[0].victims == {"n1": NodeVictims(("low",), 0), "n2": NodeVictims(("mid",), 0)}
-    assert driver.asked[0].pods["n2"] == {"mid": ("default", "mid")}
-    assert victims(driver.answer("n1", "n2")) == ["low"]
+    assert driver.about_victims[0].victims == {"n1": NodeVictims(("low",), 0), "n2": NodeVictims(("mid",), 0)}
+    assert driver.about_victims[0].pods["n2"] == {"mid": ("default", "mid")}
+    assert victims(driver.leave("n1", "n2")) == ["low"]
     assert driver.places("high") == ["unschedulable"]
 
 
 def test_a_node_that_the_extenders_take_away_is_not_cleared() -> None:
-    assert victims(asked_about().answer("n2")) == ["mid"]
+    assert victims(asked_about().leave("n2")) == ["mid"]
 
 
 def test_nobody_goes_where_none_is_left_or_the_extender_fails() -> None:
     driver = asked_about()
-    assert message(driver.answer()) == "preemption: no candidate node for preemption"
+    assert message(driver.leave()) == "preemption: no candidate node for preemption"
     driver = asked_about()
     assert message(driver.fail()) == "preemption: it is down"
     assert driver.places("high") == ["unschedulable"]
 
 
 def test_an_extender_without_a_say_in_preemption_is_not_asked_about_victims() -> None:
-    driver = Asking(Extender("http://x"))
+    driver = AskingVictims(Extender("http://x"))
     driver.see(node("n1"), standing("low", "n1"), pod("high", cpu="4").priority(10))
     assert victims(driver.cycle()) == ["low"]
 
@@ -107,60 +89,60 @@ def test_an_extender_without_a_say_in_preemption_is_not_asked_about_victims() ->
 def test_a_victim_that_has_gone_meanwhile_need_not_go_and_a_pod_that_fits_by_then_is_placed() -> None:
     driver = asked_about()
     driver.send(PodDeleted("default", "low", "low"))
-    assert binds(driver.answer("n1", "n2")) == {"high": "n1"}
+    assert binds(driver.leave("n1", "n2")) == {"high": "n1"}
 
 
 def test_a_node_that_is_gone_by_then_is_not_cleared() -> None:
     driver = asked_about()
     driver.send(NodeDeleted("n1"))
-    assert victims(driver.answer("n1", "n2")) == ["mid"]
+    assert victims(driver.leave("n1", "n2")) == ["mid"]
 
 
 def test_a_node_that_evictions_cannot_help_by_then_is_not_cleared() -> None:
     driver = asked_about()
     driver.see(node("n1", cpu="2"))
-    assert victims(driver.answer("n1", "n2")) == ["mid"]
+    assert victims(driver.leave("n1", "n2")) == ["mid"]
 
 
 def test_whom_the_policy_keeps_stays_whatever_an_extender_says() -> None:
     text = 'policy "p" { scheduler "default-scheduler" preempt { victims: !("keep" in victim.labels) } }'
-    driver = Asking(PREEMPTS, profiles=(compile_policy(text),))
+    driver = AskingVictims(PREEMPTS, profiles=(compile_policy(text),))
     driver.see(node("n1"), standing("low", "n1", cpu="2"), standing("kept", "n1", cpu="2").label("keep", "yes"))
     driver.see(pod("high", cpu="2").priority(10))
     driver.cycle()
-    assert driver.asked[0].victims == {"n1": NodeVictims(("low",), 0)}
-    assert message(driver.answer(n1="kept")) == "preemption: no candidate node for preemption"
+    assert driver.about_victims[0].victims == {"n1": NodeVictims(("low",), 0)}
+    assert message(driver.leave(n1="kept")) == "preemption: no candidate node for preemption"
 
 
 def test_what_was_refused_before_the_question_stays_refused() -> None:
-    driver = Asking(BOTH)
+    driver = AskingVictims(BOTH)
     driver.see(node("n1"), node("n2"), standing("low", "n1", cpu="1"), standing("mid", "n2", 5, cpu="4"))
     driver.see(pod("high", cpu="1").priority(10))
     driver.cycle()
     refused = {"n1": ("http://x", "not here")}
-    driver.send(ExtendersAnswered(driver.filtered.pop(), unresolvable=refused))
-    assert set(driver.asked[0].victims) == {"n2"}
-    assert victims(driver.answer("n2")) == ["mid"]
+    driver.send(ExtendersAnswered(driver.asked.pop(), unresolvable=refused))
+    assert set(driver.about_victims[0].victims) == {"n2"}
+    assert victims(driver.leave("n2")) == ["mid"]
 
 
 def test_under_another_policy_the_pod_is_tried_anew_and_without_one_it_waits() -> None:
     driver = asked_about()
-    old = driver.asked.pop()
+    old = driver.about_victims.pop()
     driver.send(ProfileReplaced(profile(policy_hash="another")))
     driver.send(VictimsAnswered(old, old.victims))
-    assert len(driver.asked) == 1
+    assert len(driver.about_victims) == 1
     driver.send(ProfileRemoved(NAME))
-    assert victims(driver.answer("n1")) == []
+    assert victims(driver.leave("n1")) == []
     driver.send(ProfileReplaced(profile(policy_hash="third")))
     driver.wait(60)
     driver.cycle()
-    assert victims(driver.answer("n1")) == ["low"]
+    assert victims(driver.leave("n1")) == ["low"]
 
 
 def test_the_answer_for_a_pod_that_is_gone_changes_nothing() -> None:
     driver = asked_about()
     driver.send(PodDeleted("default", "high", "high"))
-    assert victims(driver.answer("n1")) == []
+    assert victims(driver.leave("n1")) == []
     assert driver.state._core.consulted == {}
 
 
@@ -170,12 +152,12 @@ def test_what_extenders_account_for_takes_the_place_of_the_policys_ignored_resou
         ((), "own", "gpu"),
         ((Extender("u", unchecked=frozenset({"x.io/gpu"})),), "gpu", "own"),
     ):
-        driver = Asking(*extenders, profiles=(compile_policy(own),))
+        driver = AskingVictims(*extenders, profiles=(compile_policy(own),))
         driver.see(node("n1"), pod(fits).req(cpu="1", **{f"x.io/{fits}": "1"}))
         driver.see(pod(waits).req(cpu="1", **{f"x.io/{waits}": "1"}))
         driver.cycle()
-        while driver.filtered:
-            driver.send(ExtendersAnswered(driver.filtered.pop()))
+        while driver.asked:
+            driver.send(ExtendersAnswered(driver.asked.pop()))
         assert (driver.places(fits), driver.places(waits)) == (["binding"], ["unschedulable"])
 
 
@@ -193,7 +175,7 @@ STEPS = st.lists(
 def test_whatever_happens_meanwhile_only_lesser_pods_go_where_it_was_let_and_none_is_lost(
     steps: list[tuple[str, int]],
 ) -> None:
-    driver = Asking(PREEMPTS)
+    driver = AskingVictims(PREEMPTS)
     alive: set[str] = set()
     made = 0
     for what, number in steps:
@@ -210,11 +192,11 @@ def test_whatever_happens_meanwhile_only_lesser_pods_go_where_it_was_let_and_non
         elif what == "delete":
             alive.discard(f"p{number}")
             driver.send(PodDeleted("default", f"p{number}", f"p{number}"))
-        elif what in ("answer", "some") and driver.asked:
-            left = list(driver.asked[-1].victims)[: number if what == "some" else None]
-            let = {uid for name in left for uid in driver.asked[-1].victims[name].pods}
-            actions = driver.answer(*left)
-        elif what == "fail" and driver.asked:
+        elif what in ("answer", "some") and driver.about_victims:
+            left = list(driver.about_victims[-1].victims)[: number if what == "some" else None]
+            let = {uid for name in left for uid in driver.about_victims[-1].victims[name].pods}
+            actions = driver.leave(*left)
+        elif what == "fail" and driver.about_victims:
             actions = driver.fail()
         elif what == "cycle":
             actions = driver.cycle(number + 1)

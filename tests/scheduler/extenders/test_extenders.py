@@ -1,46 +1,21 @@
 """A pod whose extenders are asked stays in flight; their answer is held against what is true when it comes."""
 
-from typing import Any
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policyengine.framework.profile import Profile
-from policyengine.plugins.registry import default_profile
-from policyengine.scheduler.actions import Action, AskExtenders
+from policyengine.scheduler.actions import Action
 from policyengine.scheduler.extenders.extender import Extender
 from policyengine.scheduler.messages import (
-    CacheSynced,
-    ExtendersAnswered,
     NodeDeleted,
     PodDeleted,
     ProfileRemoved,
     ProfileReplaced,
 )
-from policyengine.scheduler.state import SchedulerState
-from tests.scheduler.driver import NAME, Driver, binds, conditions, node, pod, profile
+from tests.scheduler.driver import NAME, binds, conditions, node, pod, profile
+from tests.scheduler.extenders.asking import Asking
 
 EVERYBODY = Extender("http://x")
 GPU = Extender("http://gpu", frozenset({"x.io/gpu"}))
-
-
-class Asking(Driver):
-    """A scheduler with extenders, and the questions it has asked."""
-
-    def __init__(self, *extenders: Extender, profiles: tuple[Profile, ...] = ()) -> None:
-        super().__init__(synced=False)
-        self.state = SchedulerState(profiles or (default_profile(),), extenders)
-        self.send(CacheSynced())
-        self.asked: list[AskExtenders] = []
-
-    def send(self, message: Any) -> list[Action]:
-        actions = super().send(message)
-        if hasattr(self, "asked"):
-            self.asked += [action for action in actions if isinstance(action, AskExtenders)]
-        return actions
-
-    def answer(self, at: int = -1, **said: Any) -> list[Action]:
-        return self.send(ExtendersAnswered(self.asked.pop(at), **said))
 
 
 def asked_about(*names: str, extender: Extender = EVERYBODY) -> Asking:
