@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
-from policyengine.trials.figures import clock, mean_share, thinned
-from policyengine.trials.ledger import Sample
+from policyengine.trials.ledger import Sample, clock, mean_share, thinned
 from policyengine.trials.outcome import Outcome, resources
 
 WIDTH, LEFT, RIGHT = 920, 64, 20

@@ -12,8 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from policyengine import quantity
-from policyengine.trials.figures import clock, mean_share, percentile, thinned
-from policyengine.trials.ledger import NodeRecord, PodRecord, Sample
+from policyengine.trials.ledger import NodeRecord, PodRecord, Sample, clock, mean_share, percentile, thinned
 from policyengine.trials.outcome import Outcome, resources, waits_of
 
 ROWS: Final = 30

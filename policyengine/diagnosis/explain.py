@@ -9,12 +9,12 @@ from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.snapshot import Snapshot
 from policyengine.cluster.view import ClusterView
 from policyengine.diagnosis.cluster_file import load_cluster
-from policyengine.diagnosis.explain_preemption import explain_preemption
 from policyengine.diagnosis.suggest import suggest
 from policyengine.framework.evaluator import Diagnosis, Evaluator, NodeScores
 from policyengine.framework.nominated import filter_with_nominated
 from policyengine.framework.profile import Profile
 from policyengine.framework.status import Status
+from policyengine.plugins.preemption.default_preemption import DefaultPreemption
 
 
 def explain(
@@ -73,6 +73,31 @@ def explain_pod(
         if preemption is not None:
             entry["preemption"] = preemption
     return entry
+
+
+def explain_preemption(
+    evaluator: Evaluator, pod: PodInfo, diagnosis: Diagnosis, view: ClusterView
+) -> dict[str, Any] | None:
+    """`{eligible, why?, candidates: {node: {victims, pdbViolations}}, chosen}` for a pod that `diagnosis` found no
+    node for. Every node is tried; victims are `namespace/name`, the most important first. None where the profile
+    does not preempt.
+    """
+    plugin = next((one for one in evaluator.profile.post_filters if isinstance(one, DefaultPreemption)), None)
+    if plugin is None:
+        return None
+    why = plugin.why_not_eligible(pod, diagnosis, evaluator, view)
+    if why:
+        return {"eligible": False, "why": why, "candidates": {}, "chosen": None}
+    candidates, chosen = plugin.all_candidates(pod, diagnosis, evaluator, view)
+    names = view.nodes.names
+    return {
+        "eligible": True,
+        "candidates": {
+            names[one.row]: {"victims": [victim.key for victim in one.victims], "pdbViolations": one.violations}
+            for one in candidates
+        },
+        "chosen": None if chosen is None else names[chosen.row],
+    }
 
 
 def _status(status: Status) -> dict[str, Any]:

@@ -47,31 +47,30 @@ def run_cycle(core: Core, served: ServedProfile, queued: QueuedPod) -> None:
 
 def extenders_answered(core: Core, message: ExtendersAnswered) -> None:
     """What was asked about a pod's nodes is known: go on where its cycle stopped, with things as they are now."""
-    found = consult.awaited(core, message)
-    if found is None:
-        return
-    served, queued = found.served, found.queued
-    if not served.is_served:
-        served.queue.put_back(queued, core.now, "Unserved")
-    elif found.runtime is not served.runtime:
-        _attempt(core, served, queued)
-    elif message.error:
-        core.fail(served, queued, SCHEDULER_ERROR, message.error)
-    else:
-        _decide(core, served, queued, message)
+    question = _answered(core, message)
+    if question is not None and message.error:
+        core.fail(question.served, question.queued, SCHEDULER_ERROR, message.error)
+    elif question is not None:
+        _decide(core, question.served, question.queued, message)
 
 
 def victims_answered(core: Core, message: VictimsAnswered) -> None:
     """What was asked about a pod's victims is known: likewise."""
-    found = consult.awaited(core, message)
-    if found is None:
-        return
-    if not found.served.is_served:
-        found.served.queue.put_back(found.queued, core.now, "Unserved")
-    elif found.runtime is not found.served.runtime:
-        _attempt(core, found.served, found.queued)
+    question = _answered(core, message)
+    if question is not None:
+        _preempt(core, question, message)
+
+
+def _answered(core: Core, message: ExtendersAnswered | VictimsAnswered) -> Question | None:
+    """The question, if the answer still counts. If another policy serves meanwhile the pod is attempted anew."""
+    question = consult.awaited(core, message)
+    if question is None or (question.runtime is question.served.runtime and question.served.is_served):
+        return question
+    if question.served.is_served:
+        _attempt(core, question.served, question.queued)
     else:
-        _preempt(core, found, message)
+        question.served.queue.put_back(question.queued, core.now, "Unserved")
+    return None
 
 
 def _attempt(core: Core, served: ServedProfile, queued: QueuedPod) -> None:

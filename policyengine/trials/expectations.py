@@ -9,8 +9,7 @@ from typing import Any
 
 from policyengine import quantity
 from policyengine.trials.changes import matching
-from policyengine.trials.figures import clock, mean_share, percentile
-from policyengine.trials.ledger import Ledger, PodRecord
+from policyengine.trials.ledger import Ledger, PodRecord, clock, mean_share, percentile
 from policyengine.trials.scenario import Expectation, Json, Scenario, ScenarioError
 
 

@@ -9,8 +9,7 @@ from typing import Any
 
 from policyengine.framework.profile import Profile
 from policyengine.trials.expectations import Verdict
-from policyengine.trials.figures import mean_share, percentile
-from policyengine.trials.ledger import Ledger, NodeRecord, PodRecord
+from policyengine.trials.ledger import Ledger, NodeRecord, PodRecord, mean_share, percentile
 from policyengine.trials.scenario import Json, Scenario
 
 POINTS = 500

@@ -30,13 +30,6 @@ on reserve when node.free.cpu < 1 log "{node.name} is full"
 class TeamWorld(PreemptingWorld):
     """Pods have teams; pods of `a` are never preempted."""
 
-    def create_pod_of(self, team: str, cpu: int, priority: int) -> None:
-        self.create_pod(cpu, priority=priority)
-        self.watch.pop()
-        uid = f"p{self._count}"
-        self.pods[uid]["labels"] = {"team": team}
-        self._show(uid)
-
     def _take(self, actions: list[Any]) -> None:
         super()._take(actions)
         for asked in (action for action in actions if isinstance(action, DeleteVictim)):
@@ -71,9 +64,7 @@ def run(history: list[tuple[Any, ...]]) -> TeamWorld:
         world.create_pod_of(team, 2, 0)
     world.deliver(100)
     world.cycle(100)
-    for step, *values in history:
-        getattr(world, step)(*values)
-    return world
+    return world.play(history)
 
 
 @settings(max_examples=30, deadline=None)

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policyengine.scheduler.actions import Action, DeleteVictim
-from tests.builders import PodBuilder
 from tests.scheduler.driver import Driver
 from tests.scheduler.policy_members import policy
 from tests.scheduler.preemption.test_preemption_histories import SOON, PreemptingWorld
@@ -27,13 +26,6 @@ quota "b" when team == "b" { guarantee: {cpu: 4} }
 
 class QuotaWorld(PreemptingWorld):
     """Pods have teams."""
-
-    def create_pod_of(self, team: str, cpu: int, priority: int) -> None:
-        self.create_pod(cpu, priority=priority)
-        self.watch.pop()
-        uid = f"p{self._count}"
-        self.pods[uid]["labels"] = {"team": team}
-        self._show(uid)
 
     def move(self, number: int, team: str) -> None:
         """Somebody edits a pod's label."""
@@ -69,9 +61,6 @@ class QuotaWorld(PreemptingWorld):
             left = sum(pod.requests.cpu // 1000 for pod in mates if pod.uid not in gone)
             assert left >= GUARANTEED[team], f"{victim!r} was taken for {preemptor!r}, {team} is left {left}"
 
-    def _builder(self, uid: str) -> PodBuilder:
-        return super()._builder(uid)
-
 
 NUMBERS = st.integers(0, 7)
 TEAMS = st.sampled_from(["a", "a", "b", "c"])
@@ -99,10 +88,7 @@ def run(history: list[tuple[Any, ...]], moves: bool = True) -> QuotaWorld:
         world.create_pod_of(team, cpu, 0)
     world.deliver(100)
     world.cycle(100)
-    for step, *values in history:
-        if moves or step != "move":
-            getattr(world, step)(*values)
-    return world
+    return world.play(step for step in history if moves or step[0] != "move")
 
 
 @settings(max_examples=30, deadline=None)

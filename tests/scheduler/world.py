@@ -6,7 +6,8 @@ It shares no code with the scheduler beyond the messages, and counts everything 
 from __future__ import annotations
 
 from collections import deque
-from typing import Any, TypeVar
+from collections.abc import Iterable
+from typing import Any, Self, TypeVar
 
 from policyengine.scheduler.actions import Action, Bind, ReadPod
 from policyengine.scheduler.messages import (
@@ -97,6 +98,12 @@ class World:
         if uid is not None and not self.pods[uid]["node"]:
             self.pods[uid]["node"] = node
             self._show(uid)
+
+    def play(self, history: Iterable[tuple[Any, ...]]) -> Self:
+        """Carry out steps: (method, its arguments)."""
+        for step, *values in history:
+            getattr(self, step)(*values)
+        return self
 
     # ---- what the machinery does
 

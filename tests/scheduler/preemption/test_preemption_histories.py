@@ -14,7 +14,7 @@ from policyengine.scheduler.actions import Action, DeleteVictim, PatchPodConditi
 from policyengine.scheduler.messages import PodDeleted, PodObserved, VictimDeleted, VictimNotDeleted
 from tests.builders import PodBuilder
 from tests.scheduler.driver import Driver, profile
-from tests.scheduler.world import OURS, World
+from tests.scheduler.world import OURS, World, replayed
 
 SOON = QueueSettings(flush_after=60.0)
 """Who waits for a victim that never dies is looked at again soon."""
@@ -37,6 +37,13 @@ class PreemptingWorld(World):
         uid = f"p{self._count}"
         self.watch.pop()
         self.pods[uid] |= {"priority": priority, "stuck": False, "marked": False, "nominated": ""}
+        self._show(uid)
+
+    def create_pod_of(self, team: str, cpu: int, priority: int) -> None:
+        self.create_pod(cpu, priority=priority)
+        self.watch.pop()
+        uid = f"p{self._count}"
+        self.pods[uid]["labels"] = {"team": team}
         self._show(uid)
 
     def create_important_pod(self, cpu: int, priority: int) -> None:
@@ -139,9 +146,7 @@ def run(history: list[tuple[Any, ...]]) -> PreemptingWorld:
         world.create_pod(cpu)
     world.deliver(100)
     world.cycle(100)
-    for step, *values in history:
-        getattr(world, step)(*values)
-    return world
+    return world.play(history)
 
 
 def assert_nobody_is_lost(world: PreemptingWorld) -> None:
@@ -171,12 +176,7 @@ def test_nobody_is_lost_nothing_overcommitted_and_no_nomination_outlives_its_pod
 @given(st.lists(steps, min_size=20, max_size=60))
 def test_the_same_log_gives_the_same_actions(history: list[Any]) -> None:
     world = run(history)
-    other = Driver(profile(queue=SOON), synced=False)
-    found: list[Action] = []
-    for now, message in world.driver.log:
-        other.now = now
-        found += other.send(message)
-    assert found == world.actions
+    assert replayed(world.driver, Driver(profile(queue=SOON), synced=False)) == world.actions
 
 
 def test_a_pod_that_comes_back_under_its_victim_s_priority_does_not_take_the_room() -> None:

@@ -105,9 +105,7 @@ def run(history: list[tuple[Any, ...]]) -> RolloutWorld:
         world.create_pod(cpu)
     world.deliver(100)
     world.cycle(2)
-    for step, *values in history:
-        getattr(world, step)(*values)
-    return world
+    return world.play(history)
 
 
 @settings(max_examples=50, deadline=None)
