@@ -10,7 +10,7 @@ Rules of this file:
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -21,17 +21,22 @@ from policyengine.compiler.columns.column import Column, Failed, Fault, attempt
 from policyengine.compiler.columns.frame import Decision, Frame, Scalar, Vector
 from policyengine.compiler.columns.logic_kernels import chosen
 from policyengine.compiler.lower.hoists import Hoists
-from policyengine.compiler.lower.scope import Scope, all_read
-from policyengine.compiler.rules.domain_rows import DomainRows, FollowsDomains, asks_domains, domain_rows
+from policyengine.compiler.lower.scope import Scope
+from policyengine.compiler.rules.node_rule import (
+    DomainRows,
+    FollowsDomains,
+    NodeRule,
+    asks_domains,
+    domain_rows,
+    reads_of,
+)
 from policyengine.compiler.rules.requeue_events import events_of
-from policyengine.compiler.rules.signature import Decisions, Signature, Situation
+from policyengine.compiler.rules.signature import Decisions, Signature
 from policyengine.compiler.rules.texts import Text, erred, unmet
 from policyengine.framework.events import ClusterEventWithHint
-from policyengine.framework.plugin import Reads
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, Status, Verdicts
 from policyengine.language import ir
 from policyengine.language.ir.ir_walk import expressions_in
-from policyengine.language.types import Reach
 
 if TYPE_CHECKING:
     from policyengine.cluster.node_table import NodeTable
@@ -95,18 +100,17 @@ class FilterState:
     refusals: list[Refusal] = field(default_factory=list)
 
 
-class RuleFilter:
+class RuleFilter(NodeRule):
     """A filter rule of a policy."""
 
     def __init__(self, rule: ir.Filter, scope: Scope, decisions: Decisions) -> None:
-        self._name = rule.name
+        asked = [one for one in rule.requires if one.reads_node]
+        signature = Signature(rule.when, tuple(_expressions(rule.requires)), scope, decisions)
+        super().__init__(rule.name, reads_of(list(_conditions(asked)), scope), signature)
         self._hoists = Hoists()
         self._when = None if rule.when is None else scope.closure(rule.when)
-        asked = [one for one in rule.requires if one.reads_node]
         self._of_nodes = tuple(self._node_require(one, scope) for one in asked)
         self._of_pod = tuple(self._pod_require(one, scope) for one in rule.requires if not one.reads_node)
-        self._signature = Signature(rule.when, tuple(_expressions(rule.requires)), scope, decisions)
-        self._reads = reads_of(list(_conditions(asked)), scope)
         when = () if rule.when is None else (rule.when,)
         self._events = events_of((*when, *_conditions(rule.requires)), scope, bool(asked))
 
@@ -132,28 +136,9 @@ class RuleFilter:
             _code(require),
         )
 
-    @property
-    def name(self) -> str:
-        """The rule's name."""
-        return self._name
-
-    @property
-    def reads(self) -> Reads:
-        """Derived from what the requires read."""
-        return self._reads
-
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Derived from the schema fields the rule reads."""
         return self._events
-
-    def signature(self, pod: PodInfo) -> Hashable:
-        """The values of the pod-only subexpressions, texts included."""
-        return self._signature.of(pod)
-
-    @property
-    def situation(self) -> Situation | None:
-        """What the rule reads of the cluster as a whole."""
-        return self._signature.situation
 
     def pre_filter(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, FilterState | None]:
         """SKIP where `when` is false or no require is left for nodes; refuses where a require without node fails."""
@@ -243,11 +228,3 @@ def _expressions(requires: Sequence[ir.Require]) -> Iterator[ir.Expr]:
     yield from _conditions(requires)
     for require in requires:
         yield from expressions_in(require.otherwise)
-
-
-def reads_of(expressions: Sequence[ir.Expr], scope: Scope) -> Reads:
-    """Which parts of a row expressions read, from their reach; lists of all nodes or pods are read of every row."""
-    reach = max((expr.reach for expr in expressions), default=Reach.CONSTANT)
-    if reach is Reach.NODE_CHANGING or all_read(expressions, scope).is_evictable:
-        return Reads.NODE | Reads.PODS
-    return Reads.NODE if reach is Reach.NODE_FIXED else Reads.NOTHING

@@ -6,7 +6,7 @@ replace) is `FAILED`, an empty optional is `EMPTY`; both score 0 in the end and 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,11 +17,17 @@ from policyengine.compiler.columns.column import Array, Column, Faults, Mask, at
 from policyengine.compiler.columns.frame import Decision, Frame
 from policyengine.compiler.lower.hoists import Hoists
 from policyengine.compiler.lower.scope import Scope
-from policyengine.compiler.rules.domain_rows import DomainRows, FollowsDomains, asks_domains, domain_rows
-from policyengine.compiler.rules.filter import reads_of
-from policyengine.compiler.rules.signature import Decisions, Signature, Situation
+from policyengine.compiler.rules.node_rule import (
+    DomainRows,
+    FollowsDomains,
+    NodeRule,
+    asks_domains,
+    domain_rows,
+    reads_of,
+)
+from policyengine.compiler.rules.signature import Decisions, Signature
 from policyengine.framework.events import ClusterEventWithHint
-from policyengine.framework.plugin import MAX_NODE_SCORE, Reads, Scores
+from policyengine.framework.plugin import MAX_NODE_SCORE, Scores
 from policyengine.framework.status import SKIP, SUCCESS, Rows, Status
 from policyengine.language import ir
 from policyengine.language.ir import Normalize
@@ -55,42 +61,21 @@ class Raw:
     failed: Mask | None
 
 
-class RuleScore:
+class RuleScore(NodeRule):
     """A score rule of a policy."""
 
     def __init__(self, rule: ir.Score, scope: Scope, decisions: Decisions) -> None:
-        self._name = rule.name
+        read = [rule.value] if rule.on_error is None else [rule.value, rule.on_error]
+        super().__init__(rule.name, reads_of(read, scope), Signature(rule.when, read, scope, decisions))
         self._normalize, self._reverse = rule.normalize, rule.reverse
         self._hoists = Hoists()
         self._when = None if rule.when is None else scope.closure(rule.when)
         self._value = scope.lower(rule.value, self._hoists)
         self._on_error = None if rule.on_error is None else scope.lower(rule.on_error, self._hoists)
-        read = [rule.value] if rule.on_error is None else [rule.value, rule.on_error]
-        self._reads = reads_of(read, scope)
-        self._signature = Signature(rule.when, read, scope, decisions)
-
-    @property
-    def name(self) -> str:
-        """The rule's name."""
-        return self._name
-
-    @property
-    def reads(self) -> Reads:
-        """Derived from what the expression reads."""
-        return self._reads
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """None: a score refuses nothing."""
         return ()
-
-    def signature(self, pod: PodInfo) -> Hashable:
-        """The values of the pod-only subexpressions."""
-        return self._signature.of(pod)
-
-    @property
-    def situation(self) -> Situation | None:
-        """What the rule reads of the cluster as a whole."""
-        return self._signature.situation
 
     def pre_score(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, ScoreState | None]:
         """SKIP unless `when` is true; one without a value counts as false."""

@@ -1,12 +1,13 @@
-"""Which rows of a rule's column follow which: those of one domain follow each other.
+"""What filter and score rules share: what they read of nodes, and which rows change together.
 
-A rule that asks about domains is a `TopologyPlugin`: its state remembers which value of the label each row had when the
-column was last brought up to date, so that a node that changed domains counts in the one it left too.
+The rows of one domain change together. The state of a rule that asks about domains remembers which value of the label
+each row had when the column was last brought up to date, so that a node that changed domains counts in the one it left
+too. For example a node that moves from zone a to zone b changes the rows of both zones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,13 +16,43 @@ from numpy.typing import NDArray
 from policyengine.compiler.columns.column import Column
 from policyengine.compiler.columns.frame import Frame
 from policyengine.compiler.lower.hoists import Hoists
-from policyengine.compiler.lower.scope import Scope, reading
+from policyengine.compiler.lower.scope import Scope, all_read, reading
+from policyengine.compiler.rules.signature import Signature, Situation
+from policyengine.framework.plugin import Reads
 from policyengine.framework.status import SUCCESS, Rows, Status
 from policyengine.language import ir
+from policyengine.language.types import Reach
 
 if TYPE_CHECKING:
     from policyengine.cluster.node_table import NodeTable
+    from policyengine.cluster.pod_info import PodInfo
     from policyengine.cluster.snapshot import Snapshot
+
+
+class NodeRule:
+    """A rule whose expressions are columns of nodes."""
+
+    def __init__(self, name: str, reads: Reads, signature: Signature) -> None:
+        self._name, self._reads, self._signature = name, reads, signature
+
+    @property
+    def name(self) -> str:
+        """The rule's name."""
+        return self._name
+
+    @property
+    def reads(self) -> Reads:
+        """Derived from what the expressions read."""
+        return self._reads
+
+    def signature(self, pod: PodInfo) -> Hashable:
+        """The values of the pod-only subexpressions, texts included."""
+        return self._signature.of(pod)
+
+    @property
+    def situation(self) -> Situation | None:
+        """What the rule reads of the cluster as a whole."""
+        return self._signature.situation
 
 
 class DomainRows:
@@ -73,3 +104,11 @@ class FollowsDomains:
 def asks_domains(expressions: Iterable[ir.Expr], scope: Scope) -> bool:
     """Whether one of the expressions asks about a domain, through lets too."""
     return any(reading(expr, scope).asks_domains for expr in expressions)
+
+
+def reads_of(expressions: Sequence[ir.Expr], scope: Scope) -> Reads:
+    """Which parts of a row expressions read, from their reach; lists of all nodes or pods are read of every row."""
+    reach = max((expr.reach for expr in expressions), default=Reach.CONSTANT)
+    if reach is Reach.NODE_CHANGING or all_read(expressions, scope).is_evictable:
+        return Reads.NODE | Reads.PODS
+    return Reads.NODE if reach is Reach.NODE_FIXED else Reads.NOTHING
