@@ -98,7 +98,7 @@ def _lint(paths: Sequence[str], params: Mapping[str, object], output: str, fail_
 
 def _fix(paths: Sequence[str]) -> None:
     from policyengine.commands.lint_fix import fix_all
-    from policyengine.language.excerpt import printable
+    from policyengine.language.diagnostics import printable
 
     done = fix_all(paths)
     for one in done:

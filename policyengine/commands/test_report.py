@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from xml.etree import ElementTree
 
 from policyengine.commands.test_run import Placed, Report, TestReport
-from policyengine.language.excerpt import excerpt, printable
+from policyengine.language.diagnostics import excerpt, printable
 
 _WORDS = {"failed": "FAIL", "vacuous": "VACUOUS"}
 _RED, _GREEN, _BOLD, _RESET = "\x1b[1;31m", "\x1b[1;32m", "\x1b[1m", "\x1b[0m"

@@ -12,8 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from policyengine.language import ir, syntax
 from policyengine.language.checking.check_codes import SAME_SCHEDULER, TOO_MANY
 from policyengine.language.checking.context import Report
-from policyengine.language.checking.libraries import File, Libraries
-from policyengine.language.checking.overlays import Overlays
+from policyengine.language.checking.libraries import File, Libraries, Overlays
 from policyengine.language.checking.plugin_checks import PluginFacts, Plugins
 from policyengine.language.checking.policy_checks import PolicyCheck
 from policyengine.language.checking.setting_checks import check_scheduler

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from policyengine.language.diagnostics import Diagnostic, Fix, Related, Severity, register
-from policyengine.language.excerpt import printable
+from policyengine.language.diagnostics import Diagnostic, Fix, Related, Severity, printable, register
 from policyengine.language.syntax import Span
 
 _QUOTED = 40

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from policyengine.framework.profile import Profile
 from policyengine.language import ir
-from policyengine.language.checking.expected_conditions import QUESTIONS
+from policyengine.language.checking.test_checks import QUESTIONS
 from policyengine.language.evaluator import Closure, Names, evaluated
 from policyengine.language.ir import test_nodes as ir_test
 from policyengine.language.ir.ir_walk import walk

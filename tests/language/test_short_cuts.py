@@ -23,7 +23,7 @@ from policyengine.language.lint.truth import Truth
 from policyengine.language.parse import parse_file
 from policyengine.language.parsing.grammar import patterns
 from policyengine.language.parsing.tokens import tokenise
-from policyengine.language.syntax import syntax_walk
+from policyengine.language.syntax import expression_nodes
 from tests.language.checking import PLUGINS
 from tests.language.policies import EVERYTHING, damaged
 from tests.language.typed import sources
@@ -140,7 +140,7 @@ def test_the_parts_of_what_is_written_are_what_its_fields_hold() -> None:
                         else [part for name in one.__struct_fields__ for part in held(getattr(one, name), syntax.Expr)]
                     )
                 ]
-            assert sorted(map(id, syntax_walk.children(node))) == sorted(map(id, inner))
+            assert sorted(map(id, expression_nodes.children(node))) == sorted(map(id, inner))
             seen += 1
         pending += [one for value in fields for one in held(value, syntax.Node)]
     assert seen > 100

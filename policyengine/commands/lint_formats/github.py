@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from policyengine.commands.lint_files import Linted
-from policyengine.language.diagnostics import Diagnostic, Severity, Source
-from policyengine.language.excerpt import printable
+from policyengine.language.diagnostics import Diagnostic, Severity, Source, printable
 
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
 

@@ -20,7 +20,7 @@ from policyengine.language.checking.resolved_names import Definitions
 from policyengine.language.diagnostics import Related
 from policyengine.language.functions import FUNCTIONS, Style
 from policyengine.language.schema import ROOTS
-from policyengine.language.syntax.syntax_walk import names_in, walk
+from policyengine.language.syntax.expression_nodes import names_in, walk
 
 Named = syntax.Param | syntax.Let | syntax.Function
 _SPECIAL = frozenset({"has", "toQuantity", "optMap", "optFlatMap", *FOLDS})

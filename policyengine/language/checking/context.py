@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from policyengine.language import ir, syntax
 from policyengine.language.checking.check_codes import REDEFINED
 from policyengine.language.checking.guards import MOST_FACTS, Fact, Facts, established
-from policyengine.language.diagnostics import Diagnostic, Edit, Fix, Related, Severity
-from policyengine.language.excerpt import printable
+from policyengine.language.diagnostics import Diagnostic, Edit, Fix, Related, Severity, printable
 from policyengine.language.schema import ROOTS
 from policyengine.language.suggestion import closest
 from policyengine.language.syntax import Span

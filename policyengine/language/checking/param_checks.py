@@ -11,7 +11,7 @@ from policyengine.language.checking.context import Checks, Context, is_error, re
 from policyengine.language.evaluator import evaluated
 from policyengine.language.functions.comparison import equal
 from policyengine.language.ir.ir_walk import walk
-from policyengine.language.syntax.syntax_walk import names_in
+from policyengine.language.syntax.expression_nodes import names_in
 from policyengine.language.types import (
     BOOL,
     CPU,

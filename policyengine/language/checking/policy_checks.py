@@ -10,8 +10,7 @@ from msgspec.structs import replace
 
 from policyengine.language import ir, syntax
 from policyengine.language.checking.block_names import BlockNames
-from policyengine.language.checking.budget import check_cost
-from policyengine.language.checking.check_codes import DUPLICATE_NAME, WRONG_WORD
+from policyengine.language.checking.check_codes import DUPLICATE_NAME, OVER_BUDGET, WRONG_WORD
 from policyengine.language.checking.context import Context, Report
 from policyengine.language.checking.intervals import Intervals
 from policyengine.language.checking.libraries import (
@@ -23,18 +22,17 @@ from policyengine.language.checking.libraries import (
     texts_of,
 )
 from policyengine.language.checking.log_bind import check_bind, check_on
-from policyengine.language.checking.permit import check_permit
 from policyengine.language.checking.plugin_checks import Plugins, check_use, contradictions, unknown_plugin
 from policyengine.language.checking.policy_scope import PolicyScope, check_when
 from policyengine.language.checking.preempt_checks import check_preempt
 from policyengine.language.checking.quota_checks import check_quota
 from policyengine.language.checking.resolved_names import Definitions, reached
-from policyengine.language.checking.rule_checks import check_filter, check_gang, check_score
+from policyengine.language.checking.rule_checks import check_filter, check_gang, check_permit, check_score
 from policyengine.language.checking.setting_checks import check_base, check_queue, check_scheduler, check_share
 from policyengine.language.checking.test_checks import check_test
 from policyengine.language.diagnostics import Related, Source, has_errors
 from policyengine.language.ir.ir_walk import expressions_in
-from policyengine.language.rewrite import rewrite
+from policyengine.language.rewrite import cost, rewrite
 from policyengine.language.syntax import Span
 
 _M = TypeVar("_M", bound=syntax.Member)
@@ -209,3 +207,18 @@ def _names_of_rules(block: Block) -> list[syntax.NameText]:
     """The names under which rules refuse or score."""
     kinds = syntax.Filter | syntax.Score | syntax.Gang | syntax.Quota | syntax.Permit
     return [member.name for member in block.members if isinstance(member, kinds)]
+
+
+# --- what one decision may cost ---------------------------------------------------------------------------
+
+
+MOST_COST = 200_000
+"""In the units of `rewrite.cost`: a column operation is ten. At 5,000 nodes that is about a tenth of a second."""
+
+
+def check_cost(report: Report, policy: ir.Policy, span: Span) -> None:
+    """Reports a policy whose expressions cost too much together; a let counts once."""
+    total = sum(map(cost, expressions_in(policy)))
+    if total > MOST_COST:
+        message = f"one decision costs about {total:,} steps, and at most {MOST_COST:,} are allowed"
+        report.error(OVER_BUDGET, f"{message}; name what is repeated with `let`, and nest macros less deeply", span)

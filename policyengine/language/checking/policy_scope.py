@@ -1,4 +1,5 @@
-"""What checking the members of one policy takes, and what several of them have in common: `when`, texts, reads."""
+"""What checking the members of one policy takes, and what several of them have in common: `when`, texts,
+reads, keys to order by."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from policyengine.language.checking.intervals import Intervals
 from policyengine.language.diagnostics import Source
 from policyengine.language.ir.ir_walk import fields
 from policyengine.language.syntax import Span
-from policyengine.language.types import BOOL, Kind, Shape, Type
+from policyengine.language.types import BOOL, DOUBLE, DURATION, INT, QOS, STRING, TIMESTAMP, Kind, Shape, Type
 from policyengine.language.values import with_article
 
 Path = tuple[str, ...]
@@ -129,3 +130,27 @@ def check_template(scope: PolicyScope, written: syntax.Template, context: Contex
 
 def _has_object(type_: Type) -> bool:
     return type_.kind is Kind.OBJECT or any(map(_has_object, type_.args))
+
+
+# --- keys to order by -------------------------------------------------------------------------------------
+
+
+def check_order_key(
+    scope: PolicyScope, key: syntax.OrderKey, context: Context, in_place: Callable[[ir.Expr], bool]
+) -> ir.OrderKey | None:
+    """A key, None (reported) for a wrong one. `in_place` reports what may not be read here."""
+    value = scope.checker.check(key.value, context)
+    if is_error(value):
+        return None
+    content = value.type.args[0] if value.type.kind is Kind.OPTIONAL else value.type
+    if not is_ordered(content):
+        scope.report.error(WRONG_TYPE, f"{with_article(value.type)} has no order to sort by", key.value.span)
+        return None
+    if not in_place(value):
+        return None
+    return ir.OrderKey(value=value, descending=key.descending, missing_first=key.missing == "first", span=key.span)
+
+
+def is_ordered(type_: Type) -> bool:
+    """Whether values of the type have an order."""
+    return type_ in (INT, DOUBLE, STRING, BOOL, DURATION, TIMESTAMP, QOS) or type_.is_quantity

@@ -15,9 +15,8 @@ from policyengine.language.checking.check_codes import (
     WRONG_WORD,
 )
 from policyengine.language.checking.context import Context, Report, replacing
-from policyengine.language.checking.order import check_order_key
 from policyengine.language.checking.param_checks import constant
-from policyengine.language.checking.policy_scope import PolicyScope
+from policyengine.language.checking.policy_scope import PolicyScope, check_order_key
 from policyengine.language.checking.rule_checks import LARGEST_WEIGHT
 from policyengine.language.diagnostics import Related
 from policyengine.language.syntax import Span

@@ -10,4 +10,3 @@ nanoseconds. Immutable, without numpy and without the cluster.
 
 from policyengine.language.ir.typed_expressions import *
 from policyengine.language.ir.typed_policy import *
-from policyengine.language.ir.typed_rules import *

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from policyengine.language import ir, syntax
 from policyengine.language.checking.plugin_checks import Plugins
-from policyengine.language.diagnostics import Diagnostic, Source, in_order, register
-from policyengine.language.excerpt import printable
+from policyengine.language.diagnostics import Diagnostic, Source, in_order, printable, register
 from policyengine.language.lint.lint_settings import Settings
 from policyengine.language.lint.rule import Finding, Rule
 from policyengine.language.lint.rules import RULES

@@ -16,9 +16,7 @@ from policyengine.language.diagnostics import Source
 from policyengine.language.ir.ir_walk import children
 from policyengine.language.lint.bounds import Bounds
 from policyengine.language.lint.lint_settings import Settings
-from policyengine.language.lint.meanings import Meanings
-from policyengine.language.lint.per_object import PerObject
-from policyengine.language.lint.reads import Readings
+from policyengine.language.lint.meanings import Meanings, PerObject, Readings
 from policyengine.language.lint.truth import Truth
 from policyengine.language.syntax import Span
 

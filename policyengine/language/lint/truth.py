@@ -19,8 +19,7 @@ from policyengine.language import ir
 from policyengine.language.functions.bounds import EVERYTHING, Interval
 from policyengine.language.ir.ir_walk import children, walk
 from policyengine.language.lint.bounds import Bounds
-from policyengine.language.lint.meanings import Meanings
-from policyengine.language.lint.per_object import PerObject
+from policyengine.language.lint.meanings import Meanings, PerObject
 from policyengine.language.types import Kind, Type
 
 MOST_STEPS = 10_000

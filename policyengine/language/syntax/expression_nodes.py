@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from operator import attrgetter
+from typing import Any
 from typing import Literal as OneOf
 
 from msgspec import Struct
@@ -171,3 +174,38 @@ class Template(Node, frozen=True, kw_only=True):
     """A string in which `{expr}` is filled in: literal pieces and expressions, in order."""
 
     parts: tuple[str | Expr, ...]
+
+
+# --- walking an expression --------------------------------------------------------------------------------
+
+
+def children(expr: Expr) -> tuple[Expr, ...]:
+    """The direct parts of an expression, in the order they are written."""
+    parts = _PARTS.get(type(expr))
+    return parts(expr) if parts is not None else ()
+
+
+_PARTS: dict[type[Node], Callable[[Any], tuple[Expr, ...]]] = {
+    Select: lambda expr: (expr.operand,),
+    Index: attrgetter("operand", "key"),
+    Call: lambda expr: expr.args if expr.target is None else (expr.target, *expr.args),
+    Unary: lambda expr: (expr.operand,),
+    Binary: attrgetter("left", "right"),
+    Conditional: attrgetter("condition", "then", "otherwise"),
+    ListLiteral: lambda expr: tuple(item.value for item in expr.items),
+    MapLiteral: lambda expr: tuple(part for entry in expr.entries for part in (entry.key, entry.value)),
+}
+
+
+def walk(expr: Expr) -> Iterator[Expr]:
+    """The expression and all its parts, depth first."""
+    pending = [expr]
+    while pending:
+        expr = pending.pop()
+        yield expr
+        pending += reversed(children(expr))
+
+
+def names_in(expr: Expr) -> frozenset[str]:
+    """Every name that stands alone in the expression, variables of macros included."""
+    return frozenset(part.name for part in walk(expr) if isinstance(part, Name))

@@ -23,12 +23,12 @@ from policyengine.language.types import Kind, Type
 from policyengine.server.language_server import words
 from policyengine.server.language_server.cursor import Cursor
 from policyengine.server.language_server.hover import symbol_facts
-from policyengine.server.language_server.plugin_options import argument_values, properties_at
 from policyengine.server.language_server.project import Project, Reading
 from policyengine.server.language_server.quoted import quoted_names
 from policyengine.server.language_server.scopes import Scope
 from policyengine.server.language_server.symbols import SymbolKind
 from policyengine.server.language_server.tree_search import around, expressions_in, member_at, variables_around
+from policyengine.server.language_server.words import argument_values, properties_at
 
 TYPES = (*NAMED_TYPES, "list", "map", "optional")
 BASES = ("kubernetes", "filters", "none")

@@ -11,7 +11,7 @@ from policyengine.language.parsing.grammar import CLOSING, OPENING
 from policyengine.language.parsing.tokens import Token
 from policyengine.language.schema import ROOTS
 from policyengine.language.syntax import NameText, Span
-from policyengine.language.syntax.syntax_walk import walk
+from policyengine.language.syntax.expression_nodes import walk
 from policyengine.server.language_server import symbols
 from policyengine.server.language_server.project import Reading
 from policyengine.server.language_server.tree_search import blocks_of, expressions_in

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from policyengine.language.lint.labels import WELL_KNOWN
 from policyengine.server.language_server.cursor import Cursor
-from policyengine.server.language_server.plugin_options import argument_values
 from policyengine.server.language_server.project import Reading
 from policyengine.server.language_server.symbols import SymbolKind
 from policyengine.server.language_server.tree_search import member_at
+from policyengine.server.language_server.words import argument_values
 
 _MAPS = frozenset({"labels", "annotations", "nodeSelector", "requests", "limits", "allocatable", "capacity"})
 _LABELS = frozenset({"labels", "nodeSelector"})

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from policyengine.language import syntax
 from policyengine.language.syntax import NameText, Span
-from policyengine.language.syntax.syntax_walk import children
+from policyengine.language.syntax.expression_nodes import children
 from policyengine.server.language_server.symbols import Index, Occurrence, Symbol, SymbolKind
 from policyengine.server.language_server.tree_search import Block, blocks_of, expressions_in, variable_of
 

@@ -8,7 +8,7 @@ from typing import get_args
 from policyengine.language import syntax
 from policyengine.language.checking.macros import is_macro
 from policyengine.language.syntax import Span
-from policyengine.language.syntax.syntax_walk import children
+from policyengine.language.syntax.expression_nodes import children
 
 Block = syntax.Policy | syntax.Library | syntax.Overlay
 PlainMaps = syntax.Use | syntax.Quota | syntax.GivenNode | syntax.GivenPod

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from policyengine.language import syntax
@@ -14,6 +14,8 @@ from policyengine.language.functions.table import unify
 from policyengine.language.schema import ROOTS, object_info
 from policyengine.language.schema_objects import Attribute
 from policyengine.language.types import Kind, Type
+from policyengine.server.language_server.cursor import Cursor
+from policyengine.server.language_server.project import Reading
 from policyengine.server.language_server.symbols import Symbol, SymbolKind
 
 MACROS: Mapping[str, tuple[str, str]] = {
@@ -170,3 +172,39 @@ def symbol_line(symbol: Symbol, source: Source, type_: Type | None) -> str:
             return f"{symbol.name}{shown}"
         case _:
             return f'{symbol.kind.value} "{symbol.name}"'
+
+
+# --- A plugin's arguments: what its JSON schema says about a key at a path --------------------------------
+
+
+def properties_at(schema: object, path: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
+    """The arguments inside of a path of keys, with their schemas; items of lists count as their list."""
+    for name in path:
+        schema = _below(schema).get(name, {})
+    return _below(schema)
+
+
+def values_at(schema: object, path: Sequence[str]) -> list[Any]:
+    """The values a key may have, where these are few."""
+    inner = properties_at(schema, path[:-1]).get(path[-1], {}) if path else {}
+    if isinstance(inner.get("items"), Mapping):
+        inner = inner["items"]
+    if inner.get("type") == "boolean":
+        return [True, False]
+    return list(inner.get("enum", ()))
+
+
+def _below(schema: object) -> Mapping[str, Mapping[str, Any]]:
+    while isinstance(schema, Mapping) and "properties" not in schema and isinstance(schema.get("items"), Mapping):
+        schema = schema["items"]
+    found = schema.get("properties", {}) if isinstance(schema, Mapping) else {}
+    return found if isinstance(found, Mapping) else {}
+
+
+def argument_values(reading: Reading, cursor: Cursor) -> list[object]:
+    """The values the argument of a plugin may have at the cursor, where these are few."""
+    facts = reading.toolchain.plugins.get(cursor.before[1].text.strip("\"'")) if len(cursor.before) > 1 else None
+    if facts is None:
+        return []
+    key = [cursor.before[-2].text.strip("\"'")] if cursor.last == "COLON" and len(cursor.before) > 2 else []
+    return values_at(facts.arguments, [*cursor.keys, *key])

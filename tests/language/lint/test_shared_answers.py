@@ -12,8 +12,7 @@ from policyengine.language.check import check
 from policyengine.language.diagnostics import Source
 from policyengine.language.ir.ir_walk import expressions_in, fields, key, walk
 from policyengine.language.lint.lint_settings import Settings
-from policyengine.language.lint.meanings import Meanings
-from policyengine.language.lint.reads import Readings
+from policyengine.language.lint.meanings import Meanings, Readings
 from policyengine.language.lint.subject import Subject
 from policyengine.language.parse import parse_file
 from tests.language.lint.findings import plugins
