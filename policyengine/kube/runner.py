@@ -21,7 +21,7 @@ from policyengine.kube.extenders.http_extender import HttpExtender
 from policyengine.kube.extenders.requests import Observe
 from policyengine.kube.http.client import Client
 from policyengine.kube.leader import Alone, Leadership
-from policyengine.kube.watching.informers import Inbox, Informers, PolicyMessage
+from policyengine.kube.watching.informers import Informers, MessageQueue, PolicyMessage
 from policyengine.kube.watching.reflector import Reflector
 from policyengine.kube.writing.writer import Writer
 from policyengine.scheduler.actions import Action, RecordEvent
@@ -86,17 +86,17 @@ class Runner:
         """Set once every list of the start is in: a replica that does not lead stands by from then on."""
         self._core = core
         self._clock = clock
-        self._steady = SteadyClock(clock)
+        self._core_clock = MonotonicClock(clock)
         self._limits = limits
         self._leadership = leadership or Alone()
         self._stopping = False
-        self._inbox = Inbox(limits.inbox)
-        self._informers = Informers(client, clock, random, self._inbox, profiles)
+        self._messages = MessageQueue(limits.queued)
+        self._informers = Informers(client, clock, random, self._messages, profiles)
         self._writer = Writer(
             client,
             clock,
             random,
-            self._inbox.put,
+            self._messages.put,
             informers=self._informers,
             may_bind=core.may_bind,
             leadership=self._leadership,
@@ -116,7 +116,7 @@ class Runner:
     @property
     def backlog(self) -> int:
         """Messages that the core has not taken in yet."""
-        return len(self._inbox.waiting)
+        return len(self._messages.waiting)
 
     @property
     def bindings_outstanding(self) -> int:
@@ -156,12 +156,12 @@ class Runner:
         await self._leadership.elected.wait()
         if not isinstance(self._leadership, Alone):
             await self._informers.catch_up()
-        self._inbox.put(CacheSynced())
+        self._messages.put(CacheSynced())
 
     async def _when_stopped(self, stop: asyncio.Event) -> None:
         await stop.wait()
         self._stopping = True
-        self._inbox.wake()
+        self._messages.wake()
 
     async def _loop(self) -> None:
         while not self._stopping:
@@ -169,7 +169,7 @@ class Runner:
             self._tick()
             if self._may_cycle():
                 await self._cycle()
-            elif self._inbox.waiting:
+            elif self._messages.waiting:
                 await asyncio.sleep(0)
             else:
                 await self._sleep()
@@ -177,14 +177,14 @@ class Runner:
     async def _cycle(self) -> None:
         """Run a few cycles and let what they decided be sent; then compare, where a candidate is tried."""
         began = self._clock.monotonic()
-        self._handle(CyclesRequested(self._limits.cycles), self._steady.now())
+        self._handle(CyclesRequested(self._limits.cycles), self._core_clock.now())
         ended = self._clock.monotonic()
         await asyncio.sleep(0)
         if self._core.has_decided:
             await self._let_be_sent()
             compares = self._clock.monotonic()
-            self._handle(ComparisonRequested(ended - began), self._steady.now())
-            self._handle(ComparisonTimed(self._clock.monotonic() - compares), self._steady.now())
+            self._handle(ComparisonRequested(ended - began), self._core_clock.now())
+            self._handle(ComparisonTimed(self._clock.monotonic() - compares), self._core_clock.now())
 
     async def _let_be_sent(self) -> None:
         for _ in range(_TURNS_TO_SEND):
@@ -195,27 +195,27 @@ class Runner:
 
     def _drain(self) -> None:
         """Hand over what came, all of it at one time: a few milliseconds make no difference to anything it starts."""
-        waiting = self._inbox.waiting
+        waiting = self._messages.waiting
         if not waiting:
             return
-        now = self._steady.now()
+        now = self._core_clock.now()
         for _ in range(min(len(waiting), self._limits.messages)):
             self._handle(waiting.popleft(), now)
-        self._inbox.taken()
+        self._messages.taken()
 
     def _tick(self) -> None:
         wakeup = self._core.next_wakeup()
-        if wakeup is not None and wakeup <= self._steady.now():
-            self._handle(Tick(), self._steady.now())
+        if wakeup is not None and wakeup <= self._core_clock.now():
+            self._handle(Tick(), self._core_clock.now())
 
     async def _sleep(self) -> None:
         """Until a message, the core's next wake-up, or the end; whether there is room for cycles is looked at again
         soon."""
         wakeup = self._core.next_wakeup()
-        seconds = None if wakeup is None else max(0.0, wakeup - self._steady.now())
+        seconds = None if wakeup is None else max(0.0, wakeup - self._core_clock.now())
         if self._core.ready:
             seconds = 0.05 if seconds is None else min(seconds, 0.05)
-        await self._inbox.sleep(seconds)
+        await self._messages.sleep(seconds)
 
     def _handle(self, message: Message, now: float) -> None:
         self.handled += 1
@@ -239,7 +239,7 @@ class Runner:
         await self._writer.flush()
 
 
-class SteadyClock:
+class MonotonicClock:
     """Epoch seconds that never go back and never leap."""
 
     def __init__(self, clock: Clock) -> None:

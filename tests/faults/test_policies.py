@@ -15,7 +15,7 @@ from policyengine.kube.extenders import http_extender
 from policyengine.kube.extenders.http_extender import HttpExtender
 from policyengine.kube.http.aiohttp_transport import AiohttpResponse
 from policyengine.kube.http.transport import Response, TimedOut
-from policyengine.kube.policies.precedence import Rivals
+from policyengine.kube.policies.precedence import Precedence
 from policyengine.scheduler import policy_changes, state
 from policyengine.scheduler.binding.waiting_pods import WaitingPods
 from policyengine.scheduler.gangs import gang_cycle
@@ -136,7 +136,7 @@ async def pinned(world: World) -> None:
 
 
 def dropping_what_was_good(patch: Any) -> None:
-    patch.setattr(Rivals, "put", lambda self, candidate: self._candidates.__setitem__(candidate.key, candidate))
+    patch.setattr(Precedence, "put", lambda self, candidate: self._candidates.__setitem__(candidate.key, candidate))
 
 
 @fault(

@@ -20,7 +20,7 @@ from tests.faults.world import World
 def beginning_at_once(patch: Any) -> None:
     async def announce(self: Any, ready: Any) -> None:
         await self._informers.nodes.synced.wait()
-        self._inbox.put(CacheSynced())
+        self._messages.put(CacheSynced())
 
     patch.setattr(Runner, "_announce", announce)
 

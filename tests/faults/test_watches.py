@@ -127,7 +127,7 @@ async def test_04_an_older_list_after_a_failover_and_events_out_of_order(world: 
 
 
 def taking_lists_as_additions(patch: Any) -> None:
-    patch.setattr(store.KnownObjects, "forget_keys", lambda self, keys, version: [])
+    patch.setattr(store.Store, "forget_keys", lambda self, keys, version: [])
 
 
 @fault(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policyengine.kube.runner import SteadyClock
+from policyengine.kube.runner import MonotonicClock
 from policyengine.scheduler.binding.server_time import LANDS_WITHIN, SLEW, retry_after
 
 
@@ -34,7 +34,7 @@ steps = st.lists(
 def elapsed_until(seconds: float, moves: list[tuple[float, float]]) -> float:
     """The time that passes for certain while the core's clock shows so many seconds more."""
     machine = SetClock()
-    steady = SteadyClock(machine)
+    steady = MonotonicClock(machine)
     due = steady.now() + seconds
     for passed, step in [*moves, *[(1.0, 3600.0)] * 400]:
         machine.elapsed += passed
@@ -48,7 +48,7 @@ def elapsed_until(seconds: float, moves: list[tuple[float, float]]) -> float:
 @given(steps)
 def test_it_runs_a_tenth_fast_or_slow_at_most_and_never_back(moves: list[tuple[float, float]]) -> None:
     machine = SetClock()
-    steady = SteadyClock(machine)
+    steady = MonotonicClock(machine)
     shown = steady.now()
     for passed, step in moves:
         machine.elapsed += passed

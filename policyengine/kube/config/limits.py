@@ -17,7 +17,7 @@ class Limits:
     """Requests under way at once."""
     questions: int = 256
     """Pods that extenders are asked about, above which no cycle runs."""
-    inbox: int = 2048
+    queued: int = 2048
     """Messages not handled yet, above which watches wait."""
     messages: int = 256
     """Messages handled between two turns of the event loop."""

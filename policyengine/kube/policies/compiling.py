@@ -134,7 +134,7 @@ QUIET = 60.0
 """Seconds without a new version after which all is forgotten."""
 
 
-class Pace:
+class CompileLimiter:
     """When each ConfigMap may be compiled. Times are monotonic seconds."""
 
     def __init__(self) -> None:

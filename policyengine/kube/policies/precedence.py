@@ -72,7 +72,7 @@ class Standing:
     """What else is to be known of it."""
 
 
-class Rivals:
+class Precedence:
     """Every policy there is, and who serves."""
 
     def __init__(self, files: Iterable[Profile] = ()) -> None:

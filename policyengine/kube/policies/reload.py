@@ -1,6 +1,6 @@
 """Policies from ConfigMaps: watched, compiled off the hot path, swapped between two cycles, and reported on.
 
-    watch ──> pace ──> compile, lint, test ──> who serves, who is tried (`rivals`) ──> the core ──> status, Event
+    watch ──> limit ──> compile, lint, test ──> who serves, who is tried (`precedence`) ──> the core ──> status, Event
                                                                                         │
                                        every second: was a candidate suspended? ────────┘
 
@@ -24,7 +24,7 @@ from policyengine.cluster.kinds import CONFIG_MAPS
 from policyengine.cluster.objects import ConfigMap
 from policyengine.framework.profile import Profile
 from policyengine.kube.http.client import Client
-from policyengine.kube.policies.compiling import Pace
+from policyengine.kube.policies.compiling import CompileLimiter
 from policyengine.kube.policies.config_map import (
     DEFAULT_NAMESPACE,
     LABEL_SELECTOR,
@@ -32,7 +32,7 @@ from policyengine.kube.policies.config_map import (
     texts,
     unusable,
 )
-from policyengine.kube.policies.precedence import Candidate, Compile, Compiled, Problem, Rivals, changes
+from policyengine.kube.policies.precedence import Candidate, Compile, Compiled, Precedence, Problem, changes
 from policyengine.kube.policies.reports import PolicyReports
 from policyengine.kube.policies.rollout_annotations import BadAnnotation, Suspension, rollout_settings, suspension_of
 from policyengine.kube.watching.informers import PolicyMessage
@@ -79,8 +79,8 @@ class PolicyReloader:
         self._compile = compile_files
         self._put = put
         self._rollouts = rollouts
-        self._rivals = Rivals(files)
-        self._serving, _ = self._rivals.decide()
+        self._precedence = Precedence(files)
+        self._serving, _ = self._precedence.decide()
         self._tried: dict[str, tuple[str, str, RolloutSettings, str]] = {}
         """Scheduler name -> who is tried: ConfigMap, policy hash, how, why it is not any more."""
         self._suspensions: dict[str, Suspension] = {}
@@ -93,7 +93,7 @@ class PolicyReloader:
         """What arrived and was not looked at yet; None for a deletion."""
         self._arrived = asyncio.Event()
         self._has_candidates = asyncio.Event()
-        self._pace = Pace()
+        self._limiter = CompileLimiter()
         self._reflector = Reflector(
             client,
             CONFIG_MAPS,
@@ -146,7 +146,7 @@ class PolicyReloader:
 
     async def _something_due(self) -> None:
         """Wait for news, or until a ConfigMap that flaps has its next turn."""
-        wait = min((self._pace.due(key) - self._clock.monotonic() for key in self._waiting), default=None)
+        wait = min((self._limiter.due(key) - self._clock.monotonic() for key in self._waiting), default=None)
         if wait is None or wait > 0:
             try:
                 async with asyncio.timeout(wait):
@@ -158,7 +158,7 @@ class PolicyReloader:
     def _is_due(self, key: str, config_map: ConfigMap | None) -> bool:
         """Whether to look at it now: a new text of one that flaps has to wait, anything else has not."""
         is_news = config_map is not None and self._compiled.get(key) != content(config_map)
-        return not is_news or self._pace.due(key) <= self._clock.monotonic()
+        return not is_news or self._limiter.due(key) <= self._clock.monotonic()
 
     async def _take(self, key: str, config_map: ConfigMap | None) -> None:
         """Compile what is new in one ConfigMap."""
@@ -166,15 +166,15 @@ class PolicyReloader:
         if config_map is None:
             for known in (self._seen, self._compiled, self._suspensions):
                 known.pop(key, None)
-            self._rivals.remove(key)
+            self._precedence.remove(key)
             self._reports.forget(key)
-            self._pace.tidy(self._seen, now)
+            self._limiter.tidy(self._seen, now)
             return
         self._seen[key] = config_map
         if self._compiled.get(key) != content(config_map):
-            self._pace.note(key, now)
+            self._limiter.note(key, now)
             self._compiled[key] = content(config_map)
-            self._rivals.put(await self._candidate(config_map))
+            self._precedence.put(await self._candidate(config_map))
         suspension = suspension_of(config_map)
         if suspension is not None:
             self._suspensions[key] = suspension
@@ -198,12 +198,12 @@ class PolicyReloader:
 
     def _apply(self) -> None:
         """Hand over what changed, and report on every ConfigMap whose standing its annotation does not tell."""
-        serving, standings = self._rivals.decide()
-        tried, of_candidates = self._rivals.tried(serving)
+        serving, standings = self._precedence.decide()
+        tried, of_candidates = self._precedence.tried(serving)
         self._hand_over(serving)
         self._try(tried)
         for key, standing in (standings | of_candidates).items():
-            candidate = self._rivals.get(key)
+            candidate = self._precedence.get(key)
             rollout = None if candidate is None else candidate.rollout
             if self._reports.tell(self._seen[key], standing, rollout, self._suspensions.get(key)):
                 self.rejected += standing.problem is not None

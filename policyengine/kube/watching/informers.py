@@ -44,9 +44,11 @@ logger = logging.getLogger(__name__)
 
 
 class Informers:
-    """One reflector for each kind, whose changes go into the inbox no faster than the core takes them."""
+    """One reflector for each kind, whose changes go into the messages no faster than the core takes them."""
 
-    def __init__(self, client: Client, clock: Clock, random: Random, inbox: Inbox, profiles: Iterable[Profile]) -> None:
+    def __init__(
+        self, client: Client, clock: Clock, random: Random, messages: MessageQueue, profiles: Iterable[Profile]
+    ) -> None:
         """`profiles` are those that the core serves from the start."""
 
         def reflector(resource: Kind[Any]) -> Reflector[Any]:
@@ -54,9 +56,9 @@ class Informers:
 
         self.pods: Reflector[objects.Pod] = reflector(PODS)
         self.nodes: Reflector[objects.Node] = reflector(NODES)
-        self._others = Following(reflector, self._follow_other, inbox.put, profiles)
+        self._others = WatchedKinds(reflector, self._follow_other, messages.put, profiles)
         self._clock = clock
-        self._inbox = inbox
+        self._messages = messages
 
     @property
     def reflectors(self) -> list[Reflector[Any]]:
@@ -92,7 +94,7 @@ class Informers:
 
     async def _follow(self, reflector: Reflector[Any], message_of: Callable[[Change[Any]], Message]) -> None:
         async for batch in reflector.batches():
-            await self._inbox.fill(map(message_of, batch))
+            await self._messages.fill(map(message_of, batch))
 
     async def _follow_other(self, reflector: Reflector[Any]) -> None:
         await self._follow(reflector, _of_kind(reflector.resource.kind))
@@ -117,7 +119,7 @@ def _of_kind(kind: str) -> Callable[[Change[Any]], Message]:
     return message_of
 
 
-class Inbox:
+class MessageQueue:
     """Messages that the core has not taken in yet."""
 
     def __init__(self, limit: int) -> None:
@@ -174,7 +176,7 @@ def kinds_read(profile: Profile) -> set[str]:
     return found
 
 
-class Following:
+class WatchedKinds:
     """Follows kinds as policies come to read them, and passes the policies on."""
 
     def __init__(

@@ -5,7 +5,7 @@ A session is a list and the watches that continue it; it ends where the server n
 reason, the next one resumes from the last version seen.
 
 What holds here:
-1. What is not newer than what was seen is dropped, and what a list no longer has was deleted (`KnownObjects`).
+1. What is not newer than what was seen is dropped, and what a list no longer has was deleted (`Store`).
 2. A line that cannot be read ends the request; nothing of it is applied (`WatchReader`).
 3. A kind that is optional and not served (404) has no objects; the server is asked again after a while.
 4. A silent connection ends after `stall_after` seconds; a server sends a bookmark about every minute.
@@ -26,7 +26,7 @@ from policyengine.kube.http.client import PAGE_SIZE, ApiError, Client, Page
 from policyengine.kube.http.rate_limit import Backoff
 from policyengine.kube.http.transport import ConnectionFailed, Response
 from policyengine.kube.watching.cache_sync import CATCH_UP, CATCH_UP_WATCH, FEW, Goal
-from policyengine.kube.watching.store import Change, KnownObjects, Malformed, WatchReader, number
+from policyengine.kube.watching.store import Change, Malformed, Store, WatchReader, number
 
 STALL_AFTER = 150.0
 WATCH_SECONDS = (300, 600)
@@ -70,7 +70,7 @@ class Reflector(Generic[T]):
         self._backoff = Backoff(clock, random)
         self._relists = Backoff(clock, random, first=0.1)
         """A list is the dearest request there is: a server that forgets fast is not listed in a hot loop."""
-        self._known = KnownObjects[T]()
+        self._known = Store[T]()
         self._reader = WatchReader(resource, self._known, on_problem)
         self._goal = Goal(self._reader)
         self._fresh_at = clock.monotonic()

@@ -64,7 +64,7 @@ class Identity(Protocol):
         """A number."""
 
 
-class KnownObjects(Generic[T]):
+class Store(Generic[T]):
     """The objects of one kind as far as lists and watches told of them."""
 
     def __init__(self) -> None:
@@ -204,7 +204,7 @@ class Malformed(Exception):
 class WatchReader(Generic[T]):
     """Takes pages and lines in, gives changes out."""
 
-    def __init__(self, resource: Kind[T], known: KnownObjects[T], on_problem: Callable[[str], None]) -> None:
+    def __init__(self, resource: Kind[T], known: Store[T], on_problem: Callable[[str], None]) -> None:
         self.version = ""
         """The newest resourceVersion seen, from which a watch resumes; empty before the first list."""
         self.number = 0

@@ -1,5 +1,5 @@
 from policyengine.framework.profile import Profile
-from policyengine.kube.policies.precedence import Candidate, Problem, Rivals, changes
+from policyengine.kube.policies.precedence import Candidate, Precedence, Problem, changes
 
 
 def profile(scheduler: str, digest: str) -> Profile:
@@ -10,12 +10,12 @@ def candidate(name: str, created: str, *profiles: Profile, problem: Problem | No
     return Candidate("ns", name, created, profiles, problem)
 
 
-def serving(rivals: Rivals) -> dict[str, str]:
+def serving(rivals: Precedence) -> dict[str, str]:
     return {name: one.policy_hash for name, one in rivals.decide()[0].items()}
 
 
 def test_a_config_map_overrides_a_file_and_its_deletion_restores_it() -> None:
-    rivals = Rivals([profile("s", "file")])
+    rivals = Precedence([profile("s", "file")])
     assert serving(rivals) == {"s": "file"}
     rivals.put(candidate("a", "2026", profile("s", "map")))
     assert serving(rivals) == {"s": "map"}
@@ -24,7 +24,7 @@ def test_a_config_map_overrides_a_file_and_its_deletion_restores_it() -> None:
 
 
 def test_of_two_config_maps_the_older_serves_and_the_newer_is_rejected_with_a_reason() -> None:
-    rivals = Rivals()
+    rivals = Precedence()
     rivals.put(candidate("new", "2026-02", profile("s", "2")))
     rivals.put(candidate("old", "2026-01", profile("s", "1")))
     assert serving(rivals) == {"s": "1"}
@@ -36,14 +36,14 @@ def test_of_two_config_maps_the_older_serves_and_the_newer_is_rejected_with_a_re
 
 
 def test_of_two_config_maps_of_one_second_the_name_decides() -> None:
-    rivals = Rivals()
+    rivals = Precedence()
     rivals.put(candidate("b", "2026", profile("s", "b")))
     rivals.put(candidate("a", "2026", profile("s", "a")))
     assert serving(rivals) == {"s": "a"}
 
 
 def test_a_broken_version_keeps_serving_what_served() -> None:
-    rivals = Rivals()
+    rivals = Precedence()
     rivals.put(candidate("a", "2026", profile("s", "good")))
     rivals.put(candidate("a", "2026", problem=Problem("bad", 3, 1)))
     assert serving(rivals) == {"s": "good"}
@@ -52,14 +52,14 @@ def test_a_broken_version_keeps_serving_what_served() -> None:
 
 
 def test_a_config_map_made_anew_inherits_nothing() -> None:
-    rivals = Rivals()
+    rivals = Precedence()
     rivals.put(candidate("a", "2026-01", profile("s", "good")))
     rivals.put(candidate("a", "2026-02", problem=Problem("bad")))
     assert serving(rivals) == {}
 
 
 def test_a_config_map_is_accepted_whole_or_not_at_all() -> None:
-    rivals = Rivals()
+    rivals = Precedence()
     rivals.put(candidate("old", "2026-01", profile("s", "1")))
     rivals.put(candidate("new", "2026-02", profile("s", "2"), profile("t", "2")))
     assert serving(rivals) == {"s": "1"}

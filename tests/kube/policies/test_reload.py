@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from policyengine.kube.policies import compiling
-from policyengine.kube.policies.compiling import Pace
+from policyengine.kube.policies.compiling import CompileLimiter
 from tests.faults import world as worlds
 from tests.faults.world import MAPS, MERGE, World, play
 from tests.kube.policies.reload_scenes import (
@@ -161,7 +161,7 @@ def test_one_that_flaps_is_compiled_ever_more_seldom_and_the_others_as_they_come
 
 
 def test_the_pace_of_one_that_was_quiet_starts_over() -> None:
-    found = Pace()
+    found = CompileLimiter()
     for at in (0.0, 1.0, 2.0):
         assert found.due("a") <= at
         found.note("a", at)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from policyengine.cluster.kinds import CONFIG_MAPS
 from policyengine.cluster.objects import ConfigMap
 from policyengine.kube.http.client import ApiError
-from policyengine.kube.watching.store import Change, KnownObjects, Malformed, WatchReader
+from policyengine.kube.watching.store import Change, Malformed, Store, WatchReader
 from tests.kube.scripted_server import bookmark, config_map, event, gone
 
 
@@ -26,7 +26,7 @@ class Reading:
 
 
 def read(*lines: Any, keeps_texts: bool = False) -> Reading:
-    known, problems = KnownObjects[ConfigMap](), list[str]()
+    known, problems = Store[ConfigMap](), list[str]()
     if keeps_texts:
         known.keep_texts()
     reader = WatchReader(CONFIG_MAPS, known, problems.append)
@@ -58,7 +58,7 @@ def test_an_event_of_an_unknown_type_is_refused() -> None:
 
 
 def test_a_page_strikes_out_what_is_not_missing() -> None:
-    known = KnownObjects[ConfigMap]()
+    known = Store[ConfigMap]()
     reader = WatchReader(CONFIG_MAPS, known, lambda problem: None)
     reader.apply_lines([json.dumps(event("ADDED", config_map(name, 6))).encode() for name in "ab"])
     missing = known.keys()

@@ -8,7 +8,7 @@ from typing import Any
 from policyengine.cluster.kinds import BY_KIND, Kind
 from policyengine.framework.profile import Profile
 from policyengine.kube.http.client import Client
-from policyengine.kube.watching.informers import ALWAYS, Following, kinds_read
+from policyengine.kube.watching.informers import ALWAYS, WatchedKinds, kinds_read
 from policyengine.kube.watching.reflector import Reflector
 from policyengine.plugins.registry import IN_TREE, build, default_profile
 from policyengine.scheduler.messages import Message, ProfileRemoved, ProfileReplaced
@@ -29,7 +29,7 @@ class World:
         self.clock = VirtualClock()
         self.api = ApiServer(self.clock)
         self.passed: list[Message] = []
-        self.following = Following(self._reflector, self._follow, self.passed.append, profiles)
+        self.following = WatchedKinds(self._reflector, self._follow, self.passed.append, profiles)
 
     def _reflector(self, resource: Kind[Any]) -> Reflector[Any]:
         return Reflector(Client(MemoryTransport(self.api)), resource, self.clock, random.Random(1))

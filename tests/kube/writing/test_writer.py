@@ -7,7 +7,7 @@ from typing import Any
 from policyengine.kube.config.limits import Limits
 from policyengine.kube.http.client import Client
 from policyengine.kube.leader import Alone
-from policyengine.kube.watching.informers import Inbox, Informers
+from policyengine.kube.watching.informers import Informers, MessageQueue
 from policyengine.kube.writing.request_queue import BACKLOG
 from policyengine.kube.writing.writer import Writer
 from policyengine.scheduler.actions import Bind, PatchPodCondition, RecordEvent
@@ -29,7 +29,7 @@ class World:
             clock,
             random.Random(1),
             self._answered,
-            informers=Informers(client, clock, random.Random(1), Inbox(10), ()),
+            informers=Informers(client, clock, random.Random(1), MessageQueue(10), ()),
             may_bind=lambda uid: uid not in self.withdrawn,
             leadership=Alone(),
             limits=Limits(),
