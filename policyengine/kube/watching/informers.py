@@ -44,7 +44,7 @@ logger = logging.getLogger(__name__)
 
 
 class Informers:
-    """One reflector for each kind, whose changes go into the messages no faster than the core takes them."""
+    """One reflector for each kind, whose changes go into the queue no faster than the core takes them."""
 
     def __init__(
         self, client: Client, clock: Clock, random: Random, messages: MessageQueue, profiles: Iterable[Profile]
