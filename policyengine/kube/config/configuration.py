@@ -16,7 +16,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from policyengine.checked_yaml import CheckedYaml, CheckedYamlError
+from policyengine.checked_yaml import CheckedYaml, CheckedYamlError, schema_errors
 from policyengine.kube.leader import LeaseSettings
 from policyengine.language.suggestion import closest
 from policyengine.language.values import parse_duration
@@ -131,9 +131,7 @@ def _laid_over(data: Mapping[str, Any], flags: Mapping[str, Any]) -> dict[str, A
 
 def _problems(data: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
     """What the schema finds, in the order of the file's paths."""
-    from jsonschema import Draft202012Validator
-
-    errors = sorted(Draft202012Validator(schema()).iter_errors(data), key=lambda error: str(list(error.absolute_path)))
+    errors: list[Any] = sorted(schema_errors(data, schema()), key=lambda error: str(list(error.absolute_path)))
     for error in errors:
         place = tuple(error.absolute_path)
         if error.validator == "additionalProperties":
