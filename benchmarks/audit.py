@@ -81,11 +81,6 @@ class AuditedCore:
         return self.state.ready
 
     @property
-    def active(self) -> int:
-        """As `SchedulerState.active`."""
-        return self.state.active
-
-    @property
     def has_decided(self) -> bool:
         """As `SchedulerState.has_decided`."""
         return self.state.has_decided

@@ -65,11 +65,6 @@ class SchedulerState:
         return self._core.is_synced and self._core.profiles.has_work()
 
     @property
-    def active(self) -> int:
-        """How many pods cycles are to try next."""
-        return sum(served.queue.active for served in self._core.profiles if served.is_served)
-
-    @property
     def has_decided(self) -> bool:
         """Whether the last cycle's decision is to be compared: a `ComparisonRequested` is due before anything else."""
         return self._core.decided is not None

@@ -111,11 +111,6 @@ class ObservedCore:
         return self._state.ready
 
     @property
-    def active(self) -> int:
-        """As `SchedulerState.active`."""
-        return self._state.active
-
-    @property
     def has_decided(self) -> bool:
         """As `SchedulerState.has_decided`."""
         return self._state.has_decided
