@@ -40,6 +40,18 @@ def test_every_command_has_a_help_of_its_own(command: str) -> None:
     assert "Usage:" in ended.out
 
 
+@pytest.mark.parametrize("command", sorted(main.COMMANDS))
+def test_every_command_is_run_by_a_test(command: str) -> None:
+    texts = [file.read_text(encoding="utf-8") for file in (ROOT / "tests").rglob("test_*.py") if file != Path(__file__)]
+    assert any(f'"{command}"' in text for text in texts)
+
+
+def test_every_module_with_a_command_is_in_the_table() -> None:
+    for file in Path(main.__file__).parent.glob("*.py"):
+        declares = "\n@click.command()\n" in file.read_text(encoding="utf-8")
+        assert not declares or file.stem in main.COMMANDS, file
+
+
 def test_the_version_is_told() -> None:
     assert __version__ in policyengine("--version").out
 

@@ -1,6 +1,8 @@
 """The function table: what functions answer, and that every row of it keeps the table's rules."""
 
 import math
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -100,6 +102,15 @@ ANSWERS: list[tuple[str, Any]] = [
     ("timestamp('2026-01-01T00:00:00.123Z').getMilliseconds()", 123),
     ("duration('-90s').getMinutes()", -1),
     ("timestamp(0) + 1d == timestamp('1970-01-02T00:00:00Z')", True),
+    ("timestamp('2026-01-05T23:30:07Z').getFullYear()", 2026),
+    ("timestamp('2026-01-05T23:30:07Z').getDayOfMonth()", 4),
+    ("timestamp('2026-01-05T23:30:07Z').getSeconds()", 7),
+    ("size('äb')", 2),
+    ("'abc'.contains('b')", True),
+    ("'abc'.startsWith('b')", False),
+    ("'abc'.endsWith('c')", True),
+    ("hash('a') == hash('a')", True),
+    ("optional.ofNonZeroValue(0).hasValue()", False),
 ]
 
 
@@ -107,6 +118,17 @@ ANSWERS: list[tuple[str, Any]] = [
 def test_a_function_answers(source: str, answer: Any) -> None:
     value = evaluate(source, {})
     assert (type(value), value) == (type(answer), answer)
+
+
+def test_every_function_that_has_a_name_is_asked_here() -> None:
+    here = Path(__file__)
+    texts = [here.read_text(), here.with_name("test_kubernetes_functions.py").read_text()]
+    texts.append(here.with_name("test_evaluate.py").read_text())
+    asked = set(re.findall(r"\w+", "".join(texts)))
+    named = {
+        re.split(r"[./]", row.name)[-1 if "." in row.name else 0] for row in FUNCTIONS.values() if row.name[0].isalpha()
+    }
+    assert named - asked == set()
 
 
 FAILURES = [

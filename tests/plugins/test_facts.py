@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 import subprocess
 import sys
+from pathlib import Path
 
+import pytest
+
+from policyengine import plugins
 from policyengine.compiler.assemble import plugin_facts as facts_of
 from policyengine.plugins.facts import FILE, generated, plugin_facts
 from policyengine.plugins.registry import IN_TREE
@@ -14,6 +20,19 @@ def test_the_file_is_fresh() -> None:
     assert FILE.read_text(encoding="utf-8") == generated(), "run `python -m policyengine.plugins.facts`"
     assert plugin_facts() == facts_of(IN_TREE)
     assert list(plugin_facts()) == list(IN_TREE)
+
+
+def test_every_module_that_names_a_plugin_is_in_the_registry() -> None:
+    modules = [
+        importlib.import_module(one.name) for one in pkgutil.walk_packages(plugins.__path__, "policyengine.plugins.")
+    ]
+    assert {one.NAME for one in modules if hasattr(one, "NAME")} == set(IN_TREE)
+
+
+@pytest.mark.parametrize("name", IN_TREE)
+def test_every_plugin_is_named_in_a_test(name: str) -> None:
+    texts = [file.read_text(encoding="utf-8") for file in Path(__file__).parents[1].rglob("test_*.py")]
+    assert any(name in text for text in texts)
 
 
 def test_lint_imports_nothing_that_takes_long() -> None:
