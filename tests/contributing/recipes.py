@@ -1,0 +1,241 @@
+"""The recipes of CONTRIBUTING.md: their tables as they are written, and an example to carry each of them out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+EXAMPLE = {
+    "plugin": ("node_state", "closed_nodes", ""),
+    "lint rule": ("", "todo_policy", "PE3804"),
+    "command": ("", "greet", ""),
+}
+"""What ROOM, NAME and CODE stand for in a recipe."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One file of a recipe."""
+
+    path: str
+    check: str
+    """The tests that fail where the file is forgotten."""
+    made_by: str
+    """The module that makes the file, or a part of it."""
+
+
+@dataclass(frozen=True)
+class Edit:
+    """A text put before another one that is in the file; into an empty or new file without one."""
+
+    new: str
+    before: str = ""
+
+
+def recipe(title: str) -> list[Step]:
+    """The rows of a recipe's table, in their order."""
+    section = re.search(rf"^### Adding a {title}\n(.*?)(?=^##|\Z)", PAGE, re.DOTALL | re.MULTILINE)
+    assert section is not None, f"CONTRIBUTING.md has no recipe for a {title}"
+    room, name, code = EXAMPLE.get(title, ("", "", ""))
+    steps = []
+    for row in re.findall(r"^\| `.*\|$", section[1], re.MULTILINE):
+        row = row.replace("ROOM", room).replace("NAME", name).replace("CODE", code) if title in EXAMPLE else row
+        path, what, check = (cell.strip() for cell in row.strip("|").split("|"))
+        made = re.search(r"made by `python -m ([\w.]+)`", what)
+        steps.append(Step(path.split("`")[1], check.strip("`"), made[1] if made else ""))
+    return steps
+
+
+PLUGIN = '''\
+"""ClosedNodes: a node that is a closed one takes no pod."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from policyengine.cluster.pod_info import PodInfo
+from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
+from policyengine.framework.plugin import Reads
+from policyengine.framework.status import SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
+from policyengine.plugins.event_hints import on
+
+if TYPE_CHECKING:
+    from policyengine.cluster.snapshot import Snapshot
+
+NAME: Final = "ClosedNodes"
+
+
+class ClosedNodes:
+    """Reads the names of the nodes."""
+
+    name = NAME
+    reads = Reads.NODE
+
+    def signature(self, pod: PodInfo) -> Hashable:
+        """Pods are alike."""
+        return None
+
+    def pre_filter(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, State]:
+        """Always asked."""
+        return SUCCESS, snapshot.nodes.row_of.get("closed", -1)
+
+    def filter(self, state: State, snapshot: Snapshot, rows: Rows) -> Verdicts:
+        """The closed node is refused."""
+        return Verdicts((rows == state).astype(np.int16), (Refusal(Code.UNSCHEDULABLE, ("node(s) were closed",)),))
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        """A new node may be open."""
+        return (on(Resource.NODE, ActionType.ADD),)
+'''
+PLUGIN_TEST = """\
+from policyengine.diagnosis.explain import explain
+from policyengine.plugins.registry import default_profile
+from tests.builders import make_node, make_pod
+
+
+def test_a_closed_node_takes_no_pod() -> None:
+    nodes = [make_node("closed").raw(), make_node("open").raw()] if hasattr(make_node("x"), "raw") else []
+    assert "ClosedNodes" in [plugin.name for plugin in default_profile().filters]
+    assert nodes == [] or explain
+    assert make_pod("p")
+"""
+RULE = '''\
+"""a policy that is still called `todo`
+
+A policy's name stands in events, metrics and `explain`; one that is called `todo` was given its name in haste, and
+says nothing to those who read it there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from policyengine.language.diagnostics import Severity
+from policyengine.language.lint.rule import Finding, rule
+from policyengine.language.lint.subject import Subject
+
+
+@rule("PE3804", Severity.INFO, __doc__)
+def todo_policy(subject: Subject) -> Iterator[Finding]:
+    """The policy's name."""
+    if subject.written.name.text == "todo":
+        yield Finding("the policy is still called `todo`", subject.written.name.span)
+'''
+RULE_CASES = """\
+# PE3804: a policy that is still called `todo`
+
+## Found
+
+```policy
+policy "todo" {  // ^ PE3804
+  scheduler "s"
+}
+```
+
+## Not found
+
+```policy
+policy "training" {
+  scheduler "s"
+}
+```
+"""
+COMMAND = '''\
+"""`policyengine greet`: says hello."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command()
+def greet() -> None:
+    """Say hello."""
+    click.echo("greet")
+'''
+COMMAND_TEST = """\
+from tests.commands.process import policyengine
+
+
+def test_it_says_hello() -> None:
+    assert policyengine("greet").out == "hello\\n"
+"""
+FUNCTION = """\
+    _method("acronym", "its first character, empty where there is none", STRING, lambda text: text[:1], ()),
+"""
+KIND = '''\
+class VolumeSnapshot(Wire, frozen=True):
+    """A snapshot of a volume."""
+
+    metadata: ObjectMeta
+
+
+'''
+KIND_ROW = """\
+    Kind(
+        "VolumeSnapshot",
+        "volumesnapshots",
+        objects.VolumeSnapshot,
+        "/apis/snapshot.storage.k8s.io/v1",
+        Resource.VOLUME_SNAPSHOT,
+        "volumeSnapshots",
+    ),
+"""
+RIGHT = """\
+  - apiGroups: [snapshot.storage.k8s.io]
+    resources: [volumesnapshots]
+    verbs: [get, list, watch]
+"""
+RULES = "policyengine/language/lint/rules/__init__.py"
+
+CHANGES: Mapping[str, Mapping[str, tuple[Edit, ...]]] = {
+    "plugin": {
+        "policyengine/plugins/node_state/closed_nodes.py": (Edit(PLUGIN),),
+        "policyengine/plugins/registry.py": (
+            Edit("    closed_nodes,\n", "    image_locality,\n"),
+            Edit("    (closed_nodes, closed_nodes.ClosedNodes, True, None),\n", ')\n"""A row a plugin'),
+        ),
+        "docs/plugins.md": (Edit("### ClosedNodes\n\n**Filter**: the node called `closed`.\n\n", "## Examples\n"),),
+        "tests/plugins/node_state/test_closed_nodes.py": (Edit(PLUGIN_TEST),),
+    },
+    "language function": {
+        "policyengine/language/functions/text.py": (Edit(FUNCTION, '    _method("trim",'),),
+        "policyengine/compiler/columns/kernels.py": (
+            Edit('    "acronym": _by_value,\n', '    "random": _by_value,\n'),
+        ),
+        "docs/language.md": (Edit("acronym ", "trim lowerAscii"),),
+        "tests/language/test_functions.py": (Edit('    ("\'abc\'.acronym()", "a"),\n', "    (\"'abc'.charAt(3)\""),),
+    },
+    "lint rule": {
+        "policyengine/language/lint/rules/todo_policy.py": (Edit(RULE),),
+        RULES: (
+            Edit(
+                "from policyengine.language.lint.rules.todo_policy import todo_policy\n",
+                "from policyengine.language.lint.rules.truncated_division",
+            ),
+            Edit("    todo_policy,\n", ")\n"),
+        ),
+        "tests/language/lint/PE3804.md": (Edit(RULE_CASES),),
+    },
+    "command": {
+        "policyengine/commands/greet.py": (Edit(COMMAND),),
+        "policyengine/commands/main.py": (Edit('    "greet": "Says hello.",\n', '    "lint":'),),
+        "tests/commands/test_greet.py": (Edit(COMMAND_TEST),),
+    },
+    "kind of object": {
+        "policyengine/cluster/storage_objects.py": (Edit(KIND, "class VolumeAttachment("),),
+        "policyengine/cluster/events.py": (Edit('    VOLUME_SNAPSHOT = "VolumeSnapshot"\n', "    RESOURCE_CLAIM ="),),
+        "policyengine/cluster/kinds.py": (Edit(KIND_ROW, '    Kind(\n        "ResourceClaim",'),),
+        "deploy/base/rbac.yaml": (Edit(RIGHT, "  - apiGroups: [resource.k8s.io]\n"),),
+        "deploy/chart/templates/rbac.yaml": (Edit(RIGHT, "  - apiGroups: [resource.k8s.io]\n"),),
+        "docs/explain.md": (Edit("`volumeSnapshots`, ", "`resourceClaims`"),),
+    },
+}
+"""Recipe -> file -> what is put into it. Files that are made whole are made."""
