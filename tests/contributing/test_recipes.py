@@ -14,7 +14,18 @@ import pytest
 from tests.contributing.recipes import CHANGES, PAGE, ROOT, Step, recipe
 
 MOST = {"plugin": 5, "language function": 4, "lint rule": 5, "command": 4, "kind of object": 9}
-COPIED = ("policyengine", "grammar", "tests", "docs", "deploy", "policies", "CONTRIBUTING.md", "pyproject.toml")
+COPIED = (
+    "policyengine",
+    "grammar",
+    "tests",
+    "docs",
+    "deploy",
+    "policies",
+    "examples",
+    ".pre-commit-hooks.yaml",
+    "CONTRIBUTING.md",
+    "pyproject.toml",
+)
 STEPS = [(title, step) for title in CHANGES for step in recipe(title)]
 
 
