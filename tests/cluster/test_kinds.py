@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from policyengine.cluster.events import Resource
 from policyengine.cluster.kinds import BY_KIND, NODES, PODS, Kind
 from tests.simulator.manifests import grants
 
@@ -35,3 +36,8 @@ def test_the_page_about_explain_names_the_list_of_each_kind(kind: Kind) -> None:
 def test_no_two_kinds_share_a_list_or_a_path() -> None:
     for said in ([kind.dump_key for kind in EVERY if kind.dump_key], [kind.path() for kind in EVERY]):
         assert len(set(said)) == len(said)
+
+
+def test_every_kind_whose_changes_are_events_is_in_the_table() -> None:
+    others = {Resource.ASSIGNED_POD, Resource.UNSCHEDULED_POD, Resource.TIME, Resource.WILDCARD}
+    assert {kind.event for kind in EVERY} >= set(Resource) - others
