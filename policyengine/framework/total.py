@@ -230,16 +230,22 @@ class TotalScores:
         self.values, self._best, self._is_kept = total, None, False
 
     def _patch(self, rows: Rows) -> None:
-        total: Scores = np.zeros(len(rows), dtype=np.int64)
-        for share in self._asked():
-            total += share.values[rows] * share.weight
-        total[~self.feasible.mask[rows]] = INFEASIBLE
-        self.values[rows] = total
         self._is_kept = True
+        shares, mask = self._asked(), self.feasible.mask
         if len(rows) > FEW:
+            total: Scores = np.zeros(len(rows), dtype=np.int64)
+            for share in shares:
+                total += share.values[rows] * share.weight
+            total[~mask[rows]] = INFEASIBLE
+            self.values[rows] = total
             self._best = None
-        elif self._best is not None:
-            for row, score in zip(rows.tolist(), total.tolist(), strict=True):
+            return
+        for row in rows.tolist():
+            score = INFEASIBLE
+            if mask.item(row):
+                score = sum([share.values.item(row) * share.weight for share in shares])
+            self.values[row] = score
+            if self._best is not None:
                 self._best.put(row, score)
-            if not self._best.are_known:
-                self._best = None
+        if self._best is not None and not self._best.are_known:
+            self._best = None

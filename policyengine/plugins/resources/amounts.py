@@ -106,10 +106,16 @@ def _reader(resource: str, with_defaults: bool) -> Callable[[PodShape], int]:
 
 
 def columns_of(nodes: NodeTable, asked: Asked, rows: Rows, with_defaults: bool) -> list[tuple[Amounts, Amounts]]:
-    """(used, offered) of each resource: `int64[rows]`."""
+    """(offered, used) of each resource: `int64[rows]`."""
     used = [_taken(nodes, resource, with_defaults) for resource in asked.resources]
     offered = [nodes.allocatable(resource) for resource in asked.resources]
-    return [(at(one, rows), at(other, rows)) for one, other in zip(used, offered, strict=True)]
+    return [(at(one, rows), at(other, rows)) for one, other in zip(offered, used, strict=True)]
+
+
+def amounts_at(nodes: NodeTable, asked: Asked, row: int, with_defaults: bool) -> list[tuple[int, int]]:
+    """The same of one row, in Python's integers."""
+    room = nodes.room_with_defaults if with_defaults else nodes.room
+    return [room(resource, row) for resource in asked.resources]
 
 
 def _taken(nodes: NodeTable, resource: str, with_defaults: bool) -> Amounts:
@@ -120,12 +126,33 @@ def _taken(nodes: NodeTable, resource: str, with_defaults: bool) -> Amounts:
     return nodes.requested(resource)
 
 
-def percent(part: Amounts, whole: Amounts) -> Amounts:
-    """100·part/whole, rounded down, for 0 <= part <= whole and whole > 0: `int64[rows]`.
+# One formula serves whole columns, `int64[rows]`, and single rows, ints: for these calling numpy costs more than the
+# arithmetic.
 
-    Beyond 2**53/100 the division is done in int64, and beyond what 100 of fit into that, in Python's integers: exact
-    too, and slower.
+
+def at_least(amount: Any, least: int) -> Any:
+    """The larger of the two."""
+    return max(amount, least) if isinstance(amount, int) else np.maximum(amount, least)
+
+
+def at_most(amount: Any, most: Any) -> Any:
+    """The smaller of the two."""
+    return np.minimum(amount, most) if isinstance(amount, np.ndarray) else min(amount, most)
+
+
+def everywhere(condition: Any) -> bool:
+    """Whether the condition holds in all rows."""
+    return condition if isinstance(condition, bool) else bool(condition.all())
+
+
+def percent(part: Any, whole: Any) -> Any:
+    """100·part/whole, rounded down, for 0 <= part <= whole and whole > 0.
+
+    Beyond 2**53/100 the division of columns is done in int64, and beyond what 100 of fit into that, in Python's
+    integers: exact too, and slower.
     """
+    if isinstance(part, int):
+        return part * 100 // whole
     largest = int(whole.max()) if len(whole) else 0
     if largest < EXACT // 100:
         scaled = part * np.float64(100.0)

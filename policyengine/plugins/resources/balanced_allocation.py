@@ -15,10 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyengine.cluster.pod_info import PodInfo
+from policyengine.framework.changes import FEW
 from policyengine.framework.events import ClusterEventWithHint
 from policyengine.framework.plugin import MAX_NODE_SCORE, UNCONCERNED, Reads, Scores
 from policyengine.framework.status import SKIP, SUCCESS, Rows, State, Status
-from policyengine.plugins.resources.amounts import Amounts, Asked, ScoredResources, columns_of, read_resources
+from policyengine.plugins.resources.amounts import (
+    Amounts,
+    Asked,
+    ScoredResources,
+    amounts_at,
+    columns_of,
+    read_resources,
+)
 from policyengine.plugins.resources.per_shape import PerShape
 
 if TYPE_CHECKING:
@@ -75,17 +83,18 @@ class NodeResourcesBalancedAllocation:
     def score(self, state: State, snapshot: Snapshot, rows: Rows) -> NDArray[np.generic]:
         """50..100: above 75 where the pod evens the node out."""
         asked: Asked = state
-        amounts = columns_of(snapshot.nodes, asked, rows, with_defaults=False)
-        offers = [offered.astype(np.float64) for _, offered in amounts]
-        before = balance([used.astype(np.float64) for used, _ in amounts], offers)
-        after = balance(
-            [
-                (used + np.int64(request)).astype(np.float64)
-                for (used, _), request in zip(amounts, asked.requests, strict=True)
-            ],
-            offers,
-        )
-        scores: Scores = _HALF + (_HALF + after - before) // 2
+        nodes = snapshot.nodes
+        if len(rows) <= FEW:
+            each = [_node_score(amounts_at(nodes, asked, row, with_defaults=False), asked) for row in rows.tolist()]
+            if None not in each:
+                return np.array(each, dtype=np.int64)
+        amounts = columns_of(nodes, asked, rows, with_defaults=False)
+        offers = [offered.astype(np.float64) for offered, _ in amounts]
+        before = [used.astype(np.float64) for _, used in amounts]
+        after = [
+            (used + request).astype(np.float64) for (_, used), request in zip(amounts, asked.requests, strict=True)
+        ]
+        scores: Scores = _score(balance(before, offers), balance(after, offers))
         return scores
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
@@ -93,11 +102,33 @@ class NodeResourcesBalancedAllocation:
         return ()
 
 
+def _score(before: Any, after: Any) -> Any:
+    """By B without the pod and with it, of columns or ints."""
+    return _HALF + (_HALF + after - before) // 2
+
+
+def _balance_of_two(first: Any, second: Any) -> Any:
+    """B, not yet truncated, of two fractions, columns or floats."""
+    return (1 - abs((first - second) / 2)) * MAX_NODE_SCORE
+
+
+def _node_score(amounts: Sequence[tuple[int, int]], asked: Asked) -> int | None:
+    """The score of one node, by (offered, used) of two resources that it offers; None of others."""
+    if len(amounts) != 2 or not (amounts[0][0] and amounts[1][0]):
+        return None
+    before = [min(float(used) / float(offered), 1.0) for offered, used in amounts]
+    after = [
+        min(float(u + more) / float(offered), 1.0) for (offered, u), more in zip(amounts, asked.requests, strict=True)
+    ]
+    score: int = _score(int(_balance_of_two(*before)), int(_balance_of_two(*after)))
+    return score
+
+
 def balance(used: Sequence[Fractions], capacities: Sequence[Fractions]) -> Amounts:
     """B: `int64[rows]`, 0..100, of what is used of each resource and offered, 0 where it is not."""
     if len(capacities) == 2 and all(capacity.all() for capacity in capacities):
         first, second = (np.minimum(a / c, 1.0) for a, c in zip(used, capacities, strict=True))
-        even: Amounts = ((1 - np.abs(first - second) / 2) * MAX_NODE_SCORE).astype(np.int64)
+        even: Amounts = _balance_of_two(first, second).astype(np.int64)
         return even
     fractions = [
         np.minimum(np.divide(a, c, out=np.zeros(len(c)), where=c != 0), 1.0)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from policyengine.cluster.objects import Node
 from policyengine.cluster.pod_info import PodInfo, PodShape
 from policyengine.cluster.requests import CPU, EPHEMERAL_STORAGE, MEMORY
-from policyengine.framework.changes import at
+from policyengine.framework.changes import FEW, at
 from policyengine.framework.events import (
     ActionType,
     ClusterEvent,
@@ -32,6 +32,7 @@ from policyengine.plugins.resources.scoring_strategy import STRATEGY_SCHEMA, rea
 from policyengine.plugins.selectors.label_selector import KEY_SCHEMA
 
 if TYPE_CHECKING:
+    from policyengine.cluster.node_table import NodeTable
     from policyengine.cluster.snapshot import Snapshot
 
 NAME: Final = "NodeResourcesFit"
@@ -119,6 +120,10 @@ class NodeResourcesFit:
         """All that is short on a node is named."""
         fit: _Fit = state
         nodes = snapshot.nodes
+        if len(rows) <= FEW:
+            combinations = [_bits(fit, nodes, row) for row in rows.tolist()]
+            numbers = [fit.number(bits) if bits else 0 for bits in combinations]
+            return Verdicts(np.array(numbers, dtype=np.int16), fit.refusals)
         bits: NDArray[Any] | None = None
         full = at(nodes.pod_count, rows) >= at(nodes.allowed_pods, rows)
         if full.any():
@@ -188,6 +193,16 @@ class NodeResourcesFit:
         wanted = (PODS, *(name for name, _ in demand))
         grown = any(now.get(name, 0) > before.get(name, 0) for name in wanted)
         return QueueingHint.QUEUE if grown else QueueingHint.SKIP
+
+
+def _bits(fit: _Fit, nodes: NodeTable, row: int) -> int:
+    """The combination of reasons of one node, 0 where nothing is short."""
+    bits = 2 if nodes.is_full(row) else 0
+    for place, (resource, amount) in enumerate(fit.demand, start=2):
+        offered, taken = nodes.room(resource, row)
+        if amount > offered - taken:
+            bits |= 1 << place | int(amount > offered)
+    return bits
 
 
 def _bit(mask: NDArray[np.bool_], place: int, fit: _Fit) -> NDArray[Any]:

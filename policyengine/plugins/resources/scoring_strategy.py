@@ -15,16 +15,20 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from policyengine.framework.changes import FEW
 from policyengine.framework.plugin import MAX_NODE_SCORE, Scores
 from policyengine.framework.status import Rows
 from policyengine.plugins.resources.amounts import (
     DEFAULT_RESOURCES,
     RESOURCES_SCHEMA,
-    Amounts,
     Asked,
     ScoredResources,
     WeightedResource,
+    amounts_at,
+    at_least,
+    at_most,
     columns_of,
+    everywhere,
     percent,
     read_resources,
 )
@@ -72,46 +76,49 @@ class AllocationStrategy(ABC):
 
     def score(self, nodes: NodeTable, asked: Asked, rows: Rows) -> Scores:
         """`int64[rows]`, 0..100."""
-        total: Amounts = np.zeros(len(rows), dtype=np.int64)
-        shares: Amounts | int = 0
-        amounts = columns_of(nodes, asked, rows, with_defaults=True)
-        for (used, capacity), request, weight in zip(amounts, asked.requests, asked.weights, strict=True):
-            share: Amounts | int = weight
-            if len(capacity) and capacity.min() > 0:
-                points = self._points(used + np.int64(request), capacity)
-            else:
-                offered = capacity > 0
-                points = np.where(offered, self._points(used + np.int64(request), np.maximum(capacity, 1)), 0)
-                share = offered * np.int64(weight)
+        if len(rows) <= FEW:
+            each = [self._score(amounts_at(nodes, asked, row, with_defaults=True), asked) for row in rows.tolist()]
+            return np.array(each, dtype=np.int64)
+        whole: Scores = np.zeros(len(rows), np.int64) + self._score(columns_of(nodes, asked, rows, True), asked)
+        return whole
+
+    def _score(self, amounts: Sequence[tuple[Any, Any]], asked: Asked) -> Any:
+        """The mean over the resources that a node offers. `amounts`: (offered, used) of each, columns or ints."""
+        total: Any = 0
+        shares: Any = 0
+        for (capacity, used), request, weight in zip(amounts, asked.requests, asked.weights, strict=True):
+            counts = capacity > 0
+            points = self._points(used + request, capacity if everywhere(counts) else at_least(capacity, 1))
             if self.zero_counts_not:
-                share = (points > 0) * np.int64(1) * share
-            total += points if weight == 1 else points * weight
+                counts = counts & (points > 0)
+            share = weight if everywhere(counts) else counts * weight
+            total = total + points * share
             shares = shares + share
-        return self._mean(total, np.maximum(shares, 1))
+        return self._mean(total, at_least(shares, 1))
 
     zero_counts_not = False
     """Whether a resource that scores 0 is left out of the mean."""
 
     @abstractmethod
-    def _points(self, requested: Amounts, capacity: Amounts) -> Amounts:
+    def _points(self, requested: Any, capacity: Any) -> Any:
         """0..100 for one resource; `capacity` is above 0."""
 
-    def _mean(self, total: Amounts, weights: Amounts) -> Scores:
+    def _mean(self, total: Any, weights: Any) -> Any:
         return total // weights
 
 
 class LeastAllocated(AllocationStrategy):
     """Spread out: the emptier the better."""
 
-    def _points(self, requested: Amounts, capacity: Amounts) -> Amounts:
-        return percent(np.maximum(capacity - requested, 0), capacity)
+    def _points(self, requested: Any, capacity: Any) -> Any:
+        return percent(at_least(capacity - requested, 0), capacity)
 
 
 class MostAllocated(AllocationStrategy):
     """Pack: the fuller the better."""
 
-    def _points(self, requested: Amounts, capacity: Amounts) -> Amounts:
-        return percent(np.minimum(requested, capacity), capacity)
+    def _points(self, requested: Any, capacity: Any) -> Any:
+        return percent(at_most(requested, capacity), capacity)
 
 
 class RequestedToCapacityRatio(AllocationStrategy):
@@ -126,10 +133,10 @@ class RequestedToCapacityRatio(AllocationStrategy):
         line = [_on_line(scaled, utilization) for utilization in range(MAX_NODE_SCORE + 1)]
         self._line: NDArray[np.int64] = np.array(line, dtype=np.int64)
 
-    def _points(self, requested: Amounts, capacity: Amounts) -> Amounts:
-        return self._line[percent(np.minimum(requested, capacity), capacity)]
+    def _points(self, requested: Any, capacity: Any) -> Any:
+        return self._line[percent(at_most(requested, capacity), capacity)]
 
-    def _mean(self, total: Amounts, weights: Amounts) -> Scores:
+    def _mean(self, total: Any, weights: Any) -> Any:
         # Go rounds half away from zero; in integers, for what is never negative:
         return (2 * total + weights) // (2 * weights)
 
