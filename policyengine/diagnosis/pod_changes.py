@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from copy import copy
 from typing import Any, Final
 
 from msgspec.structs import replace
 
 from policyengine import quantity
 from policyengine.cluster.node_objects import Taint
-from policyengine.cluster.pod_info import PodInfo, shape_of
+from policyengine.cluster.pod_info import shape_of
 from policyengine.cluster.pod_objects import (
     Affinity,
     Container,
@@ -22,13 +21,6 @@ from policyengine.cluster.pod_objects import (
 from policyengine.cluster.requests import CPU, EPHEMERAL_STORAGE, MEMORY
 
 _REQUIRED: Final = "required_during_scheduling_ignored_during_execution"
-
-
-def with_spec(pod: PodInfo, spec: PodSpec) -> PodInfo:
-    """The pod as it would be with this spec. It belongs to no view."""
-    changed = copy(pod)
-    changed.shape = shape_of(spec)
-    return changed
 
 
 def amount_text(resource: str, amount: int) -> str:
@@ -143,17 +135,6 @@ def with_spread(spec: PodSpec, place: int, **changes: object) -> PodSpec:
     constraints = list(spec.topology_spread_constraints)
     constraints[place] = replace(constraints[place], **changes)
     return replace(spec, topology_spread_constraints=tuple(constraints))
-
-
-def without_volume(spec: PodSpec, name: str) -> PodSpec:
-    """The pod without one of its volumes."""
-    return replace(spec, volumes=tuple(one for one in spec.volumes if one.name != name))
-
-
-def without_resource_claim(spec: PodSpec, name: str) -> PodSpec:
-    """The pod without one of its resource claims, by the name it has in the pod."""
-    kept = tuple(one for one in spec.resource_claims if one.name != name)
-    return replace(spec, resource_claims=kept)
 
 
 def without_host_port(spec: PodSpec, port: int) -> PodSpec:

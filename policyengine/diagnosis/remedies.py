@@ -6,23 +6,24 @@ A remedy for a policy's own rule is found by trying: how much less of a resource
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import Final, TypeVar
+
+from msgspec.structs import replace
 
 from policyengine.cluster.node_objects import Taint
+from policyengine.cluster.pod_objects import PodResourceClaim
+from policyengine.cluster.volume_objects import Volume
 from policyengine.diagnosis.free_capacity import free_ports, free_room, nearest_fit, roomiest
 from policyengine.diagnosis.pod_changes import (
     amount_text,
     requesting,
     required_node_expressions,
     tolerating,
-    with_spec,
     with_spread,
     without_host_port,
     without_node_expression,
     without_pod_term,
-    without_resource_claim,
     without_selector_label,
-    without_volume,
 )
 from policyengine.diagnosis.what_if import Attempt, Change, WhatIf
 from policyengine.framework.filtering import Diagnosis
@@ -35,6 +36,7 @@ from policyengine.plugins.selectors.tolerations import HARD, UNSCHEDULABLE_TAINT
 from policyengine.plugins.topology import pod_topology_spread
 from policyengine.plugins.volumes import node_volume_limits, volume_binding, volume_restrictions, volume_zone
 
+T = TypeVar("T", Volume, PodResourceClaim)
 Remedy = Callable[[Attempt, WhatIf, Rows], Iterator[Attempt]]
 _TAINT_SETS: Final = 4
 """Different sets of taints that are looked at."""
@@ -58,7 +60,7 @@ def _fit(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Attempt]:
             if spec is None:
                 break
             change = _request(resource, had, free)
-            changed = changed.having(change, pod=with_spec(changed.pod, spec))
+            changed = changed.with_spec(change, spec)
         else:
             yield changed
     yield from free_room(attempt, what_if, rows)
@@ -86,7 +88,7 @@ def _tolerate(attempt: Attempt, taint: Taint, cost: float = 1.2) -> Attempt:
     text = f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
     detail = {"key": taint.key, "value": taint.value, "effect": taint.effect}
     change = Change("tolerate", text, f"tolerate the taint {text}", cost, detail)
-    return attempt.having(change, pod=with_spec(attempt.pod, tolerating(attempt.pod.shape.spec, taint)))
+    return attempt.with_spec(change, tolerating(attempt.pod.shape.spec, taint))
 
 
 def _cordoned(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Attempt]:
@@ -102,7 +104,7 @@ def _node_affinity(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[At
     for key, value in spec.node_selector.items():
         text = f"drop `{key}: {value}` from nodeSelector"
         change = Change("drop", f"nodeSelector {key}", text, 1.3, {"nodeSelector": {key: value}})
-        yield attempt.having(change, pod=with_spec(attempt.pod, without_selector_label(spec, key)))
+        yield attempt.with_spec(change, without_selector_label(spec, key))
     for expression in required_node_expressions(spec):
         told = f"{expression.key} {expression.operator} {', '.join(expression.values)}".strip()
         detail = {
@@ -113,14 +115,14 @@ def _node_affinity(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[At
             }
         }
         change = Change("drop", f"nodeAffinity {told}", f"drop `{told}` from required node affinity", 1.3, detail)
-        yield attempt.having(change, pod=with_spec(attempt.pod, without_node_expression(spec, expression)))
+        yield attempt.with_spec(change, without_node_expression(spec, expression))
 
 
 def _ports(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Attempt]:
     spec = attempt.pod.shape.spec
     for port in sorted({port for _, _, port in attempt.pod.shape.host_ports}):
         change = Change("drop", f"hostPort {port}", f"drop hostPort {port}", 1.3, {"hostPort": port})
-        yield attempt.having(change, pod=with_spec(attempt.pod, without_host_port(spec, port)))
+        yield attempt.with_spec(change, without_host_port(spec, port))
     yield from free_ports(attempt, what_if, rows)
 
 
@@ -137,7 +139,7 @@ def _pod_affinity(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Att
         for place, term in enumerate(terms):
             text = f"drop the required {name} over {term.topology_key}"
             change = Change("drop", f"{name} {place}", text, 1.4, {name: {"topologyKey": term.topology_key}})
-            yield attempt.having(change, pod=with_spec(attempt.pod, without_pod_term(spec, anti, place)))
+            yield attempt.with_spec(change, without_pod_term(spec, anti, place))
 
 
 def _spread(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Attempt]:
@@ -148,14 +150,14 @@ def _spread(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Attempt]:
         key, wider = one.topology_key, one.max_skew + 1
         detail: dict[str, object] = {"topologyKey": key, "maxSkew": wider}
         change = Change("relax", f"spread {place}", f"allow maxSkew {wider} over {key}", 1.2, detail)
-        yield attempt.having(change, pod=with_spec(attempt.pod, with_spread(spec, place, max_skew=wider)))
+        yield attempt.with_spec(change, with_spread(spec, place, max_skew=wider))
         text, detail = (
             f"spread over {key} with ScheduleAnyway",
             {"topologyKey": key, "whenUnsatisfiable": "ScheduleAnyway"},
         )
         change = Change("relax", f"spread {place} anyway", text, 1.4, detail)
         soft = with_spread(spec, place, when_unsatisfiable="ScheduleAnyway")
-        yield attempt.having(change, pod=with_spec(attempt.pod, soft))
+        yield attempt.with_spec(change, soft)
 
 
 def _volumes(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Attempt]:
@@ -164,7 +166,7 @@ def _volumes(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Attempt]
         claim = volume.persistent_volume_claim
         text = f"drop the volume {volume.name}" + (f", claim {claim.claim_name}" if claim is not None else "")
         change = Change("drop", f"volume {volume.name}", text, 1.6, {"volume": volume.name})
-        yield attempt.having(change, pod=with_spec(attempt.pod, without_volume(spec, volume.name)))
+        yield attempt.with_spec(change, replace(spec, volumes=_without(spec.volumes, volume.name)))
 
 
 def _devices(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Attempt]:
@@ -173,7 +175,11 @@ def _devices(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Attempt]
         change = Change(
             "drop", f"claim {claim.name}", f"drop the resource claim {claim.name}", 1.6, {"resourceClaim": claim.name}
         )
-        yield attempt.having(change, pod=with_spec(attempt.pod, without_resource_claim(spec, claim.name)))
+        yield attempt.with_spec(change, replace(spec, resource_claims=_without(spec.resource_claims, claim.name)))
+
+
+def _without(items: tuple[T, ...], name: str) -> tuple[T, ...]:
+    return tuple(one for one in items if one.name != name)
 
 
 def _nothing(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Attempt]:
@@ -193,8 +199,8 @@ def _ask_for_less(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Att
             spec = requesting(attempt.pod.shape.spec, resource, target)
             if spec is None:
                 break
-            tried = attempt.having(_request(resource, had, target), pod=with_spec(attempt.pod, spec))
-            if len(what_if.judge(tried).feasible):
+            tried = attempt.with_spec(_request(resource, had, target), spec)
+            if len(what_if.filter(tried).feasible):
                 best, least = tried, max(target, (least + most) // 2) + 1
             else:
                 most = min(target, (least + most) // 2)

@@ -36,7 +36,7 @@ def suggest(evaluator: Evaluator, pod: PodInfo, view: ClusterView) -> list[dict[
     front = [start]
     seen: set[frozenset[tuple[str, str, str]]] = set()
     for _ in range(DEPTH):
-        tried = [option for attempt in front for option in remedies(attempt, what_if, what_if.judge(attempt))]
+        tried = [option for attempt in front for option in remedies(attempt, what_if, what_if.filter(attempt))]
         new = list(_unseen(tried, seen))
         helpful = [(option, placed) for option in new if (placed := what_if.placement(option)) is not None]
         if helpful:

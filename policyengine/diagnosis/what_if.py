@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
 from msgspec.structs import replace
 
 from policyengine.cluster.node_objects import Node
-from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.pod_info import PodInfo, shape_of
+from policyengine.cluster.pod_objects import PodSpec
 from policyengine.cluster.snapshot import Snapshot
 from policyengine.cluster.view import ClusterView
 from policyengine.framework.evaluator import Diagnosis, Evaluator
@@ -49,9 +51,11 @@ class Attempt:
         """Fewer changes first, then smaller ones."""
         return len(self.changes), sum(change.cost for change in self.changes)
 
-    def having(self, *changes: Change, pod: PodInfo | None = None) -> Attempt:
-        """With further changes to the pod."""
-        return Attempt(pod or self.pod, (*self.changes, *changes), self.gone, self.uncordoned)
+    def with_spec(self, change: Change, spec: PodSpec) -> Attempt:
+        """With another spec of the pod, which then belongs to no view."""
+        pod = copy(self.pod)
+        pod.shape = shape_of(spec)
+        return Attempt(pod, (*self.changes, change), self.gone, self.uncordoned)
 
     def without(self, change: Change, uids: frozenset[str]) -> Attempt:
         """With running pods taken away."""
@@ -64,7 +68,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class WhatIf:
-    """A cluster and the profile that judges. The view is as before after every question."""
+    """A cluster and the profile that decides. The view is as before after every question."""
 
     view: ClusterView
     evaluator: Evaluator
@@ -87,8 +91,8 @@ class WhatIf:
             # The changed node has no version, and so is replaced by any.
             self.view.add_or_update_node(node)
 
-    def judge(self, attempt: Attempt) -> Diagnosis:
-        """The verdict on the changed input. Its reasons are read at once or not at all."""
+    def filter(self, attempt: Attempt) -> Diagnosis:
+        """The diagnosis of the changed input. Its reasons are read at once or not at all."""
         with self.cluster_of(attempt):
             return filter_with_nominated(self.evaluator, self.view, attempt.pod)
 

@@ -1,4 +1,5 @@
 """The pure core: messages in, actions out. No clock, socket, thread or randomness.
 
-May import: everything below it. `state.SchedulerState.handle(message, now)` is the whole interface.
+`state.SchedulerState.handle(message, now)` is the whole interface; `kube`, `trials` and the benchmarks import it. May
+import: everything below it. Its rooms: queue, gangs, binding, preemption, extenders, rollout.
 """

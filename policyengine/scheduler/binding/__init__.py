@@ -1,4 +1,5 @@
-"""From a chosen node to a bound pod: Reserve, Permit, PreBind, Bind, and what becomes of the binding.
+"""From a chosen node to a bound pod: Reserve, Permit, PreBind, Bind, and the result of the binding.
 
-The core, the cycle and the gangs import it; it imports `framework`, `cluster` and the scheduler's messages and actions.
+The core imports the tables (`bindings`, `waiting_pods`, `reservation`); the cycle, the gangs and the event handlers
+import the steps. These import the core, the gangs' table and which extender binds.
 """

@@ -1,4 +1,5 @@
-"""Pods that are placed together or not at all: the index of gangs, their cycle, and room reserved for them.
+"""Pods that are placed together or not at all: the table of gangs, their cycle, and room reserved for them.
 
-The core and the cycle import it; it imports the queue, the binding room and what lies below the scheduler.
+The queue imports the table (`gang`); the core and the cycle import the rest. That imports the core, the queue, the
+binding room and preemption.
 """
