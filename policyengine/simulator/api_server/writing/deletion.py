@@ -5,16 +5,22 @@ not bound yet, finished, or asked for. Any other object goes at once unless a fi
 (k8s.io/apiserver registry/rest BeforeDelete, pkg/registry/core/pod CheckGracefulDelete).
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from policyengine.simulator.api_server.decoding.bodies import read_body
+from policyengine.simulator.api_server.decoding.bodies import READERS, parsed
 from policyengine.simulator.api_server.decoding.codec import json_kind
 from policyengine.simulator.api_server.decoding.scalars import format_time, parse_seconds
 from policyengine.simulator.api_server.kinds.served import Kind
 from policyengine.simulator.api_server.requests import Request
-from policyengine.simulator.api_server.statuses import ApiError, Cause, Json, bad_request, conflict, invalid
+from policyengine.simulator.api_server.statuses import (
+    Cause,
+    Json,
+    bad_request,
+    conflict,
+    invalid,
+    unsupported_media_type,
+)
 from policyengine.simulator.api_server.store import Entry, Object, child, metadata
 from policyengine.simulator.api_server.validation.rules import invalid as invalid_value
 from policyengine.simulator.api_server.validation.rules import unsupported
@@ -72,21 +78,16 @@ def read_delete_options(request: Request) -> DeleteOptions:
     """The options of a DELETE, from its body and query; raises 400, 413, 415 and 422."""
     if not request.body:
         return parse_delete_options(request.query, {})
-    try:
-        body = read_body(request, "DeleteOptions")
-    except ApiError as error:
-        # Options are decoded by themselves, and nobody wraps what is said of them.
-        found = _WRAPPED.fullmatch(error.message)
-        raise bad_request(found.group(1)) if found else error from error
+    if request.content_type not in READERS:
+        raise unsupported_media_type()
+    read, words = READERS[request.content_type]
+    body = parsed(read, request.body, words + "{}")
     kind = body.get("kind") if isinstance(body, dict) else None
     if kind not in (None, "DeleteOptions") and isinstance(body, dict):
         version = body.get("apiVersion") or "v1"
         scheme = "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27"
         raise bad_request(f'no kind "{kind}" is registered for version "{version}" in scheme "{scheme}"')
     return parse_delete_options(request.query, body)
-
-
-_WRAPPED = re.compile(r"the object provided is unrecognized \(must be of type DeleteOptions\): (.*) \(.*\)", re.DOTALL)
 
 
 FINALIZERS = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}
