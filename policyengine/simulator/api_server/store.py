@@ -193,12 +193,10 @@ class Collection:
 
     def as_of(self, revision: int | None, key: str) -> bytes | None:
         """One object as it was at `revision` (None: as it is); None where it was not there."""
+        if revision is not None:
+            return self.at(max(revision, self.oldest)).get(key)
         entry = self.entries.get(key)
-        raw = entry.raw if entry else None
-        for change in reversed(self.since(max(revision, self.oldest))) if revision is not None else ():
-            if change.key == key:
-                raw = change.prev
-        return raw
+        return entry.raw if entry else None
 
     def compact(self, revision: int) -> None:
         """Forget every change up to `revision`: who asks for an older one is told 410."""
