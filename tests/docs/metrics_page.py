@@ -1,4 +1,4 @@
-"""docs/metrics.md, made from the registry: `python -m policyengine.server.metrics.page > docs/metrics.md`."""
+"""docs/metrics.md, made from the registry: `python -m tests.docs.metrics_page > docs/metrics.md`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from policyengine.server.metrics.registry import Registry, Tally
 _HEAD = """# Metrics
 
 What `/metrics` of a running scheduler shows (see [operations.md](operations.md#metrics-health-and-debug-pages)). Made
-from the registry by `python -m policyengine.server.metrics.page`.
+from the registry by `python -m tests.docs.metrics_page`.
 
 Metrics called `scheduler_…` are kube-scheduler's (1.36): names, labels and buckets are its own, so its dashboards and
 alerts work; a test holds them against what the real one shows. `profile` is the scheduler name, `plugin` a plugin or a
