@@ -44,7 +44,9 @@ def union(a: Delta, b: Delta) -> Delta:
         return b
     if len(a) + len(b) <= FEW:
         return np.array(sorted({*a.tolist(), *b.tolist()}), dtype=np.int64)
-    return np.union1d(a, b)
+    either = np.zeros(max(a.item(-1), b.item(-1)) + 1, dtype=np.bool_)
+    either[a] = either[b] = True
+    return either.nonzero()[0]
 
 
 class ChangeLog:

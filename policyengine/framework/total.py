@@ -158,8 +158,9 @@ class NormalizedScores:
         if changed is not None and len(changed) == 0:
             return
         if self.column.status.code is not Code.SUCCESS:
-            self.values = self.values[:0]
-            self.log.note(None)
+            if len(self.values):
+                self.values = self.values[:0]
+                self.log.note(None)
             return
         try:
             self._put(normalized(self._plugin, self.column, self._feasible), changes.n)
