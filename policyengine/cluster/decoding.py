@@ -14,61 +14,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from policyengine.cluster.metadata import Wire
-from policyengine.cluster.node_objects import Node
-from policyengine.cluster.pod_objects import Pod
-from policyengine.cluster.resource_objects import DeviceClass, ResourceClaim, ResourceSlice
-from policyengine.cluster.storage_objects import (
-    CSIDriver,
-    CSINode,
-    CSIStorageCapacity,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    StorageClass,
-    VolumeAttachment,
-)
-from policyengine.cluster.workload_objects import (
-    ConfigMap,
-    Lease,
-    Namespace,
-    NativePodGroup,
-    PodDisruptionBudget,
-    PodGroup,
-    ReplicaSet,
-    ReplicationController,
-    Service,
-    StatefulSet,
-)
 
 T = TypeVar("T", bound=Wire)
-
-KINDS: Mapping[str, type[Wire]] = {
-    kind.__name__: kind
-    for kind in (
-        Pod,
-        Node,
-        Namespace,
-        Service,
-        ReplicationController,
-        ReplicaSet,
-        StatefulSet,
-        PodDisruptionBudget,
-        PersistentVolumeClaim,
-        PersistentVolume,
-        StorageClass,
-        CSINode,
-        CSIDriver,
-        CSIStorageCapacity,
-        VolumeAttachment,
-        ResourceClaim,
-        ResourceSlice,
-        DeviceClass,
-        ConfigMap,
-        PodGroup,
-        NativePodGroup,
-        Lease,
-    )
-}
-"""Kind -> struct, for the kinds that can be decoded."""
 
 _decoders: dict[type[Wire], msgspec.json.Decoder[Any]] = {}
 

@@ -161,6 +161,9 @@ _READ: tuple[Kind[Any], ...] = (
 )
 BY_KIND: Mapping[str, Kind[Any]] = {kind.kind: kind for kind in _READ}
 """The kinds that plugins may read, besides nodes and pods."""
+_EVERY: tuple[Kind[Any], ...] = (PODS, NODES, *_READ, CONFIG_MAPS)
+STRUCTS: Mapping[str, type[Wire]] = {kind.kind: kind.type for kind in _EVERY}
+"""The struct of every kind."""
 
 
 def kind_of(item: Mapping[str, Any]) -> str:

@@ -135,9 +135,3 @@ class NativePodGroup(Wire, frozen=True):
 
     metadata: ObjectMeta
     spec: NativePodGroupSpec = NativePodGroupSpec()
-
-
-class Lease(Wire, frozen=True):
-    """A leader's lease (`coordination.k8s.io/v1`)."""
-
-    metadata: ObjectMeta

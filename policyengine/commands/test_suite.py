@@ -15,7 +15,8 @@ from typing import Any, Final
 import yaml
 
 from policyengine.checked_yaml import CheckedYaml, CheckedYamlError
-from policyengine.cluster.objects import KINDS, ObjectError, decode
+from policyengine.cluster.kinds import STRUCTS
+from policyengine.cluster.objects import ObjectError, decode
 from policyengine.commands.manifests import read_text
 from policyengine.commands.test_suite_steps import steps
 from policyengine.commands.test_suite_values import SuiteError, SuiteValues, fields_of, items_of, span_of
@@ -93,9 +94,9 @@ def _name(values: SuiteValues, node: yaml.Node) -> str:
 
 def _object(values: SuiteValues, node: yaml.Node) -> Message:
     item = values.value(node)
-    kind = KINDS.get(item["kind"])
+    kind = STRUCTS.get(item["kind"])
     if kind is None or item["kind"] in ("Node", "Pod"):
-        known = ", ".join(name for name in KINDS if name not in ("Node", "Pod"))
+        known = ", ".join(name for name in STRUCTS if name not in ("Node", "Pod"))
         raise values.wrong(node, f"`{item['kind']}` is no kind that a test gives; there are {known}")
     try:
         return ObjectObserved(item["kind"], decode(kind, item))

@@ -9,7 +9,8 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from policyengine.cluster.objects import KINDS, ObjectError, Pod, decode
+from policyengine.cluster.kinds import STRUCTS
+from policyengine.cluster.objects import ObjectError, Pod, decode
 from policyengine.framework.profile import Profile
 from policyengine.scheduler.messages import ObjectDeleted, ObjectObserved, ProfileReplaced
 from policyengine.trials.play import Play
@@ -161,7 +162,7 @@ def _object(play: Play, change: Change) -> None:
 def _see_object(play: Play, item: Json, place: Place) -> None:
     kind = _kind(item, place)
     try:
-        play.trial.see(ObjectObserved(kind, decode(KINDS[kind], item)))
+        play.trial.see(ObjectObserved(kind, decode(STRUCTS[kind], item)))
     except ObjectError as error:
         raise ScenarioError(str(error), place) from None
 
@@ -175,8 +176,8 @@ def _remove_object(play: Play, change: Change) -> None:
 
 def _kind(item: Json, place: Place) -> str:
     kind = str(item["kind"])
-    if kind in ("Node", "Pod") or kind not in KINDS:
-        known = ", ".join(name for name in KINDS if name not in ("Node", "Pod"))
+    if kind in ("Node", "Pod") or kind not in STRUCTS:
+        known = ", ".join(name for name in STRUCTS if name not in ("Node", "Pod"))
         raise ScenarioError(f"`{kind}` is no kind of object that a scenario gives; there are {known}", (*place, "kind"))
     return kind
 

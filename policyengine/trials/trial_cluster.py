@@ -14,8 +14,9 @@ from typing import Any, TypeVar, cast
 import msgspec
 from msgspec.structs import replace
 
+from policyengine.cluster.kinds import STRUCTS
 from policyengine.cluster.object_store import ClusterObject
-from policyengine.cluster.objects import KINDS, Node, Pod, PodCondition, decode
+from policyengine.cluster.objects import Node, Pod, PodCondition, decode
 from policyengine.scheduler.actions import Bind, DeleteVictim, PatchObject, PatchPodCondition, ReadPod
 from policyengine.scheduler.messages import (
     BindFailed,
@@ -154,7 +155,7 @@ class TrialCluster:
         if (item.metadata.uid, item.metadata.resource_version) != (wanted.uid, wanted.resource_version):
             return [ObjectPatchFailed(asked, BindFailure.CONFLICT, f"{wanted.kind} `{wanted.key}` has changed")]
         merged = _merged(msgspec.to_builtins(item), wanted.patch)
-        shown = self._put_object(wanted.kind, decode(KINDS[wanted.kind], merged))
+        shown = self._put_object(wanted.kind, decode(STRUCTS[wanted.kind], merged))
         return [ObjectPatched(asked, self.objects[wanted.kind][wanted.key].metadata.resource_version), shown]
 
 

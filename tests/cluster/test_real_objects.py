@@ -5,7 +5,8 @@ import json
 
 import pytest
 
-from policyengine.cluster.objects import KINDS, Node, Pod, decode
+from policyengine.cluster.kinds import STRUCTS
+from policyengine.cluster.objects import Node, Pod, decode
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.view import ClusterView
 from tests.shared_facts import shared
@@ -15,9 +16,9 @@ def objects_in(value):
     """Every object of a kind we decode, however deep in the recording, items of lists included."""
     if isinstance(value, dict):
         kind = value.get("kind", "")
-        if kind in KINDS and isinstance(value.get("metadata"), dict) and value["metadata"].get("name"):
+        if kind in STRUCTS and isinstance(value.get("metadata"), dict) and value["metadata"].get("name"):
             yield kind, value
-        if kind.endswith("List") and kind.removesuffix("List") in KINDS:
+        if kind.endswith("List") and kind.removesuffix("List") in STRUCTS:
             yield from ((kind.removesuffix("List"), item) for item in value.get("items") or ())
         for inner in value.values():
             yield from objects_in(inner)
@@ -30,8 +31,8 @@ def test_what_a_real_api_server_sends_decodes():
     found = list(objects_in(json.loads(shared("recorded/apiserver-1.36.json").read_text())))
     assert {"Pod", "Node"} <= {kind for kind, _ in found}
     for kind, item in found:
-        decoded = decode(KINDS[kind], item)
-        assert decoded == decode(KINDS[kind], json.dumps(item).encode())
+        decoded = decode(STRUCTS[kind], item)
+        assert decoded == decode(STRUCTS[kind], json.dumps(item).encode())
         assert decoded.metadata.name == item["metadata"]["name"]
 
 
