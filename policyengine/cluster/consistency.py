@@ -73,8 +73,8 @@ def _check_rows(table: NodeTable) -> None:
 
 
 def _check_concerned(view: ClusterView) -> None:
-    standing = [info for info in view.pods.values() if info.node_name in view.nodes.row_of]
-    counted = sum(info.shape.concerns_pods for info in standing)
+    placed = [info for info in view.pods.values() if info.node_name in view.nodes.row_of]
+    counted = sum(info.shape.concerns_pods for info in placed)
     _require(view.nodes.concerned_pods == counted, "pods with terms about other pods are counted")
 
 

@@ -61,7 +61,7 @@ class NodeColumns:
 
     @property
     def pod_count(self) -> Int64:
-        """How many pods stand on it: `int64[n]`."""
+        """How many pods are on it: `int64[n]`."""
         return self._pod_count[: self.n]
 
     @property
@@ -90,7 +90,7 @@ class NodeColumns:
         return self._created_at[: self.n]
 
     def allocatable(self, resource: str) -> Int64:
-        """What nodes offer, millicores for cpu, else whole units: `int64[n]`; zeros for an unknown resource."""
+        """The nodes' allocatable, millicores for cpu, else whole units: `int64[n]`; zeros for an unknown resource."""
         column = self._allocatable.get(resource)
         return np.zeros(self.n, np.int64) if column is None else column[: self.n]
 

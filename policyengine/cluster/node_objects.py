@@ -38,7 +38,7 @@ class ContainerImage(Wire, frozen=True):
 
 
 class NodeStatus(Wire, frozen=True):
-    """What the node offers."""
+    """The node's capacity and condition."""
 
     capacity: Quantities = msgspec.field(default_factory=dict)
     allocatable: Quantities | None = None

@@ -1,7 +1,7 @@
 """PodGroup objects, and which pods name which: scheduler-plugins' by a label, Kubernetes' own by a field of the pod.
 
-A pod knows its group's object (`PodInfo.group`), so that whatever is worked out from the pod alone may read it: queue
-keys, gang rules, signatures. When the object comes, changes or goes, its pods are made anew with it.
+A pod knows its group's object (`PodInfo.group`), so that code which sees only the pod can read it: queue keys, gang
+rules, signatures. When the object comes, changes or goes, its pods are made anew with it.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from policyengine.enum_members import direct_members
 
 @direct_members
 class PodState(Enum):
-    """Where a pod stands; `ClusterView` has the transitions."""
+    """The state of a pod; `ClusterView` has the transitions."""
 
     PENDING = "pending"
     ASSUMED = "assumed"

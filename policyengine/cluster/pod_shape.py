@@ -14,7 +14,7 @@ from policyengine.cluster.pod_objects import Container, ContainerStatus, PodSpec
 from policyengine.cluster.requests import QOSClass, Requests, account, qos_class, resize_infeasible
 
 HostPort = tuple[str, str, int]
-"""(host IP, protocol, port); the IP `0.0.0.0` stands for every IP."""
+"""(host IP, protocol, port); the IP `0.0.0.0` means every IP."""
 
 ANY_IP = "0.0.0.0"
 
@@ -172,7 +172,7 @@ def _resources_only(status: ContainerStatus) -> ContainerStatus:
 
 
 def _host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
-    """Ports of sidecars, then of containers: those taken for as long as the pod runs."""
+    """Ports of sidecars, then of containers: those in use while the pod runs."""
     running = [container for container in spec.init_containers if container.restart_policy == "Always"]
     return tuple(
         (port.host_ip or ANY_IP, port.protocol or "TCP", port.host_port)

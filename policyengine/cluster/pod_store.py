@@ -1,4 +1,4 @@
-"""The pods of the cluster view and where each stands: storage and moves, no meaning of events.
+"""The store of the cluster view's pods: which are pending, and on which node the others are. Knows no events.
 
 Invariants:
 1. A pod is in exactly one of: among the pending, on a row of the node table, among the orphans of a node not known.

@@ -1,11 +1,11 @@
-"""The pod table: what rules read of every pod, as columns, made when first asked for and kept up to date.
+"""The pod table: the fields of every pod that rules read, as columns, made at the first read and then maintained.
 
 Invariants:
 1. Dense: places 0..n-1 are exactly the pods of the view (pending, assumed, bound). A pod that goes leaves its place to
    the last one. Places mean nothing beyond one reading, and no answer may depend on their order.
-2. Nothing is kept before the first reader: a cluster whose rules read no pods pays for none of this.
-3. Whoever changes a pod, or moves a node to another row, says so (`touch`). What was touched is read again by the
-   next reader, once, however often it changed: a hypothesis nobody looks at costs nothing.
+2. Nothing is kept before the first reader: a cluster whose rules read no pods pays nothing.
+3. The code that changes a pod, or moves a node to another row, calls `touch`. The next reader reads a touched pod again,
+   once, however often it changed: a hypothesis that is not read costs nothing.
 4. Columns handed out are views of `[:n]`: read-only by convention, stale after the next change.
 """
 
@@ -74,7 +74,7 @@ class CodeColumn:
     __slots__ = ("_known", "_read", "codes", "values")
 
     def __init__(self, read: Read) -> None:
-        """`read` answers a value, or None. Values that cannot be hashed are told apart by identity."""
+        """`read` answers a value, or None. Values that cannot be hashed are compared by identity."""
         self._read = read
         self._known: dict[Hashable, int] = {}
         self.values: list[Any] = []
@@ -154,7 +154,7 @@ class PodTable:
         return self._infos
 
     def places(self, uids: Iterable[str]) -> Places:
-        """Where pods of the view stand: `int64[…]`."""
+        """The places of pods of the view: `int64[…]`."""
         place_of = self._place_of
         return np.array([place_of[uid] for uid in uids], np.int64)
 
@@ -228,7 +228,7 @@ class PodTable:
         self._nominations.pop(uid, None)
 
     def _renumber_stale(self) -> None:
-        """Make columns anew in which most values stand for no pod any more."""
+        """Make columns anew if no pod has most of their values any more."""
         for name, column in list(self._columns.items()):
             if isinstance(column, CodeColumn) and len(column.values) > max(_FEW_VALUES, 4 * self.n):
                 self._made(name, self._made_from[name])

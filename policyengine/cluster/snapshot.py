@@ -57,7 +57,7 @@ class Snapshot:
 
     @property
     def pod_journal(self) -> Journal:
-        """Rows where what stands on the node changed."""
+        """Rows where the pods on the node changed."""
         return self.nodes.pod_journal
 
     @property
@@ -110,7 +110,7 @@ class Snapshot:
 
     @property
     def queue_status(self) -> QueueStatus:
-        """What the queues know of pods."""
+        """The pods' place in the queues."""
         return self._view.queue_status
 
     def nominated_on(self, node_name: str) -> Mapping[str, PodInfo]:

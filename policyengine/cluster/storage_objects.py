@@ -192,7 +192,7 @@ class VolumeAttachmentSource(Wire, frozen=True):
 
 
 class VolumeAttachmentSpec(Wire, frozen=True):
-    """What is attached where, by whom."""
+    """Which volume is attached to which node, and the driver that attaches it."""
 
     attacher: str = ""
     node_name: str = ""

@@ -1,8 +1,8 @@
 """Sums what the pods on the nodes request, by group: the usage of a tenant, or of a quota.
 
 Invariants:
-1. A pod counts while it has a node, bound or assumed, whoever placed it, and whether or not the node is known.
-2. It is counted out by what it was counted in with: its groups are worked out once for each version of the pod.
+1. A pod counts while it has a node, bound or assumed, whichever scheduler placed it, and whether the node is known or not.
+2. It is subtracted from the groups it was added to: its groups are computed once for each version of the pod.
 3. A hypothetical view counts as the view would: pods taken out and put in are counted out and in.
 """
 
@@ -26,7 +26,7 @@ class Grouping(Protocol):
     """Says which groups a pod counts in. Compared, and kept, by identity."""
 
     def groups(self, pod: PodInfo) -> Groups:
-        """The pod's groups, none twice. A function of what the pod is, not of where it stands."""
+        """The pod's groups, none twice. Depends on the pod, not on its node."""
 
 
 class UsageCounts:
@@ -39,7 +39,7 @@ class UsageCounts:
         self._groups: dict[str, tuple[PodInfo, Groups]] = {}
         """UID -> (the version of the pod, its groups); also of pods that have been on a node and are pending again."""
         self.changed: set[Hashable] | None = None
-        """Groups whose sums moved, for a reader that empties it; None where nobody reads it."""
+        """Groups whose sums moved, for a reader that empties it; None without a reader."""
         for info, groups in pods:
             self.add(info, groups)
 
@@ -87,34 +87,27 @@ class UsageCounts:
 class UsageByGrouping:
     """The usage counts of a view, each kept as long as its grouping lives."""
 
-    __slots__ = ("_by_grouping", "_is_asked")
+    __slots__ = ("_by_grouping",)
 
     def __init__(self) -> None:
-        self._is_asked = False
-        """Whether there ever was a grouping: most clusters have none, and every pod comes by here."""
         self._by_grouping: WeakKeyDictionary[Grouping, UsageCounts] = WeakKeyDictionary()
 
     def of(self, grouping: Grouping, pods: Iterable[PodInfo]) -> UsageCounts:
         """The grouping's usage counts, made from `pods`, all that have a node, when first asked for."""
         counts = self._by_grouping.get(grouping)
         if counts is None:
-            self._is_asked = True
             counted = ((info, grouping.groups(info)) for info in pods if info.node_name)
             counts = self._by_grouping[grouping] = UsageCounts(counted)
         return counts
 
     def add(self, info: PodInfo) -> None:
         """The pod has a node now."""
-        if not self._is_asked:
-            return
         for grouping, counts in self._by_grouping.items():
             known = counts.known(info)
             counts.add(info, grouping.groups(info) if known is None else known)
 
     def remove(self, info: PodInfo) -> None:
         """The pod has no node any more."""
-        if not self._is_asked:
-            return
         for counts in self._by_grouping.values():
             counts.remove(info)
 

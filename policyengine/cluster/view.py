@@ -1,4 +1,4 @@
-"""The cluster view: the core's one picture of nodes, pods and the rest, kept up to date event by event.
+"""The cluster view: the core's one store of nodes, pods and other objects, updated event by event.
 
 A pod's states, and what moves it between them:
 
@@ -14,8 +14,8 @@ A pod's states, and what moves it between them:
 Rules:
 1. The outcome depends on the newest version of each object only: events may repeat, come late, or be merged.
    A version older than the one known is ignored; a new UID under a known name replaces the old pod at once.
-2. Every pod with a node counts on that node, whoever placed it. Pods on a node not known (yet, or any more) wait
-   as orphans, and count when the node comes.
+2. Every pod with a node counts on that node, whichever scheduler placed it. Pods on an unknown node are orphans. They
+   count once the node is known.
 3. A finished pod holds nothing and is not kept.
 4. `assume` has no time limit: only the server's word, or `forget`, ends it.
 5. Whatever a reader can see change bumps `generation`, and rows go to the journals.
@@ -58,14 +58,14 @@ class ClusterView(OtherObjects, PodStore):
         PodStore.__init__(self, self._store)
         self._now = 0.0
         self.gangs: GangIndex = NoGangs()
-        """Which pods are of no use without each other; set by whoever knows."""
+        """Which pods belong to which gang; set by the scheduler."""
         self.queue_status: QueueStatus = NoQueue()
-        """What the queues know of pods; set by the scheduler."""
+        """The pods' place in the queues; set by the scheduler."""
         self._snapshot = Snapshot(self)
 
     @property
     def now(self) -> float:
-        """When the decision began, in seconds since the epoch; set by whoever asks for it."""
+        """When the decision began, in seconds since the epoch; set by the caller."""
         return self._now
 
     @now.setter
@@ -81,7 +81,7 @@ class ClusterView(OtherObjects, PodStore):
             self.nodes.note_finished((name,))
 
     def add_or_update_node(self, node: Node) -> list[ClusterEvent]:
-        """Take a node as observed; its orphans come home."""
+        """Take a node as observed; its orphans count on it from now on."""
         row = self.nodes.row_of.get(node.metadata.name)
         old = None if row is None else self.nodes.objects[row]
         if old is not None and not is_newer(node.metadata, old.metadata):
