@@ -4,8 +4,8 @@ Invariants:
 1. Dense: places 0..n-1 are exactly the pods of the view (pending, assumed, bound). A pod that goes leaves its place to
    the last one. Places mean nothing beyond one reading, and no answer may depend on their order.
 2. Nothing is kept before the first reader: a cluster whose rules read no pods pays nothing.
-3. The code that changes a pod, or moves a node to another row, calls `touch`. The next reader reads a touched pod again,
-   once, however often it changed: a hypothesis that is not read costs nothing.
+3. The code that changes a pod, or moves a node to another row, calls `touch`. The next reader reads a touched pod once,
+   however often it changed: a hypothesis that is not read costs nothing.
 4. Columns handed out are views of `[:n]`: read-only by convention, stale after the next change.
 """
 

@@ -1,7 +1,7 @@
 """Sums what the pods on the nodes request, by group: the usage of a tenant, or of a quota.
 
 Invariants:
-1. A pod counts while it has a node, bound or assumed, whichever scheduler placed it, and whether the node is known or not.
+1. A pod counts while it has a node, bound or assumed, whether or not that node is known.
 2. It is subtracted from the groups it was added to: its groups are computed once for each version of the pod.
 3. A hypothetical view counts as the view would: pods taken out and put in are counted out and in.
 """
