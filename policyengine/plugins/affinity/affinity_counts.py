@@ -84,7 +84,7 @@ class AffinityCounts:
         return DomainCounts(key, lambda kind: self._effects(kind).get(key, 0), self._among)
 
     def update(self, nodes: NodeTable, rows: Rows) -> None:
-        """Count again what stands on `rows`; everything where a Node has changed."""
+        """Count the pods on `rows` again; everything if a Node has changed."""
         index = pod_index(nodes)
         if not self.by_key and not index.any_terms:
             return

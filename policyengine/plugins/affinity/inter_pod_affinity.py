@@ -1,8 +1,8 @@
 """InterPodAffinity: near to some pods, away from others, within a topology domain; and what they say of the pod.
 
 Filter: all required affinity terms (the first pod of a series that means itself is let in), required anti-affinity,
-then the required anti-affinity of standing pods.
-Score: Σ ± weights of preferred terms, those of standing pods too, their required affinity counting
+then the required anti-affinity of the pods on nodes.
+Score: Σ ± weights of preferred terms, those of pods on nodes too, their required affinity counting
 `hardPodAffinityWeight`; 100·(s - min)/(max - min).
 """
 
@@ -148,7 +148,7 @@ class _ScoreState:
 
 
 class InterPodAffinity:
-    """Reads terms, labels and namespace of the pod, and labels, namespaces and terms of standing pods."""
+    """Reads terms, labels and namespace of the pod, and those of the pods on nodes."""
 
     name = NAME
     reads = Reads.NODE | Reads.PODS
@@ -165,7 +165,7 @@ class InterPodAffinity:
         return pod.namespace, tuple(pod.labels.items()), terms_of(pod)
 
     def pre_filter(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, State]:
-        """Counts what stands. A malformed selector refuses the pod."""
+        """Count the pods on nodes. A malformed selector refuses the pod."""
         terms = terms_of(pod)
         if terms.problem is not None:
             return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (terms.problem,)), None
@@ -179,7 +179,7 @@ class InterPodAffinity:
         return Verdicts(affinity.column[rows], _REFUSALS)
 
     def is_eviction_blind(self, state: State) -> bool:
-        """Where the pod must be near nobody and is kept from no domain: fewer pods keep it from none either."""
+        """Whether the pod requires no affinity and no domain refuses it: with fewer pods none does either."""
         affinity: _FilterState = state
         return not affinity.incoming.terms.affinity and not affinity.column.any()
 
@@ -216,7 +216,12 @@ class InterPodAffinity:
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Pods that come, go or change labels; nodes that change domains."""
-        return affinity_events()
+        pods = ActionType.ADD | ActionType.UPDATE_POD_LABEL | ActionType.DELETE
+        nodes = ActionType.ADD | ActionType.UPDATE_NODE_LABEL
+        return (
+            on(Resource.POD, pods, _pod_changed),
+            on(Resource.NODE, nodes, _node_changed),
+        )
 
 
 def _keys(terms: Iterable[Term]) -> set[str]:
@@ -229,16 +234,6 @@ def _selected(terms: Iterable[Term]) -> Callable[[PodIndex], Iterable[PodKind]]:
 
 
 _NO_LABELS: Final[Mapping[str, str]] = {}
-
-
-def affinity_events() -> Sequence[ClusterEventWithHint]:
-    """The registrations."""
-    pods = ActionType.ADD | ActionType.UPDATE_POD_LABEL | ActionType.DELETE
-    nodes = ActionType.ADD | ActionType.UPDATE_NODE_LABEL
-    return (
-        on(Resource.POD, pods, _pod_changed),
-        on(Resource.NODE, nodes, _node_changed),
-    )
 
 
 def _pod_changed(pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> bool:

@@ -109,8 +109,6 @@ class NodeAffinity:
 
     name = NAME
     reads = Reads.NODE
-    of_template = True
-    pointwise = False
 
     def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
         """`addedAffinity` as in NodeAffinityArgs. ValueError when it cannot be compiled."""
@@ -174,14 +172,6 @@ class NodeAffinity:
         for terms in preferences:
             total += terms.scores(snapshot.nodes, rows)
         return total
-
-    def scale(self, state: State, scores: NDArray[np.generic]) -> Hashable:
-        """The largest sum."""
-        return largest(scores)
-
-    def rescale(self, state: State, scale: Any, scores: NDArray[np.generic]) -> Scores:
-        """In proportion to the largest."""
-        return proportional(scores, scale, reverse=False)
 
     def normalize(self, state: State, scores: NDArray[np.generic]) -> Scores:
         """In proportion to the largest; 0 for all where none matches."""

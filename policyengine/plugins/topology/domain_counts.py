@@ -1,7 +1,7 @@
 """Pods per topology domain: the sums that spreading and inter-pod affinity decide by.
 
-A topology key is a node label, and each of its values is a domain. Worked example for the key `zone`, where the pods
-of a node weigh what stands under `pods` and n3 is not eligible:
+A topology key is a node label, and each of its values is a domain. Worked example for the key `zone`; `pods` is the
+weight of the pods on a node, and n3 is not eligible:
 
     node   zone   eligible   pods         domain   sum   nodes
     n0     a      yes        2            a        3     2

@@ -1,4 +1,4 @@
-"""Which kinds of pods stand on which nodes: what counting plugins ask instead of looking at every pod.
+"""Which kinds of pods are on which nodes: counting plugins read it instead of every pod.
 
 A *kind* is all that a plugin may ask about a placed pod: namespace, labels, whether it is terminating, and its pod
 (anti-)affinity. Pods made from one template are of one kind, so a selector is matched once a kind, not once a pod.
@@ -27,7 +27,7 @@ Label = tuple[str, str]
 
 
 class PodKind:
-    """What pods of one kind have in common, and how many of them stand on each row."""
+    """What pods of one kind have in common, and how many of them are on each row."""
 
     __slots__ = ("deleting", "key", "labels", "namespace", "rows", "terms")
 

@@ -57,7 +57,7 @@ ARGUMENTS: Final[Mapping[str, object]] = {
 
 
 class _Own:
-    """What pods' own constraints come to. Interned: equal pods share one, whose identity keys their columns."""
+    """The compiled constraints of pods. Interned: equal pods share one, whose identity keys their columns."""
 
     __slots__ = ("hard", "soft")
 
@@ -73,7 +73,7 @@ class _Own:
 
 
 class PodTopologySpread:
-    """Reads constraints, labels and namespace of the pod, labels of the nodes, and the pods that stand on them."""
+    """Reads constraints, labels and namespace of the pod, labels of the nodes, and the pods on them."""
 
     name = NAME
     reads = Reads.NODE | Reads.PODS
@@ -99,7 +99,7 @@ class PodTopologySpread:
                 raise ValueError(f"PodTopologySpread: `defaultConstraints`: `{key}` with `{when}` stands there twice")
 
     def signature(self, pod: PodInfo) -> Hashable:
-        """What the constraints, the pod's labels and what it requires of nodes come to."""
+        """Constraints, labels, and what the pod requires of nodes."""
         spec = pod.shape.spec
         if not spec.topology_spread_constraints:
             if not pod.labels and pod.owner is None:

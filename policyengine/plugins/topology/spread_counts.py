@@ -1,4 +1,4 @@
-"""What a pod's topology spread constraints come to on each node, kept up to date as pods and nodes change."""
+"""The verdict and the raw score of every node by a pod's topology spread constraints, maintained as pods change."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class SpreadCounts:
         self._node_position = -1
 
     def count(self, nodes: NodeTable, rows: Rows) -> bool:
-        """Count again what stands on `rows`, or everything where a Node has changed: then True."""
+        """Count the pods on `rows` again, or everything if a Node has changed: then True."""
         index = pod_index(nodes)
         if self._node_position == nodes.node_journal.position:
             for counts in self.counts:
