@@ -18,7 +18,7 @@ from policyengine.cluster.pod_info import PodInfo, PodShape
 from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
 from policyengine.framework.plugin import UNCONCERNED, Reads, Scores
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
-from policyengine.plugins.default_normalize import largest, proportional
+from policyengine.plugins.default_normalize import default_normalize
 from policyengine.plugins.event_hints import on
 from policyengine.plugins.resources.per_shape import PerShape
 from policyengine.plugins.selectors.node_selector import (
@@ -175,7 +175,7 @@ class NodeAffinity:
 
     def normalize(self, state: State, scores: NDArray[np.generic]) -> Scores:
         """In proportion to the largest; 0 for all where none matches."""
-        return proportional(scores, largest(scores), reverse=False)
+        return default_normalize(scores)
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """A new node, or labels that make one match."""

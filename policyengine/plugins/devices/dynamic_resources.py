@@ -26,7 +26,7 @@ from policyengine.framework.post_filter import PostFilterResult
 from policyengine.framework.reservation import NOTHING_TO_DO, Plan
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
 from policyengine.language.values import EvaluationError, parse_duration
-from policyengine.plugins.default_normalize import largest, proportional
+from policyengine.plugins.default_normalize import default_normalize
 from policyengine.plugins.devices.claim_plan import allocation_result, claims_plan, judge_claims_plan
 from policyengine.plugins.devices.claim_state import (
     CANNOT_ALLOCATE,
@@ -153,7 +153,7 @@ class DynamicResources:
 
     def normalize(self, state: State, scores: NDArray[np.generic]) -> Scores:
         """100·s/max."""
-        return proportional(scores, largest(scores), reverse=False)
+        return default_normalize(scores)
 
     def reserve(self, pod: PodInfo, node_name: str, snapshot: Snapshot) -> Status:
         """Take the devices for the claims that are not allocated yet, and a share in those that are."""

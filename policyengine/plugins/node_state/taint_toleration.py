@@ -17,7 +17,7 @@ from policyengine.framework.changes import at
 from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
 from policyengine.framework.plugin import Reads, Scores
 from policyengine.framework.status import SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
-from policyengine.plugins.default_normalize import largest, proportional
+from policyengine.plugins.default_normalize import default_normalize
 from policyengine.plugins.event_hints import is_own_update, on
 from policyengine.plugins.selectors.tolerations import HARD, PREFER_NO_SCHEDULE, TaintTable, untolerated
 
@@ -57,7 +57,7 @@ class TaintToleration:
 
     def normalize(self, state: State, scores: NDArray[np.generic]) -> Scores:
         """Fewer is better; 100 for all where none has any."""
-        return proportional(scores, largest(scores), reverse=True)
+        return default_normalize(scores, reverse=True)
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """A taint that went, a new node, a toleration of its own."""
