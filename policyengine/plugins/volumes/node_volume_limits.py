@@ -45,14 +45,13 @@ Handle = tuple[str, str]
 
 
 class _Wanted:
-    """The pod's volumes, with and without those that need a CSINode to count, and what is attached where."""
+    """The volumes of the pod that count, and those attached to each node."""
 
-    __slots__ = ("attached", "everywhere", "problem", "with_csi_node")
+    __slots__ = ("attached", "problem", "volumes")
 
     def __init__(self, pod: PodInfo, snapshot: Snapshot) -> None:
         self.problem = _problem(pod, snapshot)
-        self.everywhere = _volumes(pod, snapshot, migrated=False)
-        self.with_csi_node = _volumes(pod, snapshot, migrated=True)
+        self.volumes = _volumes(pod, snapshot)
         self.attached: dict[str, set[Handle]] = {}
         for item in snapshot.objects(_ATTACHMENT).values():
             if isinstance(item, VolumeAttachment) and item.spec.attacher:
@@ -117,13 +116,13 @@ class NodeVolumeLimits:
 
 def _exceeds(wanted: _Wanted, csi_node: CSINode, row: int, snapshot: Snapshot) -> bool:
     limits = _limits(csi_node)
-    if not any(driver in limits for driver, _ in wanted.with_csi_node):
+    if not any(driver in limits for driver, _ in wanted.volumes):
         return False
     used: set[Handle] = set()
     for pod in snapshot.nodes.pods_on(row).values():
         if pod.shape.spec.volumes:
-            used |= _volumes(pod, snapshot, migrated=True)
-    new = Counter(driver for driver, _ in wanted.with_csi_node - used)
+            used |= _volumes(pod, snapshot)
+    new = Counter(driver for driver, _ in wanted.volumes - used)
     attached = wanted.attached.get(csi_node.metadata.name, set())
     current = Counter(driver for driver, _ in used | attached)
     return any(driver in limits and current[driver] + count > limits[driver] for driver, count in new.items())
@@ -149,33 +148,29 @@ def _problem(pod: PodInfo, snapshot: Snapshot) -> str | None:
     return None
 
 
-def _volumes(pod: PodInfo, snapshot: Snapshot, migrated: bool) -> frozenset[Handle]:
-    """The volumes of the pod that count; claims that cannot be found do not. `migrated`: in-tree ones too."""
+def _volumes(pod: PodInfo, snapshot: Snapshot) -> frozenset[Handle]:
+    """The volumes of the pod that count. Claims that cannot be found do not."""
     found: set[Handle] = set()
     for ref in claim_refs(pod):
         claim = find_claim(snapshot, pod.namespace, ref.name)
-        handle = None if claim is None else _handle(claim, snapshot, migrated)
+        handle = None if claim is None else _handle(claim, snapshot)
         if handle is not None and all(handle):
             found.add(handle)
-    if migrated:
-        found.update(handle for volume in pod.shape.spec.volumes if (handle := csi_of_inline(volume)) is not None)
+    found.update(handle for volume in pod.shape.spec.volumes if (handle := csi_of_inline(volume)) is not None)
     return frozenset(found)
 
 
-def _handle(claim: PersistentVolumeClaim, snapshot: Snapshot, migrated: bool) -> Handle | None:
+def _handle(claim: PersistentVolumeClaim, snapshot: Snapshot) -> Handle | None:
     volume = find_volume(snapshot, claim.spec.volume_name) if claim.spec.volume_name else None
     if volume is not None:
         if volume.spec.csi is not None:
             return volume.spec.csi.driver, volume.spec.csi.volume_handle
-        return csi_of_persistent(volume) if migrated else None
+        return csi_of_persistent(volume)
     wanted = class_name(claim)
     storage = find_class(snapshot, wanted) if wanted else None
     if storage is None:
         return None
-    driver = DRIVERS.get(storage.provisioner)
-    if driver is not None and not migrated:
-        return None
-    return driver or storage.provisioner, f"claim {claim.metadata.key}"
+    return DRIVERS.get(storage.provisioner, storage.provisioner), f"claim {claim.metadata.key}"
 
 
 def _limit_rose(pod: PodInfo, old: object, new: object) -> bool:
