@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from policyengine.catalogue import compile_policy
-from policyengine.cluster.objects import KINDS, Node, Pod, decode
+from policyengine.cluster.kinds import STRUCTS
+from policyengine.cluster.objects import Node, Pod, decode
 from policyengine.diagnosis.explain import explain
 from policyengine.scheduler.actions import Action, DeleteVictim, PatchObject, PatchPodCondition, RecordEvent
 from policyengine.scheduler.messages import (
@@ -149,7 +150,7 @@ def _observed(obj: Json) -> Message:
         return NodeObserved(decode(Node, obj))
     if kind == "Pod":
         return PodObserved(decode(Pod, obj))
-    return ObjectObserved(kind, decode(KINDS[kind], obj))
+    return ObjectObserved(kind, decode(STRUCTS[kind], obj))
 
 
 def _gone(obj: Json) -> Message:
