@@ -88,11 +88,6 @@ class Store(Generic[T]):
         """The object's UID; "" for one that does not exist."""
         return self._seen.get(key_of(namespace, name), ("", 0))[0]
 
-    @property
-    def keeps_texts(self) -> bool:
-        """Whether `observe` needs the text."""
-        return self._texts is not None
-
     def keep_texts(self) -> None:
         """Keep every object as the server sent it, too, for `text`; before the first."""
         self._texts = {}
@@ -166,13 +161,6 @@ class _WatchEvent(msgspec.Struct):
     object: msgspec.Raw
 
 
-class _Told(msgspec.Struct, Generic[T]):
-    """Nearly every line of a watch, decoded at once: an object that can be read."""
-
-    type: str
-    object: T
-
-
 class _Meta(msgspec.Struct, rename="camel"):
     name: str = ""
     namespace: str = ""
@@ -212,7 +200,6 @@ class WatchReader(Generic[T]):
         self._type = resource.type
         self._known = known
         self._on_problem = on_problem
-        self._decode_told: Callable[[bytes], _Told[T]] = msgspec.json.Decoder(_Told[resource.type]).decode  # type: ignore[name-defined]
 
     def reach(self, version: str) -> None:
         """What is known is what a list of this version had."""
@@ -243,20 +230,6 @@ class WatchReader(Generic[T]):
 
     def _apply(self, line: bytes) -> Change[T] | None:
         """What one line changes; None for bookmarks and for what is not news."""
-        if not self._known.keeps_texts:
-            try:
-                told = self._decode_told(line)
-            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-                pass  # What it is, and what is wrong with it, is found out below.
-            else:
-                if told.type in ("ADDED", "MODIFIED"):
-                    meta = cast(_HasMetadata, told.object).metadata
-                    self._advance(meta.resource_version)
-                    return self._known.observe(meta, told.object)
-        return self._apply_in_parts(line)
-
-    def _apply_in_parts(self, line: bytes) -> Change[T] | None:
-        """As `_apply`, the object decoded for itself: any line, and objects whose text is kept."""
         if not line.strip():
             return None
         try:

@@ -25,14 +25,16 @@ class Reading:
     problems: list[str]
 
 
-def read(*lines: Any, keeps_texts: bool = False) -> Reading:
-    known, problems = Store[ConfigMap](), list[str]()
-    if keeps_texts:
-        known.keep_texts()
-    reader = WatchReader(CONFIG_MAPS, known, problems.append)
+def read(*lines: Any, cut: int = 0) -> Reading:
+    """What the lines bring, those before and after `cut` arriving apart."""
+    problems: list[str] = []
+    reader = WatchReader(CONFIG_MAPS, Store[ConfigMap](), problems.append)
     reader.reach("5")
     texts = [line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines]
-    changes, failure = reader.apply_lines(texts)
+    changes, failure = reader.apply_lines(texts[:cut])
+    if failure is None:
+        more, failure = reader.apply_lines(texts[cut:])
+        changes += more
     return Reading(changes, failure, reader.version, problems)
 
 
@@ -85,9 +87,9 @@ LINES = st.one_of(
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.lists(LINES, max_size=8))
-def test_an_object_decoded_with_its_line_or_by_itself_changes_the_same(lines: list[Any]) -> None:
-    at_once, in_parts = read(*lines), read(*lines, keeps_texts=True)
-    assert at_once.changes == in_parts.changes
-    assert (at_once.version, at_once.problems) == (in_parts.version, in_parts.problems)
-    assert (type(at_once.failure), str(at_once.failure)) == (type(in_parts.failure), str(in_parts.failure))
+@given(st.lists(LINES, max_size=8), st.integers(0, 8))
+def test_lines_change_the_same_however_they_arrive(lines: list[Any], cut: int) -> None:
+    together, apart = read(*lines), read(*lines, cut=cut)
+    assert together.changes == apart.changes
+    assert (together.version, together.problems) == (apart.version, apart.problems)
+    assert (type(together.failure), str(together.failure)) == (type(apart.failure), str(apart.failure))
