@@ -31,7 +31,7 @@ def kept(replica: Replica) -> dict[str, int]:
         "writes": runner._writer.queue.backlog,
         "known": len(runner._informers.pods._known),
         "reads": runner._writer._under_way["read"],
-        "inbox": runner.backlog,
+        "messages": runner.backlog,
         "tasks": len(asyncio.all_tasks()),
     }
 

@@ -33,7 +33,7 @@ async def decided_not_sent(world: World, cpu: str = "1") -> None:
     15,
     "I9",
     defence="a node that changed has the decisions for it asked again; the runner asks `may_bind` before it posts "
-    "(`scheduler/binding/revalidate.py`, `kube/writing/bindings.py`)",
+    "(`scheduler/binding/revalidate.py`, `kube/writing/writer.py`)",
     taken_out="`may_bind` is always yes",
     without=lambda patch: patch.setattr(SchedulerState, "may_bind", lambda self, uid: True),
 )

@@ -10,59 +10,59 @@ def candidate(name: str, created: str, *profiles: Profile, problem: Problem | No
     return Candidate("ns", name, created, profiles, problem)
 
 
-def serving(rivals: Precedence) -> dict[str, str]:
-    return {name: one.policy_hash for name, one in rivals.decide()[0].items()}
+def serving(precedence: Precedence) -> dict[str, str]:
+    return {name: one.policy_hash for name, one in precedence.decide()[0].items()}
 
 
 def test_a_config_map_overrides_a_file_and_its_deletion_restores_it() -> None:
-    rivals = Precedence([profile("s", "file")])
-    assert serving(rivals) == {"s": "file"}
-    rivals.put(candidate("a", "2026", profile("s", "map")))
-    assert serving(rivals) == {"s": "map"}
-    rivals.remove("ns/a")
-    assert serving(rivals) == {"s": "file"}
+    precedence = Precedence([profile("s", "file")])
+    assert serving(precedence) == {"s": "file"}
+    precedence.put(candidate("a", "2026", profile("s", "map")))
+    assert serving(precedence) == {"s": "map"}
+    precedence.remove("ns/a")
+    assert serving(precedence) == {"s": "file"}
 
 
 def test_of_two_config_maps_the_older_serves_and_the_newer_is_rejected_with_a_reason() -> None:
-    rivals = Precedence()
-    rivals.put(candidate("new", "2026-02", profile("s", "2")))
-    rivals.put(candidate("old", "2026-01", profile("s", "1")))
-    assert serving(rivals) == {"s": "1"}
-    standings = rivals.decide()[1]
+    precedence = Precedence()
+    precedence.put(candidate("new", "2026-02", profile("s", "2")))
+    precedence.put(candidate("old", "2026-01", profile("s", "1")))
+    assert serving(precedence) == {"s": "1"}
+    standings = precedence.decide()[1]
     assert standings["ns/old"].accepted
     assert standings["ns/new"].problem == Problem("scheduler `s` is served by the older ConfigMap `ns/old`")
-    rivals.remove("ns/old")
-    assert serving(rivals) == {"s": "2"}
+    precedence.remove("ns/old")
+    assert serving(precedence) == {"s": "2"}
 
 
 def test_of_two_config_maps_of_one_second_the_name_decides() -> None:
-    rivals = Precedence()
-    rivals.put(candidate("b", "2026", profile("s", "b")))
-    rivals.put(candidate("a", "2026", profile("s", "a")))
-    assert serving(rivals) == {"s": "a"}
+    precedence = Precedence()
+    precedence.put(candidate("b", "2026", profile("s", "b")))
+    precedence.put(candidate("a", "2026", profile("s", "a")))
+    assert serving(precedence) == {"s": "a"}
 
 
 def test_a_broken_version_keeps_serving_what_served() -> None:
-    rivals = Precedence()
-    rivals.put(candidate("a", "2026", profile("s", "good")))
-    rivals.put(candidate("a", "2026", problem=Problem("bad", 3, 1)))
-    assert serving(rivals) == {"s": "good"}
-    standing = rivals.decide()[1]["ns/a"]
+    precedence = Precedence()
+    precedence.put(candidate("a", "2026", profile("s", "good")))
+    precedence.put(candidate("a", "2026", problem=Problem("bad", 3, 1)))
+    assert serving(precedence) == {"s": "good"}
+    standing = precedence.decide()[1]["ns/a"]
     assert (standing.accepted, standing.policy_hash, standing.problem) == (False, "good", Problem("bad", 3, 1))
 
 
 def test_a_config_map_made_anew_inherits_nothing() -> None:
-    rivals = Precedence()
-    rivals.put(candidate("a", "2026-01", profile("s", "good")))
-    rivals.put(candidate("a", "2026-02", problem=Problem("bad")))
-    assert serving(rivals) == {}
+    precedence = Precedence()
+    precedence.put(candidate("a", "2026-01", profile("s", "good")))
+    precedence.put(candidate("a", "2026-02", problem=Problem("bad")))
+    assert serving(precedence) == {}
 
 
 def test_a_config_map_is_accepted_whole_or_not_at_all() -> None:
-    rivals = Precedence()
-    rivals.put(candidate("old", "2026-01", profile("s", "1")))
-    rivals.put(candidate("new", "2026-02", profile("s", "2"), profile("t", "2")))
-    assert serving(rivals) == {"s": "1"}
+    precedence = Precedence()
+    precedence.put(candidate("old", "2026-01", profile("s", "1")))
+    precedence.put(candidate("new", "2026-02", profile("s", "2"), profile("t", "2")))
+    assert serving(precedence) == {"s": "1"}
 
 
 def test_changes_names_what_is_new_replaced_and_gone() -> None:
