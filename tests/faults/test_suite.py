@@ -16,8 +16,12 @@ SEEDS = Path(__file__).with_name("seeds.txt")
 COUNT, BLOCK = 300, 5
 
 
-def test_each_of_the_thirty_faults_has_one_test() -> None:
-    assert [row.number for row in table.rows()] == list(range(1, 31)) == sorted(table.faults())
+WITHOUT_A_SCENE = range(31, 40)
+"""Faults that the list has since; a number leaves this range when its scene is written."""
+
+
+def test_each_fault_has_one_test_or_is_known_to_have_none() -> None:
+    assert [row.number for row in table.rows()] + list(WITHOUT_A_SCENE) == sorted(table.faults())
 
 
 def test_every_invariant_is_some_fault_s() -> None:
