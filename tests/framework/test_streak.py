@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from policyengine.catalogue import compile_policy
 from policyengine.cluster.objects import Namespace, Node, Pod, decode
 from policyengine.cluster.pod_info import PodState
+from policyengine.framework.evaluator import Evaluator
 from policyengine.framework.profile import Profile
 from policyengine.plugins.registry import default_profile
 from tests.framework.placing import Placing
@@ -112,3 +113,20 @@ def test_a_pod_of_a_streak_goes_where_a_fresh_evaluator_sends_it(seed: int) -> N
 @given(seed=st.integers(0, 2**32))
 def test_so_it_does_by_rules_of_a_policy(seed: int) -> None:
     run(seed, compile_policy(RULES))
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 2**32), columns=st.sampled_from((1, 2, 128)))
+def test_so_do_interleaved_kinds_of_pods_whatever_is_evicted_and_whoever_else_asks(seed: int, columns: int) -> None:
+    """Kinds share some columns, few of which are kept; now and then the evaluator is asked about another cluster."""
+    cluster, other = (Cluster(Random(seed + number), default_profile()) for number in range(2))
+    cluster.evaluator = Evaluator(cluster.profile, columns)
+    other.set_pod("elsewhere", {})
+    kinds = cluster.rng.sample(TEMPLATES, 3)
+    for number in range(40):
+        cluster.set_pod(name := f"pod-{number}", cluster.rng.choice(kinds))
+        cluster.decide(name)
+        if cluster.rng.random() < 0.05:
+            cluster.evaluator.select_node(other.view.pods["elsewhere"], other.view.snapshot())
+        while cluster.rng.random() < 0.25:
+            cluster.disturb()
