@@ -14,10 +14,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from policyengine.language import ir
-from policyengine.language.checking.context import extent
 from policyengine.language.evaluator import evaluated
 from policyengine.language.functions import FUNCTIONS
-from policyengine.language.ir.ir_walk import children, rebuilt
+from policyengine.language.ir.ir_walk import children, extent, rebuilt
 from policyengine.language.schema_objects import CLUSTER_POD, NODE
 from policyengine.language.syntax import Span
 from policyengine.language.types import Kind, Shape

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from policyengine.language import ir, syntax
 from policyengine.language.checking.check_codes import LET_CYCLE, REDEFINED, UNKNOWN_NAME
-from policyengine.language.checking.context import Context, Report, error_at, replacing
+from policyengine.language.checking.context import Context, Declared, Report, error_at, replacing
 from policyengine.language.checking.expression import ExpressionChecker
-from policyengine.language.checking.function_calls import Declared, declared
+from policyengine.language.checking.function_calls import declared
 from policyengine.language.checking.guards import Facts
 from policyengine.language.checking.macros import FOLDS
 from policyengine.language.checking.param_checks import check_param

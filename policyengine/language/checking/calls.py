@@ -14,14 +14,7 @@ from policyengine.language.checking.check_codes import (
     WRONG_LITERAL,
 )
 from policyengine.language.checking.cluster_aggregates import check_cost, check_method
-from policyengine.language.checking.context import (
-    Checks,
-    Context,
-    error_at,
-    extent,
-    is_error,
-    wrapped,
-)
+from policyengine.language.checking.context import Checks, Context, error_at, wrapped
 from policyengine.language.checking.field_access import library_of
 from policyengine.language.checking.function_calls import check_function_call
 from policyengine.language.checking.literal_types import is_flexible
@@ -31,6 +24,7 @@ from policyengine.language.functions.moments import zone
 from policyengine.language.functions.table import is_open, substitute, unify
 from policyengine.language.functions.text import compiled
 from policyengine.language.functions.type_conversions import DIMENSIONS
+from policyengine.language.ir.ir_walk import extent, is_error
 from policyengine.language.schema import METHODS, attribute
 from policyengine.language.syntax import Span
 from policyengine.language.types import DOUBLE, INT, STRING, Kind, Reach, Shape, Type

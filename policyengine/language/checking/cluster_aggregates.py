@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from policyengine.language import ir, syntax
 from policyengine.language.checking.check_codes import CROSSWISE, NO_OVERLOAD, NOT_AGGREGATED, OUT_OF_REACH
-from policyengine.language.checking.context import Checks, Context, error_at, extent, is_error
-from policyengine.language.ir.ir_walk import children, free_locals, walk
+from policyengine.language.checking.context import Checks, Context, error_at
+from policyengine.language.ir.ir_walk import children, extent, free_locals, is_error, walk
 from policyengine.language.ir.list_sources import (
     AGGREGATES,
     aggregated,

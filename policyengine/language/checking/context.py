@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
-from typing import TYPE_CHECKING, Protocol, TypedDict
+from typing import Protocol
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -11,15 +11,13 @@ from msgspec.structs import replace
 from policyengine.language import ir, syntax
 from policyengine.language.checking.check_codes import REDEFINED
 from policyengine.language.checking.guards import MOST_FACTS, Fact, Facts, established
+from policyengine.language.checking.resolved_names import Definitions
 from policyengine.language.diagnostics import Diagnostic, Edit, Fix, Related, Severity, printable
+from policyengine.language.ir.ir_walk import is_error
 from policyengine.language.schema import ROOTS
 from policyengine.language.suggestion import closest
 from policyengine.language.syntax import Span
-from policyengine.language.types import ERROR, Kind, Reach, Shape, Type
-
-if TYPE_CHECKING:
-    from policyengine.language.checking.function_calls import Declared
-    from policyengine.language.checking.resolved_names import Definitions
+from policyengine.language.types import ERROR, Type
 
 LONGEST_MESSAGE = 400
 MOST_CANDIDATES = 50_000
@@ -125,6 +123,21 @@ class Names(Protocol):
         """The paths an expression reads, through the lets it names too."""
 
 
+class Declared(Struct, frozen=True):
+    """A function by its full name. `names`: where its body stands. `result` None: it was reported, calls are silent."""
+
+    name: str
+    member: syntax.Function
+    parameters: tuple[ir.Local, ...]
+    result: Type | None
+    names: Names
+
+    @property
+    def signature(self) -> str:
+        """As one would call it: `f(a: int, b: cpu)`."""
+        return f"{self.name}({', '.join(f'{local.name}: {local.type}' for local in self.parameters)})"
+
+
 class Checks(Protocol):
     """The expression checker as its parts see it."""
 
@@ -141,35 +154,6 @@ class Checks(Protocol):
 def error_at(span: Span) -> ir.Const:
     """What stands for an expression that was reported."""
     return ir.Const(type=ERROR, span=span, value=None)
-
-
-def is_error(*exprs: ir.Expr) -> bool:
-    """Whether one of the expressions was reported already."""
-    for expr in exprs:
-        type_ = expr.type
-        if type_.kind is Kind.ERROR or (type_.args and _has_error(type_)):
-            return True
-    return False
-
-
-def _has_error(type_: Type) -> bool:
-    return type_.kind is Kind.ERROR or (bool(type_.args) and any(map(_has_error, type_.args)))
-
-
-class Extent(TypedDict):
-    """The shape and reach of an expression, as its constructor takes them."""
-
-    shape: Shape
-    reach: Reach
-
-
-def extent(*parts: ir.Expr) -> Extent:
-    """The shape and reach of a whole: the largest of its parts'."""
-    shape, reach = Shape.SCALAR, Reach.CONSTANT
-    for part in parts:
-        shape = part.shape if part.shape > shape else shape
-        reach = part.reach if part.reach > reach else reach
-    return {"shape": shape, "reach": reach}
 
 
 def replacing(span: Span, text: str) -> Fix:

@@ -12,19 +12,12 @@ from policyengine.language import ir, syntax
 from policyengine.language.checking.calls import check_call, resolve
 from policyengine.language.checking.check_codes import NO_OVERLOAD, NOT_IN_POLICIES, WRONG_TYPE
 from policyengine.language.checking.cluster_aggregates import check_use
-from policyengine.language.checking.context import (
-    Context,
-    Names,
-    Report,
-    error_at,
-    extent,
-    is_error,
-    wrapped,
-)
+from policyengine.language.checking.context import Context, Names, Report, error_at, wrapped
 from policyengine.language.checking.field_access import check_has, check_index, check_name, check_select
 from policyengine.language.checking.literal_types import converted, empty, is_bare, is_flexible
 from policyengine.language.checking.macros import check_macro, is_macro
 from policyengine.language.functions import FUNCTIONS
+from policyengine.language.ir.ir_walk import extent, is_error
 from policyengine.language.types import BOOL, DOUBLE, INT, Kind, Type, list_of, map_of
 
 _LEFT_OUT = {

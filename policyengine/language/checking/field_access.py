@@ -17,16 +17,10 @@ from policyengine.language.checking.check_codes import (
     WRONG_TYPE,
 )
 from policyengine.language.checking.cluster_aggregates import check_domain_field
-from policyengine.language.checking.context import (
-    Checks,
-    Context,
-    error_at,
-    extent,
-    is_error,
-    replacing,
-)
+from policyengine.language.checking.context import Checks, Context, error_at, replacing
 from policyengine.language.checking.guards import field_name, key_fact, size_fact
 from policyengine.language.diagnostics import Edit, Fix
+from policyengine.language.ir.ir_walk import extent, is_error
 from policyengine.language.schema import ROOTS, attribute, object_info
 from policyengine.language.schema_objects import DOMAIN, Attribute
 from policyengine.language.syntax import Span

@@ -16,10 +16,10 @@ from msgspec.structs import replace
 
 from policyengine.language import ir, syntax
 from policyengine.language.checking.check_codes import NO_OVERLOAD, OVER_BUDGET, WRONG_TYPE
-from policyengine.language.checking.context import Checks, Context, Names, Report, error_at, is_error, taken
+from policyengine.language.checking.context import Checks, Context, Declared, Names, Report, error_at, taken
 from policyengine.language.checking.param_checks import check_type
 from policyengine.language.checking.resolved_names import MOST_CALLS, Definitions
-from policyengine.language.ir.ir_walk import children, free_locals, key, respanned, walk
+from policyengine.language.ir.ir_walk import children, free_locals, is_error, key, respanned, walk
 from policyengine.language.schema_objects import CLUSTER_POD, CONTAINER, NODE, POD
 from policyengine.language.syntax import Span
 from policyengine.language.types import Kind, Type
@@ -30,21 +30,6 @@ OBJECT_TYPES = {"pod": POD, "node": NODE, "container": CONTAINER}
 MOST_PARTS = 1000
 """How large what one call stands for may become."""
 MOST_LEVELS = 96
-
-
-class Declared(Struct, frozen=True):
-    """A function by its full name. `names`: where its body stands. `result` None: it was reported, calls are silent."""
-
-    name: str
-    member: syntax.Function
-    parameters: tuple[ir.Local, ...]
-    result: Type | None
-    names: Names
-
-    @property
-    def signature(self) -> str:
-        """As one would call it: `f(a: int, b: cpu)`."""
-        return f"{self.name}({', '.join(f'{local.name}: {local.type}' for local in self.parameters)})"
 
 
 def declared(checks: Checks, member: syntax.Function, name: str) -> Declared:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from policyengine.language import ir, syntax
 from policyengine.language.checking.check_codes import WRONG_MACRO, WRONG_TYPE
 from policyengine.language.checking.cluster_aggregates import check_cost, element
-from policyengine.language.checking.context import Checks, Context, error_at, extent, is_error, taken
+from policyengine.language.checking.context import Checks, Context, error_at, taken
 from policyengine.language.checking.guards import key_fact
+from policyengine.language.ir.ir_walk import extent, is_error
 from policyengine.language.types import BOOL, Kind, Type, list_of, optional_of
 
 FOLDS = {

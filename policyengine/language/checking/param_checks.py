@@ -7,10 +7,10 @@ from types import MappingProxyType
 
 from policyengine.language import ir, syntax
 from policyengine.language.checking.check_codes import OUT_OF_REACH, PARAM_BOUNDS, WRONG_LITERAL, WRONG_TYPE, WRONG_WORD
-from policyengine.language.checking.context import Checks, Context, is_error, replacing
+from policyengine.language.checking.context import Checks, Context, replacing
 from policyengine.language.evaluator import evaluated
 from policyengine.language.functions.comparison import equal
-from policyengine.language.ir.ir_walk import walk
+from policyengine.language.ir.ir_walk import is_error, walk
 from policyengine.language.syntax.expression_nodes import names_in
 from policyengine.language.types import (
     BOOL,

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from policyengine.language import ir, syntax
 from policyengine.language.checking.block_names import BlockNames
 from policyengine.language.checking.check_codes import OUT_OF_REACH, WRONG_TYPE
-from policyengine.language.checking.context import Context, Report, extent, is_error
+from policyengine.language.checking.context import Context, Report
 from policyengine.language.checking.expression import ExpressionChecker
 from policyengine.language.checking.intervals import Intervals
 from policyengine.language.diagnostics import Source
-from policyengine.language.ir.ir_walk import fields
+from policyengine.language.ir.ir_walk import extent, fields, is_error
 from policyengine.language.syntax import Span
 from policyengine.language.types import BOOL, DOUBLE, DURATION, INT, QOS, STRING, TIMESTAMP, Kind, Shape, Type
 from policyengine.language.values import with_article

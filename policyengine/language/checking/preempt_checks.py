@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from policyengine.language import ir, syntax
 from policyengine.language.checking.check_codes import MISSING_FIELD, WRONG_AMOUNT, WRONG_TYPE
-from policyengine.language.checking.context import Context, is_error
+from policyengine.language.checking.context import Context
 from policyengine.language.checking.policy_scope import PolicyScope, check_order_key, check_when
 from policyengine.language.checking.setting_checks import only
+from policyengine.language.ir.ir_walk import is_error
 from policyengine.language.types import BOOL, INT
 
 _ABOUT_VICTIMS = frozenset({"victim", "pod", "podGroup", "now", "policy"})

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 
 from policyengine.language import ir
-from policyengine.language.checking.context import is_error
 from policyengine.language.checking.guards import MOST_FACTS, Facts, established
-from policyengine.language.ir.ir_walk import key, walk
+from policyengine.language.ir.ir_walk import is_error, key, walk
 from policyengine.language.syntax import Span
 from policyengine.language.types import BOOL
 

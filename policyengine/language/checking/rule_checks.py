@@ -11,8 +11,9 @@ from policyengine.language.checking.check_codes import (
     WRONG_TYPE,
     WRONG_WEIGHT,
 )
-from policyengine.language.checking.context import Context, is_error, wrapped
+from policyengine.language.checking.context import Context, wrapped
 from policyengine.language.checking.policy_scope import PolicyScope, check_template, check_when
+from policyengine.language.ir.ir_walk import is_error
 from policyengine.language.schema import attribute
 from policyengine.language.types import BOOL, DURATION, INT, STRING, Kind, Shape, Type
 

@@ -21,14 +21,14 @@ from msgspec import Struct
 
 from policyengine.language import ir, syntax
 from policyengine.language.checking.check_codes import NO_OVERLOAD, OUT_OF_REACH, WRONG_LITERAL, WRONG_TEST
-from policyengine.language.checking.context import Context, error_at, is_error, replacing
+from policyengine.language.checking.context import Context, error_at, replacing
 from policyengine.language.checking.expression import ExpressionChecker
 from policyengine.language.checking.given_objects import FOLLOWS, NODE_FIELDS, OF_ONE_CONTAINER, POD_FIELDS, wrong_value
 from policyengine.language.checking.param_checks import constant, outside
 from policyengine.language.checking.plugin_checks import NotPlainError, key_of, plain
 from policyengine.language.checking.policy_scope import PolicyScope
 from policyengine.language.ir import test_nodes as ir_test
-from policyengine.language.ir.ir_walk import walk
+from policyengine.language.ir.ir_walk import is_error, walk
 from policyengine.language.types import BOOL, DURATION, INT, STRING, Reach, Type
 from policyengine.language.values import EvaluationError, parse_timestamp
 

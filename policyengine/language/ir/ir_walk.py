@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import cache
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypedDict
 
 from msgspec.structs import replace
 
 from policyengine.language import ir
 from policyengine.language.syntax import Span
+from policyengine.language.types import Kind, Reach, Shape, Type
 
 
 def children(expr: ir.Expr) -> tuple[ir.Expr, ...]:
@@ -160,3 +161,32 @@ def free_locals(expr: ir.Expr) -> frozenset[str]:
     if isinstance(expr, ir.OptMap):
         return free_locals(expr.operand) | (free_locals(expr.body) - {expr.variable})
     return frozenset().union(*map(free_locals, children(expr)))
+
+
+def is_error(*exprs: ir.Expr) -> bool:
+    """Whether one of the expressions was reported already."""
+    for expr in exprs:
+        type_ = expr.type
+        if type_.kind is Kind.ERROR or (type_.args and _has_error(type_)):
+            return True
+    return False
+
+
+def _has_error(type_: Type) -> bool:
+    return type_.kind is Kind.ERROR or (bool(type_.args) and any(map(_has_error, type_.args)))
+
+
+class Extent(TypedDict):
+    """The shape and reach of an expression, as its constructor takes them."""
+
+    shape: Shape
+    reach: Reach
+
+
+def extent(*parts: ir.Expr) -> Extent:
+    """The shape and reach of a whole: the largest of its parts'."""
+    shape, reach = Shape.SCALAR, Reach.CONSTANT
+    for part in parts:
+        shape = part.shape if part.shape > shape else shape
+        reach = part.reach if part.reach > reach else reach
+    return {"shape": shape, "reach": reach}
