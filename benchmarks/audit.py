@@ -101,7 +101,6 @@ def check(state: SchedulerState, bind: Bind, later: Sequence[Bind] = ()) -> None
     pod.node_name, pod.state = "", PodState.PENDING
     profile = next(one for one in state.profiles if one.scheduler_name == pod.scheduler_name)
     with view.hypothetically(remove=[bind.uid, *(one.uid for one in later)]) as snapshot:
-        snapshot.nodes.forget_followers()
         fresh = Evaluator(profile)
         diagnosis = filter_with_nominated(fresh, view, pod)
         row_of = snapshot.nodes.row_of

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from policyengine.cluster.pod_info import PodInfo
-from policyengine.cluster.snapshot import Snapshot
+from policyengine.cluster.view import Snapshot
 from policyengine.diagnosis.explain import explain
 from policyengine.framework.profile import Profile
 from policyengine.framework.status import Rows, State, Status, Verdicts

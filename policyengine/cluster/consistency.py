@@ -1,4 +1,4 @@
-"""Checks the view against sums made from scratch (`ClusterView.validate`), and shows it as plain data (`dump`).
+"""Checks the view against sums made from scratch (`validate_view`), and shows it as plain data (`dump_view`).
 
 Slow on purpose: it shares no sums with the table it checks.
 """
@@ -20,13 +20,14 @@ if TYPE_CHECKING:
 
 
 def validate_view(view: ClusterView) -> None:
-    """AssertionError names the first invariant broken."""
+    """Count everything again from pods and nodes; AssertionError names the first invariant broken."""
     _check_pods(view)
     _check_rows(view.nodes)
     _check_concerned(view)
     for row in range(view.nodes.n):
         _check_node(view, row)
     _check_derived(view.nodes)
+    view.validate_indexes()
 
 
 def _require(holds: bool, what: str) -> None:

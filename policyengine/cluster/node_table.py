@@ -12,12 +12,10 @@ Invariants:
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from copy import copy
-from typing import TypeVar, cast
 
 import msgspec
-from cachetools import LRUCache
 
 from policyengine.cluster.allocatable import allocatable_of
 from policyengine.cluster.inverted import ImageIndex, PortIndex
@@ -26,12 +24,6 @@ from policyengine.cluster.node_columns import Int64, NodeColumns
 from policyengine.cluster.node_objects import ContainerImage, Node
 from policyengine.cluster.pod_info import PodInfo, seconds_or_none
 from policyengine.cluster.pod_table import PodTable
-from policyengine.cluster.row_follower import RowFollower
-
-FOLLOWERS = 16
-"""Kept at most: 40 KB an array at 5,000 nodes."""
-
-F = TypeVar("F", bound=RowFollower)
 
 
 class NodeTable(NodeColumns):
@@ -49,8 +41,6 @@ class NodeTable(NodeColumns):
         self.ports = PortIndex()
         self.concerned_pods = 0
         """How many of the pods on the nodes may have terms about other pods (`PodShape.concerns_pods`)."""
-        self._followers: LRUCache[Hashable, RowFollower] | None = LRUCache(FOLLOWERS)
-        """None in a table whose sums no journal follows."""
         self._pods: list[dict[str, PodInfo]] = []
         self._problems: list[str | None] = []
 
@@ -172,24 +162,6 @@ class NodeTable(NodeColumns):
                 self.derived.refresh_finished(row)
                 self.pod_journal.append(row)
 
-    def follower(self, key: Hashable, make: Callable[[], F]) -> F | None:
-        """The follower that `make` made for the key, up to date; None in a table from `with_own_sums`.
-
-        A key is of one type's, and says all that `make` makes it from.
-        """
-        if self._followers is None:
-            return None
-        follower = self._followers.get(key)
-        if follower is None:
-            follower = self._followers[key] = make()
-        follower.follow(self)
-        return cast(F, follower)
-
-    def forget_followers(self) -> None:
-        """Have what follows this table worked out from nothing when it is next asked for: by who checks decisions."""
-        if self._followers is not None:
-            self._followers.clear()
-
     def restore_order(self, row: int, order: Mapping[str, PodInfo]) -> None:
         """Bring the pods of a row into the order they had in `order`, which holds the same pods."""
         self._pods[row] = {uid: self._pods[row][uid] for uid in order}
@@ -202,7 +174,6 @@ class NodeTable(NodeColumns):
         table = copy(self)
         table._requested = {name: column.copy() for name, column in self._requested.items()}
         table._pod_count = self._pod_count.copy()
-        table._followers = None
         return table
 
     def shift_sums(self, rows: Rows, amounts: Mapping[str, Int64], pods: Int64) -> None:

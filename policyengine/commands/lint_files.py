@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from policyengine.commands.lint_config import settings_for
-from policyengine.commands.policy_files import PolicyText
+from policyengine.commands.policy_source import PolicyText
 from policyengine.compiler.front import Checked, checked
 from policyengine.language.checking.plugin_checks import Plugins
 from policyengine.language.diagnostics import Diagnostic, Source, in_order

@@ -3,7 +3,7 @@ ConfigMap is loaded."""
 
 from __future__ import annotations
 
-from policyengine.commands.policy_files import PolicyText
+from policyengine.commands.policy_source import PolicyText
 from policyengine.compiler.finding_codes import WRONG_PARAM
 from policyengine.compiler.front import Checked
 from policyengine.compiler.params import with_params, wrong_values

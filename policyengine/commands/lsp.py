@@ -12,7 +12,7 @@ import click
 from policyengine.commands.options import UnusableInput
 
 if TYPE_CHECKING:
-    from policyengine.commands.policy_files import PolicyText
+    from policyengine.commands.policy_source import PolicyText
     from policyengine.language.parse import SourceError
     from policyengine.server.language_server.toolchain import Toolchain
 
@@ -49,7 +49,8 @@ def texts_in(path: str, text: str) -> Sequence[PolicyText | SourceError]:
     Raises:
         SourceError: a manifest is no plain YAML.
     """
-    from policyengine.commands.policy_files import MANIFESTS, PolicyText
+    from policyengine.commands.policy_files import MANIFESTS
+    from policyengine.commands.policy_source import PolicyText
     from policyengine.language.diagnostics import Source
 
     shown = Source(path, text)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import yaml
 
-from policyengine.commands.policy_files import PolicyText
+from policyengine.commands.policy_source import PolicyText
 from policyengine.kube.policies.config_map import PARAMS_FILE
 from policyengine.language.diagnostics import Source
 from policyengine.language.parse import SourceError, decode_source

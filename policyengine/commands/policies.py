@@ -12,7 +12,7 @@ import click
 from policyengine.commands.options import UnusableInput, is_coloured
 
 if TYPE_CHECKING:
-    from policyengine.commands.policy_files import PolicyText
+    from policyengine.commands.policy_source import PolicyText
     from policyengine.compiler.compile import CompileResult
     from policyengine.framework.profile import Profile
 

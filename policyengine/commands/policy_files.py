@@ -9,60 +9,14 @@ A folder stands for its `*.policy` files and for its YAML and JSON manifests wit
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
-from msgspec.structs import replace
-
-from policyengine.language.diagnostics import Diagnostic, Edit, Source
+from policyengine.commands.policy_source import PolicyText
+from policyengine.language.diagnostics import Diagnostic
 from policyengine.language.parse import SourceError, read_source
-from policyengine.language.syntax import Span
 
 MANIFESTS = frozenset({".yaml", ".yml", ".json"})
 MAX_MANIFEST = 4 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class PolicyText:
-    """One policy text, and where it stands: `shown` is the file as the user sees it.
-
-    The name of `source` is that of no other text: of one in a manifest, the key's too.
-    """
-
-    source: Source
-    shown: Source
-    starts: tuple[int, ...] = ()
-    """Where each line of the text begins in `shown`; empty where the text is the file."""
-    folded: bool = False
-    """The lines do not stand in the manifest one by one: everything points at the text's beginning."""
-    holder: int = 0
-    """Where in `shown` the ConfigMap begins that holds the text: those of one are loaded together."""
-    params: PolicyText | None = None
-    """The `params.yaml` of that ConfigMap."""
-
-    def placed(self, diagnostic: Diagnostic) -> Diagnostic:
-        """The finding at its place in the file."""
-        if not self.starts:
-            return diagnostic
-        fix = diagnostic.fix
-        if fix is not None:
-            fix = None if self.folded else replace(fix, edits=tuple(self._edit(edit) for edit in fix.edits))
-        related = tuple(replace(one, span=self.shown_span(one.span)) for one in diagnostic.related)
-        shown = self.shown_span(diagnostic.span)
-        return replace(diagnostic, file=self.shown.file, span=shown, fix=fix, related=related)
-
-    def _edit(self, edit: Edit) -> Edit:
-        return Edit(self.shown_span(edit.span), edit.text)
-
-    def shown_span(self, span: Span) -> Span:
-        """A place of the text in the file."""
-        return Span(self._offset(span.start), self._offset(span.end))
-
-    def _offset(self, offset: int) -> int:
-        if self.folded:
-            return self.starts[0]
-        line, column = self.source.line_column(offset)
-        return self.starts[min(line, len(self.starts)) - 1] + column - 1
 
 
 def policy_texts(paths: Iterable[str]) -> Iterator[PolicyText | SourceError]:

@@ -9,7 +9,8 @@ from pathlib import Path
 from policyengine.catalogue import checked_files
 from policyengine.commands.installed_plugins import installed_catalogue
 from policyengine.commands.policies import params_beside
-from policyengine.commands.policy_files import PolicyText, by_text, texts_and_errors
+from policyengine.commands.policy_files import by_text, texts_and_errors
+from policyengine.commands.policy_source import PolicyText
 from policyengine.commands.test_suite import SUFFIX, Suite, read_suite
 from policyengine.commands.test_suite_values import SuiteError
 from policyengine.compiler.coverage import Coverage, Point

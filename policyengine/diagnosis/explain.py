@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from policyengine.cluster.pod_info import PodInfo
-from policyengine.cluster.snapshot import Snapshot
-from policyengine.cluster.view import ClusterView
+from policyengine.cluster.view import ClusterView, Snapshot
 from policyengine.diagnosis.cluster_file import load_cluster
 from policyengine.diagnosis.suggest import suggest
 from policyengine.framework.evaluator import Diagnosis, Evaluator, NodeScores

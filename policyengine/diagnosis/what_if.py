@@ -13,8 +13,7 @@ from msgspec.structs import replace
 from policyengine.cluster.node_objects import Node
 from policyengine.cluster.pod_info import PodInfo, shape_of
 from policyengine.cluster.pod_objects import PodSpec
-from policyengine.cluster.snapshot import Snapshot
-from policyengine.cluster.view import ClusterView
+from policyengine.cluster.view import ClusterView, Snapshot
 from policyengine.framework.evaluator import Diagnosis, Evaluator
 from policyengine.framework.nominated import filter_with_nominated
 

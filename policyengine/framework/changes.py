@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from policyengine.framework.status import Rows
 
 if TYPE_CHECKING:
-    from policyengine.cluster.snapshot import Snapshot
+    from policyengine.cluster.view import Snapshot
 
 Delta = Rows | None
 

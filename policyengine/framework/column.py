@@ -31,7 +31,7 @@ from policyengine.framework.status import SKIP, Code, Refusal, Rows, State, Stat
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
-    from policyengine.cluster.snapshot import Snapshot
+    from policyengine.cluster.view import Snapshot
 
 Array = NDArray[Any]
 Prepare = Callable[["PodInfo", "Snapshot"], tuple[Status, State]]

@@ -41,7 +41,7 @@ from policyengine.framework.total import FeasibleNodes, NormalizedScores, PlainS
 if TYPE_CHECKING:
     from policyengine.cluster.node_table import NodeTable
     from policyengine.cluster.pod_info import PodInfo
-    from policyengine.cluster.snapshot import Snapshot
+    from policyengine.cluster.view import Snapshot
 
 __all__ = ["Diagnosis", "Evaluator", "NodeScores"]
 

@@ -9,7 +9,7 @@ from policyengine.framework.plugin import Plugin
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
-    from policyengine.cluster.snapshot import Snapshot
+    from policyengine.cluster.view import Snapshot
 
 NO_NODE: Final = ""
 """The chosen node before the choice."""

@@ -28,7 +28,7 @@ from policyengine.framework.status import Rows, State, Status, Verdicts
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
     from policyengine.cluster.pod_shape import PodShape
-    from policyengine.cluster.snapshot import Snapshot
+    from policyengine.cluster.view import Snapshot
 
 MAX_NODE_SCORE = 100
 UNCONCERNED: Final = "(unconcerned)"

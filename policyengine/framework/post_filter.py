@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from policyengine.framework.plugin import FilterPlugin, Plugin
 from policyengine.framework.status import Code, State, Status
@@ -70,22 +70,6 @@ class EasedByEvictions(FilterPlugin, Protocol):
     @property
     def eased_by_evictions(self) -> bool:
         """Whether that is so."""
-
-
-class PreemptRule(Protocol):
-    """Says, beside kube-scheduler's rules, which running pods may make room for a pod and which of them go first."""
-
-    def applies(self, pod: PodInfo, view: ClusterView) -> bool:
-        """Whether the rule has anything to say about what this pod may preempt."""
-
-    def may_go(self, pod: PodInfo, victim: PodInfo, view: ClusterView) -> bool:
-        """Whether the victim may have to leave for the pod."""
-
-    def turn(self, pod: PodInfo, victim: PodInfo, view: ClusterView) -> tuple[Any, ...]:
-        """The victim's key in the order of going: smallest first. Equal where the rule says nothing."""
-
-    def most(self, pod: PodInfo, view: ClusterView) -> int | None:
-        """How many victims a node may take; None for any number."""
 
 
 def run_post_filters(

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from policyengine.framework.events import ClusterEventWithHint
 from policyengine.framework.placed import AnnotationRule, LogRule
 from policyengine.framework.plugin import FilterPlugin, Plugin, PreEnqueuePlugin, ScorePlugin
-from policyengine.framework.post_filter import PreemptRule
 from policyengine.framework.quota import NO_QUOTAS, Quotas
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
+    from policyengine.cluster.view import ClusterView
 
 
 class Fingerprints(NamedTuple):
@@ -33,6 +33,22 @@ class Fingerprints(NamedTuple):
 QueueKey = Callable[..., tuple[Any, ...]]
 """(pod, time in epoch seconds at which it entered the queue) -> a key; the smallest is popped first. One that counts
 attempts (`Profile.counts_attempts`) takes their number too."""
+
+
+class PreemptRule(Protocol):
+    """Says, beside kube-scheduler's rules, which running pods may make room for a pod and which of them go first."""
+
+    def applies(self, pod: PodInfo, view: ClusterView) -> bool:
+        """Whether the rule has anything to say about what this pod may preempt."""
+
+    def may_go(self, pod: PodInfo, victim: PodInfo, view: ClusterView) -> bool:
+        """Whether the victim may have to leave for the pod."""
+
+    def turn(self, pod: PodInfo, victim: PodInfo, view: ClusterView) -> tuple[Any, ...]:
+        """The victim's key in the order of going: smallest first. Equal where the rule says nothing."""
+
+    def most(self, pod: PodInfo, view: ClusterView) -> int | None:
+        """How many victims a node may take; None for any number."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ from policyengine.framework.status import Code, Status
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
-    from policyengine.cluster.snapshot import Snapshot
+    from policyengine.cluster.view import Snapshot
 
 
 _KINDS = 1 << 14

@@ -24,7 +24,7 @@ from policyengine.framework.status import SUCCESS, State, Status
 if TYPE_CHECKING:
     from policyengine.cluster.object_store import ClusterObject
     from policyengine.cluster.pod_info import PodInfo
-    from policyengine.cluster.snapshot import Snapshot
+    from policyengine.cluster.view import Snapshot
 
 MAX_PERMIT_WAIT = 15 * 60.0
 """Seconds; longer waits are cut to this (kube-scheduler's maxTimeout, framework/runtime/framework.go)."""

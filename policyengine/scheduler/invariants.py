@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from policyengine.cluster.consistency import validate_view
 from policyengine.cluster.pod_info import PodState
 from policyengine.scheduler.binding.bindings import Phase
 from policyengine.scheduler.core import Core
@@ -9,7 +10,7 @@ from policyengine.scheduler.core import Core
 
 def validate(core: Core) -> None:
     """AssertionError names the first invariant that does not hold."""
-    core.view.validate()
+    validate_view(core.view)
     for served in core.profiles:
         served.queue.validate()
         canary = served.rollout if served.rollout is not None and served.rollout.decides else None

@@ -20,7 +20,7 @@ from policyengine.scheduler.profiles import ServedProfile
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
-    from policyengine.cluster.snapshot import Snapshot
+    from policyengine.cluster.view import Snapshot
 
 
 def filter_nodes(core: Core, served: ServedProfile, pod: PodInfo) -> Diagnosis:

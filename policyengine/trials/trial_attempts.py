@@ -12,7 +12,7 @@ from copy import copy
 from dataclasses import dataclass, field
 
 from policyengine.cluster.pod_info import PodInfo, PodState
-from policyengine.cluster.snapshot import Snapshot
+from policyengine.cluster.view import Snapshot
 from policyengine.framework.evaluator import Evaluator
 from policyengine.framework.filtering import Diagnosis
 from policyengine.framework.nominated import filter_with_nominated

@@ -9,6 +9,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from policyengine.cluster.consistency import dump_view
 from policyengine.cluster.pod_info import PodInfo, PodState
 from policyengine.cluster.pod_objects import Pod
 from policyengine.cluster.view import ClusterView
@@ -112,7 +113,7 @@ def seen(view: ClusterView, counts: Any) -> dict[str, Any]:
     table, pods = view.nodes, view.nodes.pod_table.current()
     rows = pods.rows.tolist()
     return {
-        "dump": view.dump(),
+        "dump": dump_view(view),
         "columns": [table.requested(name).tolist() for name in table.resources]
         + [table.pod_count.tolist(), table.nonzero_requested_cpu.tolist(), table.nonzero_requested_memory.tolist()],
         "ports": {port: dict(table.port_users("0.0.0.0", "TCP", port)) for port in range(80, 84)},

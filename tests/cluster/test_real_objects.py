@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from policyengine.cluster.consistency import validate_view
 from policyengine.cluster.kinds import STRUCTS
 from policyengine.cluster.objects import Node, Pod, decode
 from policyengine.cluster.pod_info import PodInfo
@@ -58,7 +59,7 @@ CATEGORIES = ["images", "mixed", "nodeaffinity", "podaffinity", "ports", "preemp
 def test_golden_clusters_fill_a_view_that_holds(category):
     for cluster, _ in zip(golden(category), range(3), strict=False):
         view = view_of(cluster)
-        view.validate()
+        validate_view(view)
         assert view.nodes.n == len(cluster["nodes"])
         assert sum(view.nodes.pod_count) == len(cluster["pods"])
 

@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from policyengine.cluster.consistency import validate_view
 from policyengine.cluster.pod_info import PodInfo, PodState
 from policyengine.cluster.view import ClusterView
 from tests.builders import make_node, make_pod
@@ -59,7 +60,7 @@ def test_a_hypothetical_view_counts_as_it_would_and_asks_nobody_again() -> None:
     asked = grouping.asked
     with view.hypothetically(remove=["p"], add=[("q", "n")]):
         assert counts.used("default") == {"cpu": 1000, "pods": 1}
-        view.validate()
+        validate_view(view)
     assert counts.used("default") == {"cpu": 2000, "pods": 1}
     with view.hypothetically(remove=["p"], add=[("q", "n")]):
         pass
@@ -70,7 +71,7 @@ def test_a_tally_goes_with_its_grouping() -> None:
     view = view_with("n")
     view.usage_counts(ByTeam())
     view.add_or_update_pod(make_pod("p").node("n").build())
-    view.validate()
+    validate_view(view)
 
 
 NAMES, NODES = st.integers(0, 4), st.sampled_from(["n1", "n2", "unknown", ""])
@@ -110,5 +111,5 @@ def test_sums_equal_a_recount_after_every_step(history: list[tuple[Any, ...]]) -
             view.add_or_update_node(make_node("n1").capacity(cpu="8", pods="110").version(version).build())
         elif step == "suppose":
             with view.hypothetically(remove=[uid, f"p{values[1]}"]):
-                view.validate()
-        view.validate()
+                validate_view(view)
+        validate_view(view)

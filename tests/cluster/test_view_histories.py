@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from policyengine.cluster.consistency import dump_view, validate_view
 from policyengine.cluster.node_table import NodeTable
 from policyengine.cluster.objects import Node, Pod
 from policyengine.cluster.pod_info import PodState
@@ -199,7 +200,7 @@ class History:
             self.on_pod(name, self.truth.looks[name] | {"node": node_name}, False)
 
     def on_what_if(self, gone: set[str], come: str, node_name: str) -> None:
-        view, before = self.view, self.view.dump()
+        view, before = self.view, dump_view(self.view)
         uids = [self.truth.pods[name].metadata.uid for name in sorted(gone) if name in self.truth.pods]
         pod = self.truth.pods.get(come)
         info = view.pods.get(pod.metadata.uid) if pod else None
@@ -207,9 +208,9 @@ class History:
         if info and info.state is PodState.PENDING and node_name in self.truth.nodes and come not in gone:
             add = [(info.uid, node_name)]
         with view.hypothetically(remove=uids, add=add) as snapshot:
-            view.validate()
+            validate_view(view)
             assert not set(uids) & set(snapshot.pods)
-        assert view.dump() == before
+        assert dump_view(view) == before
 
 
 def face(table: NodeTable) -> tuple[list[object], list[object]]:
@@ -251,8 +252,8 @@ def test_the_view_equals_a_fresh_one_and_its_journals_name_every_change(history_
         before = face(table)
         positions = table.node_journal.position, table.pod_journal.position
         history.take(step)
-        history.view.validate()
-        assert history.view.dump() == history.truth.fresh_view().dump()
+        validate_view(history.view)
+        assert dump_view(history.view) == dump_view(history.truth.fresh_view())
         journals = table.node_journal, table.pod_journal
         for old, new, journal, position in zip(before, face(table), journals, positions, strict=True):
             named = journal.since(position)

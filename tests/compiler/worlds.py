@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from policyengine.cluster import objects
 from policyengine.cluster.pod_info import PodInfo
-from policyengine.cluster.snapshot import Snapshot
-from policyengine.cluster.view import ClusterView
+from policyengine.cluster.view import ClusterView, Snapshot
 
 GPU = "nvidia.com/gpu"
 ZONE = "topology.kubernetes.io/zone"

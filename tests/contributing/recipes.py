@@ -67,7 +67,7 @@ from policyengine.framework.status import SUCCESS, Code, Refusal, Rows, State, S
 from policyengine.plugins.event_hints import on
 
 if TYPE_CHECKING:
-    from policyengine.cluster.snapshot import Snapshot
+    from policyengine.cluster.view import Snapshot
 
 NAME: Final = "ClosedNodes"
 

@@ -29,8 +29,6 @@ class Placing:
         """Place a pod, and hold the place, the feasible nodes and the totals against a fresh decision."""
         pod, snapshot = self.view.pods[name], self.view.snapshot()
         found = self.evaluator.select_node(pod, snapshot)
-        # What follows the node table row by row is as old as the evaluator: a fresh one must not rest on it.
-        snapshot.nodes.forget_followers()
         fresh = Evaluator(self.profile)
         diagnosis = fresh.filter(pod, snapshot)
         scores = fresh.score(pod, snapshot, diagnosis)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from policyengine.cluster.node_table import NodeTable
     from policyengine.cluster.pod_info import PodInfo
     from policyengine.cluster.pod_table import PodTable
-    from policyengine.cluster.snapshot import Snapshot
+    from policyengine.cluster.view import Snapshot
 
 
 class Decision(Evaluation):

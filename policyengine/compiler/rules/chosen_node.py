@@ -38,7 +38,7 @@ from policyengine.language.values import optional
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
-    from policyengine.cluster.snapshot import Snapshot
+    from policyengine.cluster.view import Snapshot
 
 
 _NOWHERE = Failed(Fault.FAILED, "the node is not known")

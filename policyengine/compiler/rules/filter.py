@@ -41,7 +41,7 @@ from policyengine.language.ir.ir_walk import expressions_in
 if TYPE_CHECKING:
     from policyengine.cluster.node_table import NodeTable
     from policyengine.cluster.pod_info import PodInfo
-    from policyengine.cluster.snapshot import Snapshot
+    from policyengine.cluster.view import Snapshot
 
 
 @dataclass(frozen=True, slots=True)

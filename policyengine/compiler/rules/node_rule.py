@@ -26,7 +26,7 @@ from policyengine.language.types import Reach
 if TYPE_CHECKING:
     from policyengine.cluster.node_table import NodeTable
     from policyengine.cluster.pod_info import PodInfo
-    from policyengine.cluster.snapshot import Snapshot
+    from policyengine.cluster.view import Snapshot
 
 
 class NodeRule:

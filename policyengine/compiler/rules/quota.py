@@ -23,7 +23,7 @@ from policyengine.language.ir.ir_walk import fields
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
-    from policyengine.cluster.snapshot import Snapshot
+    from policyengine.cluster.view import Snapshot
 
 _OWN = ClusterEvent(Resource.UNSCHEDULED_POD, ActionType.UPDATE)
 _LESS = ClusterEvent(Resource.POD, ActionType.DELETE | ActionType.UPDATE)

@@ -34,7 +34,7 @@ from policyengine.language.ir import Normalize
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
-    from policyengine.cluster.snapshot import Snapshot
+    from policyengine.cluster.view import Snapshot
 
 EMPTY = np.nan
 FAILED = -np.inf

@@ -22,7 +22,7 @@ from policyengine.language.types import Reach, Shape
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
-    from policyengine.cluster.snapshot import Snapshot
+    from policyengine.cluster.view import Snapshot
 
 Situation = Callable[["PodInfo", "Snapshot"], Hashable]
 

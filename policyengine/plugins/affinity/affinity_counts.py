@@ -16,7 +16,7 @@ from policyengine.plugins.topology.pod_index import PodIndex, PodKind, pod_index
 
 if TYPE_CHECKING:
     from policyengine.cluster.node_table import NodeTable
-    from policyengine.cluster.snapshot import Snapshot
+    from policyengine.cluster.view import Snapshot
 
 Effects = Iterable[tuple[str, int]]
 """(topology key, weight): what one pod of a kind adds to its domain of each key."""

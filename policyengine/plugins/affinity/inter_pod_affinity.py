@@ -27,7 +27,7 @@ from policyengine.plugins.topology.pod_index import PodIndex, PodKind
 
 if TYPE_CHECKING:
     from policyengine.cluster.node_table import NodeTable
-    from policyengine.cluster.snapshot import Snapshot
+    from policyengine.cluster.view import Snapshot
 
 NAME: Final = "InterPodAffinity"
 _AFFINITY, _ANTI_AFFINITY, _EXISTING = 1, 2, 3

@@ -33,7 +33,7 @@ from policyengine.plugins.selectors.node_selector import (
 )
 
 if TYPE_CHECKING:
-    from policyengine.cluster.snapshot import Snapshot
+    from policyengine.cluster.view import Snapshot
 
 NAME: Final = "NodeAffinity"
 _UNRESOLVABLE: Final = Code.UNSCHEDULABLE_AND_UNRESOLVABLE

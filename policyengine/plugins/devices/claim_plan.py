@@ -33,7 +33,7 @@ from policyengine.plugins.devices.device_search import Given
 from policyengine.plugins.devices.resource_claims import CLAIM, is_reserved_for
 
 if TYPE_CHECKING:
-    from policyengine.cluster.snapshot import Snapshot
+    from policyengine.cluster.view import Snapshot
 
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 

@@ -18,7 +18,7 @@ from policyengine.plugins.devices.resource_claims import awaits_binding, find_cl
 from policyengine.plugins.selectors.node_selector import Selector, compile_selector
 
 if TYPE_CHECKING:
-    from policyengine.cluster.snapshot import Snapshot
+    from policyengine.cluster.view import Snapshot
 
 CANNOT_ALLOCATE: Final = "cannot allocate all claims"
 INVALID_POOLS: Final = "invalid resource pools were encountered"

@@ -24,7 +24,7 @@ from policyengine.plugins.devices.device import NOTHING, Consumption, SelectorEr
 from policyengine.plugins.devices.resource_claims import find_class
 
 if TYPE_CHECKING:
-    from policyengine.cluster.snapshot import Snapshot
+    from policyengine.cluster.view import Snapshot
 
 ALL, EXACT_COUNT = "All", "ExactCount"
 MOST_RESULTS: Final = 32

@@ -43,8 +43,7 @@ from policyengine.plugins.event_hints import on
 
 if TYPE_CHECKING:
     from policyengine.cluster.node_table import NodeTable
-    from policyengine.cluster.snapshot import Snapshot
-    from policyengine.cluster.view import ClusterView
+    from policyengine.cluster.view import ClusterView, Snapshot
     from policyengine.framework.evaluator import Evaluator
     from policyengine.framework.filtering import Diagnosis
 

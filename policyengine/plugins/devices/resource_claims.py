@@ -15,7 +15,7 @@ from policyengine.cluster.objects import DeviceClass, ResourceClaim
 from policyengine.cluster.pod_info import PodInfo
 
 if TYPE_CHECKING:
-    from policyengine.cluster.snapshot import Snapshot
+    from policyengine.cluster.view import Snapshot
 
 CLAIM, SLICE, CLASS = "ResourceClaim", "ResourceSlice", "DeviceClass"
 _TRUE: Final = "True"

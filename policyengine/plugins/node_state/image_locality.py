@@ -18,7 +18,7 @@ from policyengine.framework.plugin import MAX_NODE_SCORE, Reads
 from policyengine.framework.status import SUCCESS, Rows, State, Status
 
 if TYPE_CHECKING:
-    from policyengine.cluster.snapshot import Snapshot
+    from policyengine.cluster.view import Snapshot
 
 NAME: Final = "ImageLocality"
 _MIB: Final = 1024 * 1024

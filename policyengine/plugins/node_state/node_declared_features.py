@@ -20,7 +20,7 @@ from policyengine.plugins.event_hints import on
 from policyengine.plugins.resources.per_shape import PerShape
 
 if TYPE_CHECKING:
-    from policyengine.cluster.snapshot import Snapshot
+    from policyengine.cluster.view import Snapshot
 
 NAME: Final = "NodeDeclaredFeatures"
 RESTART_ALL_CONTAINERS: Final = "RestartAllContainersOnContainerExits"

@@ -14,7 +14,7 @@ from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, St
 from policyengine.plugins.event_hints import on
 
 if TYPE_CHECKING:
-    from policyengine.cluster.snapshot import Snapshot
+    from policyengine.cluster.view import Snapshot
 
 NAME: Final = "NodePorts"
 _REFUSALS: Final = (Refusal(Code.UNSCHEDULABLE, ("node(s) didn't have free ports for the requested pod ports",)),)

@@ -18,7 +18,7 @@ from policyengine.plugins.resources.per_shape import PerShape
 from policyengine.plugins.selectors.tolerations import UNSCHEDULABLE_TAINT, tolerates
 
 if TYPE_CHECKING:
-    from policyengine.cluster.snapshot import Snapshot
+    from policyengine.cluster.view import Snapshot
 
 NAME: Final = "NodeUnschedulable"
 _REFUSALS: Final = (Refusal(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, ("node(s) were unschedulable",)),)

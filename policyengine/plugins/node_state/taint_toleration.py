@@ -22,7 +22,7 @@ from policyengine.plugins.event_hints import is_own_update, on
 from policyengine.plugins.selectors.tolerations import HARD, PREFER_NO_SCHEDULE, TaintTable, untolerated
 
 if TYPE_CHECKING:
-    from policyengine.cluster.snapshot import Snapshot
+    from policyengine.cluster.view import Snapshot
 
 NAME: Final = "TaintToleration"
 _REFUSALS: Final = (Refusal(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, ("node(s) had untolerated taint(s)",)),)

@@ -25,7 +25,7 @@ from policyengine.plugins.preemption.placed_pods import PlacedPods
 from policyengine.plugins.preemption.victim_selection import DisruptionBudgets, in_eviction_order
 
 if TYPE_CHECKING:
-    from policyengine.cluster.snapshot import Snapshot
+    from policyengine.cluster.view import Snapshot
 
 Bools = NDArray[np.bool_]
 

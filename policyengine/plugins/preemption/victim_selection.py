@@ -27,8 +27,7 @@ from policyengine.plugins.selectors.label_selector import PodSelector, compile_p
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
-    from policyengine.cluster.snapshot import Snapshot
-    from policyengine.cluster.view import ClusterView
+    from policyengine.cluster.view import ClusterView, Snapshot
     from policyengine.cluster.workload_objects import PodDisruptionBudget
 
 NO_VICTIMS = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, ("No preemption victims found for incoming pod",))

@@ -30,7 +30,7 @@ from policyengine.plugins.resources.amounts import (
 from policyengine.plugins.resources.per_shape import PerShape
 
 if TYPE_CHECKING:
-    from policyengine.cluster.snapshot import Snapshot
+    from policyengine.cluster.view import Snapshot
 
 NAME: Final = "NodeResourcesBalancedAllocation"
 Fractions = NDArray[np.float64]

@@ -33,7 +33,7 @@ from policyengine.plugins.selectors.label_selector import KEY_SCHEMA
 
 if TYPE_CHECKING:
     from policyengine.cluster.node_table import NodeTable
-    from policyengine.cluster.snapshot import Snapshot
+    from policyengine.cluster.view import Snapshot
 
 NAME: Final = "NodeResourcesFit"
 _BASIC: Final = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE})

@@ -36,7 +36,7 @@ from policyengine.plugins.topology.spread_constraint import (
 from policyengine.plugins.topology.spread_counts import SpreadCounts, SpreadFilter, SpreadScore
 
 if TYPE_CHECKING:
-    from policyengine.cluster.snapshot import Snapshot
+    from policyengine.cluster.view import Snapshot
 
 NAME: Final = "PodTopologySpread"
 _MISMATCH: Final = "node(s) didn't match pod topology spread constraints"

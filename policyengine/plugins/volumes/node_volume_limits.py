@@ -34,7 +34,7 @@ from policyengine.plugins.volumes.volume_claims import (
 )
 
 if TYPE_CHECKING:
-    from policyengine.cluster.snapshot import Snapshot
+    from policyengine.cluster.view import Snapshot
 
 NAME: Final = "NodeVolumeLimits"
 _CSI_NODE, _ATTACHMENT = "CSINode", "VolumeAttachment"

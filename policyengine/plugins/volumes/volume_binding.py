@@ -45,7 +45,7 @@ from policyengine.plugins.volumes.volume_plan import Bound, judge_plan, make_pla
 
 if TYPE_CHECKING:
     from policyengine.cluster.node_table import NodeTable
-    from policyengine.cluster.snapshot import Snapshot
+    from policyengine.cluster.view import Snapshot
 
 NAME: Final = "VolumeBinding"
 _UNRESOLVABLE: Final = Code.UNSCHEDULABLE_AND_UNRESOLVABLE

@@ -26,7 +26,7 @@ from policyengine.plugins.volumes.volume_matching import Match, storage_of
 
 if TYPE_CHECKING:
     from policyengine.cluster.node_table import NodeTable
-    from policyengine.cluster.snapshot import Snapshot
+    from policyengine.cluster.view import Snapshot
 
 Amounts = NDArray[np.int64]
 

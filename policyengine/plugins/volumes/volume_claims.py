@@ -10,7 +10,7 @@ from policyengine.cluster.objects import PersistentVolume, PersistentVolumeClaim
 from policyengine.cluster.pod_info import PodInfo
 
 if TYPE_CHECKING:
-    from policyengine.cluster.snapshot import Snapshot
+    from policyengine.cluster.view import Snapshot
 
 CLAIM, VOLUME, CLASS = "PersistentVolumeClaim", "PersistentVolume", "StorageClass"
 WAIT_FOR_FIRST_CONSUMER: Final = "WaitForFirstConsumer"

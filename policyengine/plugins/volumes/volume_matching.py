@@ -31,7 +31,7 @@ from policyengine.plugins.volumes.volume_claims import class_name, volumes_of_cl
 
 if TYPE_CHECKING:
     from policyengine.cluster.node_table import NodeTable
-    from policyengine.cluster.snapshot import Snapshot
+    from policyengine.cluster.view import Snapshot
 
 _STORAGE: Final = "storage"
 _NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"

@@ -34,7 +34,7 @@ from policyengine.plugins.volumes.volume_matching import is_bound_to, reach, rea
 
 if TYPE_CHECKING:
     from policyengine.cluster.object_store import ClusterObject
-    from policyengine.cluster.snapshot import Snapshot
+    from policyengine.cluster.view import Snapshot
 
 Bound = tuple[PersistentVolumeClaim, str]
 """A claim, and the name of the static volume it takes."""

@@ -21,7 +21,7 @@ from policyengine.plugins.volumes.volume_claims import CLAIM, claim_refs, find_c
 
 if TYPE_CHECKING:
     from policyengine.cluster.node_table import NodeTable
-    from policyengine.cluster.snapshot import Snapshot
+    from policyengine.cluster.view import Snapshot
 
 NAME: Final = "VolumeRestrictions"
 READ_WRITE_ONCE_POD: Final = "ReadWriteOncePod"

@@ -30,7 +30,7 @@ from policyengine.plugins.volumes.volume_claims import (
 )
 
 if TYPE_CHECKING:
-    from policyengine.cluster.snapshot import Snapshot
+    from policyengine.cluster.view import Snapshot
 
 NAME: Final = "VolumeZone"
 _UNRESOLVABLE: Final = Code.UNSCHEDULABLE_AND_UNRESOLVABLE

@@ -23,7 +23,7 @@ from policyengine.scheduler.rollout.candidate import Difference
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
-    from policyengine.cluster.snapshot import Snapshot
+    from policyengine.cluster.view import Snapshot
 
 
 class CandidateFailed(Exception):

@@ -29,7 +29,7 @@ from policyengine.server.extender.wire import MAX_SCORE
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
-    from policyengine.cluster.snapshot import Snapshot
+    from policyengine.cluster.view import Snapshot
 
 _PERCENT = 100
 

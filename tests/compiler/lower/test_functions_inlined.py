@@ -7,7 +7,7 @@ from hypothesis import given, settings
 
 from policyengine.catalogue import compile_policy
 from policyengine.cluster.pod_info import PodInfo
-from policyengine.cluster.snapshot import Snapshot
+from policyengine.cluster.view import Snapshot
 from policyengine.framework.evaluator import Evaluator
 from tests.builders import make_node, make_pod
 from tests.compiler.rules.test_rules import cluster

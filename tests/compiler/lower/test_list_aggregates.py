@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from policyengine.catalogue import compile_policy
+from policyengine.cluster.consistency import validate_view
 from policyengine.cluster.node_objects import Node
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.view import ClusterView
@@ -140,7 +141,7 @@ class Cluster(incremental.World):
 
     def check(self) -> None:
         fresh = self.fresh()
-        self.view.validate()
+        validate_view(self.view)
         for uid in self.pending():
             if uid not in self.assumed:
                 cached = explain_pod(self.evaluator, self.view.pods[uid], self.view.snapshot())

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from policyengine.catalogue import compile_policy
 from policyengine.cluster.events import ActionType, Resource
-from policyengine.cluster.snapshot import Snapshot
-from policyengine.cluster.view import ClusterView
+from policyengine.cluster.view import ClusterView, Snapshot
 from policyengine.compiler.rules.filter import RuleFilter
 from policyengine.compiler.rules.score import RuleScore
 from policyengine.framework.evaluator import Evaluator

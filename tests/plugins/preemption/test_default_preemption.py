@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policyengine.catalogue import compile_policy
+from policyengine.cluster.consistency import dump_view, validate_view
 from policyengine.cluster.journal import stable_hash
 from policyengine.cluster.objects import PodDisruptionBudget, decode
 from policyengine.cluster.view import ClusterView
@@ -116,14 +117,14 @@ def _dry_run(view: ClusterView, uid: str) -> tuple[list[Candidate], Candidate | 
 def test_all_at_once_is_one_by_one(nodes: Any, protected: Any, told: Any, coming: Any) -> None:
     view = _view(nodes, protected, coming)
     view.add_or_update_pod(_standing("new", told).build())
-    before = view.dump()
+    before = dump_view(view)
     at_once = _dry_run(view, "new")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(dry_run, "known_filters", lambda asked: (known_filters(asked)[0][:0], False))
         one_by_one = _dry_run(view, "new")
     assert at_once == one_by_one
-    view.validate()
-    assert view.dump() == before
+    validate_view(view)
+    assert dump_view(view) == before
 
 
 def test_every_pod_on_a_row_is_found_and_rows_that_change_are_read_again() -> None:

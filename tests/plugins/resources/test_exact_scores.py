@@ -15,8 +15,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policyengine.cluster.snapshot import Snapshot
-from policyengine.cluster.view import ClusterView
+from policyengine.cluster.view import ClusterView, Snapshot
 from policyengine.framework.changes import FEW
 from policyengine.plugins.resources.balanced_allocation import NodeResourcesBalancedAllocation
 from policyengine.plugins.resources.fit import NodeResourcesFit

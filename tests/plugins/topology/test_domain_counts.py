@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from policyengine.cluster.objects import Pod, decode
-from policyengine.cluster.snapshot import Snapshot
-from policyengine.cluster.view import ClusterView
+from policyengine.cluster.view import ClusterView, Snapshot
 from policyengine.diagnosis.cluster_file import load_cluster
 from policyengine.framework.status import Rows, State
 from policyengine.plugins.affinity.inter_pod_affinity import InterPodAffinity
