@@ -6,6 +6,7 @@ and `server` take a `Clock`, so that the same code runs on wall time and on a se
 
 import asyncio
 import time
+from datetime import UTC, datetime
 from typing import Protocol
 
 
@@ -36,3 +37,8 @@ class SystemClock:
     async def sleep(self, seconds: float) -> None:
         """Return after `seconds`."""
         await asyncio.sleep(seconds)
+
+
+def micro_time(seconds: float) -> str:
+    """metav1.MicroTime of seconds since the epoch: RFC 3339 in UTC with six decimals."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

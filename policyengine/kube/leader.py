@@ -26,10 +26,9 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, NoReturn, Protocol
 
-from policyengine.clock import Clock
+from policyengine.clock import Clock, micro_time
 from policyengine.kube.http.client import ApiError, Client
 from policyengine.kube.http.transport import ConnectionFailed, Response, Transport
-from policyengine.kube.writing.events import micro_time
 
 logger = logging.getLogger(__name__)
 

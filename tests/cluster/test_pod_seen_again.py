@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policyengine.cluster.consistency import dump_view
+from policyengine.cluster.consistency import dump_view, validate_view
 from policyengine.cluster.pod_info import PodInfo, PodState
 from policyengine.cluster.pod_objects import Pod
 from policyengine.cluster.view import ClusterView
@@ -161,4 +161,4 @@ def test_a_confirmed_assumption_leaves_what_taking_it_out_and_putting_it_in_agai
         anew.remove_pod(f"p{i}")
         anew.add_or_update_pod(bound)
         assert seen(confirmed, usage[0]) == seen(anew, usage[1])
-        confirmed.validate()
+        validate_view(confirmed)

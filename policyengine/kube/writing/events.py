@@ -11,10 +11,9 @@ import socket
 from collections import OrderedDict
 from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import lru_cache
 from typing import Any
 
-from policyengine.clock import Clock
+from policyengine.clock import Clock, micro_time
 from policyengine.kube.http.client import ApiError, Client
 from policyengine.kube.writing.request_queue import LIMIT, RequestQueue
 from policyengine.scheduler.actions import RecordEvent
@@ -143,21 +142,6 @@ class EventRecorder:
 
 def _growth(series: _Series) -> dict[str, object]:
     return {"count": series.count, "lastObservedTime": series.last}
-
-
-def micro_time(seconds: float) -> str:
-    """metav1.MicroTime: RFC 3339 in UTC with six decimals."""
-    whole = int(seconds)
-    micros = round((seconds - whole) * 1e6)
-    if micros == 1_000_000:
-        whole, micros = whole + 1, 0
-    return f"{_to_the_second(whole)}.{micros:06d}Z"
-
-
-@lru_cache(maxsize=4)
-def _to_the_second(second: int) -> str:
-    """Written once a second: one goes into every bound pod's event."""
-    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def second_time(seconds: float) -> str:
