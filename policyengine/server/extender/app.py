@@ -86,7 +86,7 @@ class ExtenderApp:
         prefix, _, verb = request.match_info["path"].strip("/").rpartition("/")
         if verb not in VERBS:
             text = f"`{verb}` is no verb of the extender protocol; there are {', '.join(VERBS)}"
-            return _response(Answer(wire.failure(text), HTTPStatus.NOT_FOUND))
+            return _response(Answer(wire.error_result(text), HTTPStatus.NOT_FOUND))
         verbs = self._policy(prefix)
         if verbs is None:
             known = ", ".join(sorted(self._policies))

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from random import Random
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -28,41 +28,38 @@ from policyengine.kube.watching.store import Change, Observed
 from policyengine.server.extender.wire import decode_node, identity
 
 
-class ExtenderCluster(Protocol):
-    """What the verbs need of a cluster."""
-
-    @property
-    def view(self) -> ClusterView:
-        """Nodes and pods."""
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether requests can be answered."""
-
-    @property
-    def is_watched(self) -> bool:
-        """Whether nodes are known that no request brought."""
-
-    def take(self, sent: list[msgspec.Raw]) -> Mapping[str, msgspec.Raw]:
-        """Take nodes that were sent into the view, where they are newer; by name. Raises `BadRequest`."""
-
-
-class GivenCluster:
+class ExtenderCluster:
     """The nodes that requests brought."""
 
-    is_ready = True
     is_watched = False
+    """Whether nodes are known that no request brought."""
 
     def __init__(self) -> None:
         self.view = ClusterView()
         self._seen: dict[str, tuple[str, str]] = {}
+        """Node -> UID and resourceVersion that a request brought last."""
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether requests can be answered."""
+        return True
 
     def take(self, sent: list[msgspec.Raw]) -> Mapping[str, msgspec.Raw]:
-        """The nodes sent are all there are."""
-        return _take(self.view, self._seen, sent)
+        """Adds the nodes of a request that are new or newer to the view; gives all of them by name.
+
+        Raises `BadRequest`.
+        """
+        nodes: dict[str, msgspec.Raw] = {}
+        for raw in sent:
+            name, uid, version = identity(raw)
+            nodes[name] = raw
+            if not version or self._seen.get(name) != (uid, version):
+                self.view.add_or_update_node(decode_node(raw))
+                self._seen[name] = (uid, version)
+        return nodes
 
 
-class WatchedCluster:
+class WatchedCluster(ExtenderCluster):
     """Nodes, pods, and what else the rules read, followed by list and watch."""
 
     is_watched = True
@@ -75,10 +72,9 @@ class WatchedCluster:
         profiles: Iterable[Profile],
         on_problem: Callable[[str], None] = lambda message: None,
     ) -> None:
+        super().__init__()
         self.synced = asyncio.Event()
         """Set once every first list is in."""
-        self.view = ClusterView()
-        self._seen: dict[str, tuple[str, str]] = {}
         kinds = {kind for profile in profiles for kind in kinds_read(profile)} - {NODES.kind, PODS.kind}
         resources: list[Kind[Any]] = [NODES, PODS, *(BY_KIND[kind] for kind in sorted(kinds))]
         self._reflectors: list[Reflector[Any]] = [
@@ -120,18 +116,3 @@ class WatchedCluster:
             view.remove_pod(change.uid or f"{change.namespace}/{change.name}")
         else:
             view.remove_object(kind, f"{change.namespace}/{change.name}" if change.namespace else change.name)
-
-    def take(self, sent: list[msgspec.Raw]) -> Mapping[str, msgspec.Raw]:
-        """Nodes that were sent are taken where they are newer than what is watched."""
-        return _take(self.view, self._seen, sent)
-
-
-def _take(view: ClusterView, seen: dict[str, tuple[str, str]], sent: list[msgspec.Raw]) -> Mapping[str, msgspec.Raw]:
-    nodes: dict[str, msgspec.Raw] = {}
-    for raw in sent:
-        name, uid, version = identity(raw)
-        nodes[name] = raw
-        if not version or seen.get(name) != (uid, version):
-            view.add_or_update_node(decode_node(raw))
-            seen[name] = (uid, version)
-    return nodes

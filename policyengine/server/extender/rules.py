@@ -10,13 +10,16 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress, repeat
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from policyengine.cluster.node_table import NodeTable
 from policyengine.compiler.rules.filter import RuleFilter
 from policyengine.compiler.rules.score import RuleScore
 from policyengine.framework.evaluator import Evaluator
@@ -24,7 +27,6 @@ from policyengine.framework.filtering import Diagnosis
 from policyengine.framework.plugin import Reads
 from policyengine.framework.profile import Profile
 from policyengine.framework.status import Code, Status
-from policyengine.server.extender.asked import AskedNodes
 from policyengine.server.extender.wire import MAX_SCORE
 
 if TYPE_CHECKING:
@@ -32,6 +34,31 @@ if TYPE_CHECKING:
     from policyengine.cluster.view import Snapshot
 
 _PERCENT = 100
+
+
+class AskedNodes:
+    """The nodes of a request that holds names only."""
+
+    def __init__(self, names: Sequence[str], nodes: NodeTable) -> None:
+        self.names = names
+        self.rows: NDArray[np.int64] = np.array(list(map(nodes.row_of.get, names, repeat(-1))), dtype=np.int64)
+        """`int64[names]`: the row of each in the node table; -1 for an unknown node."""
+
+    def kept(self, passing: NDArray[np.bool_]) -> dict[str, object]:
+        """The nodes that passed, as a field of ExtenderFilterResult."""
+        return {"NodeNames": list(compress(self.names, passing.tolist()))}
+
+
+class WholeNodes(AskedNodes):
+    """The nodes of a request that holds Node objects; they are handed back as they came."""
+
+    def __init__(self, sent: Mapping[str, msgspec.Raw], nodes: NodeTable) -> None:
+        super().__init__(list(sent), nodes)
+        self._sent = sent
+
+    def kept(self, passing: NDArray[np.bool_]) -> dict[str, object]:
+        """The nodes that passed, as a field of ExtenderFilterResult."""
+        return {"Nodes": {"metadata": {}, "items": list(compress(self._sent.values(), passing.tolist()))}}
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from policyengine.clock import Clock
 from policyengine.framework.profile import Profile
 from policyengine.kube.http.client import Client
 from policyengine.server.extender.app import ExtenderApp
-from policyengine.server.extender.cluster import ExtenderCluster, GivenCluster, WatchedCluster
+from policyengine.server.extender.cluster import ExtenderCluster, WatchedCluster
 from policyengine.server.extender.rules import PolicyRules, own_rules, reads_pods
 from policyengine.server.extender.verbs import Verbs
 from policyengine.server.listening import listening
@@ -67,7 +67,7 @@ async def serve(
     cluster: ExtenderCluster
     following: asyncio.Task[None] | None = None
     if client is None:
-        cluster = GivenCluster()
+        cluster = ExtenderCluster()
     else:
         watched = WatchedCluster(client, clock, Random(), own, on_problem=logger.warning)
         cluster, following = watched, asyncio.create_task(_follow(watched, beside))

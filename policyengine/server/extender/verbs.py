@@ -19,9 +19,8 @@ from policyengine.cluster.pod_info import PodInfo
 from policyengine.kube.http.client import ApiError, Client
 from policyengine.kube.http.transport import ConnectionFailed
 from policyengine.server.extender import wire
-from policyengine.server.extender.asked import AskedNodes, KnownNames, WholeNodes
 from policyengine.server.extender.cluster import ExtenderCluster
-from policyengine.server.extender.rules import PolicyRules
+from policyengine.server.extender.rules import AskedNodes, PolicyRules, WholeNodes
 from policyengine.server.extender.wire import BadRequest
 
 logger = logging.getLogger(__name__)
@@ -42,7 +41,7 @@ class Answer:
 
 def refused(verb: str, message: str, status: int) -> Answer:
     """The answer to a request that cannot be answered."""
-    return Answer(wire.failure(message), HTTPStatus.OK if verb in _WITH_ERROR else status, message)
+    return Answer(wire.error_result(message), HTTPStatus.OK if verb in _WITH_ERROR else status, message)
 
 
 class Verbs:
@@ -53,7 +52,6 @@ class Verbs:
         self._cluster = cluster
         self._clock = clock
         self._client = client
-        self._known = KnownNames()
         self._answers: Mapping[str, Callable[[bytes], Awaitable[Answer]]] = {
             FILTER: self._filter,
             PRIORITIZE: self._prioritize,
@@ -83,7 +81,8 @@ class Verbs:
     async def _prioritize(self, body: bytes) -> Answer:
         args = wire.decode_args(body)
         pod, asked = self._pod(args), self._nodes(args)
-        return Answer(asked.priorities(self.rules.prioritize(pod, self._cluster.view.snapshot(), asked.rows)))
+        scores = self.rules.prioritize(pod, self._cluster.view.snapshot(), asked.rows)
+        return Answer(wire.priorities(asked.names, scores.tolist()))
 
     async def _preempt(self, body: bytes) -> Answer:
         args = wire.decode_preemption(body)
@@ -102,11 +101,11 @@ class Verbs:
         try:
             await self._client.bind(binding.namespace, binding.name, binding.uid, binding.node, {})
         except ApiError as error:
-            return Answer(wire.binding_result(error.message), error=error.message)
+            return Answer(wire.error_result(error.message), error=error.message)
         except ConnectionFailed as error:
             message = f"the API server did not answer: {error}"
-            return Answer(wire.binding_result(message), error=message)
-        return Answer(wire.binding_result())
+            return Answer(wire.error_result(message), error=message)
+        return Answer(wire.error_result())
 
     def _nodes(self, args: wire.ExtenderArgs) -> AskedNodes:
         cluster = self._cluster
@@ -116,7 +115,7 @@ class Verbs:
             raise BadRequest(
                 "the request holds names only; set `nodeCacheCapable: false`, or start the extender with --kubeconfig"
             )
-        return self._known.asked(bytes(args.node_names), cluster.view.nodes)
+        return AskedNodes(args.node_names or [], cluster.view.nodes)
 
     def _pod(self, args: wire.ExtenderArgs | wire.ExtenderPreemptionArgs) -> PodInfo:
         self._cluster.view.now = self._clock.now()

@@ -41,13 +41,7 @@ class ExtenderArgs(_Wire):
 
     pod: msgspec.Raw = _ABSENT
     nodes: NodeList | None = None
-    node_names: msgspec.Raw = _ABSENT
-    """A JSON array of strings."""
-
-    @property
-    def has_names(self) -> bool:
-        """Whether names were sent."""
-        return bool(memoryview(self.node_names) != memoryview(_ABSENT))
+    node_names: list[str] | None = None
 
 
 class MetaPod(msgspec.Struct, rename={"uid": "UID"}):
@@ -108,7 +102,6 @@ class ExtenderBindingArgs(
     node: str = ""
 
 
-_names = msgspec.json.Decoder(list[str]).decode
 _args = msgspec.json.Decoder(ExtenderArgs).decode
 _preemption_args = msgspec.json.Decoder(ExtenderPreemptionArgs).decode
 _binding_args = msgspec.json.Decoder(ExtenderBindingArgs).decode
@@ -119,15 +112,9 @@ _encode = msgspec.json.Encoder().encode
 def decode_args(body: bytes) -> ExtenderArgs:
     """The body of filter or prioritize. Raises `BadRequest`."""
     args: ExtenderArgs = _decoded(_args, body, "ExtenderArgs")
-    if not args.has_names and (args.nodes is None or args.nodes.items is None):
+    if args.node_names is None and (args.nodes is None or args.nodes.items is None):
         raise BadRequest("the request names no nodes: neither `NodeNames` nor `Nodes` is there")
     return args
-
-
-def decode_names(text: bytes) -> list[str]:
-    """`NodeNames` of a request. Raises `BadRequest`."""
-    names: list[str] = _decoded(_names, text, "ExtenderArgs")
-    return names
 
 
 def decode_preemption(body: bytes) -> ExtenderPreemptionArgs:
@@ -175,8 +162,8 @@ def filter_result(passed: Mapping[str, object], failed: Mapping[str, str], unres
     return _encode({"FailedNodes": failed, "FailedAndUnresolvableNodes": unresolvable, "Error": "", **passed})
 
 
-def failure(message: str) -> bytes:
-    """ExtenderFilterResult or ExtenderBindingResult of a request that could not be answered."""
+def error_result(message: str = "") -> bytes:
+    """ExtenderBindingResult; also ExtenderFilterResult of a request that could not be answered."""
     return _encode({"Error": message})
 
 
@@ -188,11 +175,6 @@ def priorities(names: Sequence[str], scores: Sequence[int]) -> bytes:
 def preemption_result(victims: Mapping[str, MetaVictims]) -> bytes:
     """ExtenderPreemptionResult."""
     return _encode({"NodeNameToMetaVictims": victims})
-
-
-def binding_result(error: str = "") -> bytes:
-    """ExtenderBindingResult."""
-    return _encode({"Error": error})
 
 
 def _decoded(decode: Any, body: bytes, what: str) -> Any:

@@ -9,7 +9,6 @@ import msgspec
 
 from policyengine.catalogue import compile_policy
 from policyengine.cluster.objects import Node, Pod, decode
-from policyengine.cluster.view import ClusterView
 from policyengine.server.extender.cluster import ExtenderCluster
 from policyengine.server.extender.rules import PolicyRules
 from policyengine.server.extender.verbs import Verbs
@@ -37,13 +36,13 @@ class At:
         raise AssertionError("nobody sleeps here")
 
 
-class Known:
+class Known(ExtenderCluster):
     """A cluster that was read already."""
 
-    is_ready = is_watched = True
+    is_watched = True
 
     def __init__(self, nodes: Sequence[Mapping[str, Any]], pods: Sequence[Mapping[str, Any]] = ()) -> None:
-        self.view = ClusterView()
+        super().__init__()
         for node in nodes:
             self.view.add_or_update_node(decode(Node, node))
         for pod in pods:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from policyengine.server.extender.cluster import ExtenderCluster, GivenCluster
+from policyengine.server.extender.cluster import ExtenderCluster
 from tests.server.extender.recorded import Known, ask, exchanges, recorded_nodes, verbs
 
 CONGESTION = {
@@ -14,7 +14,7 @@ CONGESTION = {
 
 
 def cluster_for(which: str) -> ExtenderCluster:
-    return Known(recorded_nodes()) if which == "cap" else GivenCluster()
+    return Known(recorded_nodes()) if which == "cap" else ExtenderCluster()
 
 
 def asked(body: dict[str, Any]) -> list[str]:

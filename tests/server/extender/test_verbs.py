@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policyengine.server.extender.cluster import GivenCluster
+from policyengine.server.extender.cluster import ExtenderCluster
 from policyengine.server.extender.verbs import VERBS
 from tests.server.extender.recorded import Known, ask, verbs
 
@@ -81,12 +81,14 @@ async def test_the_base_of_a_policy_is_kube_schedulers_business() -> None:
 
 
 async def test_names_alone_cannot_be_answered_without_a_watch() -> None:
-    answer = await ask(verbs(GivenCluster()), "filter", asking("a"))
+    answer = await ask(verbs(ExtenderCluster()), "filter", asking("a"))
     assert "nodeCacheCapable: false" in answer["Error"]
 
 
 async def test_a_node_sent_again_at_a_new_version_is_read_again() -> None:
-    answering = verbs(GivenCluster(), 'policy "p" { filter "f" { require node.labels[?"ok"].orValue("no") == "yes" } }')
+    answering = verbs(
+        ExtenderCluster(), 'policy "p" { filter "f" { require node.labels[?"ok"].orValue("no") == "yes" } }'
+    )
     old, new = node("a", ok="no"), node("a", ok="yes")
     new["metadata"]["resourceVersion"] = "8"
     body = {"Pod": pod("p"), "Nodes": {"items": [old]}}
@@ -103,6 +105,12 @@ async def test_a_body_that_is_none_is_told_so_in_the_protocols_way(verb: str, bo
     answer = await verbs(Known([node("a")])).answer(verb, body)
     assert answer.status == (200 if verb in ("filter", "bind") else 400)
     assert json.loads(answer.body)["Error"]
+
+
+@pytest.mark.parametrize("verb", ["filter", "prioritize"])
+async def test_node_names_are_an_array_of_strings(verb: str) -> None:
+    answer = await verbs(Known([node("a")])).answer(verb, b'{"Pod": {}, "NodeNames": ["a", 1]}')
+    assert json.loads(answer.body)["Error"].startswith("the body is no ExtenderArgs: expected `str`, got `int`")
 
 
 json_values = st.recursive(
