@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from policyengine.cluster.pod_info import PodInfo
-from policyengine.cluster.snapshot import Snapshot
+from policyengine.cluster.view import Snapshot
 from policyengine.framework.events import ClusterEventWithHint
 from policyengine.framework.plugin_entry import PluginEntry
 
