@@ -43,12 +43,13 @@ def svg(record: Record) -> str:
     if record.what not in ("end-to-end", "limit", "scale"):
         raise NoPicture(f"there is no picture of `{record.what}`: a workload, `limit` and `scale` have one")
     try:
-        import matplotlib as mpl
+        from cycler import cycler
+        from matplotlib import rc_context
         from matplotlib.figure import Figure
     except ImportError:
         raise NoPicture("pictures need matplotlib, of the extra `benchmarks`") from None
-    style: dict[str, Any] = {**STYLE, "axes.prop_cycle": mpl.cycler(color=COLOURS)}
-    with mpl.rc_context(style):
+    style: dict[str, Any] = {**STYLE, "axes.prop_cycle": cycler(color=COLOURS)}
+    with rc_context(style):
         figure = Figure(figsize=(9.6, 5.6))
         if record.what == "scale":
             _scale(figure, ScaleFigures.from_json(record.figures))
