@@ -51,7 +51,7 @@ def compiled(
     values = {**params_beside(texts), **(params or {})}
     result = compile_files([text.source for text in texts], values, installed_catalogue())
     if run_tests:
-        from policyengine.trials.policy_gate import held_to_tests
+        from policyengine.trials.policy_test import held_to_tests
 
         result = held_to_tests(result, installed_catalogue())
     errors = [one for one in result.diagnostics if one.severity is Severity.ERROR]

@@ -21,8 +21,8 @@ from policyengine.language.ir.test_nodes import vacuous
 from policyengine.language.mutants import Mutant
 from policyengine.language.parse import SourceError
 from policyengine.language.syntax import Span
-from policyengine.trials.policy_mutation import Mutation, mutate
-from policyengine.trials.policy_test import Failure, Outcome, TestedPolicy, in_file_tests, run_tests
+from policyengine.trials.policy_test import Mutation, Outcome, TestedPolicy, in_file_tests, mutate, run_tests
+from policyengine.trials.policy_test_verdict import Failure
 
 
 @dataclass(frozen=True, slots=True)

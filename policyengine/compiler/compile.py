@@ -48,7 +48,7 @@ class CompileResult:
     wrong_params: Mapping[str, str] = field(default_factory=dict)
     """Why params cannot have the values given, by their names; findings too."""
     policies: tuple[ir.Policy, ...] = ()
-    """What the profiles were made from; their tests are run before they serve (`scheduler.policy_gate`)."""
+    """What the profiles were made from; their tests are run before they serve (`trials.policy_test`)."""
 
     @property
     def failed(self) -> bool:

@@ -1,5 +1,8 @@
 """Runs the tests of policies: parsed, checked and compiled as everywhere, then a `Trial`, then what was expected.
 
+Three callers: `policyengine test` runs them all (`run_tests`); a policy that fails its tests is not loaded
+(`held_to_tests`); small changes to a policy show what its tests do not notice (`mutate`).
+
 Pods without `on` are scheduled until nothing moves whenever something is expected or time passes. The clock starts
 at the first `given now`, else at `START`, and moves only by `after` and later `given now`s. Deterministic and pure:
 a run is bounded by steps, not by time.
@@ -7,25 +10,28 @@ a run is bounded by steps, not by time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from dataclasses import replace as replaced
 from typing import Final
 
 from msgspec.structs import replace
 
-from policyengine.catalogue import CATALOGUE, compile_checked
+from policyengine.catalogue import CATALOGUE, CompileResult, compile_checked
 from policyengine.cluster.objects import ObjectError
 from policyengine.compiler.assemble import Catalogue
 from policyengine.compiler.coverage import Coverage
+from policyengine.compiler.finding_codes import FAILED_TEST
 from policyengine.framework.profile import Profile
 from policyengine.language import ir
-from policyengine.language.diagnostics import Diagnostic
+from policyengine.language.diagnostics import Diagnostic, Severity
 from policyengine.language.ir import test_nodes as ir_test
+from policyengine.language.mutants import Mutant, mutants
 from policyengine.language.syntax import Span
 from policyengine.language.values import format_timestamp
 from policyengine.scheduler.messages import Message, NodeObserved, ObjectObserved, PodObserved, ProfileReplaced
 from policyengine.trials.policy_test_objects import given_group, given_node, given_pod
-from policyengine.trials.policy_test_verdict import Run, verdict
+from policyengine.trials.policy_test_verdict import Failure, Run, verdict
 from policyengine.trials.trial import Trial, TrialTooLong
 from policyengine.trials.trial_attempts import Attempts
 
@@ -33,18 +39,10 @@ START: Final = 1_767_225_600 * 10**9
 """2026-01-01T00:00:00Z, in nanoseconds: what time it is in a test that does not say."""
 STEPS: Final = 20_000
 """Messages that one test may take."""
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """An expectation that did not hold, or why a test could not be run."""
-
-    message: str
-    """What was expected and what happened: lower case, one sentence."""
-    span: Span
-    """The step, in the test's source."""
-    details: tuple[str, ...] = ()
-    """Why: the refusals, the best nodes' totals, the pod's timeline; a line each."""
+MOST_TESTS: Final = 200
+"""Tests of one policy that are run before it is loaded; `policyengine test` runs them all."""
+MOST_MUTANTS: Final = 200
+"""Mutants tried of one policy unless told otherwise; of more, every n-th."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +112,67 @@ def run_tests(
         if stop_at_first and not outcome.passed:
             break
     return outcomes
+
+
+# --- before a policy serves ------------------------------------------------------------------------------
+
+
+def held_to_tests(result: CompileResult, catalogue: Catalogue = CATALOGUE) -> CompileResult:
+    """What was compiled; without its profiles, and with a finding, where a test of it fails. Params have their
+    defaults: what is set from outside is the operator's, and no reason to refuse the text."""
+    failed = [] if result.failed else failed_tests(result.policies, catalogue)
+    return replaced(result, profiles=[], diagnostics=[*result.diagnostics, *failed]) if failed else result
+
+
+def failed_tests(policies: Iterable[ir.Policy], catalogue: Catalogue = CATALOGUE) -> list[Diagnostic]:
+    """A finding for the first failing test of each policy, at the expectation that did not hold. Pure, and bounded in
+    work: `MOST_TESTS` tests a policy of `STEPS` steps each."""
+    return [finding for policy in policies for finding in _failed(policy, catalogue)]
+
+
+def _failed(policy: ir.Policy, catalogue: Catalogue) -> Iterator[Diagnostic]:
+    tested = TestedPolicy(policy, in_file_tests(policy)[:MOST_TESTS], catalogue=catalogue)
+    for outcome in run_tests(tested, stop_at_first=True):
+        for failure in outcome.failures[:1]:
+            message = f"test `{outcome.name}` of policy `{outcome.policy}` fails: {failure.message}"
+            yield Diagnostic(FAILED_TEST, Severity.ERROR, message, outcome.file, failure.span)
+
+
+# --- what the tests do not notice ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Mutation:
+    """How many mutants of a policy were tried, of how many, and which of them no test noticed."""
+
+    tried: int
+    possible: int
+    survivors: tuple[Mutant, ...]
+
+    @property
+    def score(self) -> float:
+        """The share that was noticed, in percent."""
+        return 100.0 * (self.tried - len(self.survivors)) / self.tried if self.tried else 100.0
+
+
+def mutate(tested: Sequence[TestedPolicy], most: int = MOST_MUTANTS, steps: int = STEPS) -> Mutation:
+    """Run the tests of one policy against mutants of it, each until one fails. `tested`: the policy with its in-file
+    tests, and again with those of suites. Tests that fail of the policy itself must be put right first."""
+    found = mutants(tested[0].policy)
+    chosen = found if len(found) <= most else [found[at * len(found) // most] for at in range(most)]
+    survivors = [mutant for mutant in chosen if _survives(tested, mutant, steps)]
+    return Mutation(len(chosen), len(found), tuple(survivors))
+
+
+def _survives(tested: Sequence[TestedPolicy], mutant: Mutant, steps: int) -> bool:
+    return all(
+        outcome.passed
+        for one in tested
+        for outcome in run_tests(replaced(one, policy=mutant.policy), steps=steps, stop_at_first=True)
+    )
+
+
+# --- one test --------------------------------------------------------------------------------------------
 
 
 class _Stopped(Exception):
@@ -210,7 +269,7 @@ class _Runner:
                 trial.settle()
                 found = verdict(self._run_of, step)
                 if found is not None:
-                    failures.append(Failure(found.message, step.span, found.details))
+                    failures.append(found)
 
     def _give(self, step: ir_test.GivenPod) -> None:
         self._given += 1

@@ -12,6 +12,7 @@ from policyengine.language.checking.test_checks import QUESTIONS
 from policyengine.language.evaluator import Closure, Names, evaluated
 from policyengine.language.ir import test_nodes as ir_test
 from policyengine.language.ir.ir_walk import walk
+from policyengine.language.syntax import Span
 from policyengine.language.values import EvaluationError
 from policyengine.trials.trial import Trial
 from policyengine.trials.trial_attempts import Attempt, Attempts
@@ -44,29 +45,36 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Unmet:
-    """What was expected and what happened, and why."""
+class Failure:
+    """An expectation that did not hold, or why a test could not be run."""
 
     message: str
+    """What was expected and what happened: lower case, one sentence."""
+    span: Span
+    """The step, in the test's source."""
     details: tuple[str, ...] = ()
+    """Why: the refusals, the best nodes' totals, the pod's timeline; a line each."""
 
 
-def verdict(run: Run, step: ir_test.Step) -> Unmet | None:
+def verdict(run: Run, step: ir_test.Step) -> Failure | None:
     """None where the expectation holds."""
     return _VERDICTS[type(step)](run, step)
+
+
+def _unmet(run: Run, step: Any, expected: str, happened: str, node: str | None = None) -> Failure:
+    return Failure(f"expected {expected}, but {happened}", step.span, tuple(_why(run, step.pod, node)))
 
 
 # --- placement and order ---------------------------------------------------------------------------------
 
 
-def _on(run: Run, step: ir_test.ExpectOn) -> Unmet | None:
+def _on(run: Run, step: ir_test.ExpectOn) -> Failure | None:
     if run.trial.node_of(run.uids[step.pod]) == step.node:
         return None
-    return Unmet(f"expected `{step.pod}` on `{step.node}`, but {_whereabouts(run, step.pod)}",
-                 (*_why(run, step.pod, step.node),))  # fmt: skip
+    return _unmet(run, step, f"`{step.pod}` on `{step.node}`", _whereabouts(run, step.pod), step.node)
 
 
-def _before(run: Run, step: ir_test.ExpectBefore) -> Unmet | None:
+def _before(run: Run, step: ir_test.ExpectBefore) -> Failure | None:
     popped = run.trial.popped
     places = [popped.index(run.uids[name]) if run.uids[name] in popped else None for name in (step.pod, step.other)]
     first, second = places
@@ -78,35 +86,35 @@ def _before(run: Run, step: ir_test.ExpectBefore) -> Unmet | None:
     details = (f"popped: {', '.join(f'`{name}`' for name in order) or 'none'}",)
     for place, name in zip(places, (step.pod, step.other), strict=True):
         if place is None:
-            return Unmet(f"{expected}, but `{name}` was never popped: {_whereabouts(run, name)}", details)
-    return Unmet(f"{expected}, but `{step.other}` was popped first", details)
+            message = f"{expected}, but `{name}` was never popped: {_whereabouts(run, name)}"
+            return Failure(message, step.span, details)
+    return Failure(f"{expected}, but `{step.other}` was popped first", step.span, details)
 
 
-def _waits(run: Run, step: ir_test.ExpectWaits) -> Unmet | None:
+def _waits(run: Run, step: ir_test.ExpectWaits) -> Failure | None:
     if run.trial.state.place(run.uids[step.pod]) in _WAITS:
         return None
-    message = f"expected `{step.pod}` to wait for a gang or at a permit, but {_whereabouts(run, step.pod)}"
-    return Unmet(message, tuple(_why(run, step.pod)))
+    return _unmet(run, step, f"`{step.pod}` to wait for a gang or at a permit", _whereabouts(run, step.pod))
 
 
 # --- refusals --------------------------------------------------------------------------------------------
 
 
-def _rejected(run: Run, step: ir_test.ExpectRejected) -> Unmet | None:
-    expected = f"expected `{step.pod}` rejected" + (f" on `{step.node}`" if step.node else "")
+def _rejected(run: Run, step: ir_test.ExpectRejected) -> Failure | None:
+    expected = f"`{step.pod}` rejected" + (f" on `{step.node}`" if step.node else "")
     expected += f" by `{step.rule}`" if step.rule else ""
     expected += f" because of `{step.reason}`" if step.reason else ""
     found = _refusals(run, step)
     if isinstance(found, str):
-        return Unmet(f"{expected}, but {found}", tuple(_why(run, step.pod, step.node)))
+        return _unmet(run, step, expected, found, step.node)
     by = [(rule, reasons) for rule, reasons in found if step.rule is None or rule == step.rule]
     if not by:
         said = ", ".join(f"`{rule}`" for rule in dict.fromkeys(rule for rule, _ in found))
-        return Unmet(f"{expected}, but it was rejected by {said}", tuple(_why(run, step.pod, step.node)))
+        return _unmet(run, step, expected, f"it was rejected by {said}", step.node)
     if step.reason is None or any(step.reason in reason for _, reason in by):
         return None
     said = "; ".join(dict.fromkeys(reason for _, reason in by))
-    return Unmet(f"{expected}, but the reason is `{said}`", tuple(_why(run, step.pod, step.node)))
+    return _unmet(run, step, expected, f"the reason is `{said}`", step.node)
 
 
 def _refusals(run: Run, step: ir_test.ExpectRejected) -> list[tuple[str, str]] | str:
@@ -144,24 +152,24 @@ def _told(run: Run, pod: str) -> list[tuple[str, str]]:
 # --- numbers, gangs, conditions --------------------------------------------------------------------------
 
 
-def _number(run: Run, step: ir_test.ExpectNumber) -> Unmet | None:
+def _number(run: Run, step: ir_test.ExpectNumber) -> Failure | None:
     what = f"the score of `{step.rule}` for" if step.rule else "the total of"
     if step.least == step.most:
         wanted = str(step.least)
     else:
         bounds = ((step.least, "at least", -(2**62)), (step.most, "at most", 2**62))
         wanted = " and ".join(f"{word} {bound}" for bound, word, open_ in bounds if bound != open_)
-    expected = f"expected {what} `{step.pod}` on `{step.node}` to be {wanted}"
+    expected = f"{what} `{step.pod}` on `{step.node}` to be {wanted}"
     try:
         found = _score(run, step.rule, step.pod, step.node)
     except EvaluationError as error:
-        return Unmet(f"{expected}, but {error}", tuple(_why(run, step.pod, step.node)))
+        return _unmet(run, step, expected, str(error), step.node)
     if step.least <= found <= step.most:
         return None
-    return Unmet(f"{expected}, but it is {found}", tuple(_why(run, step.pod, step.node)))
+    return _unmet(run, step, expected, f"it is {found}", step.node)
 
 
-def _gang(run: Run, step: ir_test.ExpectGang) -> Unmet | None:
+def _gang(run: Run, step: ir_test.ExpectGang) -> Failure | None:
     members = [pod for pod in run.trial.state.view.pods.values() if _gang_key(run.profile, pod) == step.key]
     bound = sum(bool(run.trial.node_of(pod.uid)) for pod in members)
     found = {"size": len(members), "bound": bound, "waiting": len(members) - bound}
@@ -171,7 +179,8 @@ def _gang(run: Run, step: ir_test.ExpectGang) -> Unmet | None:
     expected = ", ".join(f"{name} {number}" for name, number in wanted.items())
     happened = ", ".join(f"{name} {found[name]}" for name in wanted)
     names = ", ".join(f"`{pod.name}`" for pod in members) or "none"
-    return Unmet(f"expected the gang `{step.key}` to have {expected}, but it has {happened}", (f"members: {names}",))
+    message = f"expected the gang `{step.key}` to have {expected}, but it has {happened}"
+    return Failure(message, step.span, (f"members: {names}",))
 
 
 def _gang_key(profile: Profile, pod: Any) -> str | None:
@@ -180,7 +189,7 @@ def _gang_key(profile: Profile, pod: Any) -> str | None:
     return next((key for rule in profile.gangs if (key := rule.key(pod)) is not None), None)
 
 
-def _that(run: Run, step: ir_test.ExpectThat) -> Unmet | None:
+def _that(run: Run, step: ir_test.ExpectThat) -> Failure | None:
     try:
         if evaluated(step.condition, _Questions(run)) is True:
             return None
@@ -189,7 +198,7 @@ def _that(run: Run, step: ir_test.ExpectThat) -> Unmet | None:
         happened = f"it has no value: {error}"
     asked = [part for part in walk(step.condition) if isinstance(part, ir.Call) and part.function in QUESTIONS]
     values = (f"{_written(call)}: {_answer(run, call)}" for call in dict.fromkeys(asked))
-    return Unmet(f"expected the condition to hold, but {happened}", tuple(values))
+    return Failure(f"expected the condition to hold, but {happened}", step.span, tuple(values))
 
 
 def _written(call: ir.Call) -> str:
@@ -298,7 +307,7 @@ def _sum(run: Run, attempt: Attempt, node: str) -> str:
     return f"{attempt.totals[node]}" + (f" = {' + '.join(parts)}" if parts else "")
 
 
-_VERDICTS: Final[Mapping[type, Callable[[Run, Any], Unmet | None]]] = {
+_VERDICTS: Final[Mapping[type, Callable[[Run, Any], Failure | None]]] = {
     ir_test.ExpectOn: _on,
     ir_test.ExpectBefore: _before,
     ir_test.ExpectWaits: _waits,

@@ -9,7 +9,7 @@
 Rules:
 1. Everything the scheduler asks for is answered at once: a `Bind` by its outcome and the bound pod, an eviction by
    the pod's deletion, a patch by the patched object. Nobody else lives in the cluster: no kubelet starts pods, no
-   controller makes volumes. A simulation plays those, by messages of its own (`see`, `at`).
+   controller makes volumes. A simulation plays those, by messages of its own (`see`).
 2. Time passes only in `advance`, from one thing that is due to the next.
 3. Nothing is left to chance: the same messages give the same trial.
 4. `limit` bounds the work: the messages handled in all. A trial that takes more raises `TrialTooLong`.
@@ -19,8 +19,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from heapq import heappop, heappush
-from itertools import count
 
 from policyengine.framework.profile import Profile
 from policyengine.scheduler.actions import (
@@ -37,8 +35,6 @@ from policyengine.scheduler.messages import BindFailed, BindFailure, CacheSynced
 from policyengine.scheduler.pod_timeline import TimelineEntry
 from policyengine.scheduler.state import SchedulerState
 from policyengine.trials.trial_cluster import TrialCluster
-
-__all__ = ["Trial", "TrialCluster", "TrialTooLong"]
 
 LIMIT = 1_000_000
 """Messages that one trial may take unless told otherwise."""
@@ -80,8 +76,6 @@ class Trial:
         self._left = limit
         self._limit = limit
         self._asked: deque[Action] = deque()
-        self._agenda: list[tuple[float, int, Message]] = []
-        self._numbers = count()
         self.state.listen(self._told)
         self._send(CacheSynced())
 
@@ -91,11 +85,6 @@ class Trial:
         """Something happens in the cluster now; objects get the next version. No cycle runs yet."""
         for message in messages:
             self._send(self.cluster.apply(message))
-
-    def at(self, when: float, *messages: Message) -> None:
-        """Something will happen in the cluster: `advance` shows it once `when` (seconds since the epoch) has come."""
-        for message in messages:
-            heappush(self._agenda, (when, next(self._numbers), message))
 
     def settle(self) -> None:
         """Run cycles, and answer what they ask for, until nothing moves. No time passes.
@@ -127,17 +116,13 @@ class Trial:
         """
         self.settle()
         while (due := self.next_due()) is not None and due < end:
-            self.now = max(due, self.now)
-            self._arrive()
-        self.now = end
-        self._arrive()
+            self._arrive(due)
+        self._arrive(end)
 
     def next_due(self) -> float | None:
-        """The next moment at which something happens; one that has come and changed nothing does not count."""
+        """The next moment at which something is due; one that has come and changed nothing does not count."""
         wakeup = self.state.next_wakeup()
-        planned = self._agenda[0][0] if self._agenda else None
-        times = [time for time in (wakeup, planned) if time is not None]
-        return min((time for time in times if time > self.now), default=None)
+        return wakeup if wakeup is not None and wakeup > self.now else None
 
     # --- what became of pods --------------------------------------------------------------------------
 
@@ -157,10 +142,8 @@ class Trial:
 
     # --- details --------------------------------------------------------------------------------------
 
-    def _arrive(self) -> None:
-        """A moment has come."""
-        while self._agenda and self._agenda[0][0] <= self.now:
-            self.see(heappop(self._agenda)[2])
+    def _arrive(self, moment: float) -> None:
+        self.now = moment
         self._send(Tick())
         self.settle()
 

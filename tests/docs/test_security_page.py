@@ -9,7 +9,7 @@ from policyengine.kube.writing import events
 from policyengine.language.parse import MAX_DEPTH
 from policyengine.language.parsing.member_parser import MAX_TEXT
 from policyengine.server.extender import app
-from policyengine.trials import policy_gate
+from policyengine.trials import policy_test
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "security.md").read_text()
 MIB = 1 << 20
@@ -20,8 +20,8 @@ MIB = 1 << 20
     [
         ("| text of a file | 1 MiB |", MAX_TEXT, MIB),
         ("| nesting | 64 levels |", MAX_DEPTH, 1),
-        ("200 of at most", policy_gate.MOST_TESTS, 1),
-        ("of at most 20,000 messages", policy_gate.STEPS, 1),
+        ("200 of at most", policy_test.MOST_TESTS, 1),
+        ("of at most 20,000 messages", policy_test.STEPS, 1),
         ("16 MiB a line or answer", aiohttp_transport.MAX_LINE, MIB),
         ("16 MiB a line or answer", aiohttp_transport.MAX_ANSWER, MIB),
         ("128 MiB a body", app.MAX_BODY, MIB),

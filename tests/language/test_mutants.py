@@ -11,8 +11,7 @@ from policyengine.framework.profile import Profile
 from policyengine.language import ir
 from policyengine.language.diagnostics import Source
 from policyengine.language.mutants import mutants
-from policyengine.trials.policy_mutation import mutate
-from policyengine.trials.policy_test import TestedPolicy, in_file_tests
+from policyengine.trials.policy_test import TestedPolicy, in_file_tests, mutate
 
 FOLDER = Path(__file__).resolve().parents[2] / "policies"
 

@@ -261,6 +261,17 @@ def test_a_gang_listed_at_the_start_is_not_announced_as_incomplete():
     assert [action.uid for action in actions if isinstance(action, RecordEvent)] == ["c"]
 
 
+def test_events_and_conditions_due_before_the_first_lists_are_told_once_the_lists_are_in():
+    message = "gang pod-group: 1 of 2 members exist"
+    driver = Driver(profile(gangs=(Label(),)), synced=False)
+    assert driver.see(pod("p").label("gang", "g").label("min", "2"), node()) == []
+    assert driver.wait(1.0) == []
+    told = driver.send(CacheSynced())
+    assert notes(told) == [("FailedScheduling", message)]
+    assert conditions(told) == [("Unschedulable", message)]
+    assert driver.see(node("n2")) == []
+
+
 def test_the_same_messages_give_the_same_actions():
     def history(driver):
         actions = driver.see(*[node(f"n{number}", cpu="2") for number in range(5)])

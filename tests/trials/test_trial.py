@@ -88,11 +88,11 @@ def test_time_passes_only_when_told_and_a_gang_member_waits_meanwhile() -> None:
     assert [trial.node_of(name) for name in ("one", "two")] == ["a", "a"]
 
 
-def test_what_is_planned_happens_when_its_time_comes() -> None:
+def test_a_pod_in_backoff_is_bound_once_its_backoff_is_over() -> None:
     trial = trial_of(pod("p"))
-    trial.at(START + 5.0, NodeObserved(node("a").build()))
     trial.advance(4.0)
     assert trial.node_of("p") == ""
+    show(trial, node("a"))
     trial.advance(2.0)
     assert trial.node_of("p") == "a"
     assert trial.binds[0][0] == START + 5.0
@@ -145,14 +145,14 @@ def test_patches_change_the_object_and_the_pod_waits_for_who_makes_volumes() -> 
 
 def test_it_says_when_something_is_due_and_goes_there() -> None:
     trial = trial_of(node("a", cpu="1"), pod("wide", cpu="4"))
-    trial.at(START + 600.0, NodeObserved(node("b", cpu="8").build()))
     trial.settle()
     assert trial.next_due() == START + 320.0  # five minutes, and the next look of those at every half minute
-    trial.advance_to(START + 599.0)
-    assert trial.node_of("wide") == ""
     trial.advance_to(START + 600.0)
-    assert trial.node_of("wide") == "b"
+    assert trial.node_of("wide") == ""
     assert trial.now == START + 600.0
+    show(trial, node("b", cpu="8"))
+    trial.settle()
+    assert trial.node_of("wide") == "b"
 
 
 def test_a_trial_that_never_rests_is_ended() -> None:

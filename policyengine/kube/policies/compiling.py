@@ -28,7 +28,7 @@ from policyengine.language.lint.linter import lint
 from policyengine.language.lint.rules import RULES
 from policyengine.language.parse import SourceError, decode_source, parse_file
 from policyengine.plain_yaml import PlainYamlError
-from policyengine.trials.policy_gate import held_to_tests
+from policyengine.trials.policy_test import held_to_tests
 
 TURN: Final = 0.0005
 """Seconds for which the compiling thread may keep the interpreter while the event loop wants it. Python's own 5 ms
