@@ -89,10 +89,11 @@ class NodeResourcesBalancedAllocation:
             if None not in each:
                 return np.array(each, dtype=np.int64)
         amounts = columns_of(nodes, asked, rows, with_defaults=False)
-        offers = [offered.astype(np.float64) for offered, _ in amounts]
-        before = [used.astype(np.float64) for _, used in amounts]
+        offers = [offered.astype(np.float64, copy=False) for offered, _ in amounts]
+        before = [used.astype(np.float64, copy=False) for _, used in amounts]
         after = [
-            (used + request).astype(np.float64) for (_, used), request in zip(amounts, asked.requests, strict=True)
+            (used + request).astype(np.float64, copy=False)
+            for (_, used), request in zip(amounts, asked.requests, strict=True)
         ]
         scores: Scores = _score(balance(before, offers), balance(after, offers))
         return scores
@@ -126,8 +127,8 @@ def _node_score(amounts: Sequence[tuple[int, int]], asked: Asked) -> int | None:
 
 def balance(used: Sequence[Fractions], capacities: Sequence[Fractions]) -> Amounts:
     """B: `int64[rows]`, 0..100, of what is used of each resource and offered, 0 where it is not."""
-    if len(capacities) == 2 and all(capacity.all() for capacity in capacities):
-        first, second = (np.minimum(a / c, 1.0) for a, c in zip(used, capacities, strict=True))
+    if len(capacities) == 2 and all(capacity.min() > 0 for capacity in capacities):
+        first, second = (np.minimum(a, c) / c for a, c in zip(used, capacities, strict=True))
         even: Amounts = _balance_of_two(first, second).astype(np.int64)
         return even
     fractions = [

@@ -130,8 +130,9 @@ class NodeResourcesFit:
             bits = _bit(full, 1, fit)
         for place, (resource, amount) in enumerate(fit.demand, start=2):
             allocatable = at(nodes.allocatable(resource), rows)
-            short = amount > allocatable - at(nodes.requested(resource), rows)
-            if short.any():
+            free = allocatable - at(nodes.requested(resource), rows)
+            if amount > free.min():
+                short = amount > free
                 mine = _bit(short, place, fit) | (short & (amount > allocatable))
                 bits = mine if bits is None else bits | mine
         if bits is None:

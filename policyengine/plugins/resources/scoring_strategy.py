@@ -24,12 +24,14 @@ from policyengine.plugins.resources.amounts import (
     Asked,
     ScoredResources,
     WeightedResource,
+    above_zero,
     amounts_at,
     at_least,
     at_most,
     columns_of,
-    everywhere,
+    is_float,
     percent,
+    quotient,
     read_resources,
 )
 
@@ -79,19 +81,20 @@ class AllocationStrategy(ABC):
         if len(rows) <= FEW:
             each = [self._score(amounts_at(nodes, asked, row, with_defaults=True), asked) for row in rows.tolist()]
             return np.array(each, dtype=np.int64)
-        whole: Scores = np.zeros(len(rows), np.int64) + self._score(columns_of(nodes, asked, rows, True), asked)
-        return whole
+        scores: Scores = np.empty(len(rows), dtype=np.int64)
+        scores[:] = self._score(columns_of(nodes, asked, rows, with_defaults=True), asked)
+        return scores
 
     def _score(self, amounts: Sequence[tuple[Any, Any]], asked: Asked) -> Any:
         """The mean over the resources that a node offers. `amounts`: (offered, used) of each, columns or ints."""
         total: Any = 0
         shares: Any = 0
         for (capacity, used), request, weight in zip(amounts, asked.requests, asked.weights, strict=True):
-            counts = capacity > 0
-            points = self._points(used + request, capacity if everywhere(counts) else at_least(capacity, 1))
+            counts = above_zero(capacity)
+            points = self._points(used + request, capacity if counts is True else at_least(capacity, 1))
             if self.zero_counts_not:
                 counts = counts & (points > 0)
-            share = weight if everywhere(counts) else counts * weight
+            share = weight if counts is True else counts * weight
             total = total + points * share
             shares = shares + share
         return self._mean(total, at_least(shares, 1))
@@ -104,7 +107,7 @@ class AllocationStrategy(ABC):
         """0..100 for one resource; `capacity` is above 0."""
 
     def _mean(self, total: Any, weights: Any) -> Any:
-        return total // weights
+        return quotient(total, weights)
 
 
 class LeastAllocated(AllocationStrategy):
@@ -134,7 +137,8 @@ class RequestedToCapacityRatio(AllocationStrategy):
         self._line: NDArray[np.int64] = np.array(line, dtype=np.int64)
 
     def _points(self, requested: Any, capacity: Any) -> Any:
-        return self._line[percent(at_most(requested, capacity), capacity)]
+        utilization = percent(at_most(requested, capacity), capacity)
+        return self._line[utilization.astype(np.int64) if is_float(utilization) else utilization]
 
     def _mean(self, total: Any, weights: Any) -> Any:
         # Go rounds half away from zero; in integers, for what is never negative:
