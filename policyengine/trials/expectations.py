@@ -84,13 +84,16 @@ def _waits(pod: PodRecord) -> str:
     return f"{pod.name} was never bound{told}"
 
 
+def _all_bound(run: Run, said: Json, wrong: Callable[[PodRecord], str]) -> _Answer:
+    """Whether every pod is bound, and nothing is wrong with it."""
+    return _all(run.pods(said["pods"]), lambda pod: _waits(pod) if pod.bound is None else wrong(pod))
+
+
 def _on(run: Run, said: Json) -> _Answer:
     def wrong(pod: PodRecord) -> str:
-        if pod.bound is None:
-            return _waits(pod)
         return "" if fnmatchcase(pod.node, said["on"]) else f"{pod.name} was bound to {pod.node}"
 
-    return _all(run.pods(said["pods"]), wrong)
+    return _all_bound(run, said, wrong)
 
 
 def _before(run: Run, said: Json) -> _Answer:
@@ -98,29 +101,20 @@ def _before(run: Run, said: Json) -> _Answer:
     first = min((one for one in others if one.bound is not None), key=lambda one: one.order, default=None)
 
     def wrong(pod: PodRecord) -> str:
-        if pod.bound is None:
-            return _waits(pod)
         return f"{first.name} was bound before {pod.name}" if first and first.order < pod.order else ""
 
-    return _all(run.pods(said["pods"]), wrong)
+    return _all_bound(run, said, wrong)
 
 
-def _bound_within(run: Run, said: Json) -> _Answer:
-    return _bound_in_time(run, said, said["boundWithin"], lambda pod: pod.created)
+def _bound_in_time(run: Run, said: Json) -> _Answer:
+    """`boundWithin` counts from the pod's creation, `boundBy` from the start."""
 
-
-def _bound_by(run: Run, said: Json) -> _Answer:
-    return _bound_in_time(run, said, said["boundBy"], lambda pod: 0.0)
-
-
-def _bound_in_time(run: Run, said: Json, limit: float, since: Callable[[PodRecord], float]) -> _Answer:
     def wrong(pod: PodRecord) -> str:
-        if pod.bound is None:
-            return _waits(pod)
-        took = pod.bound - since(pod)
+        took = (pod.waited if "boundWithin" in said else pod.bound) or 0.0
+        limit = said["boundWithin"] if "boundWithin" in said else said["boundBy"]
         return f"{pod.name} was bound after {clock(took)}" if took > limit else ""
 
-    return _all(run.pods(said["pods"]), wrong)
+    return _all_bound(run, said, wrong)
 
 
 def _pending(run: Run, said: Json) -> _Answer:
@@ -216,8 +210,8 @@ def _gangs(run: Run, said: Json) -> _Answer:
 _CHECKS: Mapping[str, Callable[[Run, Json], _Answer]] = {
     "on": _on,
     "before": _before,
-    "boundWithin": _bound_within,
-    "boundBy": _bound_by,
+    "boundWithin": _bound_in_time,
+    "boundBy": _bound_in_time,
     "pending": _pending,
     "waited": _waited,
     "preempted": _preempted,

@@ -19,21 +19,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from policyengine.cluster.objects import Pod
+from policyengine.cluster.objects import Node, Pod
 from policyengine.framework.profile import Profile
 from policyengine.scheduler.messages import NodeDeleted, NodeObserved, ObjectObserved, PodDeleted, PodObserved
 from policyengine.scheduler.pod_timeline import TimelineEntry
 from policyengine.trials.ledger import Ledger
 from policyengine.trials.scenario import Json, NodeTemplate, Scenario, ScenarioError
-from policyengine.trials.templates import (
-    PodMaker,
-    SimulatedPod,
-    group_of,
-    moments,
-    node_json,
-    node_of,
-    uid,
-)
+from policyengine.trials.templates import PodMaker, SimulatedPod, decoded, group_of, moments, node_json, uid
 from policyengine.trials.trial import Trial
 from policyengine.trials.trial_cluster import timestamp
 
@@ -154,7 +146,7 @@ class Play:
 
     def show_node(self, item: Json, place: tuple[str | int, ...]) -> None:
         """A node is there, or has changed, to what the JSON says."""
-        node = node_of(item, place)
+        node = decoded(Node, item, place)
         self.node_items[node.metadata.name] = item
         try:
             self.ledger.node_seen(node, self.at)
@@ -200,18 +192,18 @@ class Play:
     def _pod_comes(self, pod: SimulatedPod) -> None:
         if len(self.ledger.pods) >= MOST_PODS:
             raise ScenarioError(f"more than {MOST_PODS:,} pods come", pod.template.place)
-        decoded = pod.decoded()
         template = pod.template
-        self.pods[decoded.metadata.uid] = pod
+        shown = decoded(Pod, pod.item, template.place)
+        self.pods[shown.metadata.uid] = pod
         minimum = template.gang.minimum if template.gang else 0
-        self.ledger.created(decoded, template.name, self.at, pod.gang, minimum)
+        self.ledger.created(shown, template.name, self.at, pod.gang, minimum)
         self._watch(self.at, "pod", pod.item)
-        self.trial.see(PodObserved(decoded))
-        node = decoded.spec.node_name
+        self.trial.see(PodObserved(shown))
+        node = shown.spec.node_name
         if node and node not in self.node_items:
             raise ScenarioError(f"no node is called `{node}` when the pod comes", template.place)
         if node:
-            self._bound(decoded.metadata.uid, {"node": node, "policy hash": ""})
+            self._bound(shown.metadata.uid, {"node": node, "policy hash": ""})
 
     def _come_again(self, pod: SimulatedPod) -> None:
         self._pod_comes(pod.once_more(uid(next(self._uids)), self.trial.now))

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 from policyengine.cluster.objects import ObjectError, parse_time
 
+T = TypeVar("T")
 Json = dict[str, Any]
 Place = tuple[str | int, ...]
 """The way to a value in the scenario: keys and indexes."""
@@ -103,15 +104,6 @@ class Expectation:
 
 
 @dataclass(frozen=True, slots=True)
-class PolicyRef:
-    """A policy by its file, or in the scenario itself."""
-
-    place: Place
-    file: str = ""
-    text: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Scenario:
     """The whole."""
 
@@ -122,10 +114,11 @@ class Scenario:
     duration: float | None
     nodes: tuple[NodeTemplate, ...]
     pods: tuple[PodTemplate, ...]
-    policies: tuple[PolicyRef, ...] = ()
+    policies: tuple[Json, ...] = ()
+    """Each by its `file`, or by its `text`."""
     objects: tuple[Json, ...] = ()
     changes: tuple[Change, ...] = ()
-    expect: tuple[Expectation, ...] = field(default=())
+    expect: tuple[Expectation, ...] = ()
 
 
 def read(data: Mapping[str, Any]) -> Scenario:
@@ -134,8 +127,8 @@ def read(data: Mapping[str, Any]) -> Scenario:
     Raises:
         ScenarioError: a time or duration is none, or two templates have one name.
     """
-    nodes = tuple(_node(one, ("nodes", index)) for index, one in enumerate(data["nodes"]))
-    pods = tuple(_pod(one, ("pods", index)) for index, one in enumerate(data["pods"]))
+    nodes = _each(data, "nodes", _node)
+    pods = _each(data, "pods", _pod)
     _distinct(nodes, "nodes")
     _distinct(pods, "pods")
     bounded = "duration" in data
@@ -152,11 +145,15 @@ def read(data: Mapping[str, Any]) -> Scenario:
         duration=seconds(data["duration"], ("duration",)) if bounded else None,
         nodes=nodes,
         pods=pods,
-        policies=tuple(policy_ref(one, ("policies", index)) for index, one in enumerate(data.get("policies", ()))),
+        policies=tuple(data.get("policies", ())),
         objects=tuple(data.get("objects", ())),
-        changes=tuple(_change(one, ("changes", index)) for index, one in enumerate(data.get("changes", ()))),
-        expect=tuple(_expectation(one, ("expect", index)) for index, one in enumerate(data.get("expect", ()))),
+        changes=_each(data, "changes", _change),
+        expect=_each(data, "expect", _expectation),
     )
+
+
+def _each(data: Mapping[str, Any], key: str, reader: Callable[[Json, Place], T]) -> tuple[T, ...]:
+    return tuple(reader(one, (key, index)) for index, one in enumerate(data.get(key, ())))
 
 
 def seconds(value: Any, place: Place) -> float:
@@ -167,11 +164,6 @@ def seconds(value: Any, place: Place) -> float:
     if not parts or "".join(number + unit for number, unit in parts) != value:
         raise ScenarioError(f"`{value}` is no duration; write 90s, 5min, 2h30min or 1d", place)
     return sum(float(number) * _UNITS[unit] for number, unit in parts)
-
-
-def policy_ref(said: Json, place: Place) -> PolicyRef:
-    """A policy as a scenario names it."""
-    return PolicyRef(place, said.get("file", ""), said.get("text", ""))
 
 
 def _distinct(templates: Sequence[NodeTemplate | PodTemplate], what: str) -> None:
@@ -245,48 +237,27 @@ def _pod(said: Json, place: Place) -> PodTemplate:
     )
 
 
-_CHANGES = (
-    "cordon",
-    "uncordon",
-    "drain",
-    "remove",
-    "delete",
-    "finish",
-    "fail",
-    "node",
-    "pod",
-    "policy",
-    "object",
-    "removeObject",
-)
+_DETAILS = frozenset({
+    *("at", "for", "labels", "annotations", "taints", "allocatable", "ungate", "priority"),
+    *("pods", "because", "from", "to", "atLeast", "atMost"),
+})  # fmt: skip
+"""Keys of changes and expectations beside the one that tells which it is; by the schema there is one other."""
+
+
+def _what(said: Json) -> str:
+    return next(key for key in said if key not in _DETAILS)
 
 
 def _change(said: Json, place: Place) -> Change:
-    what = next(key for key in _CHANGES if key in said)
     held = {**said, "for": seconds(said["for"], (*place, "for"))} if "for" in said else said
-    return Change(place, seconds(said["at"], (*place, "at")), what, held)
+    return Change(place, seconds(said["at"], (*place, "at")), _what(said), held)
 
 
-_EXPECTATIONS = (
-    "on",
-    "before",
-    "boundWithin",
-    "boundBy",
-    "pending",
-    "waited",
-    "preempted",
-    "use",
-    "maxPending",
-    "utilisation",
-    "overcommitted",
-    "gangs",
-)
 _TIMES = ("boundWithin", "boundBy", "from", "to")
 
 
 def _expectation(said: Json, place: Place) -> Expectation:
-    what = next(key for key in _EXPECTATIONS if key in said)
     held = {key: seconds(value, (*place, key)) if key in _TIMES else value for key, value in said.items()}
     if "waited" in said:
         held["waited"] = {key: seconds(value, (*place, "waited", key)) for key, value in said["waited"].items()}
-    return Expectation(place, what, held)
+    return Expectation(place, _what(said), held)

@@ -17,7 +17,7 @@ from policyengine.framework.profile import Profile
 from policyengine.language.diagnostics import Severity, Source, render
 from policyengine.language.parse import SourceError, read_source
 from policyengine.plugins.registry import default_profile
-from policyengine.trials.scenario import PolicyRef, Scenario, ScenarioError, policy_ref, read
+from policyengine.trials.scenario import Json, Place, Scenario, ScenarioError, read
 
 
 @cache
@@ -83,42 +83,43 @@ def profiles_of(scenario: Scenario, folder: Path, catalogue: Catalogue = CATALOG
     """
     if not scenario.policies:
         return [default_profile()]
-    return load(scenario.policies, folder, catalogue)
+    return _load([(("policies", index), said) for index, said in enumerate(scenario.policies)], folder, catalogue)
 
 
 def profiles_of_changes(scenario: Scenario, folder: Path, catalogue: Catalogue = CATALOGUE) -> dict[int, list[Profile]]:
     """Index of a change -> the policies it brings. Raises `ScenarioError`."""
     return {
-        index: load([policy_ref(change.said["policy"], (*change.place, "policy"))], folder, catalogue)
+        index: _load([((*change.place, "policy"), change.said["policy"])], folder, catalogue)
         for index, change in enumerate(scenario.changes)
         if change.what == "policy"
     }
 
 
-def load(refs: Sequence[PolicyRef], folder: Path, catalogue: Catalogue) -> list[Profile]:
+def _load(policies: Sequence[tuple[Place, Json]], folder: Path, catalogue: Catalogue) -> list[Profile]:
     """Compile policies that are loaded together. Raises `ScenarioError`."""
-    sources = [_source(ref, folder) for ref in refs]
+    sources = [_source(place, said, folder) for place, said in policies]
+    first_place = policies[0][0]
     result = compile_files(sources, catalogue=catalogue)
     errors = [one for one in result.diagnostics if one.severity is Severity.ERROR]
     if errors:
         at = next(index for index, source in enumerate(sources) if source.file == errors[0].file)
         shown = render([one for one in errors if one.file == errors[0].file], sources[at], False)
-        raise ScenarioError(f"the policy cannot be loaded\n{shown}", refs[at].place)
+        raise ScenarioError(f"the policy cannot be loaded\n{shown}", policies[at][0])
     first: dict[str, Profile] = {}
     for profile in result.profiles:
         rival = first.setdefault(profile.scheduler_name, profile)
         if rival is not profile:
             message = f"policies `{rival.name}` and `{profile.name}` both serve scheduler `{profile.scheduler_name}`"
-            raise ScenarioError(message, refs[0].place)
+            raise ScenarioError(message, first_place)
     if not first:
-        raise ScenarioError("there is no policy in it", refs[0].place)
+        raise ScenarioError("there is no policy in it", first_place)
     return list(first.values())
 
 
-def _source(ref: PolicyRef, folder: Path) -> Source:
-    if not ref.file:
-        return Source(".".join(map(str, ref.place)), ref.text)
+def _source(place: Place, said: Json, folder: Path) -> Source:
+    if "text" in said:
+        return Source(".".join(map(str, place)), said["text"])
     try:
-        return read_source(folder / ref.file)
+        return read_source(folder / said["file"])
     except SourceError as error:
-        raise ScenarioError(str(error), ref.place) from None
+        raise ScenarioError(str(error), place) from None

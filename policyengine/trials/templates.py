@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 from policyengine.cluster.objects import Node, ObjectError, Pod, PodGroup, decode
-from policyengine.trials.scenario import Arrival, Json, NodeTemplate, PodTemplate, ScenarioError
+from policyengine.trials.scenario import Arrival, Json, NodeTemplate, Place, PodTemplate, ScenarioError
 from policyengine.trials.trial_cluster import timestamp
 
+T = TypeVar("T", Node, Pod)
 ROOM: Json = {"cpu": "4", "memory": "16Gi", "pods": "110"}
 """What a node has unless the template says otherwise."""
 GATE = "policyengine.io/simulated"
@@ -30,13 +31,6 @@ class SimulatedPod:
     """`namespace/name` of its gang."""
     again: int = 0
     """How often it came before, under other names."""
-
-    def decoded(self) -> Pod:
-        """The object. Raises `ScenarioError` where the template is no PodSpec."""
-        try:
-            return decode(Pod, self.item)
-        except ObjectError as error:
-            raise ScenarioError(str(error), self.template.place) from None
 
     def once_more(self, uid: str, now: float) -> SimulatedPod:
         """The pod that a controller makes in its place."""
@@ -88,10 +82,10 @@ def node_json(template: NodeTemplate, number: int, now: float) -> Json:
     }
 
 
-def node_of(item: Json, place: tuple[str | int, ...] = ()) -> Node:
-    """The object. Raises `ScenarioError`."""
+def decoded(kind: type[T], item: Json, place: Place) -> T:
+    """The node or pod that the JSON says. Raises `ScenarioError` where a template has no such fields."""
     try:
-        return decode(Node, item)
+        return decode(kind, item)
     except ObjectError as error:
         raise ScenarioError(str(error), place) from None
 
