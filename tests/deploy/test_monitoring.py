@@ -18,11 +18,11 @@ LABELS = re.compile(r"\b((?:scheduler|policyengine)_[a-z_]+)\{([^}]*)\}")
 def names() -> dict[str, set[str]]:
     """{name as Prometheus stores it: its labels}"""
     found: dict[str, set[str]] = {}
-    for tally in Registry().tallies():
-        labels = {*tally.described.labels, "job", "instance"}
-        endings = ("_bucket", "_sum", "_count") if isinstance(tally, Histogram) else ("",)
+    for family in Registry().families():
+        labels = {*family.labels, "job", "instance"}
+        endings = ("_bucket", "_sum", "_count") if isinstance(family, Histogram) else ("",)
         for ending in endings:
-            found[tally.described.name + ending] = labels | ({"le"} if ending == "_bucket" else set())
+            found[family.name + ending] = labels | ({"le"} if ending == "_bucket" else set())
     return found
 
 

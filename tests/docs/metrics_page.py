@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from policyengine.server.metrics.registry import Registry, Tally
+from policyengine.server.metrics.registry import Family, Registry
 
 _HEAD = """# Metrics
 
@@ -29,17 +29,16 @@ def page() -> str:
 
 
 def _rows() -> Iterator[str]:
-    for tally in Registry().tallies():
-        told = tally.described
-        labels = ", ".join(f"`{label}`" for label in told.labels)
-        yield f"| `{told.name}` | {_kind(tally)} | {labels} | {told.help} |\n"
+    for family in Registry().families():
+        labels = ", ".join(f"`{label}`" for label in family.labels)
+        yield f"| `{family.name}` | {_kind(family)} | {labels} | {family.help} |\n"
 
 
-def _kind(tally: Tally) -> str:
-    bounds = tally.described.buckets
+def _kind(family: Family) -> str:
+    bounds = family.buckets
     if not bounds:
-        return tally.kind
-    return f"{tally.kind}, {len(bounds)} buckets from {bounds[0]:g} to {bounds[-1]:g}"
+        return family.kind
+    return f"{family.kind}, {len(bounds)} buckets from {bounds[0]:g} to {bounds[-1]:g}"
 
 
 if __name__ == "__main__":

@@ -38,8 +38,8 @@ def _read_queues(registry: Registry, scheduler: Scheduler) -> None:
 def _read_policies(registry: Registry, scheduler: Scheduler) -> None:
     registry.reloads.values[("rejected",)] = float(scheduler.reloader.rejected)
     registry.policy_info.read(((one.name, one.policy_hash), 1.0) for one in scheduler.state.profiles)
-    for tally in (registry.plugin_evaluations, registry.rule_evaluations, registry.cache_hits):
-        tally.values.clear()
+    for family in (registry.plugin_evaluations, registry.rule_evaluations, registry.cache_hits):
+        family.values.clear()
     for profile, plugin, point, asked, computed in scheduler.state.usage():
         registry.plugin_evaluations.add((plugin, point, profile.scheduler_name), asked)
         registry.rule_evaluations.add((profile.name, plugin, point), computed)
@@ -53,13 +53,13 @@ def _read_candidates(registry: Registry, scheduler: Scheduler) -> None:
         ((one.profile.name, one.profile.policy_hash, one.settings.mode.value, name), float(one.is_tried))
         for name, one in rollouts.items()
     )
-    for tally in (
+    for family in (
         registry.candidate_compared,
         registry.divergence,
         registry.divergence_by_rule,
         registry.candidate_decisions,
     ):
-        tally.values.clear()
+        family.values.clear()
     for name, one in rollouts.items():
         labels = (one.profile.name, name)
         registry.candidate_compared.add(labels, one.compared)

@@ -184,5 +184,5 @@ def test_the_stable_names_are_kube_schedulers() -> None:
     page = shared("kube-scheduler-1.36.md").read_text()
     stable = page.split("## Metrics")[1].split("alpha, useful")[0].split("##")[0]
     wanted = set(re.findall(r"`([a-z_]+)(?:\{[^`]*\})?`", stable.split("\n\n", 1)[1]))
-    ours = {tally.described.name.removeprefix("scheduler_") for tally in Registry().tallies()}
+    ours = {family.name.removeprefix("scheduler_") for family in Registry().families()}
     assert wanted <= ours, wanted - ours
