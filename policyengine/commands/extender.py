@@ -132,7 +132,7 @@ def _tls(certificate: Path | None, key: Path | None) -> ssl.SSLContext | None:
         if key is not None:
             raise click.UsageError("--tls-private-key-file needs --tls-cert-file")
         return None
-    from policyengine.server.tls import CertificateUnusable, server_context
+    from policyengine.server.listening import CertificateUnusable, server_context
 
     try:
         return server_context(certificate, key)

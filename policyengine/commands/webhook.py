@@ -19,7 +19,7 @@ def webhook(listen: str, tls_cert_file: Path, tls_private_key_file: Path | None)
     A policy is refused with the line and column of its first error, or of the expectation that failed in its tests.
     """
     host, port = host_and_port("--listen", listen, example=8443)
-    from policyengine.server.tls import CertificateUnusable, server_context
+    from policyengine.server.listening import CertificateUnusable, server_context
 
     try:
         tls = server_context(tls_cert_file, tls_private_key_file)

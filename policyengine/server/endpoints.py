@@ -10,6 +10,7 @@ import json
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +22,17 @@ from policyengine.kube.config.configuration import Configuration
 from policyengine.kube.http.client import ApiError, Client
 from policyengine.kube.http.transport import ConnectionFailed
 from policyengine.kube.scheduling import Scheduler
-from policyengine.server import debug, health
+from policyengine.server import debug
 from policyengine.server.access import AccessRefused, Reviewer
-from policyengine.server.listening import CannotListen, listening
+from policyengine.server.listening import CannotListen, CertificateUnusable, listening, server_context
 from policyengine.server.metrics.registry import Registry
-from policyengine.server.pod_story import pod_story
-from policyengine.server.tls import CertificateUnusable, server_context
 from policyengine.version import __version__
 
 MAX_CONNECTIONS = 64
 SHUTDOWN = 1.0
 """Seconds that requests under way are given at the end."""
+PATIENCE = 30.0
+"""Seconds for which a watch may fail before what is known counts as stale."""
 OPEN = ("/healthz", "/livez", "/readyz")
 """Whoever reaches the port may ask these: the kubelet shows no token."""
 
@@ -56,7 +57,7 @@ class Endpoints:
         self._client = client
         self._reviewer = reviewer
         self._comparing = False
-        alive, ready = health.checks(scheduler, clock)
+        alive, ready = health_checks(scheduler, clock)
         self.application = web.Application(client_max_size=1024, middlewares=[self._guarded])
         pages: dict[str, Handler] = {
             "/metrics": self._metrics,
@@ -85,9 +86,9 @@ class Endpoints:
                 return web.Response(status=refused.status, text=f"{refused}\n")
         return await handler(request)
 
-    def _verdict(self, asked: list[health.Check]) -> Handler:
+    def _verdict(self, asked: list[Check]) -> Handler:
         async def handler(request: web.Request) -> web.Response:
-            good, text = health.verdict(asked, "verbose" in request.query)
+            good, text = health(asked, "verbose" in request.query)
             return web.Response(status=200 if good else 503, text=text)
 
         return handler
@@ -121,9 +122,57 @@ class Endpoints:
     async def _pod(self, request: web.Request) -> web.Response:
         namespace, name = request.match_info["namespace"], request.match_info["name"]
         try:
-            return _json(pod_story(self._scheduler.state, namespace, name))
+            return _json(debug.pod_timeline(self._scheduler.state, namespace, name))
         except KeyError:
             return web.Response(status=404, text=f"no pod `{namespace}/{name}` waits or runs\n")
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that must hold. `problem` says why it does not, or nothing."""
+
+    name: str
+    problem: Callable[[], str]
+
+
+def health_checks(scheduler: Scheduler, clock: Clock) -> tuple[list[Check], list[Check]]:
+    """(what `/livez` asks, what `/readyz` asks besides), in the words of Kubernetes' own `/readyz?verbose`."""
+
+    def leads() -> str:
+        elector = scheduler.elector
+        lost = elector is not None and elector.elected.is_set() and not elector.holds()
+        return "the lease was not renewed in time" if lost else ""
+
+    def caches() -> str:
+        return "" if scheduler.runner.synced.is_set() else "the first lists are not in"
+
+    def policies() -> str:
+        return "" if scheduler.reloader.settled.is_set() else "the policies were not read yet"
+
+    def watches() -> str:
+        now = clock.monotonic()
+        stale = [
+            reflector.resource.plural
+            for reflector in scheduler.runner.reflectors
+            if reflector.failing_since is not None and now - reflector.failing_since > PATIENCE
+        ]
+        return f"no list or watch of {', '.join(stale)} succeeds" if stale else ""
+
+    return [Check("leaderElection", leads)], [
+        Check("caches", caches),
+        Check("policies", policies),
+        Check("watches", watches),
+    ]
+
+
+def health(asked: list[Check], verbose: bool) -> tuple[bool, str]:
+    """Whether all hold, and the text that says so."""
+    found = [(check.name, check.problem()) for check in asked]
+    good = not any(problem for _, problem in found)
+    if good and not verbose:
+        return True, "ok"
+    lines = [f"[-]{name} failed: {problem}" if problem else f"[+]{name} ok" for name, problem in found]
+    return good, "\n".join([*lines, "check passed" if good else "check failed"]) + "\n"
 
 
 def shown(configuration: object) -> Any:

@@ -1,4 +1,4 @@
-"""An application on a port of ours, with a bound on its connections; or why the port cannot be had."""
+"""A port of ours: its certificate, a bound on its connections, and why it cannot be had."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 from aiohttp import web
 
@@ -16,6 +17,35 @@ being closed."""
 
 class CannotListen(Exception):
     """A server's port, or its certificate, cannot be had; one sentence that says what to do."""
+
+
+class CertificateUnusable(Exception):
+    """A certificate, or its key, that no server can show; one sentence that names the file."""
+
+
+def server_context(certificate: Path, key: Path | None) -> ssl.SSLContext:
+    """TLS 1.2 or later with this certificate; without `key` the key is in the same file. Raises
+    `CertificateUnusable`."""
+    _check_readable("certificate", certificate)
+    if key is not None:
+        _check_readable("key", key)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.load_cert_chain(certificate, key)
+    except ssl.SSLError as error:
+        where = f"key `{key}`" if key is not None else "a key in the same file"
+        known = "they do not belong together" if error.reason == "KEY_VALUES_MISMATCH" else "both must be PEM"
+        raise CertificateUnusable(f"certificate `{certificate}` cannot be used with {where}: {known}") from None
+    return context
+
+
+def _check_readable(what: str, path: Path) -> None:
+    try:
+        path.read_bytes()
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise CertificateUnusable(f"{what} `{path}` cannot be used: {reason}") from None
 
 
 @asynccontextmanager

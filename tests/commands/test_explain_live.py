@@ -16,7 +16,7 @@ from typing import Any
 from click.testing import CliRunner, Result
 
 from policyengine.commands.main import cli
-from policyengine.server.pod_story import pod_story
+from policyengine.server.debug import pod_timeline
 from tests.commands.process import policyengine
 from tests.scheduler.driver import Driver, node, pod
 from tests.simulator.api_server.keys import OPENSSL, needs_openssl
@@ -39,7 +39,7 @@ def endpoints(status: int = 200, body: object = None, tls: tuple[Path, Path] | N
                 answer = 401, "show a bearer token\n"
             elif body is None:
                 try:
-                    answer = 200, pod_story(driver.state, namespace, name)
+                    answer = 200, pod_timeline(driver.state, namespace, name)
                 except KeyError:
                     answer = 404, f"no pod `{namespace}/{name}` waits or runs\n"
             raw = answer[1].encode() if isinstance(answer[1], str) else json.dumps(answer[1]).encode()

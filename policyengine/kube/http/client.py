@@ -5,7 +5,7 @@ Bodies are bytes already: what a scheduler writes is small and of fixed form, so
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import msgspec
@@ -107,6 +107,17 @@ class Client:
             return _decode_page(body)
         except msgspec.MsgspecError as error:
             raise ApiError(200, "Malformed", f"the list of {resource.plural} cannot be read: {error}") from error
+
+    async def list_all(self, resource: Kind[Any]) -> AsyncIterator[bytes]:
+        """Each object as JSON, read page by page. Raises `ApiError`, `ConnectionFailed`."""
+        token = ""
+        while True:
+            page = await self.list_page(resource, continue_=token)
+            for raw in page.items or ():
+                yield bytes(raw)
+            token = page.metadata.continue_
+            if not token:
+                return
 
     async def watch(
         self,

@@ -19,8 +19,7 @@ from policyengine.kube.http.client import ApiError, Client
 from policyengine.kube.http.transport import ConnectionFailed
 from policyengine.server.annotator.annotations import Load, Patch, Settings, patch_of
 from policyengine.server.annotator.nodes import RESOURCE, MeasuredNode, read_nodes
-from policyengine.server.annotator.source import Measured, QueryRefused, Source, SourceUnreachable
-from policyengine.server.annotator.statistics import statistics_of
+from policyengine.server.annotator.source import Measured, QueryRefused, Source, SourceUnreachable, statistics_of
 
 logger = logging.getLogger(__name__)
 

@@ -15,9 +15,7 @@ from policyengine.kube.http.client import ApiError, Client
 from policyengine.kube.http.transport import ConnectionFailed
 from policyengine.language.values import EvaluationError, parse_timestamp
 from policyengine.server.annotator.nodes import MeasuredNode
-from policyengine.server.annotator.source import Measured, QueryRefused, SourceUnreachable
-from policyengine.server.annotator.statistics import Sample
-from policyengine.server.listed import listed
+from policyengine.server.annotator.source import Measured, QueryRefused, Sample, SourceUnreachable
 
 _NANOSECONDS = 1e9
 _NANOCORES = 1e9
@@ -80,7 +78,7 @@ class MetricsServer:
 
     async def _read(self) -> list[NodeMetrics]:
         try:
-            return [decode(NodeMetrics, raw) async for raw in listed(self._client, RESOURCE)]
+            return [decode(NodeMetrics, raw) async for raw in self._client.list_all(RESOURCE)]
         except ConnectionFailed as error:
             raise SourceUnreachable(f"cannot reach the API server: {error}") from None
         except ApiError as error:

@@ -13,7 +13,6 @@ from policyengine.cluster.kinds import Kind
 from policyengine.cluster.metadata import ObjectMeta, Quantities, Wire
 from policyengine.cluster.objects import ObjectError, decode
 from policyengine.kube.http.client import Client
-from policyengine.server.listed import listed
 
 
 class _Address(Wire, frozen=True):
@@ -38,7 +37,7 @@ RESOURCE = Kind("Node", "nodes", MeasuredNode)
 async def read_nodes(client: Client) -> dict[str, MeasuredNode]:
     """Every node by name; one that cannot be decoded is left out. Raises `ApiError`, `ConnectionFailed`."""
     found: dict[str, MeasuredNode] = {}
-    async for raw in listed(client, RESOURCE):
+    async for raw in client.list_all(RESOURCE):
         with suppress(ObjectError):
             node = decode(MeasuredNode, raw)
             found[node.metadata.name] = node

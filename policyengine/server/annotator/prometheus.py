@@ -9,8 +9,7 @@ import aiohttp
 import msgspec
 
 from policyengine.server.annotator.nodes import MeasuredNode, Naming, by_instance
-from policyengine.server.annotator.source import Measured, QueryRefused, SourceUnreachable
-from policyengine.server.annotator.statistics import Sample
+from policyengine.server.annotator.source import Measured, QueryRefused, Sample, SourceUnreachable
 
 CPU_QUERY = 'sum by (instance, node) (rate(node_cpu_seconds_total{mode="idle"}[2m]))'
 """Free cores."""

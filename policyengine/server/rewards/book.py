@@ -7,6 +7,9 @@
     the pod succeeded                                                            1, or less where others were faster
 
 A pod's group is its label `podtype`, else `app`, else `name`; of pods without any nothing is learnt.
+
+A result weighs 1 when it is seen and half of that each half-life later. The reward is the weighted mean of the results
+and of one that nobody has seen, `UNKNOWN`.
 """
 
 from __future__ import annotations
@@ -20,8 +23,9 @@ import msgspec
 
 from policyengine.cluster.metadata import ObjectMeta, Wire
 from policyengine.cluster.objects import ObjectError, parse_time
-from policyengine.server.rewards.evidence import FORGOTTEN, Mean, reward, speed
 
+FORGOTTEN = 0.01
+"""Evidence that weighs less is dropped."""
 LABELS = ("podtype", "app", "name")
 UNKNOWN = 0.5
 FAILED = "FailedScheduling"
@@ -79,6 +83,40 @@ class WatchedPod(Wire, frozen=True):
     metadata: ObjectMeta = ObjectMeta()
     spec: _Spec = _Spec()
     status: _Status = _Status()
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """A mean whose parts decay. `weight` and `total` are as of `at`, seconds since the epoch."""
+
+    at: float
+    weight: float = 0.0
+    total: float = 0.0
+
+    def on(self, now: float, half_life: float) -> Mean:
+        """The same as it weighs now. A clock that went back changes nothing."""
+        part = 0.5 ** (max(now - self.at, 0.0) / half_life)
+        return Mean(max(now, self.at), self.weight * part, self.total * part)
+
+    def with_(self, value: float, now: float, half_life: float) -> Mean:
+        """With one more value."""
+        then = self.on(now, half_life)
+        return Mean(then.at, then.weight + 1.0, then.total + value)
+
+    @property
+    def value(self) -> float:
+        """The mean; 0 of nothing."""
+        return self.total / self.weight if self.weight else 0.0
+
+
+def reward(evidence: Mean, unknown: float) -> float:
+    """From 0 to 1: the mean of the evidence and of one result `unknown`."""
+    return (evidence.total + unknown) / (evidence.weight + 1.0)
+
+
+def speed(seconds: float, usual: float) -> float:
+    """What a run of these seconds is worth where the group's usual one takes `usual`: 1, or less the slower it was."""
+    return 1.0 if seconds <= usual else usual / seconds
 
 
 @dataclass(slots=True)

@@ -6,8 +6,7 @@ from typing import Any
 
 from policyengine.cluster.objects import decode
 from policyengine.server.annotator.nodes import MeasuredNode
-from policyengine.server.annotator.source import Measured
-from policyengine.server.annotator.statistics import Sample
+from policyengine.server.annotator.source import Measured, Sample
 
 
 def node_object(name: str, annotations: Mapping[str, str] | None = None, addresses: Sequence[str] = ()) -> Any:

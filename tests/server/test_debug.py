@@ -7,7 +7,7 @@ import json
 import pytest
 
 from policyengine.scheduler.messages import BindSucceeded
-from policyengine.server.pod_story import pod_story
+from policyengine.server.debug import pod_timeline
 from tests.scheduler.driver import Driver, node, pod
 
 
@@ -15,7 +15,7 @@ def test_a_waiting_pod_tells_where_it_is_and_why() -> None:
     driver = Driver()
     driver.see(node("n1", cpu="2"), pod("p", cpu="4"))
     driver.cycle()
-    told = pod_story(driver.state, "default", "p")
+    told = pod_timeline(driver.state, "default", "p")
     assert (told["pod"], told["place"], told["position"], told["node"]) == ("default/p", "unschedulable", None, None)
     assert told["message"].startswith("0/1 nodes are available: 1 Insufficient cpu.")
     assert told["attempts"] == 1
@@ -30,8 +30,8 @@ def test_a_waiting_pod_tells_where_it_is_and_why() -> None:
 def test_an_active_pod_tells_its_position() -> None:
     driver = Driver()
     driver.see(pod("a").priority(1), pod("b").priority(2))
-    assert [pod_story(driver.state, "default", name)["position"] for name in ("b", "a")] == [0, 1]
-    assert pod_story(driver.state, "default", "a")["queue"]["active"] == 2
+    assert [pod_timeline(driver.state, "default", name)["position"] for name in ("b", "a")] == [0, 1]
+    assert pod_timeline(driver.state, "default", "a")["queue"]["active"] == 2
 
 
 def test_a_bound_pod_tells_what_woke_it_and_where_it_runs() -> None:
@@ -43,7 +43,7 @@ def test_a_bound_pod_tells_what_woke_it_and_where_it_runs() -> None:
     driver.now += 7.0
     driver.cycle()
     driver.send(BindSucceeded("p"))
-    told = pod_story(driver.state, "default", "p")
+    told = pod_timeline(driver.state, "default", "p")
     woken = next(line for line in told["story"] if line["what"] == "woken")
     assert (woken["event"], woken["asked by"]) == ("AssignedPodDelete", "NodeResourcesFit")
     assert [line["what"] for line in told["story"]][-2:] == ["reserved", "bound"]
@@ -53,10 +53,10 @@ def test_a_bound_pod_tells_what_woke_it_and_where_it_runs() -> None:
 def test_a_pod_of_another_scheduler_has_no_policy() -> None:
     driver = Driver()
     driver.see(pod("p").scheduler("another"))
-    told = pod_story(driver.state, "default", "p")
+    told = pod_timeline(driver.state, "default", "p")
     assert (told["policy"], told["place"], told["queue"]) == (None, "unserved", {})
 
 
 def test_a_pod_nobody_knows() -> None:
     with pytest.raises(KeyError):
-        pod_story(Driver().state, "default", "p")
+        pod_timeline(Driver().state, "default", "p")
