@@ -14,7 +14,7 @@ from policyengine.commands.options import UnusableInput
 if TYPE_CHECKING:
     from policyengine.commands.policy_source import PolicyText
     from policyengine.language.parse import SourceError
-    from policyengine.server.language_server.toolchain import Toolchain
+    from policyengine.server.language_server.documents import Toolchain
 
 NEEDED = ("pygls", "lsprotocol", "cattrs")
 
@@ -38,7 +38,7 @@ def toolchain() -> Toolchain:
     from policyengine.commands.lint_config import settings_for
     from policyengine.commands.lint_files import known_plugins
     from policyengine.commands.lint_pages import pages
-    from policyengine.server.language_server.toolchain import Toolchain
+    from policyengine.server.language_server.documents import Toolchain
 
     return Toolchain(plugins=known_plugins(), texts_in=texts_in, settings_for=settings_for, pages=pages)
 

@@ -24,11 +24,10 @@ from policyengine.server.language_server import words
 from policyengine.server.language_server.cursor import Cursor
 from policyengine.server.language_server.hover import symbol_facts
 from policyengine.server.language_server.project import Project, Reading
-from policyengine.server.language_server.quoted import quoted_names
-from policyengine.server.language_server.scopes import Scope
-from policyengine.server.language_server.symbols import SymbolKind
+from policyengine.server.language_server.quoted import argument_values, plugin_used, quoted_names
+from policyengine.server.language_server.scopes import SymbolKind
 from policyengine.server.language_server.tree_search import around, expressions_in, member_at, variables_around
-from policyengine.server.language_server.words import argument_values, properties_at
+from policyengine.server.language_server.words import properties_at
 
 TYPES = (*NAMED_TYPES, "list", "map", "optional")
 BASES = ("kubernetes", "filters", "none")
@@ -177,7 +176,7 @@ def _names(reading: Reading, cursor: Cursor) -> Iterator[Word]:
 
 
 def _arguments(reading: Reading, cursor: Cursor) -> Iterator[Word]:
-    facts = reading.toolchain.plugins.get(cursor.before[1].text.strip("\"'")) if len(cursor.before) > 1 else None
+    facts = plugin_used(reading, cursor)
     if facts is None or not cursor.open:
         return
     if cursor.begins_entry:
@@ -215,15 +214,12 @@ def _expression(project: Project, reading: Reading, cursor: Cursor) -> Iterator[
     """What an expression may begin with."""
     rule = cursor.piece.rule if cursor.piece is not None else ""
     yield from _variables(project, reading, cursor)
-    scope = _scope(reading, cursor)
-    while scope is not None:
+    for scope in reading.scopes_at(cursor.offset):
         for symbol in scope.names.values():
-            source, type_ = symbol_facts(reading, symbol)
             kind = CompletionItemKind.Function if symbol.kind is SymbolKind.FUNCTION else CompletionItemKind.Variable
-            yield Word(symbol.name, kind, words.symbol_line(symbol, source, type_), getattr(symbol.node, "doc", ""))
-        for name in scope.imports:
-            yield Word(name, CompletionItemKind.Module, "library")
-        scope = scope.outer
+            line = words.symbol_line(symbol, *symbol_facts(reading, symbol))
+            yield Word(symbol.name, kind, line, getattr(symbol.node, "doc", ""))
+        yield from (Word(name, CompletionItemKind.Module, "library") for name in scope.imports)
     for name, known in ROOTS.items():
         if name != "victim" or rule == "preempt":
             yield Word(name, CompletionItemKind.Variable, str(known.type), known.doc)
@@ -232,11 +228,6 @@ def _expression(project: Project, reading: Reading, cursor: Cursor) -> Iterator[
             yield Word(row.name, CompletionItemKind.Function, words.signatures(row)[0], row.doc)
     yield Word("has", CompletionItemKind.Function, *words.MACROS["has"])
     yield from (Word(name, CompletionItemKind.Constant) for name in ("true", "false"))
-
-
-def _scope(reading: Reading, cursor: Cursor) -> Scope | None:
-    block, _ = member_at(reading.tree, cursor.offset)
-    return reading.scopes.scope(reading.source.file, block) if block is not None else None
 
 
 def _variables(project: Project, reading: Reading, cursor: Cursor) -> Iterator[Word]:
@@ -259,15 +250,14 @@ def _members(project: Project, reading: Reading, cursor: Cursor) -> Iterator[Wor
     """What a dot may be followed by."""
     at = _word_start(cursor)
     before = cursor.source.text[:at].rstrip().removesuffix("?").rstrip().removesuffix(".").rstrip()
-    scope = _scope(reading, cursor)
     name = before[len(before.rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")) :]
-    while scope is not None:
-        if name in scope.libraries:
-            for symbol in scope.libraries[name].names.values():
-                source, type_ = symbol_facts(reading, symbol)
-                yield Word(symbol.name, CompletionItemKind.Variable, words.symbol_line(symbol, source, type_))
-            return
-        scope = scope.outer
+    scopes = reading.scopes_at(cursor.offset)
+    library = next((scope.libraries[name] for scope in scopes if name in scope.libraries), None)
+    if library is not None:
+        for symbol in library.names.values():
+            line = words.symbol_line(symbol, *symbol_facts(reading, symbol))
+            yield Word(symbol.name, CompletionItemKind.Variable, line)
+        return
     type_ = _type_before(project, reading, cursor, at)
     if type_ is not None:
         yield from _of_type(type_)

@@ -14,7 +14,7 @@ from policyengine.language.syntax import NameText, Span
 from policyengine.language.types import Type
 from policyengine.server.language_server import words
 from policyengine.server.language_server.project import Reading
-from policyengine.server.language_server.symbols import Symbol
+from policyengine.server.language_server.scopes import Symbol
 from policyengine.server.language_server.tree_search import around, expressions_in, holds, member_at, variable_of
 from policyengine.server.language_server.words import properties_at
 
@@ -38,7 +38,7 @@ def hover(reading: Reading, offset: int, findings: list[Diagnostic]) -> Hover | 
 
 def _pages(reading: Reading, offset: int) -> Iterator[Page]:
     """What can be said of a place, the most telling first."""
-    named = reading.scopes.index.at(reading.source.file, offset)
+    named = reading.named(offset)
     if named is not None:
         source, type_ = symbol_facts(reading, named.symbol)
         yield named.span, words.symbol_page(named.symbol, source, type_)
@@ -116,7 +116,7 @@ def _of_expression(reading: Reading, expr: syntax.Expr, offset: int) -> Iterator
 
 def symbol_facts(reading: Reading, symbol: Symbol) -> tuple[Source, Type | None]:
     """The text a symbol is given in, and the type of what it stands for where that is known."""
-    source = next((one for name, _, _, (one, _, _) in reading.around if name == symbol.file), reading.source)
+    source = reading.around[symbol.file][2][0]
     types = reading.checked.types.get(symbol.file, {})
     node = symbol.node
     if isinstance(node, syntax.Let):

@@ -8,13 +8,12 @@ from collections.abc import Iterable
 from lsprotocol.types import Location, Range, TextEdit, WorkspaceEdit
 
 from policyengine.compiler.front import Parsed, checked_trees
-from policyengine.language import syntax
 from policyengine.language.diagnostics import Edit, Severity, Source
 from policyengine.language.parse import parse_file
 from policyengine.language.parsing.grammar import RESERVED, word_terminals
 from policyengine.language.syntax import Span
 from policyengine.server.language_server.project import Reading
-from policyengine.server.language_server.symbols import Occurrence, Symbol, SymbolKind
+from policyengine.server.language_server.scopes import Occurrence, Symbol, SymbolKind
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _BARE = frozenset({SymbolKind.PARAM, SymbolKind.LET, SymbolKind.FUNCTION, SymbolKind.ALIAS, SymbolKind.VARIABLE})
@@ -28,13 +27,13 @@ class CannotRename(Exception):
 
 def definition(reading: Reading, offset: int) -> Location | None:
     """Where what the cursor is on gets its name."""
-    found = reading.scopes.index.at(reading.source.file, offset)
+    found = reading.named(offset)
     return reading.location(found.symbol.file, found.symbol.span) if found is not None else None
 
 
 def references(reading: Reading, offset: int, declaration: bool) -> list[Location]:
     """Where what the cursor is on is named."""
-    found = reading.scopes.index.at(reading.source.file, offset)
+    found = reading.named(offset)
     if found is None:
         return []
     named = reading.scopes.index.of(found.symbol)
@@ -43,7 +42,7 @@ def references(reading: Reading, offset: int, declaration: bool) -> list[Locatio
 
 def highlights(reading: Reading, offset: int) -> list[Range]:
     """Where in the text what the cursor is on is named."""
-    found = reading.scopes.index.at(reading.source.file, offset)
+    found = reading.named(offset)
     named = reading.scopes.index.of(found.symbol) if found is not None else ()
     return [reading.range(one.span) for one in named if one.file == reading.source.file]
 
@@ -53,7 +52,7 @@ def highlights(reading: Reading, offset: int) -> list[Range]:
 
 def renamed_range(reading: Reading, offset: int) -> tuple[Range, str] | None:
     """The range of the name at the cursor, without its quotes, and the name; None for what cannot be renamed."""
-    found = reading.scopes.index.at(reading.source.file, offset)
+    found = reading.named(offset)
     if found is None:
         return None
     return reading.range(_inner(reading.source, found)), found.symbol.name
@@ -65,15 +64,15 @@ def rename(reading: Reading, offset: int, name: str) -> WorkspaceEdit | None:
     Raises:
         CannotRename: the name is none, or would change what is checked.
     """
-    found = reading.scopes.index.at(reading.source.file, offset)
+    found = reading.named(offset)
     if found is None:
         return None
     symbol = found.symbol
     _check_name(symbol, name)
     edits: dict[str, dict[Span, str]] = {}
     for one in _named(reading, symbol):
-        source = next(source for file, _, _, (source, _, _) in reading.around if file == one.file)
-        edits.setdefault(one.file, {})[_replaced(reading, source, one)] = _written(reading, source, one, name)
+        span, text = _replacement(reading, one, name)
+        edits.setdefault(one.file, {})[span] = text
     _check_result(reading, edits)
     changes: dict[str, list[TextEdit]] = {}
     for file, places in edits.items():
@@ -99,20 +98,6 @@ def _check_name(symbol: Symbol, name: str) -> None:
         raise CannotRename(f"`{name}` is no name: letters, digits and `_`, none of the reserved words")
 
 
-def _import_of(one: Occurrence) -> bool:
-    """Whether the place is the quoted name in an `import` that gives no other name."""
-    if one.symbol.kind is SymbolKind.ALIAS:
-        node = one.symbol.node
-        return isinstance(node, syntax.Import) and node.alias is None and one.given
-    return False
-
-
-def _is_bare_import(reading: Reading, one: Occurrence) -> bool:
-    """Whether a library is named by an `import` without `as`: its uses go on under the old name."""
-    imports = (found for name, _, _, (_, tree, _) in reading.around if name == one.file for found in tree.imports)
-    return any(statement.name.span == one.span and statement.alias is None for statement in imports)
-
-
 def _inner(source: Source, one: Occurrence) -> Span:
     """The name without its quotes."""
     text = source.slice(one.span)
@@ -120,31 +105,28 @@ def _inner(source: Source, one: Occurrence) -> Span:
     return Span(one.span.start + 1, one.span.end - 1) if quoted else one.span
 
 
-def _replaced(reading: Reading, source: Source, one: Occurrence) -> Span:
-    if _import_of(one):
-        return Span(one.span.end, one.span.end)
-    bare = one.symbol.kind is SymbolKind.LIBRARY and _is_bare_import(reading, one)
-    return one.span if bare else _inner(source, one)
-
-
-def _written(reading: Reading, source: Source, one: Occurrence, name: str) -> str:
-    if _import_of(one):
-        return f" as {name}"
-    if one.symbol.kind is SymbolKind.LIBRARY and _is_bare_import(reading, one):
-        return f'"{name}" as {one.symbol.name}'
-    whole = _inner(source, one) == one.span
-    return f'"{name}"' if whole and one.symbol.kind not in _BARE else name
+def _replacement(reading: Reading, one: Occurrence, name: str) -> tuple[Span, str]:
+    """What to write where; an `import` without `as` gets one, so that the other of its two names goes on."""
+    _, _, (source, tree, _) = reading.around[one.file]
+    kind, span = one.symbol.kind, one.span
+    if any(statement.name.span == span and statement.alias is None for statement in tree.imports):
+        if kind is SymbolKind.ALIAS and one.given:
+            return Span(span.end, span.end), f" as {name}"
+        if kind is SymbolKind.LIBRARY:
+            return span, f'"{name}" as {one.symbol.name}'
+    inner = _inner(source, one)
+    return inner, f'"{name}"' if inner == span and kind not in _BARE else name
 
 
 def _check_result(reading: Reading, edits: dict[str, dict[Span, str]]) -> None:
     """Checks the texts as they would be: a new mistake means that the name is taken, or stands for another thing."""
     after: list[Parsed] = []
-    for _, _, _, (source, _, _) in reading.around:
+    for _, _, (source, _, _) in reading.around.values():
         places = [Edit(span, text) for span, text in edits.get(source.file, {}).items()]
         changed = Source(source.file, applied(source.text, places))
         after.append((changed, *parse_file(changed)))
     plugins = reading.toolchain.plugins
-    before = checked_trees([parsed for _, _, _, parsed in reading.around], plugins).findings
+    before = checked_trees([parsed for _, _, parsed in reading.around.values()], plugins).findings
     known = sum(one.severity is Severity.ERROR for one in before)
     errors = [one for one in checked_trees(after, plugins).findings if one.severity is Severity.ERROR]
     if len(errors) > known:

@@ -12,8 +12,8 @@ from policyengine.language.parsing.tokens import Token
 from policyengine.language.schema import ROOTS
 from policyengine.language.syntax import NameText, Span
 from policyengine.language.syntax.expression_nodes import walk
-from policyengine.server.language_server import symbols
 from policyengine.server.language_server.project import Reading
+from policyengine.server.language_server.scopes import SymbolKind as Named
 from policyengine.server.language_server.tree_search import blocks_of, expressions_in
 
 _KINDS: dict[type, SymbolKind] = {
@@ -115,11 +115,11 @@ TOKEN_TYPES = ("namespace", "class", "parameter", "variable", "property", "funct
 TOKEN_MODIFIERS = ("declaration", "readonly", "defaultLibrary")
 _DECLARATION, _READONLY, _DEFAULT = 1, 2, 4
 _TYPES = {
-    symbols.SymbolKind.ALIAS: "namespace",
-    symbols.SymbolKind.PARAM: "parameter",
-    symbols.SymbolKind.LET: "variable",
-    symbols.SymbolKind.FUNCTION: "function",
-    symbols.SymbolKind.VARIABLE: "variable",
+    Named.ALIAS: "namespace",
+    Named.PARAM: "parameter",
+    Named.LET: "variable",
+    Named.FUNCTION: "function",
+    Named.VARIABLE: "variable",
 }
 
 
@@ -137,7 +137,7 @@ def _tokens(reading: Reading) -> dict[Span, tuple[str, int]]:
     for one in reading.scopes.index.in_file(reading.source.file):
         type_ = _TYPES.get(one.symbol.kind)
         if type_ is not None and reading.source.text[one.span.start] not in "\"'":
-            readonly = _READONLY if one.symbol.kind is symbols.SymbolKind.PARAM else 0
+            readonly = _READONLY if one.symbol.kind is Named.PARAM else 0
             found[one.span] = (type_, readonly | (_DECLARATION if one.given else 0))
     return found
 

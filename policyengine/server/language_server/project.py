@@ -7,9 +7,9 @@ or overlays something; the texts of a ConfigMap are checked together. Names are 
 from __future__ import annotations
 
 import os
-from bisect import bisect_right
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -25,9 +25,9 @@ from policyengine.language.lint.linter import lint
 from policyengine.language.parse import SourceError, parse_file, read_source
 from policyengine.language.parsing.tokens import Tokens, tokenise
 from policyengine.language.syntax import Span
-from policyengine.server.language_server.positions import Lines
-from policyengine.server.language_server.scopes import Scopes
-from policyengine.server.language_server.toolchain import PolicyText, Toolchain
+from policyengine.server.language_server.documents import Document, Lines, PolicyText, Toolchain
+from policyengine.server.language_server.scopes import Occurrence, Scope, Scopes
+from policyengine.server.language_server.tree_search import member_at
 
 MOST_BESIDE = 200
 """Files of a folder in which names are looked up."""
@@ -38,39 +38,6 @@ _REMEMBERED = 256
 """Texts whose trees are kept, and texts whose findings are."""
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
-    """An open file. `problem`: why no policy can be read in it, '' where nothing is wrong."""
-
-    uri: str
-    version: int
-    shown: Source
-    lines: Lines
-    texts: tuple[PolicyText, ...]
-    problem: str = ""
-
-    def text_at(self, offset: int) -> tuple[PolicyText, int] | None:
-        """The policy text a place of the file belongs to, and where in it that is."""
-        for text in self.texts:
-            inner = _inner(text, offset)
-            if inner is not None:
-                return text, inner
-        return None
-
-
-def _inner(text: PolicyText, offset: int) -> int | None:
-    """The text's offset for one of the file; in the indentation of a line, the end of the line before."""
-    if not text.starts:
-        return offset
-    if text.folded or offset < text.starts[0]:
-        return None
-    line = bisect_right(text.starts, offset) - 1
-    column, length = offset - text.starts[line], len(text.source.line(line + 1))
-    if column > length and line + 1 == len(text.starts):
-        return None
-    return text.source.line_start(line + 1) + min(column, length)
-
-
 @dataclass(frozen=True)
 class Reading:
     """A policy text and everything that is known of it. `group`: the texts it is checked with, itself first."""
@@ -78,11 +45,9 @@ class Reading:
     document: Document
     text: PolicyText
     group: tuple[Parsed, ...]
-    around: tuple[tuple[str, str, Lines, Parsed], ...]
-    """The texts in which its names are looked up, itself among them: name, address, lines of the file, tree."""
+    around: Mapping[str, tuple[str, Lines, Parsed]]
+    """The texts in which its names are looked up, itself among them: name -> address, lines of the file, tree."""
     toolchain: Toolchain
-    _judged: list[tuple[Settings, list[Diagnostic]]] = field(default_factory=list, compare=False, repr=False)
-    """The last settings and what was found under them: hover and code actions ask again and again."""
 
     @property
     def source(self) -> Source:
@@ -107,7 +72,16 @@ class Reading:
     @cached_property
     def scopes(self) -> Scopes:
         """Who names what."""
-        return Scopes([(source.file, tree) for _, _, _, (source, tree, _) in self.around])
+        return Scopes([(file, tree) for file, (_, _, (_, tree, _)) in self.around.items()])
+
+    def named(self, offset: int) -> Occurrence | None:
+        """The name at an offset."""
+        return self.scopes.index.at(self.source.file, offset)
+
+    def scopes_at(self, offset: int) -> list[Scope]:
+        """The scopes whose names can be used in the block at an offset, the innermost first."""
+        block, _ = member_at(self.tree, offset)
+        return self.scopes.scope(self.source.file, block).chain() if block is not None else []
 
     def range(self, span: Span) -> Range:
         """A place of the text, as the editor names it."""
@@ -120,16 +94,11 @@ class Reading:
         if self.text.starts:
             text = next(one for one in self.document.texts if one.source.file == file)
             return Location(self.document.uri, self.document.lines.range(text.shown_span(span)))
-        uri, lines = next((uri, lines) for name, uri, lines, _ in self.around if name == file)
+        uri, lines, _ = self.around[file]
         return Location(uri, lines.range(span))
 
     def findings(self, settings: Settings) -> list[Diagnostic]:
         """Everything that is wrong with the text, or questionable, in order of its places in the text."""
-        if not self._judged or self._judged[0][0] != settings:
-            self._judged[:] = [(settings, self._found(settings))]
-        return self._judged[0][1]
-
-    def _found(self, settings: Settings) -> list[Diagnostic]:
         file, checked = self.source.file, self.checked
         wrong = [finding for finding in checked.findings if finding.file == file]
         policies = [policy for policy in checked.policies if policy.source.file == file]
@@ -153,7 +122,6 @@ class Project:
         self._open: dict[str, Document] = {}
         self._parsed: LRUCache[tuple[str, str], Parsed] = LRUCache(_REMEMBERED)
         self._readings: LRUCache[tuple[object, ...], Reading] = LRUCache(_REMEMBERED)
-        self._files: LRUCache[Path, tuple[tuple[int, int], Source | None]] = LRUCache(4 * _REMEMBERED)
 
     # --- documents ------------------------------------------------------------------------------------
 
@@ -211,31 +179,24 @@ class Project:
         key = (document.uri, *((one.file, one.text) for _, _, one in around), own.file)
         known = self._readings.get(key)
         if known is None or known.document is not document:
-            parsed = [(one.file, uri, lines, self._parse(one)) for uri, lines, one in around]
-            others = (
-                ()
-                if not text.starts and _is_alone(own.text)
-                else tuple(tree for name, _, _, tree in parsed if name != own.file)
-            )
-            known = Reading(document, text, (self._parse(own), *others), tuple(parsed), self.toolchain)
+            parsed = {one.file: (uri, lines, self._parse(one)) for uri, lines, one in around}
+            alone = not text.starts and _is_alone(own.text)
+            others = [] if alone else [tree for name, (_, _, tree) in parsed.items() if name != own.file]
+            known = Reading(document, text, (self._parse(own), *others), parsed, self.toolchain)
             self._readings[key] = known
         return known
 
-    def settings(self, document: Document) -> Settings:
-        """Lint's settings for a document.
-
-        Raises:
-            SettingsError: they make no sense.
-        """
+    def settings(self, document: Document) -> tuple[Settings, str]:
+        """Lint's settings for a document; the defaults, and what is wrong, where they make no sense."""
         path = to_fs_path(document.uri)
-        return self.toolchain.settings_for(Path(path).parent) if path else Settings()
+        try:
+            return self.toolchain.settings_for(Path(path).parent) if path else Settings(), ""
+        except SettingsError as error:
+            return Settings(), str(error)
 
     def findings(self, document: Document) -> tuple[list[Diagnostic], str]:
         """All findings at their places in the file, and what is wrong with lint's settings, '' if nothing is."""
-        try:
-            settings, problem = self.settings(document), ""
-        except SettingsError as error:
-            settings, problem = Settings(), str(error)
+        settings, problem = self.settings(document)
         readings = self.readings(document)
         found = [one.text.placed(finding) for one in readings for finding in one.findings(settings)]
         if document.problem:
@@ -244,11 +205,7 @@ class Project:
 
     def findings_in(self, reading: Reading) -> list[Diagnostic]:
         """All findings of a text at their places in it; settings that make no sense settle nothing."""
-        try:
-            settings = self.settings(reading.document)
-        except SettingsError:
-            settings = Settings()
-        return reading.findings(settings)
+        return reading.findings(self.settings(reading.document)[0])
 
     def _parse(self, source: Source) -> Parsed:
         key = (source.file, source.text)
@@ -261,11 +218,10 @@ class Project:
 
     def _beside(self, document: Document) -> list[tuple[str, Lines, Source]]:
         """The policy files of the document's folder, itself among them; of one that is open, what the editor has."""
-        own = (document.uri, document.lines, document.shown)
         path = to_fs_path(document.uri)
-        if path is None:
-            return [own]
-        return [own, *(one for one in self.in_folder(Path(path).parent) if one[2].file != document.shown.file)]
+        others = self.in_folder(Path(path).parent) if path is not None else ()
+        own = (document.uri, document.lines, document.shown)
+        return [own, *(one for one in others if one[2].file != document.shown.file)]
 
     def in_folder(self, folder: Path) -> Iterator[tuple[str, Lines, Source]]:
         """The policy files of a folder, the open ones as they are in the editor."""
@@ -279,7 +235,9 @@ class Project:
             document = texts.get(str(file))
             if document is not None:
                 yield document.uri, document.lines, document.shown
-            elif source := self._on_disk(file):
+                continue
+            with suppress(OSError, SourceError):
+                source = read_source(file)
                 yield from_fs_path(str(file)) or "", Lines(source.text), source
 
     def unopened(self, folder: Path) -> dict[str, Document]:
@@ -300,17 +258,6 @@ class Project:
             if seen >= MOST_FOLDERS:
                 break
         return found
-
-    def _on_disk(self, file: Path) -> Source | None:
-        try:
-            status = file.stat()
-            stamp = (status.st_mtime_ns, status.st_size)
-            known = self._files.get(file)
-            if known is None or known[0] != stamp:
-                known = self._files[file] = (stamp, read_source(file))
-        except (OSError, SourceError):
-            return None
-        return known[1]
 
 
 def _is_alone(text: str) -> bool:

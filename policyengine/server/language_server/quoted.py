@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from policyengine.language.checking.plugin_checks import PluginFacts
 from policyengine.language.lint.labels import WELL_KNOWN
 from policyengine.server.language_server.cursor import Cursor
 from policyengine.server.language_server.project import Reading
-from policyengine.server.language_server.symbols import SymbolKind
-from policyengine.server.language_server.tree_search import member_at
-from policyengine.server.language_server.words import argument_values
+from policyengine.server.language_server.scopes import SymbolKind
+from policyengine.server.language_server.words import values_at
 
 _MAPS = frozenset({"labels", "annotations", "nodeSelector", "requests", "limits", "allocatable", "capacity"})
 _LABELS = frozenset({"labels", "nodeSelector"})
@@ -75,11 +75,8 @@ def _in_test(reading: Reading, cursor: Cursor) -> Iterator[tuple[str, str]]:
 
 
 def _rules(reading: Reading, cursor: Cursor) -> Iterator[tuple[str, str]]:
-    block, _ = member_at(reading.tree, cursor.offset)
-    scope = reading.scopes.scope(reading.source.file, block) if block is not None else None
-    while scope is not None:
+    for scope in reading.scopes_at(cursor.offset):
         yield from ((name, type(symbol.node).__name__.lower()) for name, symbol in scope.rules.items())
-        scope = scope.outer
 
 
 def _given(reading: Reading, cursor: Cursor, kind: SymbolKind) -> Iterator[tuple[str, str]]:
@@ -90,3 +87,17 @@ def _given(reading: Reading, cursor: Cursor, kind: SymbolKind) -> Iterator[tuple
         if tokens[at - 2].text == "given" and tokens[at - 1].text == word and tokens[at].kind == "STRING":
             found.setdefault(tokens[at].text.strip("\"'"), None)
     yield from ((name, word) for name in found)
+
+
+def plugin_used(reading: Reading, cursor: Cursor) -> PluginFacts | None:
+    """The plugin of the `use` that the cursor stands in."""
+    return reading.toolchain.plugins.get(cursor.before[1].text.strip("\"'")) if len(cursor.before) > 1 else None
+
+
+def argument_values(reading: Reading, cursor: Cursor) -> list[object]:
+    """The values the argument of a plugin may have at the cursor, where these are few."""
+    facts = plugin_used(reading, cursor)
+    if facts is None:
+        return []
+    key = [cursor.before[-2].text.strip("\"'")] if cursor.last == "COLON" and len(cursor.before) > 2 else []
+    return values_at(facts.arguments, [*cursor.keys, *key])

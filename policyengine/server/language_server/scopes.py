@@ -1,18 +1,96 @@
-"""Syntax trees -> `symbols.Index`: which names a block gives, which it sees, and where they are used."""
+"""Who names what: every place in the files that are loaded together where a name is given, and where it is used.
+
+Made of the syntax trees alone, so it is there for what has mistakes too. Names of the schema and of plugins are no
+symbols: nobody's file defines them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 
 from policyengine.language import syntax
 from policyengine.language.syntax import NameText, Span
-from policyengine.language.syntax.expression_nodes import children
-from policyengine.server.language_server.symbols import Index, Occurrence, Symbol, SymbolKind
+from policyengine.language.syntax.expression_nodes import children, walk
 from policyengine.server.language_server.tree_search import Block, blocks_of, expressions_in, variable_of
+
+
+class SymbolKind(Enum):
+    """What a symbol is; the values are the words a user reads."""
+
+    POLICY = "policy"
+    LIBRARY = "library"
+    OVERLAY = "overlay"
+    ALIAS = "import"
+    PARAM = "param"
+    LET = "let"
+    FUNCTION = "function"
+    RULE = "rule"
+    TEST = "test"
+    NODE = "node"
+    POD = "pod"
+    VARIABLE = "variable"
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A name that is given somewhere. `node`: the block, member, step, parameter or macro that gives it."""
+
+    kind: SymbolKind
+    name: str
+    file: str
+    span: Span
+    node: syntax.Node = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """A place where a symbol is named; of a quoted name, the quotes are part of it."""
+
+    file: str
+    span: Span
+    symbol: Symbol
+    given: bool = False
+    """Whether the name is given here."""
+
+
+class Index:
+    """The occurrences of all symbols in files that are loaded together."""
+
+    def __init__(self, occurrences: Iterable[Occurrence]) -> None:
+        self._by_file: dict[str, list[Occurrence]] = {}
+        self._by_symbol: dict[Symbol, list[Occurrence]] = {}
+        for one in sorted(occurrences, key=lambda one: (one.file, one.span.start)):
+            self._by_file.setdefault(one.file, []).append(one)
+            self._by_symbol.setdefault(one.symbol, []).append(one)
+
+    def at(self, file: str, offset: int) -> Occurrence | None:
+        """What is named where the cursor is; at the border of two, the one behind."""
+        found = self._by_file.get(file, ())
+        at = bisect_right(found, offset, key=lambda one: one.span.start)
+        return next((one for one in reversed(found[max(0, at - 2) : at]) if offset <= one.span.end), None)
+
+    def of(self, symbol: Symbol) -> Sequence[Occurrence]:
+        """Every place where the symbol is named."""
+        return self._by_symbol.get(symbol, ())
+
+    def in_file(self, file: str) -> Sequence[Occurrence]:
+        """What is named in a file, in order of place."""
+        return self._by_file.get(file, ())
+
 
 RULES = (syntax.Filter, syntax.Score, syntax.Gang, syntax.Quota, syntax.Permit)
 _NAMED = {syntax.Param: SymbolKind.PARAM, syntax.Let: SymbolKind.LET, syntax.Function: SymbolKind.FUNCTION}
+_IN_TESTS = {
+    "on": SymbolKind.NODE,
+    "node": SymbolKind.NODE,
+    "pod": SymbolKind.POD,
+    "other": SymbolKind.POD,
+    "rule": SymbolKind.RULE,
+}
+"""The fields of a test's steps that use a name -> what it names."""
 _BLOCKS = {syntax.Policy: SymbolKind.POLICY, syntax.Library: SymbolKind.LIBRARY, syntax.Overlay: SymbolKind.OVERLAY}
 
 
@@ -28,13 +106,17 @@ class Scope:
     libraries: Mapping[str, Scope] = field(default_factory=dict)
     outer: Scope | None = None
 
+    def chain(self) -> list[Scope]:
+        """Itself and the scopes outside of it."""
+        return [self, *(self.outer.chain() if self.outer is not None else ())]
+
     def find(self, name: str) -> Symbol | None:
         """A param, let or function."""
-        return self.names.get(name) or (self.outer.find(name) if self.outer is not None else None)
+        return next((scope.names[name] for scope in self.chain() if name in scope.names), None)
 
     def rule(self, name: str) -> Symbol | None:
         """A filter, score, gang, quota or permit."""
-        return self.rules.get(name) or (self.outer.rule(name) if self.outer is not None else None)
+        return next((scope.rules[name] for scope in self.chain() if name in scope.rules), None)
 
 
 class Scopes:
@@ -55,9 +137,9 @@ class Scopes:
                 self._uses(self._scopes[file, block.span], block)
         self.index = Index(self._found)
 
-    def scope(self, file: str, block: Block) -> Scope | None:
+    def scope(self, file: str, block: Block) -> Scope:
         """The scope of a block."""
-        return self._scopes.get((file, block.span))
+        return self._scopes[file, block.span]
 
     def libraries(self) -> Iterator[Symbol]:
         """Every library there is."""
@@ -145,7 +227,10 @@ class Scopes:
                 continue
             if isinstance(expr, syntax.Call):
                 pending += self._call(scope, expr, known)
-            elif not (isinstance(expr, syntax.Select) and self._field(scope, expr, known)):
+            elif not (
+                isinstance(expr, syntax.Select)
+                and self._of_library(scope, expr.operand, known, expr.field, expr.field_span)
+            ):
                 pending += [(part, known) for part in children(expr)]
 
     def _call(
@@ -163,9 +248,6 @@ class Scopes:
         inner = {**known, variable.name: self._symbol(SymbolKind.VARIABLE, variable, scope.file, call)}
         assert call.target is not None
         return [(call.target, known), *((part, inner) for part in call.args[1:])]
-
-    def _field(self, scope: Scope, select: syntax.Select, known: Mapping[str, Symbol]) -> bool:
-        return self._of_library(scope, select.operand, known, select.field, select.field_span)
 
     def _of_library(
         self, scope: Scope, operand: syntax.Expr | None, known: Mapping[str, Symbol], name: str, span: Span
@@ -186,40 +268,24 @@ class Scopes:
     def _test(self, scope: Scope, test: syntax.Test) -> None:
         nodes: dict[str, Symbol] = {}
         pods: dict[str, Symbol] = {}
+        find: dict[SymbolKind, Callable[[str], Symbol | None]] = {
+            SymbolKind.NODE: nodes.get,
+            SymbolKind.POD: pods.get,
+            SymbolKind.RULE: scope.rule,
+        }
         for step in test.steps:
-            match step:
-                case syntax.GivenNode():
-                    nodes.setdefault(step.name.text, self._symbol(SymbolKind.NODE, step.name, scope.file, step))
-                case syntax.GivenPod():
-                    pods.setdefault(step.name.text, self._symbol(SymbolKind.POD, step.name, scope.file, step))
-                    self._named(scope, step.on, nodes)
-                case syntax.GivenParam():
-                    self._param(scope, step.name)
-                case syntax.ExpectOn():
-                    self._named(scope, step.pod, pods)
-                    self._named(scope, step.node, nodes)
-                case syntax.ExpectBefore():
-                    self._named(scope, step.pod, pods)
-                    self._named(scope, step.other, pods)
-                case syntax.ExpectRejected():
-                    self._named(scope, step.pod, pods)
-                    self._named(scope, step.node, nodes)
-                    self._rule(scope, step.rule)
-                case syntax.ExpectWaits():
-                    self._named(scope, step.pod, pods)
-                case syntax.ExpectThat():
-                    self._score(scope, step.condition, pods, nodes)
-                case _:
-                    pass
+            if isinstance(step, syntax.GivenNode):
+                nodes.setdefault(step.name.text, self._symbol(SymbolKind.NODE, step.name, scope.file, step))
+            elif isinstance(step, syntax.GivenPod):
+                pods.setdefault(step.name.text, self._symbol(SymbolKind.POD, step.name, scope.file, step))
+            elif isinstance(step, syntax.GivenParam):
+                self._param(scope, step.name)
+            elif isinstance(step, syntax.ExpectThat):
+                self._score(scope.file, step.condition, (scope.rule, pods.get, nodes.get))
+            for named, kind in _IN_TESTS.items():
+                if isinstance(name := getattr(step, named, None), NameText):
+                    self._use(scope.file, name.span, find[kind](name.text))
             self._expressions(scope, step)
-
-    def _named(self, scope: Scope, name: NameText | None, known: Mapping[str, Symbol]) -> None:
-        if name is not None:
-            self._use(scope.file, name.span, known.get(name.text))
-
-    def _rule(self, scope: Scope, name: NameText | None) -> None:
-        if name is not None:
-            self._use(scope.file, name.span, scope.rule(name.text))
 
     def _param(self, scope: Scope, name: NameText) -> None:
         library, dot, inner = name.text.partition(".")
@@ -229,16 +295,10 @@ class Scopes:
         start, end = name.span.start, name.span.end
         self._of_import(scope, library, Span(start, start + len(library)), inner, Span(end - len(inner), end))
 
-    def _score(
-        self, scope: Scope, condition: syntax.Expr, pods: Mapping[str, Symbol], nodes: Mapping[str, Symbol]
-    ) -> None:
+    def _score(self, file: str, condition: syntax.Expr, meant: Sequence[Callable[[str], Symbol | None]]) -> None:
         """`score("rule", "pod", "node")` names three things."""
-        pending = [condition]
-        while pending:
-            expr = pending.pop()
-            pending += children(expr)
+        for expr in walk(condition):
             if isinstance(expr, syntax.Call) and expr.target is None and expr.function == "score":
-                meant: tuple[Callable[[str], Symbol | None], ...] = (scope.rule, pods.get, nodes.get)
                 for find, argument in zip(meant, expr.args, strict=False):
                     if isinstance(argument, syntax.Literal) and isinstance(argument.value, str):
-                        self._use(scope.file, argument.span, find(argument.value))
+                        self._use(file, argument.span, find(argument.value))

@@ -20,8 +20,8 @@ from policyengine.language.syntax import Span
 from policyengine.server.language_server import code_actions as actions
 from policyengine.server.language_server import outline
 from policyengine.server.language_server.completion import completion
+from policyengine.server.language_server.documents import Document, Toolchain
 from policyengine.server.language_server.hover import hover
-from policyengine.server.language_server.lsp_diagnostics import published
 from policyengine.server.language_server.navigation import (
     CannotRename,
     definition,
@@ -30,8 +30,7 @@ from policyengine.server.language_server.navigation import (
     rename,
     renamed_range,
 )
-from policyengine.server.language_server.project import Document, Project, Reading
-from policyengine.server.language_server.toolchain import Toolchain
+from policyengine.server.language_server.project import Project, Reading
 from policyengine.version import __version__
 
 PAUSE = 0.15
@@ -102,7 +101,7 @@ class PolicyServer(LanguageServer):
         if problem and problem not in self._told:
             self._told.add(problem)
             self.window_show_message(lsp.ShowMessageParams(lsp.MessageType.Warning, problem))
-        diagnostics = [published(finding, document) for finding in found]
+        diagnostics = [document.published(finding) for finding in found]
         self.text_document_publish_diagnostics(
             lsp.PublishDiagnosticsParams(document.uri, diagnostics, version=document.version)
         )

@@ -14,9 +14,7 @@ from policyengine.language.functions.table import unify
 from policyengine.language.schema import ROOTS, object_info
 from policyengine.language.schema_objects import Attribute
 from policyengine.language.types import Kind, Type
-from policyengine.server.language_server.cursor import Cursor
-from policyengine.server.language_server.project import Reading
-from policyengine.server.language_server.symbols import Symbol, SymbolKind
+from policyengine.server.language_server.scopes import Symbol, SymbolKind
 
 MACROS: Mapping[str, tuple[str, str]] = {
     "has": ("has(e.field)", "whether the field is there"),
@@ -199,12 +197,3 @@ def _below(schema: object) -> Mapping[str, Mapping[str, Any]]:
         schema = schema["items"]
     found = schema.get("properties", {}) if isinstance(schema, Mapping) else {}
     return found if isinstance(found, Mapping) else {}
-
-
-def argument_values(reading: Reading, cursor: Cursor) -> list[object]:
-    """The values the argument of a plugin may have at the cursor, where these are few."""
-    facts = reading.toolchain.plugins.get(cursor.before[1].text.strip("\"'")) if len(cursor.before) > 1 else None
-    if facts is None:
-        return []
-    key = [cursor.before[-2].text.strip("\"'")] if cursor.last == "COLON" and len(cursor.before) > 2 else []
-    return values_at(facts.arguments, [*cursor.keys, *key])

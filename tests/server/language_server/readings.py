@@ -52,7 +52,7 @@ def findings(text: str) -> list[Diagnostic]:
 def after(reading: Reading, edit: WorkspaceEdit) -> dict[str, str]:
     """The texts of the files an edit changes, by file name, as they are then."""
     changed: dict[str, str] = {}
-    for name, uri, lines, (source, _, _) in reading.around:
+    for name, (uri, lines, (source, _, _)) in reading.around.items():
         edits = (edit.changes or {}).get(uri, [])
         text = source.text
         for one in sorted(edits, key=lambda one: lines.offset(one.range.start), reverse=True):

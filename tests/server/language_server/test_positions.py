@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from lsprotocol.types import Position
 
 from policyengine.language.syntax import Span
-from policyengine.server.language_server.positions import Lines
+from policyengine.server.language_server.documents import Lines
 
 TEXTS = st.text(st.sampled_from("ab\n\r\t\f\u2028é\U0001f600\U00010348"), max_size=40)
 
