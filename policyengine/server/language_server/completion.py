@@ -194,7 +194,7 @@ def _given(cursor: Cursor) -> Iterator[Word]:
         return
     kinds = [token.kind for token in cursor.before[: cursor.open[1]]]
     given = max((at for at, kind in enumerate(kinds) if kind == "GIVEN"), default=-1)
-    fields = {"NODE": NODE_FIELDS, "POD": POD_FIELDS}.get(kinds[given + 1] if given >= 0 else "", {})
+    fields = {"NODE": NODE_FIELDS, "POD": POD_FIELDS}.get("".join(kinds[given + 1 : given + 2]), {})
     for name in cursor.keys:
         info = object_info(_element(fields[name])) if name in fields else None
         fields = {one.name: one.type for one in info.fields.values()} if info is not None else {}

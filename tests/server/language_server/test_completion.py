@@ -169,3 +169,7 @@ def test_no_place_in_a_text_cut_short_anywhere_raises(data: st.DataObject):
         st.sampled_from(["", ".", ".?", '"', "{", "(", "node.", 'test "t" { given ', "[?", "\U0001f600", "'''"])
     )
     assert isinstance(completed(f"{text[:start]}{typed}¦{text[end:]}"), dict)
+
+
+def test_a_given_that_names_neither_node_nor_pod_has_no_fields():
+    assert "labels" not in completed(member('test "t" { given { ¦ } }'))
