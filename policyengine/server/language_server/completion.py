@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -12,6 +13,7 @@ from policyengine.language.checking.function_calls import OBJECT_TYPES
 from policyengine.language.checking.given_objects import NODE_FIELDS, POD_FIELDS
 from policyengine.language.checking.log_bind import POINTS
 from policyengine.language.checking.param_checks import NAMED_TYPES
+from policyengine.language.checking.setting_checks import BASES
 from policyengine.language.diagnostics import Source
 from policyengine.language.functions import FUNCTIONS, Style
 from policyengine.language.parsing.grammar import RESERVED, word_terminals
@@ -30,7 +32,6 @@ from policyengine.server.language_server.tree_search import around, expressions_
 from policyengine.server.language_server.words import properties_at
 
 TYPES = (*NAMED_TYPES, "list", "map", "optional")
-BASES = ("kubernetes", "filters", "none")
 _FILE_LEVEL = ("policy", "library", "overlay", "import")
 _SNIPPETS = {
     "policy": 'policy "${1:name}" {\n  $0\n}',
@@ -104,7 +105,8 @@ def _words(project: Project, reading: Reading, cursor: Cursor) -> Iterator[Word]
         yield from _expression(project, reading, cursor)
         return
     yield from _beginnings(cursor)
-    if "INT" in cursor.expected and not _takes_key(cursor):
+    takes_key = cursor.begins_entry and cursor.rule in ("use", "test", "quota", "bind")
+    if "INT" in cursor.expected and not takes_key:
         yield from _expression(project, reading, cursor)
     yield from _names(reading, cursor)
     yield from _keywords(cursor)
@@ -145,34 +147,28 @@ def _keywords(cursor: Cursor) -> Iterator[Word]:
             yield Word(terminals[kind], CompletionItemKind.Keyword)
 
 
-def _takes_key(cursor: Cursor) -> bool:
-    rule = cursor.piece.rule if cursor.piece is not None else ""
-    return rule in ("use", "test", "quota", "bind") and cursor.begins_entry
-
-
 # --- names that are not expressions ----------------------------------------------------------------------
 
 
 def _names(reading: Reading, cursor: Cursor) -> Iterator[Word]:
-    rule = cursor.piece.rule if cursor.piece is not None else ""
     plugins = reading.toolchain.plugins
     if cursor.last in ("USE", "DISABLE") and "NAME" in cursor.expected:
         for name, facts in plugins.items():
             yield Word(name, CompletionItemKind.Class, "plugin", words.plugin_page(name, facts))
     elif cursor.last == "BASE":
         yield from (Word(name, CompletionItemKind.EnumMember) for name in BASES)
-    elif rule == "on" and cursor.last == "ON":
+    elif cursor.rule == "on" and cursor.last == "ON":
         yield from (Word(name, CompletionItemKind.EnumMember, "extension point") for name in POINTS)
-    elif rule in ("param", "function") and "NAME" in cursor.expected and "INT" not in cursor.expected:
+    elif cursor.rule in ("param", "function") and "NAME" in cursor.expected and "INT" not in cursor.expected:
         if cursor.last in ("COLON", "LPAR", "COMMA"):
-            objects = OBJECT_TYPES if rule == "function" else ()
+            objects = OBJECT_TYPES if cursor.rule == "function" else ()
             yield from (Word(name, CompletionItemKind.TypeParameter, "type") for name in (*TYPES, *objects))
-    elif rule == "use":
+    elif cursor.rule == "use":
         yield from _arguments(reading, cursor)
-    elif rule == "test":
+    elif cursor.rule == "test":
         yield from _given(cursor)
-    elif rule in FIELDS_OF and len(cursor.open) == 1 and cursor.begins_entry:
-        yield from (Word(name, CompletionItemKind.Field, snippet=f"{name}: ") for name in FIELDS_OF[rule])
+    elif cursor.rule in FIELDS_OF and len(cursor.open) == 1 and cursor.begins_entry:
+        yield from (Word(name, CompletionItemKind.Field, snippet=f"{name}: ") for name in FIELDS_OF[cursor.rule])
 
 
 def _arguments(reading: Reading, cursor: Cursor) -> Iterator[Word]:
@@ -212,7 +208,6 @@ def _element(type_: Type) -> Type:
 
 def _expression(project: Project, reading: Reading, cursor: Cursor) -> Iterator[Word]:
     """What an expression may begin with."""
-    rule = cursor.piece.rule if cursor.piece is not None else ""
     yield from _variables(project, reading, cursor)
     for scope in reading.scopes_at(cursor.offset):
         for symbol in scope.names.values():
@@ -221,7 +216,7 @@ def _expression(project: Project, reading: Reading, cursor: Cursor) -> Iterator[
             yield Word(symbol.name, kind, line, getattr(symbol.node, "doc", ""))
         yield from (Word(name, CompletionItemKind.Module, "library") for name in scope.imports)
     for name, known in ROOTS.items():
-        if name != "victim" or rule == "preempt":
+        if name != "victim" or cursor.rule == "preempt":
             yield Word(name, CompletionItemKind.Variable, str(known.type), known.doc)
     for row in FUNCTIONS.values():
         if row.style in (Style.GLOBAL, Style.BOTH) and words.signatures(row):
@@ -250,25 +245,24 @@ def _members(project: Project, reading: Reading, cursor: Cursor) -> Iterator[Wor
     """What a dot may be followed by."""
     at = _word_start(cursor)
     before = cursor.source.text[:at].rstrip().removesuffix("?").rstrip().removesuffix(".").rstrip()
-    name = before[len(before.rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")) :]
+    name = "".join(re.findall(r"\w+$", before, re.ASCII))
     scopes = reading.scopes_at(cursor.offset)
     library = next((scope.libraries[name] for scope in scopes if name in scope.libraries), None)
     if library is not None:
         for symbol in library.names.values():
             line = words.symbol_line(symbol, *symbol_facts(reading, symbol))
             yield Word(symbol.name, CompletionItemKind.Variable, line)
-        return
-    type_ = _type_before(project, reading, cursor, at)
-    if type_ is not None:
+    elif (type_ := _type_before(project, reading, cursor, at)) is not None:
         yield from _of_type(type_)
 
 
 def _of_type(type_: Type) -> Iterator[Word]:
     info = object_info(words.content_of(type_))
-    for known in info.fields.values() if info is not None else ():
-        yield Word(known.name, CompletionItemKind.Field, str(known.type), words.attribute_page(known, known.name))
-    for known in info.methods.values() if info is not None and type_.kind is Kind.OBJECT else ():
-        yield Word(known.name, CompletionItemKind.Method, str(known.type), known.doc)
+    if info is not None:
+        for known in info.fields.values():
+            yield Word(known.name, CompletionItemKind.Field, str(known.type), words.attribute_page(known, known.name))
+        for known in info.methods.values() if type_.kind is Kind.OBJECT else ():
+            yield Word(known.name, CompletionItemKind.Method, str(known.type), known.doc)
     for name, signature, doc in words.methods_on(type_):
         yield Word(name, CompletionItemKind.Method, signature, doc)
 

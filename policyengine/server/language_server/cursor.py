@@ -93,6 +93,11 @@ class Cursor:
             return block.head if block.head.rule == "import" or self.start <= block.head.tokens[-1].end + 1 else None
         return next((one for one in reversed(block.members) if one.tokens[0].start < self.start), None)
 
+    @property
+    def rule(self) -> str:
+        """The grammar's rule for the piece: `filter`, `use`; '' outside of one."""
+        return self.piece.rule if self.piece is not None else ""
+
     @cached_property
     def before(self) -> Sequence[Token]:
         """The tokens of the piece before what is being written."""
@@ -102,10 +107,7 @@ class Cursor:
     @cached_property
     def expected(self) -> frozenset[str]:
         """The terminals the grammar takes here; none where what stands before fits nothing."""
-        piece = self.piece
-        if piece is None or not piece.rule or not self.before:
-            return frozenset()
-        return expected_behind(piece.rule, self.before)
+        return expected_behind(self.rule, self.before) if self.rule and self.before else frozenset()
 
     @property
     def last(self) -> str:
@@ -164,49 +166,21 @@ class Cursor:
         yield Source(self.source.file, f"{before}{name}{closing}\n{rest}")
 
     def chain(self) -> Source | None:
-        """A text in which the member is a let of just what stands before a dot at the cursor, as far to the right."""
+        """A text in which the member is a let of just what stands before a dot at the cursor, as far to the right.
+
+        `gang "g" when node.free.` becomes `let name__ = … node.free.name__`: the longest expression that ends at the
+        dot, at its place.
+        """
         if self.piece is None or self.last not in ("DOT", "QMARK"):
             return None
-        at = len(self.before) - (2 if self.last == "QMARK" else 1)
-        start = self._chain_start(at)
-        head = f"let {PLACEHOLDER} = "
-        room = start - self.piece.tokens[0].start
-        if start < 0 or room < len(head):
-            return None
-        text = self.source.text
-        before = text[: self.piece.tokens[0].start] + head.ljust(room)
-        rest = text[max(self.piece.tokens[-1].end, self.word.end) :]
-        return Source(self.source.file, f"{before}{text[start : self.word.start]}{PLACEHOLDER}\n{rest}")
-
-    def _chain_start(self, at: int) -> int:
-        """Where a chain of selections and calls begins that ends before a token, -1 where there is none."""
-        tokens, at, start = self.before, at - 1, -1
-        while at >= 0:
-            left = at
-            while at >= 0 and tokens[at].kind in OPENING and (at == left or tokens[at].end == start):
-                at = self._opener(at)
-                start = tokens[at].start if at >= 0 else start
-                at -= 1
-            if at >= 0 and _is_word(tokens[at]) and (at == left or tokens[at].end == start):
-                start = tokens[at].start
-                at -= 1
-            elif at == left:
-                break
-            at -= 1 if at > 0 and tokens[at].kind == "QMARK" and tokens[at - 1].kind == "DOT" else 0
-            if at < 0 or tokens[at].kind != "DOT":
-                break
-            at -= 1
-        return start
-
-    def _opener(self, at: int) -> int:
-        """The bracket that opens what the token closes, -1 where there is none."""
-        depth = 0
-        for place in range(at, -1, -1):
-            depth += (self.before[place].kind in OPENING) - (self.before[place].kind in CLOSING)
-            if depth == 0:
-                return place
-        return -1
-
-
-def _is_word(token: Token) -> bool:
-    return token.kind == "STRING" or token.text[0].isalnum() or token.text[0] == "_"
+        text, head = self.source.text, f"let {PLACEHOLDER} = "
+        start = self.piece.tokens[0].start
+        behind = text[max(self.piece.tokens[-1].end, self.word.end) :]
+        let = tokenise(head, self.source.file).tokens[:-1]
+        operand = self.before[: -2 if self.last == "QMARK" else -1]
+        for at, token in enumerate(operand):
+            if token.start - start >= len(head) and "$END" in expected_behind("let", [*let, *operand[at:]]):
+                written = text[token.start : self.word.start]
+                before = text[:start] + head.ljust(token.start - start)
+                return Source(self.source.file, f"{before}{written}{PLACEHOLDER}\n{behind}")
+        return None

@@ -10,7 +10,7 @@ from policyengine.language import syntax
 from policyengine.language.checking.plugin_checks import NotPlainError, key_of
 from policyengine.language.diagnostics import Diagnostic, Source
 from policyengine.language.schema import ROOTS
-from policyengine.language.syntax import NameText, Span
+from policyengine.language.syntax import Span
 from policyengine.language.types import Type
 from policyengine.server.language_server import words
 from policyengine.server.language_server.project import Reading
@@ -55,19 +55,13 @@ def _pages(reading: Reading, offset: int) -> Iterator[Page]:
 def _of_member(reading: Reading, member: syntax.Member, offset: int) -> Iterator[Page]:
     """A plugin that is named, or an argument of one."""
     plugins = reading.toolchain.plugins
-    for name in _plugin_names(member):
-        if holds(name.span, offset) and name.text in plugins:
+    parts = member.steps if isinstance(member, syntax.Test) else (member,)
+    names = [getattr(part, "plugin", None) or getattr(part, "rule", None) for part in parts]
+    for name in names:
+        if name is not None and holds(name.span, offset) and name.text in plugins:
             yield name.span, words.plugin_page(name.text, plugins[name.text])
     if isinstance(member, syntax.Use) and member.arguments is not None and member.plugin.text in plugins:
         yield from _of_argument(plugins[member.plugin.text].arguments, member.arguments, offset)
-
-
-def _plugin_names(member: syntax.Member) -> Iterator[NameText]:
-    if isinstance(member, syntax.Use | syntax.Disable):
-        yield member.plugin
-    elif isinstance(member, syntax.Test):
-        rejected = [step for step in member.steps if isinstance(step, syntax.ExpectRejected)]
-        yield from (step.rule for step in rejected if step.rule is not None)
 
 
 def _of_argument(schema: object, arguments: syntax.MapLiteral, offset: int) -> Iterator[Page]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from lsprotocol.types import Location, Range, TextEdit, WorkspaceEdit
+from lsprotocol.types import Location, PrepareRenamePlaceholder, Range, TextEdit, WorkspaceEdit
 
 from policyengine.compiler.front import Parsed, checked_trees
 from policyengine.language.diagnostics import Edit, Severity, Source
@@ -50,12 +50,12 @@ def highlights(reading: Reading, offset: int) -> list[Range]:
 # --- rename ----------------------------------------------------------------------------------------------
 
 
-def renamed_range(reading: Reading, offset: int) -> tuple[Range, str] | None:
+def renamed_range(reading: Reading, offset: int) -> PrepareRenamePlaceholder | None:
     """The range of the name at the cursor, without its quotes, and the name; None for what cannot be renamed."""
     found = reading.named(offset)
     if found is None:
         return None
-    return reading.range(_inner(reading.source, found)), found.symbol.name
+    return PrepareRenamePlaceholder(reading.range(_inner(reading.source, found)), found.symbol.name)
 
 
 def rename(reading: Reading, offset: int, name: str) -> WorkspaceEdit | None:

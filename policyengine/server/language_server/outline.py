@@ -124,7 +124,10 @@ _TYPES = {
 
 
 def semantic_tokens(readings: Iterable[Reading]) -> list[int]:
-    """What grammars of colours cannot tell: params, lets, fields, functions, in LSP's encoding by differences."""
+    """What grammars of colours cannot tell: params, lets, fields, functions, in LSP's encoding by differences.
+
+    The encoding goes from token to token, so the tokens of all texts of a document are put together before it.
+    """
     return _encoded([(reading.range(span), *token) for reading in readings for span, token in _tokens(reading).items()])
 
 

@@ -11,23 +11,22 @@ from policyengine.server.language_server.project import Reading
 from policyengine.server.language_server.scopes import SymbolKind
 from policyengine.server.language_server.words import values_at
 
-_MAPS = frozenset({"labels", "annotations", "nodeSelector", "requests", "limits", "allocatable", "capacity"})
+_AMOUNTS = frozenset({"requests", "limits", "allocatable", "capacity"})
 _LABELS = frozenset({"labels", "nodeSelector"})
 _RESOURCES = ("cpu", "memory", "ephemeral-storage", "pods", "nvidia.com/gpu", "amd.com/gpu")
 
 
 def quoted_names(reading: Reading, cursor: Cursor) -> Iterator[tuple[str, str]]:
     """Names with what they are."""
-    rule = cursor.piece.rule if cursor.piece is not None else ""
-    if rule == "import":
+    if cursor.rule == "import":
         yield from ((one.name, "library") for one in reading.scopes.libraries())
-    elif rule == "overlay" and cursor.last == "ON":
+    elif cursor.rule == "overlay" and cursor.last == "ON":
         yield from ((one.name, "policy") for one in reading.scopes.policies())
-    elif rule == "use":
+    elif cursor.rule == "use":
         yield from ((str(value), "") for value in argument_values(reading, cursor) if isinstance(value, str))
     elif field := _map_of(cursor):
         yield from _keys(cursor, field)
-    elif rule == "test":
+    elif cursor.rule == "test":
         yield from _in_test(reading, cursor)
 
 
@@ -48,7 +47,7 @@ def _map_of(cursor: Cursor) -> str:
 def _keys(cursor: Cursor, field: str) -> Iterator[tuple[str, str]]:
     if field in _LABELS:
         yield from ((name, "well-known label") for name in sorted(WELL_KNOWN))
-    elif field in _MAPS and field != "annotations":
+    elif field in _AMOUNTS:
         yield from ((name, "resource") for name in _RESOURCES)
     tokens = cursor.cut.tokens
     for at, token in enumerate(tokens):

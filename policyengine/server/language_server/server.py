@@ -7,9 +7,10 @@ of the text as it is when the question comes. All work is done in the event loop
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, TypeVar
 
 from lsprotocol import types as lsp
 from pygls.exceptions import JsonRpcInvalidParams
@@ -38,18 +39,6 @@ PAUSE = 0.15
 MOST_SYMBOLS = 500
 """Symbols of a workspace in one answer."""
 _T = TypeVar("_T")
-
-
-class At(Protocol):
-    """A question about a position."""
-
-    @property
-    def text_document(self) -> lsp.TextDocumentIdentifier:
-        """The document."""
-
-    @property
-    def position(self) -> lsp.Position:
-        """The place in it."""
 
 
 class PolicyServer(LanguageServer):
@@ -133,10 +122,40 @@ class PolicyServer(LanguageServer):
         last = end[1] if end is not None and end[0] is start[0] else len(start[0].source.text)
         return start[0], Span(start[1], max(start[1], last))
 
-    def at(self, params: At, answer: Callable[[Reading, int], _T]) -> _T | None:
-        """What is answered for a position; None outside of a policy."""
+    def at(self, params: Any, answer: Callable[[Reading, int], _T]) -> _T | None:
+        """What is answered for a position; None outside of a policy. `params`: with `text_document` and `position`."""
         found = self._place(params.text_document.uri, params.position)
         return answer(*found) if found is not None else None
+
+    def each(self, params: Any, answer: Callable[[Reading], list[_T]]) -> list[_T]:
+        """What is answered for each policy text of a document. `params`: with `text_document`."""
+        return [one for reading in self.readings(params.text_document.uri) for one in answer(reading)]
+
+    # --- what takes more than one call ----------------------------------------------------------------
+
+    def formatted(self, uri: str, wanted: lsp.Range | None = None) -> list[lsp.TextEdit] | None:
+        """The edits that format a document, or a range of it."""
+        reading = next(self.readings(uri), None)
+        return actions.formatting(reading, wanted) if reading is not None else None
+
+    def acted(self, params: lsp.CodeActionParams) -> list[lsp.CodeAction] | None:
+        """The code actions of a range."""
+        found = self.span(params.text_document.uri, params.range)
+        if found is None:
+            return None
+        reading, span = found
+        return actions.code_actions(reading, self.project.findings_in(reading), span, params.context.only or ())
+
+    def renamed(self, params: lsp.RenameParams) -> lsp.WorkspaceEdit | None:
+        """The edits that rename what stands at a position.
+
+        Raises:
+            JsonRpcInvalidParams: the new name cannot be.
+        """
+        try:
+            return self.at(params, lambda reading, at: rename(reading, at, params.new_name))
+        except CannotRename as error:
+            raise JsonRpcInvalidParams(str(error)) from None
 
     # --- the workspace --------------------------------------------------------------------------------
 
@@ -180,9 +199,8 @@ def _matches(query: str, name: str) -> bool:
 def create_server(toolchain: Toolchain) -> PolicyServer:
     """The server with everything it answers."""
     server = PolicyServer(toolchain)
-    _follow_documents(server)
-    _answer_places(server)
-    _answer_documents(server)
+    for method, answer in _answers(server).items():
+        server.feature(method, _OPTIONS.get(method))(answer)
     return server
 
 
@@ -191,110 +209,51 @@ def serve(toolchain: Toolchain) -> None:
     create_server(toolchain).start_io()
 
 
-def _follow_documents(server: PolicyServer) -> None:
-    @server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
-    def opened(params: lsp.DidOpenTextDocumentParams) -> None:
-        server.took(params.text_document.uri, 0)
-
-    @server.feature(lsp.TEXT_DOCUMENT_DID_CHANGE)
-    def changed(params: lsp.DidChangeTextDocumentParams) -> None:
-        server.took(params.text_document.uri, PAUSE)
-
-    @server.feature(lsp.TEXT_DOCUMENT_DID_SAVE)
-    def saved(_: lsp.DidSaveTextDocumentParams) -> None:
-        server.publish_all()
-
-    @server.feature(lsp.TEXT_DOCUMENT_DID_CLOSE)
-    def closed(params: lsp.DidCloseTextDocumentParams) -> None:
-        server.left(params.text_document.uri)
-
-    @server.feature(lsp.WORKSPACE_DID_CHANGE_WATCHED_FILES)
-    def changed_on_disk(_: lsp.DidChangeWatchedFilesParams) -> None:
-        server.publish_all()
+_OPTIONS: Mapping[str, object] = {
+    lsp.TEXT_DOCUMENT_COMPLETION: lsp.CompletionOptions(trigger_characters=[".", '"', "?"]),
+    lsp.TEXT_DOCUMENT_RENAME: lsp.RenameOptions(prepare_provider=True),
+    lsp.TEXT_DOCUMENT_CODE_ACTION: lsp.CodeActionOptions([lsp.CodeActionKind.QuickFix, actions.FIX_ALL]),
+    lsp.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL: lsp.SemanticTokensLegend(
+        list(outline.TOKEN_TYPES), list(outline.TOKEN_MODIFIERS)
+    ),
+}
 
 
-def _answer_places(server: PolicyServer) -> None:
-    @server.feature(lsp.TEXT_DOCUMENT_HOVER)
-    def on_hover(params: lsp.HoverParams) -> lsp.Hover | None:
-        return server.at(params, lambda reading, at: hover(reading, at, server.project.findings_in(reading)))
-
-    triggers = lsp.CompletionOptions(trigger_characters=[".", '"', "?"])
-
-    @server.feature(lsp.TEXT_DOCUMENT_COMPLETION, triggers)
-    def on_completion(params: lsp.CompletionParams) -> lsp.CompletionList:
-        found = server.at(params, lambda reading, at: completion(server.project, reading, at))
-        return lsp.CompletionList(is_incomplete=False, items=found or [])
-
-    @server.feature(lsp.TEXT_DOCUMENT_DEFINITION)
-    def on_definition(params: lsp.DefinitionParams) -> lsp.Location | None:
-        return server.at(params, definition)
-
-    @server.feature(lsp.TEXT_DOCUMENT_REFERENCES)
-    def on_references(params: lsp.ReferenceParams) -> list[lsp.Location] | None:
-        given = params.context.include_declaration
-        return server.at(params, lambda reading, at: references(reading, at, given))
-
-    @server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_HIGHLIGHT)
-    def on_highlight(params: lsp.DocumentHighlightParams) -> list[lsp.DocumentHighlight] | None:
-        found = server.at(params, highlights)
-        return [lsp.DocumentHighlight(range_) for range_ in found] if found is not None else None
-
-    @server.feature(lsp.TEXT_DOCUMENT_PREPARE_RENAME)
-    def on_prepare_rename(params: lsp.PrepareRenameParams) -> lsp.PrepareRenamePlaceholder | None:
-        found = server.at(params, renamed_range)
-        return lsp.PrepareRenamePlaceholder(*found) if found is not None else None
-
-    @server.feature(lsp.TEXT_DOCUMENT_RENAME, lsp.RenameOptions(prepare_provider=True))
-    def on_rename(params: lsp.RenameParams) -> lsp.WorkspaceEdit | None:
-        try:
-            return server.at(params, lambda reading, at: rename(reading, at, params.new_name))
-        except CannotRename as error:
-            raise JsonRpcInvalidParams(str(error)) from None
-
-
-def _answer_documents(server: PolicyServer) -> None:
-    @server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL)
-    def on_symbols(params: lsp.DocumentSymbolParams) -> list[lsp.DocumentSymbol]:
-        readings = server.readings(params.text_document.uri)
-        return [symbol for reading in readings for symbol in outline.document_symbols(reading)]
-
-    @server.feature(lsp.WORKSPACE_SYMBOL)
-    def on_workspace_symbols(params: lsp.WorkspaceSymbolParams) -> list[lsp.WorkspaceSymbol]:
-        return server.workspace_symbols(params.query)
-
-    @server.feature(lsp.TEXT_DOCUMENT_FOLDING_RANGE)
-    def on_folding(params: lsp.FoldingRangeParams) -> list[lsp.FoldingRange]:
-        return [one for reading in server.readings(params.text_document.uri) for one in outline.folding(reading)]
-
-    @server.feature(lsp.TEXT_DOCUMENT_FORMATTING)
-    def on_formatting(params: lsp.DocumentFormattingParams) -> list[lsp.TextEdit] | None:
-        reading = next(server.readings(params.text_document.uri), None)
-        return actions.formatting(reading) if reading is not None else None
-
-    @server.feature(lsp.TEXT_DOCUMENT_RANGE_FORMATTING)
-    def on_range_formatting(params: lsp.DocumentRangeFormattingParams) -> list[lsp.TextEdit] | None:
-        reading = next(server.readings(params.text_document.uri), None)
-        return actions.formatting(reading, params.range) if reading is not None else None
-
-    kinds = lsp.CodeActionOptions(code_action_kinds=[lsp.CodeActionKind.QuickFix, actions.FIX_ALL])
-
-    @server.feature(lsp.TEXT_DOCUMENT_CODE_ACTION, kinds)
-    def on_code_action(params: lsp.CodeActionParams) -> list[lsp.CodeAction] | None:
-        found = server.span(params.text_document.uri, params.range)
-        if found is None:
-            return None
-        reading, span = found
-        return actions.code_actions(reading, server.project.findings_in(reading), span, params.context.only or ())
-
-    @server.feature(lsp.TEXT_DOCUMENT_INLAY_HINT)
-    def on_inlay_hints(params: lsp.InlayHintParams) -> list[lsp.InlayHint]:
-        readings = server.readings(params.text_document.uri)
-        return [hint for reading in readings for hint in actions.inlay_hints(reading, params.range)]
-
-    words = lsp.SemanticTokensLegend(list(outline.TOKEN_TYPES), list(outline.TOKEN_MODIFIERS))
-
-    @server.feature(lsp.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL, words)
-    def on_semantic_tokens(params: lsp.SemanticTokensParams) -> lsp.SemanticTokens:
-        readings = list(server.readings(params.text_document.uri))
-        # The encoding goes from token to token, so the tokens of several texts are put together before it.
-        return lsp.SemanticTokens(data=outline.semantic_tokens(readings))
+def _answers(server: PolicyServer) -> dict[str, Callable[[Any], object]]:
+    """Each method of LSP that the server knows -> what it does with the method's params."""
+    project = server.project
+    return {
+        lsp.TEXT_DOCUMENT_DID_OPEN: lambda asked: server.took(asked.text_document.uri, 0),
+        lsp.TEXT_DOCUMENT_DID_CHANGE: lambda asked: server.took(asked.text_document.uri, PAUSE),
+        lsp.TEXT_DOCUMENT_DID_SAVE: lambda _: server.publish_all(),
+        lsp.TEXT_DOCUMENT_DID_CLOSE: lambda asked: server.left(asked.text_document.uri),
+        lsp.WORKSPACE_DID_CHANGE_WATCHED_FILES: lambda _: server.publish_all(),
+        lsp.TEXT_DOCUMENT_HOVER: lambda asked: server.at(
+            asked, lambda reading, at: hover(reading, at, project.findings_in(reading))
+        ),
+        lsp.TEXT_DOCUMENT_COMPLETION: lambda asked: lsp.CompletionList(
+            is_incomplete=False,
+            items=server.at(asked, lambda reading, at: completion(project, reading, at)) or [],
+        ),
+        lsp.TEXT_DOCUMENT_DEFINITION: lambda asked: server.at(asked, definition),
+        lsp.TEXT_DOCUMENT_REFERENCES: lambda asked: server.at(
+            asked, lambda reading, at: references(reading, at, asked.context.include_declaration)
+        ),
+        lsp.TEXT_DOCUMENT_DOCUMENT_HIGHLIGHT: lambda asked: server.at(
+            asked, lambda reading, at: [lsp.DocumentHighlight(range_) for range_ in highlights(reading, at)]
+        ),
+        lsp.TEXT_DOCUMENT_PREPARE_RENAME: lambda asked: server.at(asked, renamed_range),
+        lsp.TEXT_DOCUMENT_RENAME: partial(server.renamed),
+        lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL: lambda asked: server.each(asked, outline.document_symbols),
+        lsp.WORKSPACE_SYMBOL: lambda asked: server.workspace_symbols(asked.query),
+        lsp.TEXT_DOCUMENT_FOLDING_RANGE: lambda asked: server.each(asked, outline.folding),
+        lsp.TEXT_DOCUMENT_FORMATTING: lambda asked: server.formatted(asked.text_document.uri),
+        lsp.TEXT_DOCUMENT_RANGE_FORMATTING: lambda asked: server.formatted(asked.text_document.uri, asked.range),
+        lsp.TEXT_DOCUMENT_CODE_ACTION: partial(server.acted),  # pygls marks what it registers; a method takes no mark
+        lsp.TEXT_DOCUMENT_INLAY_HINT: lambda asked: server.each(
+            asked, lambda reading: actions.inlay_hints(reading, asked.range)
+        ),
+        lsp.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL: lambda asked: lsp.SemanticTokens(
+            data=outline.semantic_tokens(server.readings(asked.text_document.uri))
+        ),
+    }

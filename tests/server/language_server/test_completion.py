@@ -13,6 +13,42 @@ from tests.server.language_server.readings import TRAINING, completed, member, t
 TYPED = ("", ".", ".?", '"', "{", "(", "node.", 'test "t" { given ', "[?", "\U0001f600", "'''")
 
 
+ZONE, ARCH = "topology.kubernetes.io/zone", "kubernetes.io/arch"
+OFFERED = {
+    "fields, where a bracket of many is still open": (
+        training("100 * ratio(node.used.cpu", "100 * ratio(node.used.¦"),
+        {"memory"},
+    ),
+    "fields, where the rest is not written": (member('filter "f" { require ratio(node.free.¦'), {"memory"}),
+    "fields, in a member whose fields are missing": (member('gang "g" when node.free.¦'), {"memory"}),
+    "fields, between two members that are broken": (
+        'policy "p" {\n  let a = = 1\n  let b = node.free.¦\n  let c = (\n}\n',
+        {"memory"},
+    ),
+    "macros, on lists": (member("let a = node.pods.¦"), {"exists", "filter", "map"}),
+    "the variable of a macro": (member("let a = node.pods.exists(p, ¦)"), {"p"}),
+    "the fields of a macro's variable": (member("let a = node.pods.exists(p, p.¦)"), {"restarts"}),
+    "the parameters of a function": (member("function f(x: int): int = ¦1"), {"x"}),
+    "the victim, in preempt": (member("preempt { victims: ¦true }"), {"victim"}),
+    "fields, in what is filled into a message": (training("needs {headroom}", "needs {pod.¦}"), {"namespace"}),
+    "names, in what is filled into a message": (training("needs {headroom}", "needs {¦"), {"headroom"}),
+    "blocks, at the level of the file": ("¦\n", {"policy", "library", "overlay", "import"}),
+    "points, behind on": (member('on ¦ log "x"'), set(POINTS)),
+    "types, behind a colon": (member("param a: ¦ = 1"), {"memory", "int", "duration", "list"}),
+    "labels of pods": (member('let a = pod.labels[?"¦"]'), {ZONE}),
+    "labels of nodes": (member('let a = node.labels["¦'), {ZONE}),
+    "labels of domains": (member('let a = node.domain("¦").pods'), {ZONE}),
+    "labels of node selectors": (member('let a = pod.nodeSelector[?"¦"]'), {ZONE}),
+    "labels of a given node": (member('test "t" { given node "a" { labels: {"¦": "x"} } }'), {ARCH}),
+    "keys used in the file": (training('pod.labels[?"minAvailable"]', 'pod.labels[?"¦"]'), {"podGroup"}),
+}
+
+
+@pytest.mark.parametrize(("text", "labels"), OFFERED.values(), ids=OFFERED)
+def test_what_may_stand_at_the_cursor_is_offered(text: str, labels: set[str]):
+    assert labels <= set(completed(text))
+
+
 def test_fields_of_a_path_come_from_the_schema():
     assert set(OBJECTS["node"].fields) <= set(completed(training("require node.free.memory", "require node.¦")))
 
@@ -21,16 +57,6 @@ def test_a_field_says_its_type_and_meaning():
     item = completed(training("require node.free.memory", "require node.¦"))["podCount"]
     assert item.detail == "int"
     assert "how many pods stand on the node" in item.documentation.value
-
-
-def test_fields_are_offered_where_a_bracket_is_still_open():
-    assert "memory" in completed(training("100 * ratio(node.used.cpu", "100 * ratio(node.used.¦"))
-    assert "memory" in completed(member('filter "f" { require ratio(node.free.¦'))
-
-
-def test_fields_are_offered_between_two_members_that_are_broken():
-    text = 'policy "p" {\n  let a = = 1\n  let b = node.free.¦\n  let c = (\n}\n'
-    assert "memory" in completed(text)
 
 
 def test_what_is_written_already_is_replaced():
@@ -46,32 +72,10 @@ def test_methods_that_take_the_value_are_offered_and_no_others():
     assert "orValue" in completed(member('let a = pod.labels[?"a"].¦'))
 
 
-def test_macros_are_offered_on_lists():
-    assert {"exists", "filter", "map"} <= set(completed(member("let a = node.pods.¦")))
-
-
-def test_the_variable_of_a_macro_is_a_name_with_fields():
-    assert "p" in completed(member("let a = node.pods.exists(p, ¦)"))
-    assert "restarts" in completed(member("let a = node.pods.exists(p, p.¦)"))
-
-
-def test_the_parameters_of_a_function_are_names():
-    assert "x" in completed(member("function f(x: int): int = ¦1"))
-
-
 def test_an_expression_begins_with_names_of_the_policy_the_schema_and_functions():
     found = set(completed(training("require node.free", "require ¦node.free")))
     assert {"headroom", "group", "gpus", "ratio", "clamp", "true"} | (set(ROOTS) - {"victim"}) <= found
     assert "victim" not in found
-
-
-def test_a_victim_is_there_in_preempt():
-    assert "victim" in completed(member("preempt { victims: ¦true }"))
-
-
-def test_fields_are_offered_in_what_is_filled_into_a_message():
-    assert "namespace" in completed(training("needs {headroom}", "needs {pod.¦}"))
-    assert "headroom" in completed(training("needs {headroom}", "needs {¦"))
 
 
 def test_members_are_offered_where_one_may_begin():
@@ -82,10 +86,6 @@ def test_members_are_offered_where_one_may_begin():
 
 def test_a_library_takes_fewer_members_than_a_policy():
     assert set(completed('library "l" {\n  ¦\n}\n')) == {"param", "let", "function"}
-
-
-def test_blocks_are_offered_at_the_level_of_the_file():
-    assert {"policy", "library", "overlay", "import"} <= set(completed("¦\n"))
 
 
 @pytest.mark.parametrize("rule", FIELDS_OF)
@@ -109,29 +109,6 @@ def test_a_plugins_arguments_come_from_its_schema():
         plugin_facts()["NodeResourcesFit"].arguments["properties"]
     )
     assert "MostAllocated" in completed(member('use NodeResourcesFit { strategy: "¦" }'))
-
-
-def test_points_are_offered_behind_on():
-    assert set(POINTS) <= set(completed(member('on ¦ log "x"')))
-
-
-def test_types_are_offered_behind_a_colon():
-    assert {"memory", "int", "duration", "list"} <= set(completed(member("param a: ¦ = 1")))
-
-
-@pytest.mark.parametrize(
-    "place", ['pod.labels[?"¦"]', 'node.labels["¦', 'node.domain("¦").pods', 'pod.nodeSelector[?"¦"]']
-)
-def test_well_known_labels_are_offered_as_keys(place: str):
-    assert "topology.kubernetes.io/zone" in completed(member(f"let a = {place}"))
-
-
-def test_labels_of_a_given_node_are_offered():
-    assert "kubernetes.io/arch" in completed(member('test "t" { given node "a" { labels: {"¦": "x"} } }'))
-
-
-def test_keys_used_in_the_file_are_offered_again():
-    assert "podGroup" in completed(training('pod.labels[?"minAvailable"]', 'pod.labels[?"¦"]'))
 
 
 def test_names_of_a_test_are_offered_in_its_expectations():
@@ -165,9 +142,7 @@ def test_no_place_in_a_text_cut_short_anywhere_raises(data: st.DataObject):
     text = TRAINING.read_text(encoding="utf-8")
     start = data.draw(st.integers(0, len(text)))
     end = data.draw(st.integers(start, min(len(text), start + 80)))
-    typed = data.draw(
-        st.sampled_from(["", ".", ".?", '"', "{", "(", "node.", 'test "t" { given ', "[?", "\U0001f600", "'''"])
-    )
+    typed = data.draw(st.sampled_from(TYPED))
     assert isinstance(completed(f"{text[:start]}{typed}¦{text[end:]}"), dict)
 
 

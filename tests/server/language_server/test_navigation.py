@@ -96,7 +96,7 @@ def test_the_range_to_rename_leaves_the_quotes_out():
     _, reading, offset = opened(training('by "memory-headroom"', 'by "memory-head¦room"'))
     found = renamed_range(reading, offset)
     assert found is not None
-    range_, name = found
+    range_, name = found.range, found.placeholder
     assert range_.end.character - range_.start.character == len("memory-headroom") == len(name)
 
 
