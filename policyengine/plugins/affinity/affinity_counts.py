@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from policyengine.cluster.pod_info import PodInfo
+from policyengine.framework.changes import NO_ROWS, Delta, at, union
 from policyengine.framework.status import Rows
 from policyengine.plugins.selectors.affinity_term import Term, Terms
 from policyengine.plugins.topology.domain_counts import KINDS_REMEMBERED, DomainCounts, Int64
@@ -59,15 +60,17 @@ class Incoming:
 class AffinityCounts:
     """Per topology key the summed effects of the pods on the nodes. Keys are added as their first pods come."""
 
-    __slots__ = ("_among", "_effects", "_node_position", "by_key")
+    __slots__ = ("_among", "_effects", "_node_position", "_presence", "by_key")
 
     def __init__(
         self,
         effects: Callable[[PodKind], Effects],
         among: Callable[[PodIndex], Iterable[PodKind]],
         keys: Iterable[str] = (),
+        presence: bool = False,
     ) -> None:
-        """`among`: kinds of the index, at least all that have an effect. `keys`: those there are from the start."""
+        """`among`: kinds of the index, at least all that have an effect. `keys`: those there are from the start.
+        `presence`: it only matters which sums are above 0."""
 
         def summed(kind: PodKind) -> Mapping[str, int]:
             found: dict[str, int] = {}
@@ -77,38 +80,49 @@ class AffinityCounts:
 
         self._effects = lru_cache(KINDS_REMEMBERED)(summed)
         self._among = among
+        self._presence = presence
         self._node_position = -1
         self.by_key: dict[str, DomainCounts] = {key: self._counts(key) for key in keys}
 
     def _counts(self, key: str) -> DomainCounts:
         return DomainCounts(key, lambda kind: self._effects(kind).get(key, 0), self._among)
 
-    def update(self, nodes: NodeTable, rows: Rows) -> None:
-        """Count the pods on `rows` again; everything if a Node has changed."""
+    def update(self, nodes: NodeTable, rows: Rows) -> Delta:
+        """Count the pods on `rows` again; everything if a Node has changed. The rows in domains whose sum changed."""
         index = pod_index(nodes)
         if not self.by_key and not index.any_terms:
-            return
+            return NO_ROWS
         anew = self._node_position != nodes.node_journal.position
         self._node_position = nodes.node_journal.position
-        kinds = self._among(index) if anew else {kind for row in rows.tolist() for kind, _ in index.on_row(row)}
-        new_keys = {key for kind in kinds for key in self._effects(kind)} - self.by_key.keys()
+        kinds = self._among(index) if anew else [kind for row in rows.tolist() for kind, _ in index.on_row(row)]
+        new_keys = {key for kind in kinds for key in self._effects(kind) if key not in self.by_key}
+        changed: Delta = NO_ROWS
         for counts in self.by_key.values():
             if anew:
                 counts.count(nodes, index)
             else:
-                counts.follow(index, rows)
+                changed = union(changed, self._follow(counts, index, rows))
         for key in sorted(new_keys):
             self.by_key[key] = self._counts(key)
             self.by_key[key].count(nodes, index)
+        return None if anew or new_keys else changed
+
+    def _follow(self, counts: DomainCounts, index: PodIndex, rows: Rows) -> Rows:
+        moved: list[int] = []
+        for domain, before in counts.follow(index, rows).items():
+            after = counts.sums.item(domain)
+            if (after > 0) != (before > 0) if self._presence else after != before:
+                moved.append(domain)
+        return counts.rows_in(moved) if moved else NO_ROWS
 
     @property
     def any_sum(self) -> bool:
         """Whether a domain of any key has a sum other than 0."""
         return any(counts.sums.any() for counts in self.by_key.values())
 
-    def total(self, nodes: NodeTable) -> Int64:
-        """For each node the sum over all keys of its domains: `int64[nodes]`."""
-        total = np.zeros(nodes.n, dtype=np.int64)
+    def total(self, nodes: NodeTable, rows: Rows) -> Int64:
+        """For each of some nodes the sum over all keys of its domains: `int64[rows]`."""
+        total = np.zeros(len(rows), dtype=np.int64)
         for key, counts in self.by_key.items():
-            total += counts.sums[nodes.label_ids(key)]
+            total += counts.sums[at(nodes.label_ids(key), rows)]
         return total

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from policyengine.cluster.objects import Node
 from policyengine.cluster.pod_info import PodInfo
+from policyengine.framework.changes import NO_ROWS, Delta, at, union
 from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
 from policyengine.framework.plugin import MAX_NODE_SCORE, Reads, Scores
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
@@ -51,7 +52,7 @@ class _FilterState:
     """The verdict on every node, from three counts: near whom the pod must be, from whom it must be away, and whose
     anti-affinity it must respect."""
 
-    __slots__ = ("_anti_affinity", "_existing", "_near", "column", "incoming")
+    __slots__ = ("_anti_affinity", "_existing", "_is_first", "_near", "column", "incoming")
 
     status = SUCCESS
     """What PreFilter says."""
@@ -70,35 +71,42 @@ class _FilterState:
         def existing(kind: PodKind) -> Effects:
             return ((term.key, 1) for term in kind.terms.anti_affinity if incoming.is_selected_by(term))
 
-        self._near = AffinityCounts(near, _selected(terms.affinity[:1]), _keys(terms.affinity))
-        self._anti_affinity = AffinityCounts(away, _selected(terms.anti_affinity), _keys(terms.anti_affinity))
-        self._existing = AffinityCounts(existing, lambda index: index.with_terms_about(incoming.labels))
+        wanted, unwanted = terms.affinity, terms.anti_affinity
+        self._near = AffinityCounts(near, _selected(wanted[:1]), _keys(wanted), presence=True)
+        self._anti_affinity = AffinityCounts(away, _selected(unwanted), _keys(unwanted), presence=True)
+        self._existing = AffinityCounts(existing, lambda index: index.with_terms_about(incoming.labels), presence=True)
+        self._is_first = False
+        """Whether it is let in as the first pod of a series that means itself."""
         self.column: NDArray[np.int16] = np.zeros(0, dtype=np.int16)
-        """0, or the number of the refusal: `int16[nodes]`. A new array whenever it changes."""
+        """0, or the number of the refusal: `int16[nodes]`."""
 
     @property
     def silent(self) -> bool:
         """Whether neither the pod nor any pod on a node has had a term about the other."""
         return not (self._near.by_key or self._anti_affinity.by_key or self._existing.by_key)
 
-    def update(self, nodes: NodeTable, rows: Rows) -> Rows | None:
-        """Count `rows` again; the rows whose verdict changed, None for all."""
+    def update(self, nodes: NodeTable, rows: Rows) -> Delta:
+        """Count `rows` again; the rows whose verdict may have changed, None for all."""
+        changed: Delta = NO_ROWS
         for counts in (self._near, self._anti_affinity, self._existing):
-            counts.update(nodes, rows)
-        before, self.column = self.column, self._judged(nodes)
-        return rows_that_differ(before, self.column)
+            changed = union(changed, counts.update(nodes, rows))
+        was_first, terms = self._is_first, self.incoming.terms.affinity
+        self._is_first = not self._near.any_sum and all(map(self.incoming.selects_itself, terms))
+        if changed is None or self._is_first != was_first or len(self.column) != nodes.n:
+            before, self.column = self.column, self._judged(nodes, np.arange(nodes.n))
+            return rows_that_differ(before, self.column)
+        self.column[changed] = self._judged(nodes, changed)
+        return changed
 
-    def _judged(self, nodes: NodeTable) -> NDArray[np.int16]:
-        """Affinity first, then anti-affinity, then the anti-affinity of pods on the nodes."""
-        refused = np.zeros(nodes.n, dtype=np.int16)
+    def _judged(self, nodes: NodeTable, rows: Rows) -> NDArray[np.int16]:
+        """Affinity first, then anti-affinity, then the anti-affinity of pods on the nodes: `int16[rows]`."""
+        refused = np.zeros(len(rows), dtype=np.int16)
         for number, counts in ((_EXISTING, self._existing), (_ANTI_AFFINITY, self._anti_affinity)):
             for key, domains in counts.by_key.items():
-                refused[domains.sums[nodes.label_ids(key)] > 0] = number
-        terms = self.incoming.terms.affinity
-        first_of_series = not self._near.any_sum and all(map(self.incoming.selects_itself, terms))
-        for term in terms:
-            ids = nodes.label_ids(term.key)
-            met = ids >= 0 if first_of_series else self._near.by_key[term.key].sums[ids] > 0
+                refused[domains.sums[at(nodes.label_ids(key), rows)] > 0] = number
+        for term in self.incoming.terms.affinity:
+            ids = at(nodes.label_ids(term.key), rows)
+            met = ids >= 0 if self._is_first else self._near.by_key[term.key].sums[ids] > 0
             refused[~met] = _AFFINITY
         return refused
 
@@ -127,7 +135,7 @@ class _ScoreState:
         self._matches = AffinityCounts(lambda kind: ((key, 1) for key, _ in weights(kind)), among, keys)
         """Weights of both signs may add up to 0."""
         self.column: Int64 = np.zeros(0, dtype=np.int64)
-        """`int64[nodes]`. A new array whenever it changes."""
+        """`int64[nodes]`"""
 
     @property
     def silent(self) -> bool:
@@ -139,12 +147,15 @@ class _ScoreState:
         """What PreScore says: skipped as long as no term matches on any node that has its topology key."""
         return SUCCESS if self._matches.any_sum else SKIP
 
-    def update(self, nodes: NodeTable, rows: Rows) -> Rows | None:
-        """Count `rows` again; the rows whose sum changed, None for all."""
-        self._weights.update(nodes, rows)
+    def update(self, nodes: NodeTable, rows: Rows) -> Delta:
+        """Count `rows` again; the rows whose sum may have changed, None for all."""
+        changed = self._weights.update(nodes, rows)
         self._matches.update(nodes, rows)
-        before, self.column = self.column, self._weights.total(nodes)
-        return rows_that_differ(before, self.column)
+        if changed is None or len(self.column) != nodes.n:
+            before, self.column = self.column, self._weights.total(nodes, np.arange(nodes.n))
+            return rows_that_differ(before, self.column)
+        self.column[changed] = self._weights.total(nodes, changed)
+        return changed
 
 
 class InterPodAffinity:
@@ -207,7 +218,7 @@ class InterPodAffinity:
         return share
 
     def update(self, state: State, snapshot: Snapshot, changed: Rows) -> tuple[Status, Rows | None]:
-        """All rows where the verdict, or the sum of preferences, changed."""
+        """All rows where the verdict, or the sum of preferences, may have changed."""
         known: _FilterState | _ScoreState = state
         if known.silent and snapshot.nodes.concerned_pods == 0 and len(known.column) == snapshot.nodes.n:
             return known.status, changed[:0]

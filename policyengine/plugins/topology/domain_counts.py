@@ -13,7 +13,7 @@ weight of the pods on a node, and n3 is not eligible:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -68,15 +68,27 @@ class DomainCounts:
         np.add.at(self.sums, self._domains, self.on_node)
         self.sums[-1] = 0
 
-    def follow(self, index: PodIndex, rows: Rows) -> None:
-        """Count the pods on `rows` again. No Node may have changed since `count`."""
-        weigh = self._weigh
-        weights = np.array(
-            [sum([weigh(kind) * count for kind, count in index.on_row(row)]) for row in rows.tolist()], dtype=np.int64
-        )
-        np.add.at(self.sums, self._domains[rows], weights - self.on_node[rows])
-        self.sums[-1] = 0
-        self.on_node[rows] = weights
+    def follow(self, index: PodIndex, rows: Rows) -> dict[int, int]:
+        """Count the pods on `rows` again. No Node may have changed since `count`. {domain: its sum before}, of the
+        domains of rows where something changed."""
+        weigh, on_node, sums = self._weigh, self.on_node, self.sums
+        before: dict[int, int] = {}
+        for row in rows.tolist():
+            weight = sum([weigh(kind) * count for kind, count in index.on_row(row)])
+            change = weight - on_node.item(row)
+            if change:
+                on_node[row] = weight
+                domain = self._domains.item(row)
+                if domain < len(sums) - 1:
+                    before.setdefault(domain, sums.item(domain))
+                    sums[domain] += change
+        return before
+
+    def rows_in(self, domains: Sequence[int]) -> Rows:
+        """The eligible nodes of some domains, ascending."""
+        if len(domains) == 1:
+            return np.flatnonzero(self._domains == domains[0])
+        return np.flatnonzero(np.isin(self._domains, domains))
 
 
 def rows_that_differ(before: NDArray[np.generic], after: NDArray[np.generic]) -> Rows | None:
