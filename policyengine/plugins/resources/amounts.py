@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from policyengine.cluster.node_table import NodeTable
 
 Amounts = NDArray[np.int64]
-Column = Amounts | NDArray[np.float64]
-"""Whole numbers, in either type."""
 PODS: Final = "pods"
 _DEFAULTED: Final = (CPU, MEMORY)
 _INT64_MAX: Final = 2**63 - 1
@@ -107,17 +105,11 @@ def _reader(resource: str, with_defaults: bool) -> Callable[[PodShape], int]:
     return lambda shape: shape.requests.get(resource)
 
 
-def columns_of(nodes: NodeTable, asked: Asked, rows: Rows, with_defaults: bool) -> list[tuple[Column, Column]]:
-    """(offered, used) of each resource, of some rows: `float64[rows]` where 100 times an amount is exact in them,
-    which is several times faster to divide, else `int64[rows]`."""
-    columns: list[tuple[Column, Column]] = []
-    for resource, request in zip(asked.resources, asked.requests, strict=True):
-        offered, used = at(nodes.allocatable(resource), rows), at(_taken(nodes, resource, with_defaults), rows)
-        if max(offered.max(), used.max(), request) < EXACT // 200:
-            columns.append((offered.astype(np.float64), used.astype(np.float64)))
-        else:
-            columns.append((offered, used))
-    return columns
+def columns_of(nodes: NodeTable, asked: Asked, rows: Rows, with_defaults: bool) -> list[tuple[Amounts, Amounts]]:
+    """(offered, used) of each resource: `int64[rows]`."""
+    used = [_taken(nodes, resource, with_defaults) for resource in asked.resources]
+    offered = [nodes.allocatable(resource) for resource in asked.resources]
+    return [(at(one, rows), at(other, rows)) for one, other in zip(offered, used, strict=True)]
 
 
 def amounts_at(nodes: NodeTable, asked: Asked, row: int, with_defaults: bool) -> list[tuple[int, int]]:
@@ -134,8 +126,8 @@ def _taken(nodes: NodeTable, resource: str, with_defaults: bool) -> Amounts:
     return nodes.requested(resource)
 
 
-# One formula serves whole columns, `float64[rows]` or `int64[rows]`, and single rows, ints: for these calling numpy
-# costs more than the arithmetic.
+# One formula serves whole columns, `int64[rows]`, and single rows, ints: for these calling numpy costs more than the
+# arithmetic.
 
 
 def at_least(amount: Any, least: int) -> Any:
@@ -156,17 +148,26 @@ def above_zero(amount: Any) -> Any:
 
 
 def quotient(part: Any, whole: Any) -> Any:
-    """part/whole, rounded down."""
+    """part/whole, rounded down; of whole numbers below `EXACT` in columns of floats too."""
     return np.floor(part / whole) if is_float(part) else part // whole
 
 
 def percent(part: Any, whole: Any) -> Any:
     """100·part/whole, rounded down, for 0 <= part <= whole and whole > 0.
 
-    Of int64 columns, when 100 times their largest does not fit into one, it is worked out in Python's integers.
+    Of columns it is `float64[rows]`, which is several times faster. Beyond 2**53/100 the division of columns is done in
+    int64, and beyond what 100 of fit into that, in Python's integers: exact too, and slower.
     """
-    if isinstance(part, int) or is_float(part) or int(whole.max()) <= _INT64_MAX // 100:
-        return quotient(part * 100, whole)
+    if isinstance(part, int):
+        return part * 100 // whole
+    largest = int(whole.max())
+    if largest < EXACT // 100:
+        scaled = part.astype(np.float64)
+        scaled *= 100.0
+        scaled /= whole
+        return np.floor(scaled, out=scaled)
+    if largest <= _INT64_MAX // 100:
+        return part * 100 // whole
     exact: Amounts = (part.astype(object) * 100 // whole).astype(np.int64)
     return exact
 

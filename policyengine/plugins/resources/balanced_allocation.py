@@ -89,12 +89,8 @@ class NodeResourcesBalancedAllocation:
             if None not in each:
                 return np.array(each, dtype=np.int64)
         amounts = columns_of(nodes, asked, rows, with_defaults=False)
-        offers = [offered.astype(np.float64, copy=False) for offered, _ in amounts]
-        before = [used.astype(np.float64, copy=False) for _, used in amounts]
-        after = [
-            (used + request).astype(np.float64, copy=False)
-            for (_, used), request in zip(amounts, asked.requests, strict=True)
-        ]
+        offers, before = [offered for offered, _ in amounts], [used for _, used in amounts]
+        after = [used + request for used, request in zip(before, asked.requests, strict=True)]
         scores: Scores = _score(balance(before, offers), balance(after, offers))
         return scores
 
@@ -125,7 +121,7 @@ def _node_score(amounts: Sequence[tuple[int, int]], asked: Asked) -> int | None:
     return score
 
 
-def balance(used: Sequence[Fractions], capacities: Sequence[Fractions]) -> Amounts:
+def balance(used: Sequence[Amounts], capacities: Sequence[Amounts]) -> Amounts:
     """B: `int64[rows]`, 0..100, of what is used of each resource and offered, 0 where it is not."""
     if len(capacities) == 2 and all(capacity.min() > 0 for capacity in capacities):
         first, second = (np.minimum(a, c) / c for a, c in zip(used, capacities, strict=True))
