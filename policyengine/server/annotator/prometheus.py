@@ -68,10 +68,11 @@ class Prometheus:
         """The window's samples; instances that are no node of the cluster are left out."""
         known = by_instance(nodes.values())
         problems: list[str] = []
-        of = self._queries
-        found = [self._by_node(query, await self._ask(query, now), known, problems) for query in (of.cpu, of.memory)]
-        congestion = self._by_node(of.congestion, await self._ask(of.congestion, now), known, problems)
-        return Measured(found[0], found[1], congestion, tuple(problems))
+        queries = (self._queries.cpu, self._queries.memory, self._queries.congestion)
+        cpu, memory, congestion = [
+            self._by_node(query, await self._ask(query, now), known, problems) for query in queries
+        ]
+        return Measured(cpu, memory, congestion, tuple(problems))
 
     async def close(self) -> None:
         """Close every connection."""

@@ -15,6 +15,7 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from random import Random
+from typing import Any
 
 from policyengine.clock import Clock
 from policyengine.cluster.kinds import Kind
@@ -140,35 +141,34 @@ class Monitor:
             await self.round()
 
     async def _follow_pods(self) -> None:
-        listed: set[str] | None = set()
-        async for batch in self._pods.batches():
-            for change in batch:
-                if isinstance(change, Deleted):
-                    self._book.gone(change.uid)
-                else:
-                    self._book.observe(change.object, self._clock.now())
-                    if listed is not None:
-                        listed.add(change.object.metadata.uid)
-            if listed is not None and self._pods.synced.is_set():
-                # Pods of an earlier life that are no longer there.
-                for uid in self._book.pods.keys() - listed:
-                    self._book.gone(uid)
-                listed = None
+        book = self._book
+        await self._follow(self._pods, book.observe, book.gone, book.pods)
 
     async def _follow_events(self) -> None:
         await self._pods.synced.wait()  # whose they are is known by then
+        book = self._book
+        await self._follow(self._events, book.heard, book.over, book.refusals)
+
+    async def _follow(
+        self,
+        reflector: Reflector[Any],
+        observe: Callable[[Any, float], None],
+        forget: Callable[[str], None],
+        known: Mapping[str, object],
+    ) -> None:
+        """Tell the book of every change. What a saved book knows (`known`, by UID) and the first list lacks is gone."""
         listed: set[str] | None = set()
-        async for batch in self._events.batches():
+        async for batch in reflector.batches():
             for change in batch:
                 if isinstance(change, Deleted):
-                    self._book.over(change.uid)
+                    forget(change.uid)
                 else:
-                    self._book.heard(change.object, self._clock.now())
+                    observe(change.object, self._clock.now())
                     if listed is not None:
                         listed.add(change.object.metadata.uid)
-            if listed is not None and self._events.synced.is_set():
-                for uid in self._book.refusals.keys() - listed:
-                    self._book.over(uid)
+            if listed is not None and reflector.synced.is_set():
+                for uid in known.keys() - listed:
+                    forget(uid)
                 listed = None
 
     async def _follow_nodes(self) -> None:
