@@ -163,7 +163,7 @@ class Evaluator:
 
     def _total(self, pod: PodInfo) -> TotalScores:
         """The part of the graph for the pod's signatures; not up to date."""
-        signatures = tuple([signature(pod) for signature in self._signatures])
+        signatures = tuple([signature(pod) for signature in self._signatures.values()])
         if self._last is None or signatures != self._last[0]:
             total = self._totals.get(signatures)
             if total is None:
@@ -172,11 +172,12 @@ class Evaluator:
         return self._last[1]
 
     def _build(self, signatures: tuple[Hashable, ...]) -> TotalScores:
-        of_filters, of_scores = signatures[: len(self._filters)], signatures[len(self._filters) :]
-        asked = zip(self._filters, of_filters, strict=True)
+        by_plugin = dict(zip(self._signatures, signatures, strict=True))
+        asked = [(columns, by_plugin[id(columns.plugin)]) for columns in self._filters]
         feasible = FeasibleNodes([columns.of(one) for columns, one in asked if one is not UNCONCERNED])
         shares: list[Share] = []
-        for (columns, weight), signature in zip(self._scorers, of_scores, strict=True):
+        for columns, weight in self._scorers:
+            signature = by_plugin[id(columns.plugin)]
             if signature is not UNCONCERNED:
                 column, plugin = columns.of(signature), columns.plugin
                 if extends(plugin, NormalizedScorePlugin):
@@ -189,7 +190,9 @@ class Evaluator:
         size = self._size
         self._filters = tuple(filter_columns(plugin, size) for plugin in self.profile.filters)
         self._scorers = tuple((score_columns(plugin, size), weight) for plugin, weight in self.profile.scores)
-        self._signatures = [columns.signature for columns in (*self._filters, *(one for one, _ in self._scorers))]
+        every = (*self._filters, *(columns for columns, _ in self._scorers))
+        self._signatures = {id(columns.plugin): columns.signature for columns in every}
+        """By the plugin's identity: one that filters and scores is asked once."""
         self._totals: LRUCache[tuple[Hashable, ...], TotalScores] = LRUCache(size)
         self._last = None
         self._ring: tuple[int, Ring] | None = None

@@ -17,5 +17,7 @@ def default_normalize(scores: NDArray[Any], reverse: bool = False) -> Scores:
     """
     raw: NDArray[np.int64] = scores.astype(np.int64, copy=False)
     maximum = max(0, int(raw.max()))
-    share: Scores = raw * MAX_NODE_SCORE // max(maximum, 1)
+    if maximum == 0:
+        return np.full(len(raw), MAX_NODE_SCORE if reverse else 0)
+    share: Scores = raw * MAX_NODE_SCORE // maximum
     return MAX_NODE_SCORE - share if reverse else share
