@@ -103,10 +103,6 @@ class NodeColumns:
         """Whether no further pod is allowed on a node."""
         return self._pod_count.item(row) >= self._allowed_pods.item(row)
 
-    def pods_room(self, row: int) -> tuple[int, int]:
-        """(pods allowed, pods there) of one node."""
-        return self._allowed_pods.item(row), self._pod_count.item(row)
-
     def room(self, resource: str, row: int) -> tuple[int, int]:
         """(allocatable, requested) of one node: for few rows faster than the columns."""
         allocatable, requested = self._allocatable.get(resource), self._requested.get(resource)

@@ -38,11 +38,6 @@ class Attempt:
     filtered: Mapping[str, tuple[bool, bool]] = field(default_factory=dict)
     """Filter that judged nodes -> (let one pass, refused one)."""
 
-    @property
-    def refusers(self) -> frozenset[str]:
-        """The plugins and rules that refused the pod or a node."""
-        return frozenset(status.plugin for status in self.refused.values())
-
 
 class Attempts:
     """The last attempt of each pod of a trial."""
