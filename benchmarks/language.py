@@ -17,7 +17,6 @@ from benchmarks.decisions import nodes_of, pods_of
 from benchmarks.figures import Figure
 from benchmarks.processes import with_byte_code
 from benchmarks.workloads import Workload, mixed, peer_node
-from policyengine.catalogue import compile_text
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.view import ClusterView
 from policyengine.compiler.front import checked
@@ -26,6 +25,7 @@ from policyengine.language.diagnostics import Source
 from policyengine.language.lint.lint_settings import Settings
 from policyengine.language.lint.linter import lint
 from policyengine.plugins.facts import plugin_facts
+from policyengine.policy_compiler import compile_text
 
 LINES = 300
 FILTER = """\

@@ -14,10 +14,10 @@ from click.core import ParameterSource
 
 from benchmarks.scheduler_perf import WORKLOADS
 from benchmarks.workloads import Workload
-from policyengine.catalogue import PolicyError, compile_policy
 from policyengine.commands.policies import load_profiles
 from policyengine.framework.profile import Profile
 from policyengine.plugins.registry import default_profile
+from policyengine.policy_compiler import PolicyError, compile_policy
 from policyengine.simulator.real_server import ASSETS
 
 ALONE = ("decisions", "memory", "scale", "language", "queue", "reload", "server", "extender", "ratios", "limit", "page")

@@ -13,9 +13,10 @@ from benchmarks.decisions import Core
 from benchmarks.figures import Figure
 from benchmarks.language import LINES, policy_text
 from benchmarks.workloads import Workload, mixed, peer_node
-from policyengine.catalogue import CATALOGUE, compile_text
 from policyengine.framework.profile import Profile
 from policyengine.kube.policies.compiling import compiler_with
+from policyengine.plugins.registry import IN_TREE
+from policyengine.policy_compiler import compile_text
 from policyengine.scheduler.messages import CyclesRequested, ProfileReplaced
 
 
@@ -39,7 +40,7 @@ def reloads(repeats: int = 10, nodes: int = 5_000, waiting: int = 1_000) -> list
 
 async def _beside_a_loop(texts: list[str]) -> list[tuple[float, float]]:
     """(milliseconds of compiling, the longest of them between two turns of the loop) for each text but the first."""
-    compile_beside = compiler_with(CATALOGUE)
+    compile_beside = compiler_with(IN_TREE)
     await compile_beside({"warm.policy": texts[0]})
     found = []
     for text in texts[1:]:

@@ -58,7 +58,7 @@ async def main(argument: dict[str, Any]) -> None:
 
 
 def _compiled(policy: str, params: dict[str, str]) -> Profile:
-    from policyengine.catalogue import compile_policy  # a tenth of the start's CPU
+    from policyengine.policy_compiler import compile_policy  # a tenth of the start's CPU
 
     return compile_policy(policy, params)
 

@@ -7,19 +7,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from policyengine.catalogue import PolicyError, compile_policy
     from policyengine.explaining import explain
     from policyengine.language.evaluate import EvaluationError, evaluate
+    from policyengine.policy_compiler import PolicyError, compile_policy
     from policyengine.trials.scenario import ScenarioError
     from policyengine.trials.simulation import Simulation
     from policyengine.version import __version__
 
 _HOMES = {
     "EvaluationError": "policyengine.language.evaluate",
-    "PolicyError": "policyengine.catalogue",
+    "PolicyError": "policyengine.policy_compiler",
     "ScenarioError": "policyengine.trials.scenario",
     "Simulation": "policyengine.trials.simulation",
-    "compile_policy": "policyengine.catalogue",
+    "compile_policy": "policyengine.policy_compiler",
     "evaluate": "policyengine.language.evaluate",
     "explain": "policyengine.explaining",
     "__version__": "policyengine.version",

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from policyengine.catalogue import compile_policy
 from policyengine.clock import SystemClock
 from policyengine.diagnosis import explain as explaining
 from policyengine.framework.profile import Profile
 from policyengine.plugins.registry import default_profile
+from policyengine.policy_compiler import compile_policy
 
 
 def explain(

@@ -43,12 +43,12 @@ def convert(path: Path, target: Literal["policy", "run", "kube-scheduler"], para
 
 
 def _policies(path: Path) -> str:
-    from policyengine.catalogue import CATALOGUE
     from policyengine.compiler.conversion.document import ConversionError
     from policyengine.compiler.conversion.policy_text import policy_text
+    from policyengine.plugins.registry import IN_TREE
 
     try:
-        return "\n".join(policy_text(wanted, CATALOGUE) for wanted in _wanted(_read(path)))
+        return "\n".join(policy_text(wanted, IN_TREE) for wanted in _wanted(_read(path)))
     except ConversionError as error:
         raise UnusableInput(f"`{path}`: {error}") from None
 
@@ -69,13 +69,13 @@ def _run_configuration(path: Path) -> str:
 
 
 def _wanted(value: object) -> list[WantedProfile]:
-    from policyengine.catalogue import CATALOGUE
     from policyengine.compiler.conversion.configuration import read_configuration
     from policyengine.compiler.conversion.legacy_policy import kind_of, read_policy
+    from policyengine.plugins.registry import IN_TREE
 
     if kind_of(value) == "Policy":
-        return [read_policy(value, CATALOGUE)]
-    return read_configuration(value, CATALOGUE)
+        return [read_policy(value, IN_TREE)]
+    return read_configuration(value, IN_TREE)
 
 
 def _read(path: Path) -> Any:
@@ -103,11 +103,11 @@ def _read(path: Path) -> Any:
 def _configuration(path: Path, params: dict[str, str], url: str) -> str:
     import yaml
 
-    from policyengine.catalogue import CATALOGUE
     from policyengine.commands.policies import compiled
     from policyengine.compiler.conversion.kube_scheduler import kube_scheduler_configuration, without_place
+    from policyengine.plugins.registry import IN_TREE
 
     policies = compiled([path], params).policies
     notes = "".join(f"# note: {note}\n" for note in without_place(policies))
-    data = kube_scheduler_configuration(policies, CATALOGUE, url, params)
+    data = kube_scheduler_configuration(policies, IN_TREE, url, params)
     return notes + yaml.safe_dump(data, sort_keys=False, width=120)

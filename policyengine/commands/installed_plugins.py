@@ -11,22 +11,22 @@ from dataclasses import replace
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 
-from policyengine.catalogue import CATALOGUE
 from policyengine.commands.options import UnusableInput
-from policyengine.compiler.assemble import Catalogue
+from policyengine.compiler.assemble import PluginRegistry
 from policyengine.framework.plugin_entry import PluginEntry
+from policyengine.plugins.registry import IN_TREE
 
 GROUP = "policyengine.plugins"
 
 
 @cache
-def installed_catalogue() -> Catalogue:
+def installed_registry() -> PluginRegistry:
     """Every plugin a policy may name, in the order in which they are asked: in-tree ones first.
 
     Raises:
         UnusableInput: a package's plugin cannot be loaded, is none, or has the name of another.
     """
-    return {**CATALOGUE, **_installed(entry_points(group=GROUP))}
+    return {**IN_TREE, **_installed(entry_points(group=GROUP))}
 
 
 def _installed(points: Iterable[EntryPoint]) -> dict[str, PluginEntry]:
@@ -35,7 +35,7 @@ def _installed(points: Iterable[EntryPoint]) -> dict[str, PluginEntry]:
     for point in sorted(points, key=lambda one: one.name):
         package = point.dist.name if point.dist is not None else point.value
         name = point.name
-        if name in CATALOGUE:
+        if name in IN_TREE:
             raise UnusableInput(
                 f"package `{package}` brings a plugin called `{name}`, which is the name of one in tree"
             )

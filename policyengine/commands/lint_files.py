@@ -91,10 +91,10 @@ def known_plugins() -> Plugins:
     """What the checker is told of all plugins: of those in the tree as data, unless packages bring more."""
     if not packages_bring_plugins():
         return plugin_facts()
-    from policyengine.commands.installed_plugins import installed_catalogue
+    from policyengine.commands.installed_plugins import installed_registry
     from policyengine.compiler.assemble import plugin_facts as facts_of
 
-    return facts_of(installed_catalogue())
+    return facts_of(installed_registry())
 
 
 def packages_bring_plugins() -> bool:

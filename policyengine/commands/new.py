@@ -54,9 +54,9 @@ def policy(name: str, into: Path) -> None:
 @into
 def plugin(name: str, into: Path) -> None:
     """A Python package in the folder NAME: a plugin, its entry point, a policy that uses it, and tests."""
-    from policyengine.catalogue import CATALOGUE
+    from policyengine.plugins.registry import IN_TREE
 
-    if plugin_name(name) in CATALOGUE:
+    if plugin_name(name) in IN_TREE:
         raise UnusableInput(f"`{plugin_name(name)}` is the name of a plugin in tree; choose another")
     folder = into / name
     if folder.exists():

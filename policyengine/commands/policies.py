@@ -40,20 +40,20 @@ def compiled(
     Shows the findings and raises `UnusableInput` where one has errors or (`run_tests`) fails a test in it. Raises
     `SourceError` for a file that is no text at all.
     """
-    from policyengine.catalogue import compile_files
-    from policyengine.commands.installed_plugins import installed_catalogue
+    from policyengine.commands.installed_plugins import installed_registry
     from policyengine.commands.policy_files import by_text, texts_and_errors
     from policyengine.language.diagnostics import Severity, render
+    from policyengine.policy_compiler import compile_files
 
     texts, unusable = texts_and_errors(map(str, paths))
     if unusable:
         raise unusable[0]
     values = {**params_beside(texts), **(params or {})}
-    result = compile_files([text.source for text in texts], values, installed_catalogue())
+    result = compile_files([text.source for text in texts], values, installed_registry())
     if run_tests:
         from policyengine.trials.policy_test import held_to_tests
 
-        result = held_to_tests(result, installed_catalogue())
+        result = held_to_tests(result, installed_registry())
     errors = [one for one in result.diagnostics if one.severity is Severity.ERROR]
     broken = [(text, found) for text, found in by_text(texts, errors) if found]
     for text, found in broken:

@@ -42,7 +42,7 @@ def run(config: Path | None, params: dict[str, str], verbose: bool, **fields: An
 async def _schedule(server: Server, profiles: Sequence[Profile], configuration: Configuration) -> None:
     from policyengine.clock import SystemClock
     from policyengine.commands.cluster_client import stop_on_signals
-    from policyengine.commands.installed_plugins import installed_catalogue
+    from policyengine.commands.installed_plugins import installed_registry
     from policyengine.kube.config import process
     from policyengine.kube.config.credentials import check_access
     from policyengine.kube.policies.compiling import compiler_with
@@ -55,7 +55,7 @@ async def _schedule(server: Server, profiles: Sequence[Profile], configuration: 
     async with connected(server, configuration, clock, random) as connection:
         await check_access(connection.client, server.url, server.source)
         fail_level = Severity(configuration.data["policies"]["lintFailLevel"])
-        compile_files = compiler_with(installed_catalogue(), fail_level)
+        compile_files = compiler_with(installed_registry(), fail_level)
         async with live(connection, configuration, clock, random, profiles, compile_files) as scheduler:
             names = ", ".join(f"`{profile.scheduler_name}` by policy `{profile.name}`" for profile in profiles)
             given = configuration.data["policies"]

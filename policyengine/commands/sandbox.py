@@ -59,7 +59,7 @@ async def _serve(
     nodes: int, port: int, profiles: list[Profile], out: Path, apiserver: Literal["embedded", "envtest"]
 ) -> None:
     from policyengine.commands.cluster_client import stop_on_signals
-    from policyengine.commands.installed_plugins import installed_catalogue
+    from policyengine.commands.installed_plugins import installed_registry
     from policyengine.kube.policies.compiling import compiler_with
     from policyengine.simulator import sandbox as simulator
     from policyengine.simulator.kubeconfig import write_kubeconfig
@@ -70,7 +70,7 @@ async def _serve(
             write_kubeconfig(out, world.kubeconfig)
         except OSError as error:
             raise cannot_write(out, error) from None
-        async with simulator.sandbox(world, nodes, profiles, compile_files=compiler_with(installed_catalogue())):
+        async with simulator.sandbox(world, nodes, profiles, compile_files=compiler_with(installed_registry())):
             click.echo(_welcome(world.url, out, nodes, profiles))
             await stop.wait()
 

@@ -64,11 +64,11 @@ def simulate(
     Exit codes: 0 everything the scenario expects came true; 1 something did not; 2 the scenario or a policy cannot be
     used.
     """
-    from policyengine.commands.installed_plugins import installed_catalogue
+    from policyengine.commands.installed_plugins import installed_registry
     from policyengine.trials.simulation import Simulation
 
     profiles = _given(paths, params)
-    simulation = Simulation(scenario, profiles, seed=seed, catalogue=installed_catalogue())
+    simulation = Simulation(scenario, profiles, seed=seed, registry=installed_registry())
     with _progress() as told:
         outcome = simulation.run(told)
     if svg_path is not None:

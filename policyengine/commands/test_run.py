@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from policyengine.catalogue import checked_files
-from policyengine.commands.installed_plugins import installed_catalogue
+from policyengine.commands.installed_plugins import installed_registry
 from policyengine.commands.policies import params_beside
 from policyengine.commands.policy_files import by_text, texts_and_errors
 from policyengine.commands.policy_source import PolicyText
@@ -21,6 +20,7 @@ from policyengine.language.ir.test_nodes import vacuous
 from policyengine.language.mutants import Mutant
 from policyengine.language.parse import SourceError
 from policyengine.language.syntax import Span
+from policyengine.policy_compiler import checked_files
 from policyengine.trials.policy_test import Mutation, Outcome, TestedPolicy, in_file_tests, mutate, run_tests
 from policyengine.trials.policy_test_verdict import Failure
 
@@ -178,8 +178,8 @@ def _texts(paths: Sequence[str], has_suites: bool, report: Report) -> list[Polic
 
 def _subjects(texts: list[PolicyText], settings: Settings, report: Report, used: set[str]) -> list[_Subject]:
     """The policies of texts that are loaded together, with their in-file tests."""
-    catalogue = installed_catalogue()
-    policies, findings = checked_files([text.source for text in texts], catalogue)
+    registry = installed_registry()
+    policies, findings = checked_files([text.source for text in texts], registry)
     errors = [one for one in findings if one.severity is Severity.ERROR]
     report.problems += [render(found, text.shown).rstrip() for text, found in by_text(texts, errors) if found]
     by_name = {text.source.file: text for text in texts}
@@ -191,7 +191,7 @@ def _subjects(texts: list[PolicyText], settings: Settings, report: Report, used:
         except (ParamError, SourceError) as error:
             report.problems.append(f"`{text.shown.file}`: {error}")
             continue
-        found.append(_Subject(by_name, [TestedPolicy(given, in_file_tests(policy), catalogue=catalogue)]))
+        found.append(_Subject(by_name, [TestedPolicy(given, in_file_tests(policy), registry=registry)]))
     return found
 
 

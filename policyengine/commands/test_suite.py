@@ -49,7 +49,7 @@ class Suite:
         for node in root["tests"].value:
             fields = fields_of(node)
             for case in fields["cases"].value if "cases" in fields else [None]:
-                values = SuiteValues(of.policy, of.catalogue.keys(), case)
+                values = SuiteValues(of.policy, of.registry.keys(), case)
                 name = _name(values, fields["name"])
                 if name in tests:
                     raise values.wrong(fields["name"], f"another test is called `{name}`")

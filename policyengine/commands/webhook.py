@@ -25,16 +25,16 @@ def webhook(listen: str, tls_cert_file: Path, tls_private_key_file: Path | None)
         tls = server_context(tls_cert_file, tls_private_key_file)
     except CertificateUnusable as error:
         raise UnusableInput(f"{error}; `deploy/overlays/webhook` has one made") from None
-    from policyengine.commands.installed_plugins import installed_catalogue
+    from policyengine.commands.installed_plugins import installed_registry
     from policyengine.kube.config import process
 
     process.start_logging()
-    catalogue = installed_catalogue()
+    registry = installed_registry()
 
     async def run() -> None:
         from policyengine.commands.cluster_client import stop_on_signals
         from policyengine.server.webhook import serve
 
-        await serve(catalogue, host, port, tls, stop_on_signals())
+        await serve(registry, host, port, tls, stop_on_signals())
 
     process.run(run())

@@ -37,31 +37,31 @@ class Assembly:
     logs: tuple[LogRule, ...] = ()
 
 
-Catalogue = Mapping[str, PluginEntry]
+PluginRegistry = Mapping[str, PluginEntry]
 """The plugins there are, by name, in the order in which they are asked."""
 
 
-def plugin_facts(catalogue: Catalogue) -> dict[str, PluginFacts]:
+def plugin_facts(registry: PluginRegistry) -> dict[str, PluginFacts]:
     """What the checker is told of the plugins."""
     return {
         name: PluginFacts(entry.arguments, entry.filters, entry.scores, entry.default_weight, entry.in_base)
-        for name, entry in catalogue.items()
+        for name, entry in registry.items()
     }
 
 
-def assemble(policy: ir.Policy, params: Mapping[str, object], catalogue: Catalogue) -> Assembly:
+def assemble(policy: ir.Policy, params: Mapping[str, object], registry: PluginRegistry) -> Assembly:
     """The built plugins of a policy.
 
     Raises:
         ArgumentError: arguments that the plugin refuses.
     """
-    chosen = _base(policy, catalogue)
+    chosen = _base(policy, registry)
     for use in policy.uses:
-        chosen[use.name] = _used(use, params, catalogue)
+        chosen[use.name] = _used(use, params, registry)
     for name in policy.disabled:
         chosen.pop(name, None)
     built: list[tuple[Chosen, Plugin]] = [
-        (chosen[name], entry.build(chosen[name].arguments)) for name, entry in catalogue.items() if name in chosen
+        (chosen[name], entry.build(chosen[name].arguments)) for name, entry in registry.items() if name in chosen
     ]
     return Assembly(
         tuple(plugin for _, plugin in built if extends(plugin, PreEnqueuePlugin)),
@@ -74,17 +74,17 @@ def assemble(policy: ir.Policy, params: Mapping[str, object], catalogue: Catalog
     )
 
 
-def _base(policy: ir.Policy, catalogue: Catalogue) -> dict[str, Chosen]:
+def _base(policy: ir.Policy, registry: PluginRegistry) -> dict[str, Chosen]:
     if policy.base == "none":
         return {}
-    offered = {name: entry for name, entry in catalogue.items() if entry.in_base}
+    offered = {name: entry for name, entry in registry.items() if entry.in_base}
     if policy.base == "filters":
         return {name: Chosen(entry, None, {}) for name, entry in offered.items() if entry.filters or not entry.scores}
     return {name: Chosen(entry, entry.default_weight, {}) for name, entry in offered.items()}
 
 
-def _used(use: ir.PluginUse, params: Mapping[str, object], catalogue: Catalogue) -> Chosen:
-    entry = catalogue[use.name]
+def _used(use: ir.PluginUse, params: Mapping[str, object], registry: PluginRegistry) -> Chosen:
+    entry = registry[use.name]
     weight = entry.default_weight if use.weight is None else weight_of(use.weight, params)
     return Chosen(entry, weight if entry.scores else None, use.arguments)
 

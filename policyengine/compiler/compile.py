@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from policyengine.compiler import front
-from policyengine.compiler.assemble import Catalogue, assemble, plugin_facts, weight_of
+from policyengine.compiler.assemble import PluginRegistry, assemble, plugin_facts, weight_of
 from policyengine.compiler.coverage import Coverage
 from policyengine.compiler.finding_codes import WRONG_ARGUMENTS, WRONG_PARAM
 from policyengine.compiler.lower.scope import Scope
@@ -68,24 +68,24 @@ class PolicyError(ValueError):
         self.diagnostics = diagnostics
 
 
-def checked(sources: Sequence[Source], catalogue: Catalogue) -> tuple[list[ir.Policy], list[Diagnostic]]:
+def checked(sources: Sequence[Source], registry: PluginRegistry) -> tuple[list[ir.Policy], list[Diagnostic]]:
     """The policies without errors of files that are loaded together, and the findings of parse and check in order of
     file and place."""
-    found = front.checked(sources, plugin_facts(catalogue))
+    found = front.checked(sources, plugin_facts(registry))
     return found.policies, found.findings
 
 
 def compile_files(
-    sources: Sequence[Source], catalogue: Catalogue, params: Mapping[str, object] | None = None
+    sources: Sequence[Source], registry: PluginRegistry, params: Mapping[str, object] | None = None
 ) -> CompileResult:
     """Compile the policies of files that are loaded together.
 
     Arguments:
         sources: the files; their names differ.
-        catalogue: the plugins there are.
+        registry: the plugins there are.
         params: values from outside by the params' full names; each policy takes those it has.
     """
-    policies, findings = checked(sources, catalogue)
+    policies, findings = checked(sources, registry)
     if has_errors(findings) or not policies:
         return CompileResult(tuple(sources), [], findings)
     wrong = wrong_values([param for policy in policies for param in policy.params], params or {})
@@ -94,7 +94,7 @@ def compile_files(
         return CompileResult(tuple(sources), [], in_order(findings), wrong)
     profiles: list[Profile] = []
     for policy in policies:
-        built = _compiled(policy, params or {}, catalogue)
+        built = _compiled(policy, params or {}, registry)
         if isinstance(built, Diagnostic):
             findings.append(built)
         else:
@@ -111,24 +111,24 @@ def _wrong_param(policies: Sequence[ir.Policy], name: str, message: str) -> Diag
 
 
 def compile_text(
-    text: str, catalogue: Catalogue, file: str = "<policy>", params: Mapping[str, object] | None = None
+    text: str, registry: PluginRegistry, file: str = "<policy>", params: Mapping[str, object] | None = None
 ) -> CompileResult:
     """Compile the policies of one file, named `file` in messages; see `compile_files`."""
-    return compile_files([Source(file, text)], catalogue, params)
+    return compile_files([Source(file, text)], registry, params)
 
 
-def compile_checked(policy: ir.Policy, catalogue: Catalogue, watch: Coverage | None = None) -> Profile | Diagnostic:
+def compile_checked(policy: ir.Policy, registry: PluginRegistry, watch: Coverage | None = None) -> Profile | Diagnostic:
     """Compile one checked policy with its params' defaults; `watch` is told what the expressions evaluate to."""
-    return _compiled(policy, {}, catalogue, watch)
+    return _compiled(policy, {}, registry, watch)
 
 
-def compile_policy(text: str, catalogue: Catalogue, params: Mapping[str, object] | None = None) -> Profile:
+def compile_policy(text: str, registry: PluginRegistry, params: Mapping[str, object] | None = None) -> Profile:
     """Compile the one policy of a text.
 
     Raises:
         PolicyError: it has errors, or does not hold exactly one policy.
     """
-    result = compile_text(text, catalogue, params=params)
+    result = compile_text(text, registry, params=params)
     if result.failed:
         raise PolicyError(render(result.diagnostics, result.sources[0]), tuple(result.diagnostics))
     if len(result.profiles) != 1:
@@ -137,20 +137,22 @@ def compile_policy(text: str, catalogue: Catalogue, params: Mapping[str, object]
 
 
 def _compiled(
-    policy: ir.Policy, given: Mapping[str, object], catalogue: Catalogue, watch: Coverage | None = None
+    policy: ir.Policy, given: Mapping[str, object], registry: PluginRegistry, watch: Coverage | None = None
 ) -> Profile | Diagnostic:
     try:
-        return _profile(policy, param_values(policy.params, given), catalogue, watch)
+        return _profile(policy, param_values(policy.params, given), registry, watch)
     except ArgumentError as error:
         return Diagnostic(WRONG_ARGUMENTS, Severity.ERROR, str(error), policy.source.file, policy.span)
 
 
-def _profile(policy: ir.Policy, params: Mapping[str, object], catalogue: Catalogue, watch: Coverage | None) -> Profile:
+def _profile(
+    policy: ir.Policy, params: Mapping[str, object], registry: PluginRegistry, watch: Coverage | None
+) -> Profile:
     digest, text = policy_hash(policy, params), policy.source.text
     lets = {let.name: let for let in policy.lets}
     scope = Scope(column_closure, lets, params, {"name": policy.name, "hash": digest}, watch=watch)
     decisions = Decisions()
-    base = assemble(policy, params, catalogue)
+    base = assemble(policy, params, registry)
     rules = tuple(rule_filter(rule, scope, decisions) for rule in policy.filters)
     scores = tuple((rule_score(rule, scope, decisions), weight_of(rule.weight, params)) for rule in policy.scores)
     queue, preempt = policy.queue, policy.preempt

@@ -1,5 +1,5 @@
 """kube-scheduler's in-tree plugins as columns, in rooms by subject; `registry` lists them.
 
-`catalogue` and the rooms above it may import `registry`, `facts` and the plugins themselves. May import:
+`policy_compiler` and the rooms above it may import `registry`, `facts` and the plugins themselves. May import:
 `cluster`, `framework`, `quantity`, numpy. Pure. The registry alone knows all rooms.
 """

@@ -16,7 +16,7 @@ from typing import Any
 
 from aiohttp import web
 
-from policyengine.compiler.assemble import Catalogue
+from policyengine.compiler.assemble import PluginRegistry
 from policyengine.kube.policies.compiling import compiled
 from policyengine.kube.policies.config_map import texts, unusable
 from policyengine.kube.policies.rollout_annotations import BadAnnotation, rollout_settings
@@ -38,7 +38,7 @@ class NoReview(ValueError):
     """A body that is no AdmissionReview; one sentence."""
 
 
-def reviewed(body: bytes, catalogue: Catalogue) -> dict[str, Any]:
+def reviewed(body: bytes, registry: PluginRegistry) -> dict[str, Any]:
     """The answering AdmissionReview. Raises `NoReview`."""
     try:
         review = json.loads(body)
@@ -48,14 +48,14 @@ def reviewed(body: bytes, catalogue: Catalogue) -> dict[str, Any]:
         raise NoReview(f"the body is no AdmissionReview of {API_VERSION}") from None
     if review.get("apiVersion") != API_VERSION or not isinstance(uid, str):
         raise NoReview(f"the review is not of {API_VERSION}")
-    message = "" if request.get("operation") == "DELETE" else _problem(item, catalogue)
+    message = "" if request.get("operation") == "DELETE" else _problem(item, registry)
     response: dict[str, Any] = {"uid": uid, "allowed": not message}
     if message:
         response["status"] = {"code": INVALID, "reason": "Invalid", "message": message}
     return {"apiVersion": API_VERSION, "kind": "AdmissionReview", "response": response}
 
 
-def _problem(item: object, catalogue: Catalogue) -> str:
+def _problem(item: object, registry: PluginRegistry) -> str:
     """What is wrong with a ConfigMap; empty where nothing is, or where it carries no policy."""
     if not isinstance(item, Mapping) or item.get("kind") != "ConfigMap":
         return ""
@@ -69,7 +69,7 @@ def _problem(item: object, catalogue: Catalogue) -> str:
         rollout_settings({str(name): str(text) for name, text in _mapping(metadata.get("annotations")).items()})
     except BadAnnotation as error:
         return str(error)
-    problem = compiled(data, catalogue).problem
+    problem = compiled(data, registry).problem
     if problem is None:
         return ""
     place = f"line {problem.line}, column {problem.column}: " if problem.line else ""
@@ -80,13 +80,13 @@ def _mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def application(catalogue: Catalogue) -> web.Application:
+def application(registry: PluginRegistry) -> web.Application:
     """`POST /validate` and `/healthz`."""
 
     async def validate(request: web.Request) -> web.Response:
         try:
             # In a thread: a policy's tests may take a second, and the next review should not wait for them.
-            answer = await asyncio.to_thread(reviewed, await request.read(), catalogue)
+            answer = await asyncio.to_thread(reviewed, await request.read(), registry)
         except NoReview as error:
             return web.json_response({"message": str(error)}, status=400)
         response = answer["response"]
@@ -103,7 +103,7 @@ def application(catalogue: Catalogue) -> web.Application:
 
 
 async def serve(
-    catalogue: Catalogue,
+    registry: PluginRegistry,
     host: str,
     port: int,
     tls: ssl.SSLContext,
@@ -112,7 +112,7 @@ async def serve(
 ) -> None:
     """Answer until `stop` is set; `started` is told the port. Raises `CannotListen`."""
     address = f"{host}:{port}"
-    async with listening(application(catalogue), address, tls, MAX_CONNECTIONS, SHUTDOWN) as bound:
+    async with listening(application(registry), address, tls, MAX_CONNECTIONS, SHUTDOWN) as bound:
         logger.info("reviewing policies on %s:%d", host, bound)
         if started is not None:
             started.set_result(bound)

@@ -17,9 +17,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from policyengine.catalogue import CATALOGUE, CompileResult, compile_checked
 from policyengine.cluster.objects import ObjectError
-from policyengine.compiler.assemble import Catalogue
+from policyengine.compiler.assemble import PluginRegistry
 from policyengine.compiler.coverage import Coverage
 from policyengine.compiler.finding_codes import FAILED_TEST
 from policyengine.framework.profile import Profile
@@ -29,6 +28,8 @@ from policyengine.language.ir import test_nodes as ir_test
 from policyengine.language.mutants import Mutant, mutants
 from policyengine.language.syntax import Span
 from policyengine.language.values import format_timestamp
+from policyengine.plugins.registry import IN_TREE
+from policyengine.policy_compiler import CompileResult, compile_checked
 from policyengine.scheduler.messages import Message, NodeObserved, ObjectObserved, PodObserved, ProfileReplaced
 from policyengine.trials.policy_test_objects import given_group, given_node, given_pod
 from policyengine.trials.policy_test_verdict import Failure, Run, verdict
@@ -72,7 +73,7 @@ class TestedPolicy:
     tests: tuple[ir_test.Test, ...] = ()
     suite: str = ""
     """The file of the suite that the tests are written in; '' for tests of the policy's own."""
-    catalogue: Catalogue = field(default_factory=lambda: CATALOGUE)
+    registry: PluginRegistry = field(default_factory=lambda: IN_TREE)
     """The plugins there are."""
     objects: Mapping[str, tuple[Message, ...]] = field(default_factory=dict)
     """Test -> further objects that stand in its cluster from the start."""
@@ -83,7 +84,7 @@ class TestedPolicy:
             replace(param, default=params[param.name]) if param.name in params else param
             for param in self.policy.params
         )
-        return compile_checked(replace(self.policy, params=given), coverage, self.catalogue)
+        return compile_checked(replace(self.policy, params=given), coverage, self.registry)
 
     def file_of(self, test: ir_test.Test) -> str:
         """The file that the test is written in."""
@@ -117,21 +118,21 @@ def run_tests(
 # --- before a policy serves ------------------------------------------------------------------------------
 
 
-def held_to_tests(result: CompileResult, catalogue: Catalogue = CATALOGUE) -> CompileResult:
+def held_to_tests(result: CompileResult, registry: PluginRegistry = IN_TREE) -> CompileResult:
     """What was compiled; without its profiles, and with a finding, where a test of it fails. Params have their
     defaults: what is set from outside is the operator's, and no reason to refuse the text."""
-    failed = [] if result.failed else failed_tests(result.policies, catalogue)
+    failed = [] if result.failed else failed_tests(result.policies, registry)
     return replaced(result, profiles=[], diagnostics=[*result.diagnostics, *failed]) if failed else result
 
 
-def failed_tests(policies: Iterable[ir.Policy], catalogue: Catalogue = CATALOGUE) -> list[Diagnostic]:
+def failed_tests(policies: Iterable[ir.Policy], registry: PluginRegistry = IN_TREE) -> list[Diagnostic]:
     """A finding for the first failing test of each policy, at the expectation that did not hold. Pure, and bounded in
     work: `MOST_TESTS` tests a policy of `STEPS` steps each."""
-    return [finding for policy in policies for finding in _failed(policy, catalogue)]
+    return [finding for policy in policies for finding in _failed(policy, registry)]
 
 
-def _failed(policy: ir.Policy, catalogue: Catalogue) -> Iterator[Diagnostic]:
-    tested = TestedPolicy(policy, in_file_tests(policy)[:MOST_TESTS], catalogue=catalogue)
+def _failed(policy: ir.Policy, registry: PluginRegistry) -> Iterator[Diagnostic]:
+    tested = TestedPolicy(policy, in_file_tests(policy)[:MOST_TESTS], registry=registry)
     for outcome in run_tests(tested, stop_at_first=True):
         for failure in outcome.failures[:1]:
             message = f"test `{outcome.name}` of policy `{outcome.policy}` fails: {failure.message}"

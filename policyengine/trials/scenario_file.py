@@ -10,13 +10,13 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from policyengine.catalogue import CATALOGUE, compile_files
 from policyengine.checked_yaml import CheckedYaml, CheckedYamlError
-from policyengine.compiler.assemble import Catalogue
+from policyengine.compiler.assemble import PluginRegistry
 from policyengine.framework.profile import Profile
 from policyengine.language.diagnostics import Severity, Source, render
 from policyengine.language.parse import SourceError, read_source
-from policyengine.plugins.registry import default_profile
+from policyengine.plugins.registry import IN_TREE, default_profile
+from policyengine.policy_compiler import compile_files
 from policyengine.trials.scenario import Json, Place, Scenario, ScenarioError, read
 
 
@@ -75,7 +75,7 @@ def from_data(data: Mapping[str, Any]) -> Written:
     return Written(text)
 
 
-def profiles_of(scenario: Scenario, folder: Path, catalogue: Catalogue = CATALOGUE) -> list[Profile]:
+def profiles_of(scenario: Scenario, folder: Path, registry: PluginRegistry = IN_TREE) -> list[Profile]:
     """The policies a scenario begins with, loaded together; the in-tree plugins where it names none.
 
     Raises:
@@ -83,23 +83,25 @@ def profiles_of(scenario: Scenario, folder: Path, catalogue: Catalogue = CATALOG
     """
     if not scenario.policies:
         return [default_profile()]
-    return _load([(("policies", index), said) for index, said in enumerate(scenario.policies)], folder, catalogue)
+    return _load([(("policies", index), said) for index, said in enumerate(scenario.policies)], folder, registry)
 
 
-def profiles_of_changes(scenario: Scenario, folder: Path, catalogue: Catalogue = CATALOGUE) -> dict[int, list[Profile]]:
+def profiles_of_changes(
+    scenario: Scenario, folder: Path, registry: PluginRegistry = IN_TREE
+) -> dict[int, list[Profile]]:
     """Index of a change -> the policies it brings. Raises `ScenarioError`."""
     return {
-        index: _load([((*change.place, "policy"), change.said["policy"])], folder, catalogue)
+        index: _load([((*change.place, "policy"), change.said["policy"])], folder, registry)
         for index, change in enumerate(scenario.changes)
         if change.what == "policy"
     }
 
 
-def _load(policies: Sequence[tuple[Place, Json]], folder: Path, catalogue: Catalogue) -> list[Profile]:
+def _load(policies: Sequence[tuple[Place, Json]], folder: Path, registry: PluginRegistry) -> list[Profile]:
     """Compile policies that are loaded together. Raises `ScenarioError`."""
     sources = [_source(place, said, folder) for place, said in policies]
     first_place = policies[0][0]
-    result = compile_files(sources, catalogue=catalogue)
+    result = compile_files(sources, registry=registry)
     errors = [one for one in result.diagnostics if one.severity is Severity.ERROR]
     if errors:
         at = next(index for index, source in enumerate(sources) if source.file == errors[0].file)

@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from policyengine.catalogue import CATALOGUE
-from policyengine.compiler.assemble import Catalogue
+from policyengine.compiler.assemble import PluginRegistry
 from policyengine.framework.profile import Profile
 from policyengine.language.suggestion import closest
+from policyengine.plugins.registry import IN_TREE
 from policyengine.trials.changes import plan_changes
 from policyengine.trials.expectations import verdicts
 from policyengine.trials.outcome import Outcome
@@ -46,7 +46,7 @@ class Simulation:
         seed: int | None = None,
         folder: Path | None = None,
         watch: Watch | None = None,
-        catalogue: Catalogue = CATALOGUE,
+        registry: PluginRegistry = IN_TREE,
     ) -> None:
         """Read a scenario, and compile its policies.
 
@@ -56,7 +56,7 @@ class Simulation:
             seed: instead of its own.
             folder: what files of policies are relative to; the scenario's folder, or the current one.
             watch: is told of everything that happens; see `play.Watch`.
-            catalogue: the plugins that policies may name.
+            registry: the plugins that policies may name.
 
         Raises:
             ScenarioError: the scenario or a policy cannot be used; file, line and column where there are some.
@@ -68,8 +68,8 @@ class Simulation:
         if folder is None:
             folder = scenario.parent if isinstance(scenario, Path) else Path()
         with self._written.placing_errors():
-            replaced = {} if profiles is not None else profiles_of_changes(played, folder, catalogue)
-            self.profiles = tuple(profiles if profiles is not None else profiles_of(played, folder, catalogue))
+            replaced = {} if profiles is not None else profiles_of_changes(played, folder, registry)
+            self.profiles = tuple(profiles if profiles is not None else profiles_of(played, folder, registry))
             self._refuse_unserved([*self.profiles, *(one for some in replaced.values() for one in some)])
             self.play = Play(played, self.profiles, self.seed, watch)
             plan_changes(self.play, replaced)

@@ -9,9 +9,9 @@ from benchmarks.audit import AuditedCore, WrongDecision, check
 from benchmarks.decisions import EPOCH, nodes_of
 from benchmarks.scheduler_perf import WORKLOADS
 from benchmarks.workloads import pod
-from policyengine.catalogue import compile_policy
 from policyengine.cluster.objects import Pod, decode
 from policyengine.plugins.registry import default_profile
+from policyengine.policy_compiler import compile_policy
 from policyengine.scheduler.actions import Bind
 from policyengine.scheduler.messages import CacheSynced, CyclesRequested, NodeObserved, PodObserved
 from policyengine.scheduler.state import SchedulerState

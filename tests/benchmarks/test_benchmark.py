@@ -25,10 +25,10 @@ from benchmarks.reload import reloads
 from benchmarks.report import sections
 from benchmarks.scheduler_perf import WORKLOADS
 from benchmarks.server import server
-from policyengine.catalogue import checked, compile_text
 from policyengine.cluster.objects import Node, Pod
 from policyengine.language.diagnostics import Source
 from policyengine.plugins.registry import default_profile
+from policyengine.policy_compiler import checked, compile_text
 from policyengine.scheduler.actions import Bind
 from policyengine.scheduler.messages import BindSucceeded, CacheSynced, CyclesRequested, NodeObserved, PodObserved
 from policyengine.scheduler.state import SchedulerState

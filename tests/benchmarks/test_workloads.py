@@ -6,9 +6,9 @@ import pytest
 from benchmarks.decisions import decisions
 from benchmarks.scheduler_perf import DAEMON_NODE, GANG_SIZE, WORKLOADS
 from benchmarks.workloads import HOSTNAME, MEASURED, ZONE, Workload
-from policyengine.catalogue import compile_policy
 from policyengine.cluster.objects import Node, Pod, decode
 from policyengine.plugins.registry import default_profile
+from policyengine.policy_compiler import compile_policy
 
 PEER_SIZES = {
     "peer-basic": (5_000, 10_000),

@@ -9,11 +9,12 @@ from typing import ClassVar
 
 import pytest
 
-from policyengine.catalogue import CATALOGUE, compile_files
 from policyengine.commands import installed_plugins
-from policyengine.commands.installed_plugins import GROUP, installed_catalogue
+from policyengine.commands.installed_plugins import GROUP, installed_registry
 from policyengine.commands.options import UnusableInput
 from policyengine.language.diagnostics import Source
+from policyengine.plugins.registry import IN_TREE
+from policyengine.policy_compiler import compile_files
 from tests.commands.process import policyengine
 from tests.docs.even_nodes import EVEN_NODES
 
@@ -40,25 +41,25 @@ def install(monkeypatch: pytest.MonkeyPatch, **plugins: object) -> None:
     Installed.entries = {f"example:{name}": entry for name, entry in plugins.items()}
     points = EntryPoints(Installed(name, f"example:{name}", GROUP) for name in plugins)
     monkeypatch.setattr(installed_plugins, "entry_points", lambda group: points.select(group=group))
-    installed_catalogue.cache_clear()
+    installed_registry.cache_clear()
 
 
 @pytest.fixture(autouse=True)
 def forgotten() -> object:
     yield
-    installed_catalogue.cache_clear()
+    installed_registry.cache_clear()
 
 
 def test_without_packages_there_are_the_plugins_in_tree(monkeypatch: pytest.MonkeyPatch) -> None:
     install(monkeypatch)
-    assert list(installed_catalogue()) == list(CATALOGUE)
+    assert list(installed_registry()) == list(IN_TREE)
 
 
 def test_an_installed_plugin_judges_where_a_policy_uses_it(monkeypatch: pytest.MonkeyPatch) -> None:
     install(monkeypatch, EvenNodes=EVEN_NODES)
-    catalogue = installed_catalogue()
+    registry = installed_registry()
     used, plain = (
-        compile_files([Source("p", f'policy "p" {{ {use} }}')], None, catalogue)
+        compile_files([Source("p", f'policy "p" {{ {use} }}')], None, registry)
         for use in ("use EvenNodes weight 3 { allowed: [0, 2] }", "")
     )
     assert not used.diagnostics and not plain.diagnostics
@@ -70,7 +71,7 @@ def test_an_installed_plugin_judges_where_a_policy_uses_it(monkeypatch: pytest.M
 def test_its_arguments_are_checked_against_its_schema(monkeypatch: pytest.MonkeyPatch) -> None:
     install(monkeypatch, EvenNodes=EVEN_NODES)
     text = 'policy "p" { use EvenNodes { allowed: "two" } }'
-    (finding,) = compile_files([Source("p", text)], None, installed_catalogue()).diagnostics
+    (finding,) = compile_files([Source("p", text)], None, installed_registry()).diagnostics
     assert finding.code == "PE2004"
 
 
@@ -88,7 +89,7 @@ def test_a_plugin_that_cannot_be_had_names_its_package(
 ) -> None:
     install(monkeypatch, **{name: entry})
     with pytest.raises(UnusableInput) as refused:
-        installed_catalogue()
+        installed_registry()
     assert "`example-plugins`" in str(refused.value) and message in str(refused.value)
 
 

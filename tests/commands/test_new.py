@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from policyengine.commands import installed_plugins, lint_files
 from policyengine.commands.fmt import fmt
-from policyengine.commands.installed_plugins import GROUP, installed_catalogue
+from policyengine.commands.installed_plugins import GROUP, installed_registry
 from policyengine.commands.lint import lint
 from policyengine.commands.new import module_name, new, plugin_name
 from policyengine.commands.test import test as run_tests
@@ -57,11 +57,11 @@ def test_a_new_plugin_is_a_package_whose_policy_and_tests_work(tmp_path: Path, m
     points = EntryPoints([EntryPoint("FewPods", "few_pods:ENTRY", GROUP)])
     monkeypatch.setattr(installed_plugins, "entry_points", lambda group: points.select(group=group))
     monkeypatch.setattr(lint_files, "packages_bring_plugins", lambda: True)
-    installed_catalogue.cache_clear()
+    installed_registry.cache_clear()
     try:
         works(package / "few-pods.policy")
     finally:
-        installed_catalogue.cache_clear()
+        installed_registry.cache_clear()
         sys.modules.pop("few_pods", None)
 
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(package), str(ROOT)))}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from policyengine.catalogue import PolicyError, compile_policy, compile_text
 from policyengine.plugins.registry import IN_TREE, default_profile
+from policyengine.policy_compiler import PolicyError, compile_policy, compile_text
 from tests.builders import make_pod
 
 

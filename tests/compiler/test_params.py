@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyengine.catalogue import compile_files, compile_text
 from policyengine.compiler.params import ParamError, convert, wrong_values
 from policyengine.language import ir
 from policyengine.language.diagnostics import Source
@@ -28,6 +27,7 @@ from policyengine.language.types import (
     optional_of,
 )
 from policyengine.language.values import NONE, Optional
+from policyengine.policy_compiler import compile_files, compile_text
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 
-from policyengine.catalogue import compile_files, compile_policy
 from policyengine.compiler import policy_hash
 from policyengine.framework.profile import Profile
 from policyengine.language.diagnostics import Source
 from policyengine.language.format import format_source
 from policyengine.language.parsing.tokens import tokenise
 from policyengine.language.syntax import Expr, Span
+from policyengine.policy_compiler import compile_files, compile_policy
 from policyengine.scheduler.queue.policy_replacement import queue_changed, rules_changed
 from tests.language.expressions import EXPRESSIONS
 from tests.language.policies import EVERYTHING

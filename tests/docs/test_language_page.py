@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from policyengine.catalogue import compile_text
 from policyengine.language.diagnostics import render
 from policyengine.language.functions import FUNCTIONS, Style
 from policyengine.language.schema import OBJECTS, ROOTS
+from policyengine.policy_compiler import compile_text
 from tests.docs.test_language_examples import PAGE, POLICIES
 from tests.shared_facts import shared
 

@@ -36,7 +36,7 @@ def test_no_part_of_the_compiler_has_a_code_without_a_page() -> None:
     code = (
         "from policyengine.commands.lint_pages import pages\n"
         "known = pages()\n"
-        "import policyengine.catalogue, policyengine.kube.scheduling\n"
+        "import policyengine.policy_compiler, policyengine.kube.scheduling\n"
         "print(sorted(pages().keys() - known.keys()))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout == "[]\n"

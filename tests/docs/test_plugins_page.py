@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from policyengine.catalogue import compile_text
 from policyengine.plugins.registry import IN_TREE
+from policyengine.policy_compiler import compile_text
 from tests.docs.plugin_table import BEGIN, END, PAGE, generated
 
 TEXT = PAGE.read_text(encoding="utf-8")

@@ -1,14 +1,15 @@
-from policyengine.catalogue import CATALOGUE, compile_files
 from policyengine.cluster.view import ClusterView
 from policyengine.framework.evaluator import Evaluator
 from policyengine.language.diagnostics import Source
+from policyengine.plugins.registry import IN_TREE
+from policyengine.policy_compiler import compile_files
 from tests.builders import make_node, make_pod
 from tests.docs.even_nodes import EVEN_NODES, shown
 
 
 def test_the_page_s_plugin_judges_as_the_page_says() -> None:
     policy = 'policy "even" { use EvenNodes weight 2 { allowed: [0, 2, 4] } }'
-    result = compile_files([Source("p", policy)], None, {**CATALOGUE, "EvenNodes": EVEN_NODES})
+    result = compile_files([Source("p", policy)], None, {**IN_TREE, "EvenNodes": EVEN_NODES})
     assert not result.diagnostics
     view = ClusterView()
     for number in range(5):

@@ -14,10 +14,11 @@ from typing import Any
 import pytest
 
 from policyengine import Simulation
-from policyengine.catalogue import CATALOGUE, compile_files
 from policyengine.cluster.objects import Node, Pod, decode
 from policyengine.commands.policies import load_profiles
 from policyengine.language.parse import read_source
+from policyengine.plugins.registry import IN_TREE
+from policyengine.policy_compiler import compile_files
 from policyengine.scheduler.messages import NodeObserved, PodObserved
 from policyengine.trials.outcome import Outcome
 from policyengine.trials.trial import Trial
@@ -95,7 +96,7 @@ def lines(policy: str) -> list[tuple[str, str]]:
     """What the policy has logged of one pod, with the points."""
     entry = module(EXAMPLES / "framework/logging/package/two_lines.py").TWO_LINES
     source = read_source(EXAMPLES / "framework" / "logging" / policy)
-    result = compile_files([source], None, {**CATALOGUE, "TwoLines": replace(entry, in_base=False)})
+    result = compile_files([source], None, {**IN_TREE, "TwoLines": replace(entry, in_base=False)})
     assert not result.diagnostics
     trial = Trial(result.profiles, 0.0)
     room = {"cpu": "4", "memory": "8Gi", "pods": "110"}

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from policyengine.catalogue import compile_policy
 from policyengine.clock import SystemClock
 from policyengine.kube.http.aiohttp_transport import AiohttpTransport
 from policyengine.kube.http.client import Client
 from policyengine.kube.http.transport import Transport
 from policyengine.kube.scheduling import Scheduler
+from policyengine.policy_compiler import compile_policy
 from policyengine.simulator.api_server import ApiServer, MemoryTransport
 from policyengine.simulator.api_server.requests import ADMIN
 from policyengine.simulator.real_server import ASSETS, real_server, unverified

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from policyengine.catalogue import compile_policy
 from policyengine.cluster.kinds import STRUCTS
 from policyengine.cluster.objects import Node, Pod, decode
 from policyengine.diagnosis.explain import explain
+from policyengine.policy_compiler import compile_policy
 from policyengine.scheduler.actions import Action, DeleteVictim, PatchObject, PatchPodCondition, RecordEvent
 from policyengine.scheduler.messages import (
     BindFailed,

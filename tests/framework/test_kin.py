@@ -8,11 +8,11 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policyengine.catalogue import compile_policy
 from policyengine.cluster.objects import Namespace, Node, Pod, decode
 from policyengine.cluster.pod_info import PodState
 from policyengine.framework.profile import Profile
 from policyengine.plugins.registry import default_profile
+from policyengine.policy_compiler import compile_policy
 from tests.framework.placing import Placing
 
 ZONE, HOSTNAME, GPU = "topology.kubernetes.io/zone", "kubernetes.io/hostname", "vendor.example/gpu"

@@ -8,12 +8,12 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policyengine.catalogue import compile_policy
 from policyengine.cluster.objects import Namespace, Node, Pod, decode
 from policyengine.cluster.pod_info import PodState
 from policyengine.framework.evaluator import Evaluator
 from policyengine.framework.profile import Profile
 from policyengine.plugins.registry import default_profile
+from policyengine.policy_compiler import compile_policy
 from tests.framework.placing import Placing
 
 HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from policyengine.catalogue import checked
 from policyengine.language import ir
 from policyengine.language.diagnostics import Source
 from policyengine.language.ir import test_nodes as ir_test
 from policyengine.language.types import BOOL
+from policyengine.policy_compiler import checked
 
 HEAD = """policy "p" {
   param n: int = 1 range [0, 3]

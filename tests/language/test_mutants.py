@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from policyengine.catalogue import checked, checked_files, compile_checked
 from policyengine.framework.profile import Profile
 from policyengine.language import ir
 from policyengine.language.diagnostics import Source
 from policyengine.language.mutants import mutants
+from policyengine.policy_compiler import checked, checked_files, compile_checked
 from policyengine.trials.policy_test import TestedPolicy, in_file_tests, mutate
 
 FOLDER = Path(__file__).resolve().parents[2] / "policies"

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from policyengine.catalogue import checked_files, compile_files
 from policyengine.cluster import objects
 from policyengine.cluster.pod_info import PodInfo, PodState
 from policyengine.cluster.view import ClusterView
@@ -23,6 +22,7 @@ from policyengine.language import ir
 from policyengine.language.diagnostics import Source, render
 from policyengine.language.format import format_source
 from policyengine.language.ir import test_nodes as ir_test
+from policyengine.policy_compiler import checked_files, compile_files
 from policyengine.trials.policy_test import TestedPolicy, in_file_tests, run_tests
 
 FOLDER = Path(__file__).resolve().parents[2] / "policies"

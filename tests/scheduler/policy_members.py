@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from policyengine.catalogue import compile_policy
 from policyengine.framework.profile import Profile
+from policyengine.policy_compiler import compile_policy
 from policyengine.scheduler.actions import Action, DeleteVictim, Log
 from tests.scheduler.driver import NAME, Driver
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policyengine.catalogue import CATALOGUE
+from policyengine.plugins.registry import IN_TREE
 from policyengine.server.webhook import API_VERSION, NoReview, reviewed
 
 GOOD = 'policy "p" { filter "f" { require node.name != "x" } }'
@@ -32,7 +32,7 @@ def review(item: Any, operation: str = "CREATE") -> bytes:
 
 
 def asked(item: Any, operation: str = "CREATE") -> dict[str, Any]:
-    answer = reviewed(review(item, operation), CATALOGUE)
+    answer = reviewed(review(item, operation), IN_TREE)
     assert (answer["apiVersion"], answer["kind"]) == (API_VERSION, "AdmissionReview")
     assert answer["response"]["uid"] == "u-1"
     return dict(answer["response"])
@@ -74,7 +74,7 @@ def test_what_carries_no_policy_or_goes_away_passes() -> None:
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"null", b'{"request": 3}', b'{"request": {"uid": "u"}}', b"\xff"])
 def test_a_body_that_is_no_review_is_told_so(body: bytes) -> None:
     with pytest.raises(NoReview):
-        reviewed(body, CATALOGUE)
+        reviewed(body, IN_TREE)
 
 
 values = st.recursive(

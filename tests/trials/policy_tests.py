@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from policyengine.catalogue import checked
 from policyengine.compiler.coverage import Coverage
 from policyengine.language import ir
 from policyengine.language.diagnostics import Source, render
+from policyengine.policy_compiler import checked
 from policyengine.trials.policy_test import STEPS, Outcome, TestedPolicy, in_file_tests, run_tests
 
 NODE = "{ allocatable: {cpu: 4, memory: 8Gi, pods: 10} }"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from policyengine.catalogue import compile_checked
 from policyengine.compiler.coverage import Coverage
+from policyengine.policy_compiler import compile_checked
 from tests.trials.policy_tests import NODE, A, covered, missing, policy_of
 
 PASS = f'test "pass" {{ {A} given pod "p" {{}} expect "p" on "a" }}'

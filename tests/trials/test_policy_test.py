@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from policyengine.catalogue import compile_text
 from policyengine.language.checking.given_objects import NODE_FIELDS, POD_FIELDS
 from policyengine.language.ir import test_nodes as ir_test
 from policyengine.language.syntax import Span
+from policyengine.policy_compiler import compile_text
 from policyengine.trials.policy_test import failed_tests, held_to_tests
 from policyengine.trials.policy_test_objects import given_node, given_pod
 from tests.trials.policy_tests import NODE, A, messages, outcome_of, policy_of

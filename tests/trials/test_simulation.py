@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import policyengine
-from policyengine.catalogue import compile_policy
+from policyengine.policy_compiler import compile_policy
 from policyengine.trials.ledger import PodRecord
 from policyengine.trials.outcome import Outcome
 from policyengine.trials.simulation import Simulation

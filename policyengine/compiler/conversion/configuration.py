@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from policyengine.compiler.assemble import Catalogue
+from policyengine.compiler.assemble import PluginRegistry
 from policyengine.compiler.conversion.document import ConversionError, Document, WantedPlugin, WantedProfile
 from policyengine.framework.plugin_entry import ArgumentError, PluginEntry
 
@@ -72,7 +72,7 @@ Enabled = dict[str, int | None]
 """Plugin -> its weight there."""
 
 
-def read_configuration(value: object, catalogue: Catalogue) -> list[WantedProfile]:
+def read_configuration(value: object, registry: PluginRegistry) -> list[WantedProfile]:
     """The profiles of a configuration. Raises `ConversionError`."""
     root = Document(value, "")
     version = root.text("apiVersion").rpartition("/")[2]
@@ -85,7 +85,7 @@ def read_configuration(value: object, catalogue: Catalogue) -> list[WantedProfil
         root.number("podInitialBackoffSeconds", DEFAULT_BACKOFF[0]),
         root.number("podMaxBackoffSeconds", DEFAULT_BACKOFF[1]),
     )
-    profiles = [_profile(one, catalogue) for one in root.listed("profiles")] or [_profile(Document({}, ""), catalogue)]
+    profiles = [_profile(one, registry) for one in root.listed("profiles")] or [_profile(Document({}, ""), registry)]
     names = [profile.scheduler_name for profile in profiles]
     if len(set(names)) < len(names):
         raise ConversionError("two profiles have one `schedulerName`")
@@ -95,44 +95,44 @@ def read_configuration(value: object, catalogue: Catalogue) -> list[WantedProfil
     return profiles
 
 
-def _profile(document: Document, catalogue: Catalogue) -> WantedProfile:
+def _profile(document: Document, registry: PluginRegistry) -> WantedProfile:
     wanted = WantedProfile(document.text("schedulerName", DEFAULT_SCHEDULER), {})
     if document.has("percentageOfNodesToScore"):
         wanted.notes.append(_ELSEWHERE["percentageOfNodesToScore"])
     sets = document.inner("plugins")
-    multi = _merged(catalogue, sets.inner("multiPoint"))
-    enabled = {point: _at_point(point, multi, sets.inner(point), catalogue) for point in POINTS}
+    multi = _merged(registry, sets.inner("multiPoint"))
+    enabled = {point: _at_point(point, multi, sets.inner(point), registry) for point in POINTS}
     for name in {**multi, **{name: None for plugins in enabled.values() for name in plugins}}:
-        if name not in catalogue and name != "DefaultBinder":
+        if name not in registry and name != "DefaultBinder":
             instead = _INSTEAD.get(name)
             wanted.notes.append(f"`{name}` is no plugin of kube-scheduler's own" + (f": {instead}" if instead else ""))
-    arguments = _arguments(document, catalogue, wanted)
-    for name, entry in catalogue.items():
+    arguments = _arguments(document, registry, wanted)
+    for name, entry in registry.items():
         _want(wanted, entry, enabled, arguments.get(name, {}))
-    sorting = [name for name in enabled["queueSort"] if name not in catalogue]
+    sorting = [name for name in enabled["queueSort"] if name not in registry]
     if sets.has("queueSort") and not sorting and "PrioritySort" not in enabled["queueSort"]:
         wanted.notes.append("`queueSort` is empty; the order by priority is kept")
     return wanted
 
 
-def _merged(catalogue: Catalogue, custom: Document) -> Enabled:
+def _merged(registry: PluginRegistry, custom: Document) -> Enabled:
     """Rule 1."""
     off = custom.names("disabled")
     given = custom.weights("enabled")
-    defaults: Enabled = {name: entry.default_weight for name, entry in catalogue.items() if entry.in_base}
+    defaults: Enabled = {name: entry.default_weight for name, entry in registry.items() if entry.in_base}
     kept = {} if "*" in off else {name: given.get(name, weight) for name, weight in defaults.items() if name not in off}
     return {**kept, **{name: weight for name, weight in given.items() if name not in kept}}
 
 
-def _at_point(point: str, multi: Enabled, custom: Document, catalogue: Catalogue) -> Enabled:
-    """Rule 2. Of plugins outside the catalogue it is not known what they implement: they are taken to be everywhere."""
+def _at_point(point: str, multi: Enabled, custom: Document, registry: PluginRegistry) -> Enabled:
+    """Rule 2. Of plugins outside the registry it is not known what they implement: they are taken to be everywhere."""
     off, own = custom.names("disabled"), custom.weights("enabled")
     if "*" in off:
         return own
     expanded = {
         name: weight
         for name, weight in multi.items()
-        if name not in off and name not in own and (name not in catalogue or _implements(catalogue[name], point))
+        if name not in off and name not in own and (name not in registry or _implements(registry[name], point))
     }
     return {**expanded, **own}
 
@@ -162,18 +162,18 @@ def _want(wanted: WantedProfile, entry: PluginEntry, enabled: Mapping[str, Enabl
                 wanted.notes.append(f"`{name}` cannot do without its {before}; it is kept")
 
 
-def _arguments(document: Document, catalogue: Catalogue, wanted: WantedProfile) -> dict[str, dict[str, Any]]:
+def _arguments(document: Document, registry: PluginRegistry, wanted: WantedProfile) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for one in document.listed("pluginConfig"):
         name = one.text("name")
         given = {key: value for key, value in one.plain("args").items() if key not in ("apiVersion", "kind")}
-        if name not in catalogue:
+        if name not in registry:
             wanted.notes.append(f"the arguments of `{name}` were left out")
             continue
         if name in found:
             raise ConversionError(f"`{one.path}`: the arguments of `{name}` are given twice")
         try:
-            catalogue[name].build(given)
+            registry[name].build(given)
         except ArgumentError as error:
             raise ConversionError(f"`{one.path}.args`: {error}") from None
         defaults = DEFAULT_ARGUMENTS.get(name, {})

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from policyengine.compiler.assemble import Catalogue, weight_of
+from policyengine.compiler.assemble import PluginRegistry, weight_of
 from policyengine.compiler.params import param_values
 from policyengine.language import ir
 
@@ -22,7 +22,7 @@ _DEFAULTS = ir.Queue(order=())
 
 
 def kube_scheduler_configuration(
-    policies: Sequence[ir.Policy], catalogue: Catalogue, url: str, given: Mapping[str, object] | None = None
+    policies: Sequence[ir.Policy], registry: PluginRegistry, url: str, given: Mapping[str, object] | None = None
 ) -> dict[str, Any]:
     """The configuration, as data for YAML. `url` is where the extender answers, without a policy's name."""
     queue = policies[0].queue
@@ -33,7 +33,7 @@ def kube_scheduler_configuration(
     ):
         if seconds != default:
             answer[field] = max(1, round(seconds))
-    answer["profiles"] = [_profile(policy, catalogue, given or {}) for policy in policies]
+    answer["profiles"] = [_profile(policy, registry, given or {}) for policy in policies]
     extenders = [_extender(policy, url, given or {}) for policy in policies]
     asked = [one for one in extenders if len(one) > 1]
     if asked:
@@ -72,7 +72,7 @@ def _by_priority(queue: ir.Queue) -> bool:
     )
 
 
-def _profile(policy: ir.Policy, catalogue: Catalogue, given: Mapping[str, object]) -> dict[str, Any]:
+def _profile(policy: ir.Policy, registry: PluginRegistry, given: Mapping[str, object]) -> dict[str, Any]:
     params = param_values(policy.params, given)
     multi: dict[str, list[dict[str, Any]]] = {"enabled": [], "disabled": []}
     score: dict[str, list[dict[str, Any]]] = {"enabled": [], "disabled": []}
@@ -83,7 +83,7 @@ def _profile(policy: ir.Policy, catalogue: Catalogue, given: Mapping[str, object
     elif policy.base == "filters":
         score["disabled"].append({"name": "*"})
     for use in policy.uses:
-        entry = catalogue[use.name]
+        entry = registry[use.name]
         weight = entry.default_weight if use.weight is None else weight_of(use.weight, params)
         if use.arguments:
             arguments.append({"name": use.name, "args": _arguments(use)})

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable
 from typing import Any, Final
 
-from policyengine.compiler.assemble import Catalogue
+from policyengine.compiler.assemble import PluginRegistry
 from policyengine.compiler.conversion.configuration import DEFAULT_SCHEDULER
 from policyengine.compiler.conversion.document import ConversionError, Document, WantedPlugin, WantedProfile
 
@@ -53,13 +53,13 @@ _PRIORITIES: Final[dict[str, tuple[str, dict[str, Any]]]] = {
 _NOTHING: Final = frozenset({"EqualPriority"})
 
 
-def read_policy(value: object, catalogue: Catalogue) -> WantedProfile:
+def read_policy(value: object, registry: PluginRegistry) -> WantedProfile:
     """The one profile of a Policy. Raises `ConversionError`."""
     root = Document(value, "")
     wanted = WantedProfile(DEFAULT_SCHEDULER, {})
-    filters = _filters(root, catalogue, wanted)
-    scores = _scores(root, catalogue, wanted)
-    for name, entry in catalogue.items():
+    filters = _filters(root, registry, wanted)
+    scores = _scores(root, registry, wanted)
+    for name, entry in registry.items():
         neither = not entry.filters and not entry.scores
         weight, arguments = scores.get(name, (None, {}))
         if entry.filters and weight is not None and name not in filters:
@@ -71,9 +71,9 @@ def read_policy(value: object, catalogue: Catalogue) -> WantedProfile:
     return wanted
 
 
-def _filters(root: Document, catalogue: Catalogue, wanted: WantedProfile) -> set[str]:
+def _filters(root: Document, registry: PluginRegistry, wanted: WantedProfile) -> set[str]:
     if not root.given("predicates"):
-        return {name for name, entry in catalogue.items() if entry.filters}
+        return {name for name, entry in registry.items() if entry.filters}
     found = {*_MANDATORY, *_SINCE}
     for one in root.listed("predicates"):
         name = one.text("name")
@@ -86,10 +86,10 @@ def _filters(root: Document, catalogue: Catalogue, wanted: WantedProfile) -> set
     return found
 
 
-def _scores(root: Document, catalogue: Catalogue, wanted: WantedProfile) -> dict[str, tuple[int, dict[str, Any]]]:
+def _scores(root: Document, registry: PluginRegistry, wanted: WantedProfile) -> dict[str, tuple[int, dict[str, Any]]]:
     """{plugin: (weight, arguments)}; the weights of two priorities of one plugin add up, as they did."""
     if not root.given("priorities"):
-        return {name: (entry.default_weight, {}) for name, entry in catalogue.items() if entry.default_weight}
+        return {name: (entry.default_weight, {}) for name, entry in registry.items() if entry.default_weight}
     found: dict[str, tuple[int, dict[str, Any]]] = {}
     for one in root.listed("priorities"):
         name, weight = one.text("name"), one.whole("weight") or 1

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from policyengine.compiler.assemble import Catalogue
+from policyengine.compiler.assemble import PluginRegistry
 from policyengine.compiler.conversion.document import WantedProfile
 from policyengine.language.diagnostics import Source
 from policyengine.language.format import format_source
@@ -16,13 +16,13 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _RESERVED = frozenset({"in", "true", "false", "null"})
 
 
-def policy_text(wanted: WantedProfile, catalogue: Catalogue) -> str:
+def policy_text(wanted: WantedProfile, registry: PluginRegistry) -> str:
     """The policy in the one style, its notes above it."""
     members = [f"scheduler {_text(wanted.scheduler_name)}"]
     if wanted.backoff is not None:
         initial, longest = wanted.backoff
         members.append(f"queue {{ backoff {_seconds(initial)} .. {_seconds(longest)} }}")
-    for name, entry in catalogue.items():
+    for name, entry in registry.items():
         if not entry.in_base:
             continue
         plugin = wanted.plugins.get(name)

@@ -18,8 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final
 
-from policyengine.catalogue import CATALOGUE, CompileResult, compile_files
-from policyengine.compiler.assemble import Catalogue, plugin_facts
+from policyengine.compiler.assemble import PluginRegistry, plugin_facts
 from policyengine.kube.policies.config_map import PARAMS_FILE, Given, read_params
 from policyengine.kube.policies.precedence import Compile, Compiled, Problem
 from policyengine.language.diagnostics import Diagnostic, Severity, Source
@@ -28,6 +27,8 @@ from policyengine.language.lint.linter import lint
 from policyengine.language.lint.rules import RULES
 from policyengine.language.parse import SourceError, decode_source, parse_file
 from policyengine.plain_yaml import PlainYamlError
+from policyengine.plugins.registry import IN_TREE
+from policyengine.policy_compiler import CompileResult, compile_files
 from policyengine.trials.policy_test import held_to_tests
 
 TURN: Final = 0.0005
@@ -38,13 +39,13 @@ _LEVELS: Final = (Severity.ERROR, Severity.WARNING, Severity.INFO)
 
 
 def compiled(
-    data: Mapping[str, str], catalogue: Catalogue = CATALOGUE, fail_level: Severity = Severity.ERROR
+    data: Mapping[str, str], registry: PluginRegistry = IN_TREE, fail_level: Severity = Severity.ERROR
 ) -> Compiled:
     """Compile the keys of a ConfigMap and run the tests in them; the first error is what is wrong with it.
 
     Arguments:
         data: the texts of its `*.policy` keys, and of `params.yaml`.
-        catalogue: the plugins there are.
+        registry: the plugins there are.
         fail_level: the least severity of an opinion of lint's that is an error here.
     """
     texts = {key: text for key, text in data.items() if key != PARAMS_FILE}
@@ -55,12 +56,12 @@ def compiled(
         return Compiled(problem=Problem(str(error), 1, 1))
     except PlainYamlError as error:
         return Compiled(problem=Problem(f"`{PARAMS_FILE}` {error}", error.line, 1 if error.line else 0))
-    result = compile_files(sources, {name: one.value for name, one in given.items()}, catalogue)
+    result = compile_files(sources, {name: one.value for name, one in given.items()}, registry)
     problem = _wrong_param(result, given) or _first(result, _errors(result.diagnostics))
     if problem is None:
-        problem = _first(result, _opinions(result, catalogue, fail_level))
+        problem = _first(result, _opinions(result, registry, fail_level))
     if problem is None:
-        result = held_to_tests(result, catalogue)
+        result = held_to_tests(result, registry)
         problem = _first(result, _errors(result.diagnostics))
     return Compiled(problem=problem) if problem is not None else Compiled(tuple(result.profiles))
 
@@ -75,12 +76,12 @@ def _errors(findings: Sequence[Diagnostic]) -> Iterator[Diagnostic]:
     return (finding for finding in findings if finding.severity is Severity.ERROR)
 
 
-def _opinions(result: CompileResult, catalogue: Catalogue, fail_level: Severity) -> Iterator[Diagnostic]:
+def _opinions(result: CompileResult, registry: PluginRegistry, fail_level: Severity) -> Iterator[Diagnostic]:
     """What lint has to say that weighs as much."""
     enough = _LEVELS[: 1 + _LEVELS.index(fail_level)]
     if not any(rule.severity in enough for rule in RULES):
         return
-    plugins = plugin_facts(catalogue)
+    plugins = plugin_facts(registry)
     for source in result.sources:
         tree, _ = parse_file(source)
         policies = [policy for policy in result.policies if policy.source.file == source.file]
@@ -102,12 +103,12 @@ def _key(source: Source, result: CompileResult) -> str:
     return f"`{source.file}`: " if len(result.sources) > 1 else ""
 
 
-def compiler_with(catalogue: Catalogue, fail_level: Severity = Severity.ERROR) -> Compile:
+def compiler_with(registry: PluginRegistry, fail_level: Severity = Severity.ERROR) -> Compile:
     """What compiles with these plugins, in a thread."""
 
     async def compile_beside(data: Mapping[str, str]) -> Compiled:
         with _short_turns():
-            return await asyncio.to_thread(compiled, data, catalogue, fail_level)
+            return await asyncio.to_thread(compiled, data, registry, fail_level)
 
     return compile_beside
 

@@ -14,16 +14,17 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policyengine.catalogue import CATALOGUE, compile_policy, compile_text
 from policyengine.compiler.conversion.configuration import read_configuration
 from policyengine.compiler.conversion.document import ConversionError
 from policyengine.compiler.conversion.kube_scheduler import kube_scheduler_configuration
 from policyengine.compiler.conversion.policy_text import policy_text
 from policyengine.framework.profile import Profile
+from policyengine.plugins.registry import IN_TREE
+from policyengine.policy_compiler import compile_policy, compile_text
 
 API = "kubescheduler.config.k8s.io/v1"
-FILTERING = [name for name, entry in CATALOGUE.items() if entry.filters]
-SCORING = {name: entry.default_weight for name, entry in CATALOGUE.items() if entry.default_weight}
+FILTERING = [name for name, entry in IN_TREE.items() if entry.filters]
+SCORING = {name: entry.default_weight for name, entry in IN_TREE.items() if entry.default_weight}
 
 
 def configuration(**profile: Any) -> dict[str, Any]:
@@ -31,8 +32,8 @@ def configuration(**profile: Any) -> dict[str, Any]:
 
 
 def converted(value: object) -> Profile:
-    [wanted] = read_configuration(value, CATALOGUE)
-    return compile_policy(policy_text(wanted, CATALOGUE))
+    [wanted] = read_configuration(value, IN_TREE)
+    return compile_policy(policy_text(wanted, IN_TREE))
 
 
 def filters(profile: Profile) -> list[str]:
@@ -49,7 +50,7 @@ def expected(plugins: dict[str, Any]) -> tuple[list[str], dict[str, int]]:
     def names(point: str, which: str) -> dict[str, int | None]:
         return {one["name"]: one.get("weight") for one in plugins.get(point, {}).get(which, [])}
 
-    everything: dict[str, int | None] = dict.fromkeys(CATALOGUE) | SCORING
+    everything: dict[str, int | None] = dict.fromkeys(IN_TREE) | SCORING
     if "*" in names("multiPoint", "disabled"):
         everything = {}
     for name in names("multiPoint", "disabled"):
@@ -92,7 +93,7 @@ def sets(able: list[str]) -> st.SearchStrategy[dict[str, Any]]:
 
 
 sections = st.fixed_dictionaries(
-    {"multiPoint": sets(list(CATALOGUE)), "filter": sets(FILTERING), "score": sets(list(SCORING))}
+    {"multiPoint": sets(list(IN_TREE)), "filter": sets(FILTERING), "score": sets(list(SCORING))}
 )
 
 
@@ -106,16 +107,16 @@ def test_the_policy_has_the_plugins_and_weights_that_the_documentation_says(plug
 @settings(max_examples=60, deadline=None)
 @given(plugins=sections)
 def test_a_policy_goes_to_kube_scheduler_and_back(plugins: dict[str, Any]) -> None:
-    [wanted] = read_configuration(configuration(plugins=plugins), CATALOGUE)
-    once = compile_text(policy_text(wanted, CATALOGUE))
-    back = kube_scheduler_configuration(once.policies, CATALOGUE, "http://127.0.0.1:1")
+    [wanted] = read_configuration(configuration(plugins=plugins), IN_TREE)
+    once = compile_text(policy_text(wanted, IN_TREE))
+    back = kube_scheduler_configuration(once.policies, IN_TREE, "http://127.0.0.1:1")
     again = converted(back)
     assert (filters(again), scores(again)) == (filters(once.profiles[0]), scores(once.profiles[0]))
 
 
 def test_the_default_configuration_is_an_empty_policy() -> None:
-    [wanted] = read_configuration({"apiVersion": API, "kind": "KubeSchedulerConfiguration"}, CATALOGUE)
-    assert policy_text(wanted, CATALOGUE) == 'policy "default-scheduler" {\n  scheduler "default-scheduler"\n}\n'
+    [wanted] = read_configuration({"apiVersion": API, "kind": "KubeSchedulerConfiguration"}, IN_TREE)
+    assert policy_text(wanted, IN_TREE) == 'policy "default-scheduler" {\n  scheduler "default-scheduler"\n}\n'
 
 
 def test_arguments_are_carried_over_and_defaults_are_not() -> None:
@@ -124,15 +125,15 @@ def test_arguments_are_carried_over_and_defaults_are_not() -> None:
         "args": {"scoringStrategy": {"type": "MostAllocated", "resources": [{"name": "cpu", "weight": 3}]}},
     }
     affinity = {"name": "InterPodAffinity", "args": {"hardPodAffinityWeight": 1}}
-    [wanted] = read_configuration(configuration(pluginConfig=[fit, affinity]), CATALOGUE)
+    [wanted] = read_configuration(configuration(pluginConfig=[fit, affinity]), IN_TREE)
     assert wanted.plugins["NodeResourcesFit"].arguments == fit["args"]
     assert wanted.plugins["InterPodAffinity"].arguments == {}
 
 
 def test_what_has_no_equivalent_is_noted() -> None:
     value = configuration(plugins={"multiPoint": {"enabled": [{"name": "Coscheduling"}]}}, percentageOfNodesToScore=30)
-    [wanted] = read_configuration(value | {"extenders": [{"urlPrefix": "http://x"}]}, CATALOGUE)
-    text = policy_text(wanted, CATALOGUE)
+    [wanted] = read_configuration(value | {"extenders": [{"urlPrefix": "http://x"}]}, IN_TREE)
+    text = policy_text(wanted, IN_TREE)
     assert "// note: `Coscheduling` is no plugin of kube-scheduler's own: write a `gang` rule" in text
     assert "// note: every node is looked at" in text and "// note: extenders are set in" in text
 
@@ -165,7 +166,7 @@ def test_what_has_no_equivalent_is_noted() -> None:
 )
 def test_a_wrong_configuration_is_told_where(value: object, message: str) -> None:
     with pytest.raises(ConversionError) as caught:
-        read_configuration(value, CATALOGUE)
+        read_configuration(value, IN_TREE)
     assert message in str(caught.value)
 
 
@@ -182,7 +183,7 @@ def test_the_real_kube_scheduler_reads_ours_and_we_read_its(tmp_path: Path) -> N
       score "b" weight 7 = 3
     }"""
     result = compile_text(text)
-    ours = kube_scheduler_configuration(result.policies, CATALOGUE, "http://127.0.0.1:8888")
+    ours = kube_scheduler_configuration(result.policies, IN_TREE, "http://127.0.0.1:8888")
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text(
         "{apiVersion: v1, kind: Config, current-context: x, contexts: [{name: x, context: {cluster: c, user: u}}],"
@@ -195,10 +196,10 @@ def test_the_real_kube_scheduler_reads_ours_and_we_read_its(tmp_path: Path) -> N
     effective = yaml.safe_load(written.read_text())
     [extender] = effective["extenders"]
     assert extender["urlPrefix"] == "http://127.0.0.1:8888/all" and extender["ignorable"] and extender["weight"] == 7
-    [wanted] = read_configuration(effective, CATALOGUE)
-    [straight] = read_configuration(ours, CATALOGUE)
+    [wanted] = read_configuration(effective, IN_TREE)
+    [straight] = read_configuration(ours, IN_TREE)
     # It fills the strategy's resources in.
     wanted.plugins["NodeResourcesFit"].arguments["scoringStrategy"].pop("resources")
     assert wanted.plugins == straight.plugins and wanted.backoff == (2.0, 20.0)
-    in_tree = [name for name in filters(result.profiles[0]) if name in CATALOGUE]
-    assert filters(compile_policy(policy_text(wanted, CATALOGUE))) == in_tree
+    in_tree = [name for name in filters(result.profiles[0]) if name in IN_TREE]
+    assert filters(compile_policy(policy_text(wanted, IN_TREE))) == in_tree

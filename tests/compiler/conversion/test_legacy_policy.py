@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from policyengine.catalogue import CATALOGUE, compile_policy
 from policyengine.compiler.conversion.document import ConversionError, WantedProfile
 from policyengine.compiler.conversion.legacy_policy import kind_of, read_policy
 from policyengine.compiler.conversion.policy_text import policy_text
+from policyengine.plugins.registry import IN_TREE
+from policyengine.policy_compiler import compile_policy
 
 
 def policy(**fields: Any) -> dict[str, Any]:
@@ -16,15 +17,15 @@ def policy(**fields: Any) -> dict[str, Any]:
 
 
 def text_of(wanted: WantedProfile) -> str:
-    return policy_text(wanted, CATALOGUE)
+    return policy_text(wanted, IN_TREE)
 
 
 def test_absent_lists_are_the_defaults() -> None:
-    assert text_of(read_policy(policy(), CATALOGUE)).count("\n") == 3
+    assert text_of(read_policy(policy(), IN_TREE)).count("\n") == 3
 
 
 def test_listed_predicates_are_all_there_is_but_for_the_mandatory_ones() -> None:
-    wanted = read_policy(policy(predicates=[{"name": "PodFitsResources"}, {"name": "HostName"}]), CATALOGUE)
+    wanted = read_policy(policy(predicates=[{"name": "PodFitsResources"}, {"name": "HostName"}]), IN_TREE)
     profile = compile_policy(text_of(wanted))
     listed = {"NodeUnschedulable", "NodeName", "TaintToleration", "NodeResourcesFit", "DynamicResources"}
     scoring = {"NodeAffinity", "VolumeBinding", "PodTopologySpread", "InterPodAffinity"}
@@ -39,12 +40,12 @@ def test_priorities_become_weights_and_those_of_one_plugin_add_up() -> None:
         {"name": "SelectorSpreadPriority", "weight": 1},
         {"name": "EqualPriority", "weight": 9},
     ]
-    profile = compile_policy(text_of(read_policy(policy(priorities=priorities), CATALOGUE)))
+    profile = compile_policy(text_of(read_policy(policy(priorities=priorities), IN_TREE)))
     assert {plugin.name: weight for plugin, weight in profile.scores} == {"NodeResourcesFit": 5, "PodTopologySpread": 3}
 
 
 def test_an_empty_list_of_priorities_scores_nothing() -> None:
-    assert compile_policy(text_of(read_policy(policy(priorities=[]), CATALOGUE))).scores == ()
+    assert compile_policy(text_of(read_policy(policy(priorities=[]), IN_TREE))).scores == ()
 
 
 def test_labels_that_must_be_there_and_labels_preferred_become_rules() -> None:
@@ -54,7 +55,7 @@ def test_labels_that_must_be_there_and_labels_preferred_become_rules() -> None:
             {"name": "no-spot", "weight": 3, "argument": {"labelPreference": {"label": "spot", "presence": False}}}
         ],
     )
-    text = text_of(read_policy(value, CATALOGUE))
+    text = text_of(read_policy(value, IN_TREE))
     assert 'require "zone" in node.labels' in text and 'require "rack" in node.labels' in text
     assert 'score "no-spot" weight 3 = "spot" in node.labels ? 0 : 100' in text
     compile_policy(text)
@@ -63,7 +64,7 @@ def test_labels_that_must_be_there_and_labels_preferred_become_rules() -> None:
 def test_a_shape_becomes_the_strategy_of_the_resources_fit() -> None:
     shape = [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}]
     argument = {"requestedToCapacityRatioArguments": {"shape": shape, "resources": [{"name": "cpu", "weight": 2}]}}
-    wanted = read_policy(policy(priorities=[{"name": "packed", "weight": 2, "argument": argument}]), CATALOGUE)
+    wanted = read_policy(policy(priorities=[{"name": "packed", "weight": 2, "argument": argument}]), IN_TREE)
     compile_policy(text_of(wanted))
     assert wanted.plugins["NodeResourcesFit"].arguments["scoringStrategy"]["type"] == "RequestedToCapacityRatio"
 
@@ -72,7 +73,7 @@ def test_what_is_not_known_is_noted() -> None:
     value = policy(
         predicates=[{"name": "MyPredicate"}], priorities=[{"name": "MyPriority"}], extenders=[{"urlPrefix": "x"}]
     )
-    notes = read_policy(value, CATALOGUE).notes
+    notes = read_policy(value, IN_TREE).notes
     assert any("`MyPredicate`" in note for note in notes) and any("`MyPriority`" in note for note in notes)
     assert any("extenders" in note for note in notes)
 
@@ -89,7 +90,7 @@ def test_what_is_not_known_is_noted() -> None:
 def test_a_wrong_policy_is_told_where(value: object, message: str) -> None:
     with pytest.raises(ConversionError) as caught:
         kind_of(value)
-        read_policy(value, CATALOGUE)
+        read_policy(value, IN_TREE)
     assert message in str(caught.value)
 
 

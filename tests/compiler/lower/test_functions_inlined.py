@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 
-from policyengine.catalogue import compile_policy
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.view import Snapshot
 from policyengine.framework.evaluator import Evaluator
+from policyengine.policy_compiler import compile_policy
 from tests.builders import make_node, make_pod
 from tests.compiler.rules.test_rules import cluster
 from tests.compiler.worlds import PlainPod, World, plain_pods, worlds

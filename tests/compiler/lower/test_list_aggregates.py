@@ -10,7 +10,6 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from policyengine.catalogue import compile_policy
 from policyengine.cluster.consistency import validate_view
 from policyengine.cluster.node_objects import Node
 from policyengine.cluster.pod_info import PodInfo
@@ -24,6 +23,7 @@ from policyengine.diagnosis.explain import explain_pod
 from policyengine.framework.evaluator import Evaluator
 from policyengine.framework.status import Code
 from policyengine.language import ir
+from policyengine.policy_compiler import compile_policy
 from tests.builders import make_node, make_pod
 from tests.compiler import naive
 from tests.compiler.list_texts import LISTS

@@ -10,7 +10,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from policyengine.catalogue import compile_policy
 from policyengine.cluster.view import ClusterView
 from policyengine.compiler.columns.column import Failed, attempt, column_of, plain, single
 from policyengine.compiler.columns.frame import Decision, Frame
@@ -28,6 +27,7 @@ from policyengine.language.schema import OBJECTS, paths
 from policyengine.language.schema_objects import CLUSTER_POD, NODE
 from policyengine.language.types import INT, STRING, Kind, Type, list_of, optional_of
 from policyengine.language.values import NONE, EvaluationError, Optional, optional
+from policyengine.policy_compiler import compile_policy
 from tests.builders import make_node, make_pod
 from tests.compiler.lower.test_vector import ANY
 from tests.compiler.typed import call, const, field, fold, local, text

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policyengine.catalogue import compile_policy
 from policyengine.framework.profile import GangRule
+from policyengine.policy_compiler import compile_policy
 from tests.builders import PodBuilder, make_pod
 
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policyengine.catalogue import compile_policy
 from policyengine.cluster.objects import PodGroup, decode
 from policyengine.cluster.view import ClusterView
 from policyengine.framework.evaluator import Evaluator
 from policyengine.framework.events import ClusterEvent, QueueingHint
 from policyengine.framework.plugin import FilterPlugin
+from policyengine.policy_compiler import compile_policy
 from tests.builders import make_node, make_pod
 
 CONDITIONS = (

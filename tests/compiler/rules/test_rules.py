@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policyengine.catalogue import compile_policy
 from policyengine.cluster.events import ActionType, Resource
 from policyengine.cluster.view import ClusterView, Snapshot
 from policyengine.compiler.rules.filter import RuleFilter
@@ -19,6 +18,7 @@ from policyengine.framework.events import QueueingHint
 from policyengine.framework.plugin import FilterPlugin, Reads, ScorePlugin, SituationReader
 from policyengine.framework.profile import Profile
 from policyengine.framework.status import Code
+from policyengine.policy_compiler import compile_policy
 from tests.builders import PodBuilder, make_node, make_pod
 from tests.compiler.worlds import plain_pods, worlds
 

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyengine.catalogue import CATALOGUE
 from policyengine.kube.policies import compiling
 from policyengine.kube.policies.compiling import compiled, compiler_with
 from policyengine.kube.policies.config_map import read_params
 from policyengine.kube.policies.precedence import Compiled
 from policyengine.language.diagnostics import Severity
 from policyengine.plain_yaml import PlainYamlError
+from policyengine.plugins.registry import IN_TREE
 
 SAFE = 'library "safe" { param spare: memory = 2Gi range [0Gi, 64Gi] }'
 POLICY = """import "safe"
@@ -104,7 +104,7 @@ def test_texts_are_compiled_in_a_thread_whose_turns_are_short_meanwhile(monkeypa
     monkeypatch.setattr(compiling, "compiled", noting)
 
     async def beside() -> Compiled:
-        return await compiler_with(CATALOGUE)(KEYS)
+        return await compiler_with(IN_TREE)(KEYS)
 
     before = sys.getswitchinterval()
     found = asyncio.run(beside())

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from policyengine.catalogue import compile_policy
 from policyengine.framework.profile import Profile
+from policyengine.policy_compiler import compile_policy
 from tests.kube.writing.test_victims import World, scenario
 
 

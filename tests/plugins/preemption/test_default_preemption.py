@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policyengine.catalogue import compile_policy
 from policyengine.cluster.consistency import dump_view, validate_view
 from policyengine.cluster.journal import stable_hash
 from policyengine.cluster.objects import PodDisruptionBudget, decode
@@ -23,6 +22,7 @@ from policyengine.plugins.preemption.default_preemption import DefaultPreemption
 from policyengine.plugins.preemption.placed_pods import NOBODY, placed_pods
 from policyengine.plugins.preemption.victim_arithmetic import known_filters
 from policyengine.plugins.registry import build, default_profile
+from policyengine.policy_compiler import compile_policy
 from tests.builders import PodBuilder, make_node, make_pod
 
 LABELS = st.sampled_from([{}, {"app": "a"}, {"app": "b"}])

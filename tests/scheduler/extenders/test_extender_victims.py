@@ -6,8 +6,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policyengine.catalogue import compile_policy
 from policyengine.framework.profile import Profile
+from policyengine.policy_compiler import compile_policy
 from policyengine.scheduler.actions import Action, DeleteVictim, NodeVictims
 from policyengine.scheduler.extenders.extender import Extender
 from policyengine.scheduler.messages import (

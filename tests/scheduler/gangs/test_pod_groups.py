@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from policyengine.catalogue import compile_policy
 from policyengine.cluster.objects import NativePodGroup, PodGroup, decode
+from policyengine.policy_compiler import compile_policy
 from policyengine.scheduler.actions import Action, PatchObject
 from policyengine.scheduler.messages import ObjectDeleted, ObjectObserved
 from tests.builders import PodBuilder

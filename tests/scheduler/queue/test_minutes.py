@@ -1,6 +1,6 @@
 """Rules that read `now` or `cluster` are asked again every minute."""
 
-from policyengine.catalogue import compile_policy
+from policyengine.policy_compiler import compile_policy
 from tests.scheduler.driver import Driver, binds, node, pod
 
 LATE = """policy "late" {

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from policyengine.catalogue import compile_policy
 from policyengine.cluster.objects import Namespace, ObjectMeta
 from policyengine.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, Resource
 from policyengine.framework.profile import Profile
 from policyengine.framework.status import Code
+from policyengine.policy_compiler import compile_policy
 from policyengine.scheduler.actions import Action, Bind
 from policyengine.scheduler.messages import (
     BindSucceeded,

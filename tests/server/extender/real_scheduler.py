@@ -11,12 +11,13 @@ from typing import Any
 import aiohttp
 import pytest
 
-from policyengine.catalogue import CATALOGUE, compile_policy, compile_text
 from policyengine.clock import SystemClock
 from policyengine.compiler.conversion.kube_scheduler import kube_scheduler_configuration
 from policyengine.kube.config import credentials
 from policyengine.kube.http.client import Client
 from policyengine.kube.http.transport import Transport
+from policyengine.plugins.registry import IN_TREE
+from policyengine.policy_compiler import compile_policy, compile_text
 from policyengine.server.extender.serving import serve
 from policyengine.simulator.kubeconfig import kubeconfig, write_kubeconfig
 from policyengine.simulator.real_server import ASSETS, real_server
@@ -151,7 +152,7 @@ async def asked(url: str) -> set[str]:
 @asynccontextmanager
 async def kube_scheduler(at: World, policy: str, url: str, **changed: Any) -> AsyncIterator[None]:
     """The real one with the configuration that `convert --to kube-scheduler` prints; `changed` is of its extender."""
-    printed = kube_scheduler_configuration(compile_text(policy).policies, CATALOGUE, url)
+    printed = kube_scheduler_configuration(compile_text(policy).policies, IN_TREE, url)
     printed["extenders"][0] |= changed
     own: Mapping[str, Any] = {
         "clientConnection": {"kubeconfig": str(at.kubeconfig)},

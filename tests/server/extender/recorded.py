@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from policyengine.catalogue import compile_policy
 from policyengine.cluster.objects import Node, Pod, decode
+from policyengine.policy_compiler import compile_policy
 from policyengine.server.extender.cluster import ExtenderCluster
 from policyengine.server.extender.rules import PolicyRules
 from policyengine.server.extender.verbs import Verbs

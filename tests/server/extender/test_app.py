@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 import aiohttp
 import pytest
 
-from policyengine.catalogue import compile_policy
 from policyengine.clock import SystemClock
 from policyengine.framework.profile import Profile
+from policyengine.policy_compiler import compile_policy
 from policyengine.server.extender.serving import CannotServe, serve
 from policyengine.server.listening import CannotListen
 from tests.server.extender.recorded import POLICY

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from policyengine.catalogue import compile_policy
 from policyengine.diagnosis.explain import explain
 from policyengine.plugins.registry import default_profile
+from policyengine.policy_compiler import compile_policy
 from tests.server.extender.recorded import Known, ask, verbs
 from tests.shared_facts import shared
 

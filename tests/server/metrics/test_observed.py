@@ -10,10 +10,10 @@ import pytest
 from prometheus_client.exposition import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from policyengine.catalogue import compile_policy
 from policyengine.kube.http.client import Client
 from policyengine.kube.scheduling import Scheduler
 from policyengine.plugins.registry import default_profile
+from policyengine.policy_compiler import compile_policy
 from policyengine.scheduler.queue.queueing_hints import UnschedulableIndex
 from policyengine.server.metrics.observed import ObservedCore
 from policyengine.server.metrics.readings import read_before_scrape

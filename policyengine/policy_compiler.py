@@ -1,4 +1,4 @@
-"""Which plugins there are, and the compiler that is told of them.
+"""Compiles policies with the in-tree plugins.
 
 The one place where the compiler meets the in-tree plugins: neither imports the other.
 """
@@ -6,10 +6,9 @@ The one place where the compiler meets the in-tree plugins: neither imports the 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
 
 from policyengine.compiler import compile as phases
-from policyengine.compiler.assemble import Catalogue
+from policyengine.compiler.assemble import PluginRegistry
 from policyengine.compiler.compile import CompileResult, PolicyError
 from policyengine.compiler.coverage import Coverage
 from policyengine.framework.profile import Profile
@@ -18,7 +17,6 @@ from policyengine.language.diagnostics import Diagnostic, Source
 from policyengine.plugins.registry import IN_TREE
 
 __all__ = [
-    "CATALOGUE",
     "CompileResult",
     "PolicyError",
     "checked",
@@ -29,41 +27,39 @@ __all__ = [
     "compile_text",
 ]
 
-CATALOGUE: Final[Catalogue] = IN_TREE
-
 
 def checked(source: Source) -> tuple[list[ir.Policy], list[Diagnostic]]:
     """The policies of a file loaded alone, without errors, and the findings of parse and check in order of place."""
-    return phases.checked([source], CATALOGUE)
+    return phases.checked([source], IN_TREE)
 
 
 def checked_files(
-    sources: Sequence[Source], catalogue: Catalogue = CATALOGUE
+    sources: Sequence[Source], registry: PluginRegistry = IN_TREE
 ) -> tuple[list[ir.Policy], list[Diagnostic]]:
     """The same of files that are loaded together, in order of file and place. The names of the files differ."""
-    return phases.checked(sources, catalogue)
+    return phases.checked(sources, registry)
 
 
 def compile_files(
-    sources: Sequence[Source], params: Mapping[str, object] | None = None, catalogue: Catalogue = CATALOGUE
+    sources: Sequence[Source], params: Mapping[str, object] | None = None, registry: PluginRegistry = IN_TREE
 ) -> CompileResult:
     """Compile the policies of files that are loaded together, with values from outside for their params."""
-    return phases.compile_files(sources, catalogue, params)
+    return phases.compile_files(sources, registry, params)
 
 
 def compile_text(text: str, file: str = "<policy>", params: Mapping[str, object] | None = None) -> CompileResult:
     """Compile the policies of a file, named `file` in messages, with values from outside for their params."""
-    return phases.compile_text(text, CATALOGUE, file, params)
+    return phases.compile_text(text, IN_TREE, file, params)
 
 
 def compile_checked(
-    policy: ir.Policy, watch: Coverage | None = None, catalogue: Catalogue = CATALOGUE
+    policy: ir.Policy, watch: Coverage | None = None, registry: PluginRegistry = IN_TREE
 ) -> Profile | Diagnostic:
     """Compile one checked policy with its params' defaults, watched if need be; a finding where a plugin refuses its
     arguments."""
-    return phases.compile_checked(policy, catalogue, watch)
+    return phases.compile_checked(policy, registry, watch)
 
 
 def compile_policy(text: str, params: Mapping[str, object] | None = None) -> Profile:
     """Compile the one policy of a text. Raises `PolicyError` where it has errors, or is not exactly one policy."""
-    return phases.compile_policy(text, CATALOGUE, params)
+    return phases.compile_policy(text, IN_TREE, params)
