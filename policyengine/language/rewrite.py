@@ -17,7 +17,7 @@ from policyengine.language import ir
 from policyengine.language.evaluator import evaluated
 from policyengine.language.functions import FUNCTIONS
 from policyengine.language.ir.ir_walk import children, extent, rebuilt
-from policyengine.language.schema_objects import CLUSTER_POD, NODE
+from policyengine.language.schema import CLUSTER_POD, NODE
 from policyengine.language.syntax import Span
 from policyengine.language.types import Kind, Shape
 from policyengine.language.values import EvaluationError

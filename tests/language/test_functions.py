@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from policyengine.language.evaluate import EvaluationError, evaluate
 from policyengine.language.functions import FUNCTIONS, Function
-from policyengine.language.functions.beta import beta_cdf
 from policyengine.language.functions.bounds import Interval
 from policyengine.language.functions.numeric import deviation, total
-from policyengine.language.functions.randomness import hash_string, mix, random
+from policyengine.language.functions.probability import beta_cdf, hash_string, mix, random
 from policyengine.language.lint.cost import MICROSECONDS
 from policyengine.language.values import format_double, parse_duration, parse_timestamp
 

@@ -23,7 +23,7 @@ from policyengine.compiler.columns.column import (
     faults_where,
     first_fault,
 )
-from policyengine.language.functions.beta import Lanes, beta_cdf
+from policyengine.language.functions.probability import Lanes, beta_cdf
 
 Kernel = Callable[..., Column]
 _EXACT = 2**53

@@ -18,7 +18,7 @@ from policyengine.compiler.columns.arithmetic_kernels import Kernel
 from policyengine.compiler.columns.column import Array, Column, Fault
 from policyengine.compiler.columns.logic_kernels import or_optional, or_value
 from policyengine.language import ir
-from policyengine.language.functions.randomness import stream_of
+from policyengine.language.functions.probability import stream_of
 from policyengine.language.types import QUANTITIES, Kind, Type
 
 WHOLE = QUANTITIES | {Kind.INT, Kind.DURATION, Kind.TIMESTAMP}

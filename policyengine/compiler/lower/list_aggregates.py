@@ -21,10 +21,8 @@ from policyengine.compiler.columns.list_elements import Found, Locate
 from policyengine.compiler.lower.hoists import Hoists
 from policyengine.compiler.lower.scope import Scope
 from policyengine.language import ir
-from policyengine.language.ir.ir_walk import children, rebuilt, walk
-from policyengine.language.ir.list_sources import aggregated, element_shape
-from policyengine.language.schema import attribute
-from policyengine.language.schema_objects import CLUSTER_POD, NODE
+from policyengine.language.ir.ir_walk import aggregated, children, element_shape, rebuilt, walk
+from policyengine.language.schema import CLUSTER_POD, NODE, attribute
 from policyengine.language.syntax import Span
 from policyengine.language.types import BOOL, STRING, Kind, Reach, Shape
 

@@ -17,8 +17,7 @@ from policyengine.compiler.coverage import Coverage
 from policyengine.compiler.lower.hoists import Hoists
 from policyengine.language import ir
 from policyengine.language.evaluator import ABSENT, Names, Read
-from policyengine.language.ir.ir_walk import children
-from policyengine.language.ir.list_sources import aggregated
+from policyengine.language.ir.ir_walk import aggregated, children
 from policyengine.language.schema import attribute
 from policyengine.language.types import Kind, Shape, Type
 from policyengine.language.values import EvaluationError, optional

@@ -25,8 +25,7 @@ from policyengine.compiler.lower.hoists import Hoists
 from policyengine.compiler.lower.list_aggregates import aggregate, opt_map
 from policyengine.compiler.lower.scope import Scope
 from policyengine.language import ir
-from policyengine.language.ir.ir_walk import walk
-from policyengine.language.ir.list_sources import aggregated
+from policyengine.language.ir.ir_walk import aggregated, walk
 from policyengine.language.types import Shape
 
 AMOUNTS = frozenset(("node", kind) for kind in ("capacity", "allocatable", "used", "free"))

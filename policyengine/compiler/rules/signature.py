@@ -16,8 +16,7 @@ from policyengine.compiler.lower.hoists import key_of
 from policyengine.compiler.lower.list_aggregates import NOMINEE
 from policyengine.compiler.lower.scope import Scope
 from policyengine.language import ir
-from policyengine.language.ir.ir_walk import children, free_locals, key
-from policyengine.language.ir.list_sources import is_cluster_list
+from policyengine.language.ir.ir_walk import children, free_locals, is_cluster_list, key
 from policyengine.language.types import Reach, Shape
 
 if TYPE_CHECKING:

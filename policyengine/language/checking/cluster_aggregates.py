@@ -8,17 +8,20 @@ from collections.abc import Iterator
 from policyengine.language import ir, syntax
 from policyengine.language.checking.check_codes import CROSSWISE, NO_OVERLOAD, NOT_AGGREGATED, OUT_OF_REACH
 from policyengine.language.checking.context import Checks, Context, error_at
-from policyengine.language.ir.ir_walk import children, extent, free_locals, is_error, walk
-from policyengine.language.ir.list_sources import (
+from policyengine.language.ir.ir_walk import (
     AGGREGATES,
     aggregated,
+    children,
     element_shape,
+    extent,
+    free_locals,
     is_cluster_list,
+    is_error,
     owner_of,
     source_of,
+    walk,
 )
-from policyengine.language.schema import object_info
-from policyengine.language.schema_objects import DOMAIN, NODE, Attribute
+from policyengine.language.schema import DOMAIN, NODE, Attribute, object_info
 from policyengine.language.types import STRING, Kind, Shape, Type
 
 _WAYS = "`.size()`, `.exists(x, …)`, `.map(x, …).sum()`"

@@ -21,8 +21,7 @@ from policyengine.language.checking.context import Checks, Context, error_at, re
 from policyengine.language.checking.guards import field_name, key_fact, size_fact
 from policyengine.language.diagnostics import Edit, Fix
 from policyengine.language.ir.ir_walk import extent, is_error
-from policyengine.language.schema import ROOTS, attribute, object_info
-from policyengine.language.schema_objects import DOMAIN, Attribute
+from policyengine.language.schema import DOMAIN, ROOTS, Attribute, attribute, object_info
 from policyengine.language.syntax import Span
 from policyengine.language.types import BOOL, INT, STRING, Kind, Shape, Type, optional_of
 from policyengine.language.values import with_article

@@ -20,7 +20,7 @@ from policyengine.language.checking.context import Checks, Context, Declared, Na
 from policyengine.language.checking.param_checks import check_type
 from policyengine.language.checking.resolved_names import MOST_CALLS, Definitions
 from policyengine.language.ir.ir_walk import children, free_locals, is_error, key, respanned, walk
-from policyengine.language.schema_objects import CLUSTER_POD, CONTAINER, NODE, POD
+from policyengine.language.schema import CLUSTER_POD, CONTAINER, NODE, POD
 from policyengine.language.syntax import Span
 from policyengine.language.types import Kind, Type
 from policyengine.language.values import with_article

@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from policyengine import quantity
-from policyengine.language.schema import OBJECTS
-from policyengine.language.schema_objects import POD_GROUP
+from policyengine.language.schema import OBJECTS, POD_GROUP
 from policyengine.language.types import DYN, STRING, TIMESTAMP, Kind, Type, map_of
 from policyengine.language.values import EvaluationError, parse_timestamp, with_article
 

@@ -14,13 +14,13 @@ from policyengine.language.functions import (
     moments,
     numeric,
     optionals,
-    randomness,
+    probability,
     text,
     type_conversions,
 )
 from policyengine.language.functions.table import Function, Overload, Style
 
-_FAMILIES = (arithmetic, comparison, type_conversions, kubernetes, moments, numeric, optionals, randomness, text)
+_FAMILIES = (arithmetic, comparison, type_conversions, kubernetes, moments, numeric, optionals, probability, text)
 
 FUNCTIONS: Mapping[str, Function] = {row.name: row for family in _FAMILIES for row in family.FUNCTIONS}
 """Name -> function. Operators are named as in CEL: `_+_`, `-_`, `!_`, `@in`."""

@@ -13,7 +13,6 @@ from typing import cast
 
 from policyengine.language.functions import bounds
 from policyengine.language.functions.arithmetic import SCALABLE, whole
-from policyengine.language.functions.beta import beta_cdf
 from policyengine.language.functions.bounds import (
     ANY_NUMBER,
     NOT_NEGATIVE,
@@ -26,7 +25,7 @@ from policyengine.language.functions.bounds import (
 )
 from policyengine.language.functions.table import Cost, Function, Implementation, Overload, Style, function
 from policyengine.language.types import DOUBLE, INT, TIMESTAMP, Type, list_of, optional_of
-from policyengine.language.values import EvaluationError, in_int64
+from policyengine.language.values import in_int64
 
 COUNTED = (INT, *SCALABLE)
 COMPARABLE = (INT, DOUBLE, *SCALABLE, TIMESTAMP)
@@ -185,12 +184,6 @@ def _absolute(value: int) -> int:
     return in_int64(abs(value))
 
 
-def _beta(x: float, a: float, b: float) -> float:
-    if not (a > 0 and b > 0):
-        raise EvaluationError("betaCdf wants positive a and b")
-    return float(beta_cdf(x, a, b))
-
-
 def _three(type_: Type) -> Overload:
     return Overload((type_, type_, type_), type_, clamp)
 
@@ -259,14 +252,4 @@ FUNCTIONS: tuple[Function, ...] = (
     _of_double("ln", "the natural logarithm", _real(_log), rising(bounds.logarithm), folds=False),
     _of_double("exp", "e to the power", _real(math.exp), rising(bounds.exponential), folds=False),
     _of_double("pow", "a to the power b", _pow, ANY_NUMBER, arguments=2, folds=False),
-    function(
-        "betaCdf",
-        Style.GLOBAL,
-        "the beta distribution's share below x",
-        Overload((DOUBLE, DOUBLE, DOUBLE), DOUBLE, _beta),
-        bounds=UNIT,
-        cost=Cost("curve", 100),
-        mutants=[],
-        folds=False,
-    ),
 )

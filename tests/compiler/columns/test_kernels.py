@@ -12,7 +12,7 @@ from policyengine.compiler.columns.arithmetic_kernels import beta_share
 from policyengine.compiler.columns.column import Column
 from policyengine.compiler.columns.kernels import KERNELS, SCALAR_KERNELS
 from policyengine.language.functions import FUNCTIONS
-from policyengine.language.functions.beta import beta_cdf
+from policyengine.language.functions.probability import beta_cdf
 
 
 def test_every_function_has_a_kernel_or_says_that_it_has_none() -> None:

@@ -23,8 +23,7 @@ from policyengine.framework.evaluator import Evaluator
 from policyengine.language import ir
 from policyengine.language.evaluator import Closure, Names, evaluated
 from policyengine.language.ir.ir_walk import walk
-from policyengine.language.schema import OBJECTS, paths
-from policyengine.language.schema_objects import CLUSTER_POD, NODE
+from policyengine.language.schema import CLUSTER_POD, NODE, OBJECTS, paths
 from policyengine.language.types import INT, STRING, Kind, Type, list_of, optional_of
 from policyengine.language.values import NONE, EvaluationError, Optional, optional
 from policyengine.policy_compiler import compile_policy

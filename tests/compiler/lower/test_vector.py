@@ -173,7 +173,7 @@ def test_a_double_sum_of_quantities_is_rounded_once() -> None:
 
 
 def test_random_numbers_are_the_function_tables() -> None:
-    from policyengine.language.functions.randomness import random
+    from policyengine.language.functions.probability import random
 
     expr = call("random", DOUBLE, field("pod", "uid"), field("node", "name"), text("rule"), text(""))
     world = World([PlainNode("a"), PlainNode("b")])
