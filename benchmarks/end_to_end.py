@@ -27,7 +27,7 @@ from benchmarks.processes import Child, ChildFailed, Usage, compile_children, mo
 from benchmarks.workloads import Churn, Workload
 from policyengine.kube.config import credentials
 from policyengine.kube.http.client import Client
-from policyengine.simulator.kubeconfig import kubeconfig, write_kubeconfig
+from policyengine.simulator.sandbox import kubeconfig, write_kubeconfig
 
 PATIENCE = 60.0
 """Seconds without a bind after which a run is over, whatever still waits."""

@@ -19,7 +19,7 @@ from typing import Final
 from benchmarks.figures import Figure, Spread
 from benchmarks.processes import Child, ChildFailed, module, processor, program
 from benchmarks.server import SECONDS, loaded
-from policyengine.simulator.kubeconfig import kubeconfig, write_kubeconfig
+from policyengine.simulator.sandbox import kubeconfig, write_kubeconfig
 
 HOST = "127.0.0.1"
 CONNECTIONS = 4

@@ -34,9 +34,8 @@ from benchmarks.server import server
 from policyengine.kube.config import credentials
 from policyengine.kube.config.credentials import check_access
 from policyengine.kube.http.client import Client
-from policyengine.simulator.kubeconfig import write_kubeconfig
 from policyengine.simulator.real_server import ServerError
-from policyengine.simulator.sandbox import world
+from policyengine.simulator.sandbox import world, write_kubeconfig
 
 OURS = "policyengine"
 WRONG = 1

@@ -62,7 +62,7 @@ async def _serve(
     from policyengine.commands.installed_plugins import installed_registry
     from policyengine.kube.policies.compiling import compiler_with
     from policyengine.simulator import sandbox as simulator
-    from policyengine.simulator.kubeconfig import write_kubeconfig
+    from policyengine.simulator.sandbox import write_kubeconfig
 
     stop = stop_on_signals()
     async with simulator.world(apiserver, port) as world:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from random import Random
 from typing import Any, Literal
 
@@ -28,10 +30,11 @@ from policyengine.simulator.api_server.http import serve
 from policyengine.simulator.api_server.memory import MemoryTransport
 from policyengine.simulator.controllers.kubelet import Kubelet
 from policyengine.simulator.controllers.manager import ControllerManager
-from policyengine.simulator.kubeconfig import kubeconfig
 from policyengine.simulator.real_server import real_server, unverified
 
 Kind = Literal["embedded", "envtest"]
+CLUSTER = "policyengine-sandbox"
+"""The name of the cluster, user and context in its kubeconfig."""
 ZONES = ("a", "b", "c")
 NODE_SIZE: Mapping[str, str] = {"cpu": "4", "memory": "16Gi", "ephemeral-storage": "100Gi", "pods": "110"}
 
@@ -148,3 +151,25 @@ def node(name: str, zone: str, size: Mapping[str, str] = NODE_SIZE) -> dict[str,
         "metadata": {"name": name, "labels": labels},
         "status": {"capacity": dict(size), "allocatable": dict(size), "conditions": [ready]},
     }
+
+
+def kubeconfig(url: str, token: str = "") -> dict[str, object]:
+    """One cluster, one user, one context. A server with TLS has a certificate of its own making, on loopback."""
+    cluster: dict[str, object] = {"server": url}
+    if url.startswith("https://"):
+        cluster["insecure-skip-tls-verify"] = True
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": CLUSTER, "cluster": cluster}],
+        "users": [{"name": CLUSTER, "user": {"token": token} if token else {}}],
+        "contexts": [{"name": CLUSTER, "context": {"cluster": CLUSTER, "user": CLUSTER}}],
+        "current-context": CLUSTER,
+    }
+
+
+def write_kubeconfig(path: Path, content: dict[str, object]) -> None:
+    """Write it for the owner alone, as kubectl does; JSON is YAML. Raises OSError."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(json.dumps(content, indent=2) + "\n")

@@ -12,8 +12,7 @@ from benchmarks.end_to_end import Contestant, run_on
 from benchmarks.peers import FLOORS, PEERS
 from benchmarks.scheduler_perf import GANG_SIZE, PERF, WORKLOADS, Workload
 from benchmarks.workloads import PEERS as PEER_WORKLOADS
-from policyengine.simulator.kubeconfig import write_kubeconfig
-from policyengine.simulator.sandbox import world
+from policyengine.simulator.sandbox import world, write_kubeconfig
 from tests.shared_facts import shared
 
 FLOOR = "default-scheduler"

@@ -23,9 +23,8 @@ from policyengine.simulator.api_server.http import serve
 from policyengine.simulator.api_server.requests import ADMIN as ADMINISTRATOR
 from policyengine.simulator.api_server.requests import User
 from policyengine.simulator.controllers.kubelet import Kubelet
-from policyengine.simulator.kubeconfig import kubeconfig, write_kubeconfig
 from policyengine.simulator.real_server import real_server, unverified
-from policyengine.simulator.sandbox import create, node
+from policyengine.simulator.sandbox import create, kubeconfig, node, write_kubeconfig
 from tests.e2e.account import ADMIN, BY_CERTIFICATE, BY_TOKEN, REFUSED, SCHEDULER, set_up
 from tests.simulator.api_server.keys import Keys
 

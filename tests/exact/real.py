@@ -13,8 +13,8 @@ from policyengine.clock import SystemClock
 from policyengine.kube.config import credentials
 from policyengine.kube.http.transport import Transport
 from policyengine.simulator.controllers.client import Caller
-from policyengine.simulator.kubeconfig import kubeconfig, write_kubeconfig
 from policyengine.simulator.real_server import real_server
+from policyengine.simulator.sandbox import kubeconfig, write_kubeconfig
 from tests.exact.random_pods import NAMESPACES
 from tests.exact.random_world import PATHS, classes, collection
 from tests.exact.score_log import FLAGS, ScoreLog

@@ -24,8 +24,8 @@ from policyengine.kube.http.aiohttp_transport import AiohttpTransport
 from policyengine.kube.http.transport import ConnectionFailed
 from policyengine.kube.watching.reflector import STALL_AFTER
 from policyengine.simulator.controllers.client import MERGE, Caller
-from policyengine.simulator.kubeconfig import kubeconfig, write_kubeconfig
 from policyengine.simulator.real_server import ASSETS, Daemon, RealServer, real_processes, unverified
+from policyengine.simulator.sandbox import kubeconfig, write_kubeconfig
 from tests.faults.process_evidence import Bystander
 from tests.faults.process_proxy import Proxy, proxy
 from tests.faults.world import MAPS, NODES, PODS, node, pod

@@ -28,7 +28,6 @@ from policyengine.simulator.api_server.faults.rules import Faults, OffsetClock
 from policyengine.simulator.api_server.kinds.discovery import Root, not_found_page
 from policyengine.simulator.api_server.kinds.schema import FOLDER
 from policyengine.simulator.api_server.kinds.served import Kind, Kinds
-from policyengine.simulator.api_server.patching.requests import APPLY, Patcher
 from policyengine.simulator.api_server.reading.list_options import ListOptions, check_version, parse_options
 from policyengine.simulator.api_server.reading.lists import Lister
 from policyengine.simulator.api_server.reading.representation import PartialView, View, YamlView, converter_for, wanted
@@ -59,6 +58,7 @@ from policyengine.simulator.api_server.store import Entry, Object, Store, WriteL
 from policyengine.simulator.api_server.writing.admission import ClaimStatusGuard, EscalationGuard, PriorityAdmission
 from policyengine.simulator.api_server.writing.custom_kinds import CustomKinds
 from policyengine.simulator.api_server.writing.deletion import DeleteOptions, Deleter, read_delete_options
+from policyengine.simulator.api_server.writing.patcher import APPLY, Patcher
 from policyengine.simulator.api_server.writing.registry import Caller, Names, Registry
 from policyengine.simulator.api_server.writing.subresources import Subresources
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from policyengine.clock import Clock
-from policyengine.simulator.api_server.decoding.scalars import parse_duration
+from policyengine.simulator.api_server.scalars import parse_duration
 from policyengine.simulator.api_server.statuses import bad_request
 from policyengine.simulator.api_server.store import encode
 

@@ -13,8 +13,7 @@ from policyengine.simulator.controllers.budgets import budgets
 from policyengine.simulator.controllers.client import RETRY_SECONDS, Caller, Object, Refused
 from policyengine.simulator.controllers.kubelet import stamp
 from policyengine.simulator.controllers.objects import PATHS, Cluster, Write, key_of, terminating
-from policyengine.simulator.controllers.owners import owners
-from policyengine.simulator.controllers.workloads import deployments, jobs, replica_sets, stateful_sets
+from policyengine.simulator.controllers.workloads import deployments, jobs, owners, replica_sets, stateful_sets
 
 AGENT = "kube-controller-manager/v1.36.2 (stand-in)"
 # A burst of changes is looked at once, and the manager's own writes have come back by then.

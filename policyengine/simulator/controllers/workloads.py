@@ -1,4 +1,4 @@
-"""Deployments, ReplicaSets, StatefulSets and Jobs: their pods and their status.
+"""Deployments, ReplicaSets, StatefulSets and Jobs: their pods, their status, and garbage collection.
 
 A Deployment whose template changed replaces all its pods at once; there are no steps in between. A Job's pods end by
 themselves after `JOB_SECONDS`, unless their template says otherwise: no container runs here that could.
@@ -14,6 +14,7 @@ from typing import Any
 from policyengine.simulator.controllers.client import MERGE, Object
 from policyengine.simulator.controllers.kubelet import RUN_FOR
 from policyengine.simulator.controllers.objects import (
+    PATHS,
     Cluster,
     Write,
     delete,
@@ -223,3 +224,44 @@ def _job_end(spec: Object, won: int, lost: int, live: int, now: str) -> Object:
 
 def _said(type_: str, reason: str, now: str) -> Object:
     return {"type": type_, "status": "True", "reason": reason, "lastProbeTime": now, "lastTransitionTime": now}
+
+
+# Garbage collection (https://kubernetes.io/docs/concepts/architecture/garbage-collection/)
+
+OWNERS = ("Deployment", "ReplicaSet", "StatefulSet", "Job")
+FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
+
+
+def owners(cluster: Cluster, now: str) -> Iterator[Write]:
+    """Delete what lost its last owner; end the deletion of owners whose dependents are gone."""
+    alive = {one["metadata"]["uid"] for kind in OWNERS for one in cluster.all(kind)}
+    dependents: dict[str, list[tuple[str, Object]]] = {}
+    for kind in PATHS:
+        for one in cluster.all(kind):
+            references = [r for r in one["metadata"].get("ownerReferences") or [] if r["kind"] in OWNERS]
+            for reference in references:
+                dependents.setdefault(reference["uid"], []).append((kind, one))
+            if references and not terminating(one) and not any(r["uid"] in alive for r in references):
+                yield delete(kind, one)
+    for kind in PATHS:
+        for owner in cluster.all(kind):
+            if terminating(owner):
+                yield from _let_go(kind, owner, dependents.get(owner["metadata"]["uid"], []))
+
+
+def _let_go(kind: str, owner: Object, dependents: list[tuple[str, Object]]) -> Iterator[Write]:
+    finalizers = owner["metadata"].get("finalizers") or []
+    for name in (FOREGROUND, ORPHAN):
+        if name not in finalizers:
+            continue
+        for dependent_kind, one in dependents:
+            if name == FOREGROUND and not terminating(one):
+                yield delete(dependent_kind, one, "Foreground" if dependent_kind in OWNERS else "")
+            elif name == ORPHAN:
+                kept = [r for r in one["metadata"]["ownerReferences"] if r["uid"] != owner["metadata"]["uid"]]
+                change = {"metadata": {"uid": one["metadata"]["uid"], "ownerReferences": kept or None}}
+                yield Write("PATCH", of(dependent_kind, one), change, MERGE)
+        if not dependents:
+            left = [one for one in finalizers if one != name]
+            change = {"metadata": {"resourceVersion": owner["metadata"]["resourceVersion"], "finalizers": left}}
+            yield Write("PATCH", of(kind, owner), change, MERGE)

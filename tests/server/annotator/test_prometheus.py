@@ -26,8 +26,7 @@ from policyengine.server.annotator.source import QueryRefused, SourceUnreachable
 from policyengine.simulator.api_server import ApiServer, MemoryTransport
 from policyengine.simulator.api_server.http import serve
 from policyengine.simulator.api_server.requests import ADMIN
-from policyengine.simulator.kubeconfig import kubeconfig, write_kubeconfig
-from policyengine.simulator.sandbox import create
+from policyengine.simulator.sandbox import create, kubeconfig, write_kubeconfig
 from tests.server.annotator.world import node, node_object
 
 HOST = "127.0.0.1"

@@ -19,8 +19,8 @@ from policyengine.kube.http.transport import Transport
 from policyengine.plugins.registry import IN_TREE
 from policyengine.policy_compiler import compile_policy, compile_text
 from policyengine.server.extender.serving import serve
-from policyengine.simulator.kubeconfig import kubeconfig, write_kubeconfig
 from policyengine.simulator.real_server import ASSETS, real_server
+from policyengine.simulator.sandbox import kubeconfig, write_kubeconfig
 from tests.server.extender.test_verbs import node, pod
 
 Json = dict[str, Any]

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policyengine.simulator.api_server.decoding import json_and_yaml as go_json
-from policyengine.simulator.api_server.decoding.scalars import parse_duration
+from policyengine.simulator.api_server.scalars import parse_duration
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policyengine.simulator.api_server.kinds.schema import struct
-from policyengine.simulator.api_server.patching import documents as strategic
-from policyengine.simulator.api_server.patching.documents import apply_json_patch, merge
 from policyengine.simulator.api_server.reading.selectors import matches_labels, parse_labels
 from policyengine.simulator.api_server.statuses import ApiError
+from policyengine.simulator.api_server.writing import patch_formats as strategic
+from policyengine.simulator.api_server.writing.patch_formats import apply_json_patch, merge
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=3),

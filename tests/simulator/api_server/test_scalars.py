@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyengine.simulator.api_server.decoding.scalars import (
+from policyengine.simulator.api_server.scalars import (
     ScalarError,
     canonical_micro_time,
     canonical_quantity,

@@ -13,8 +13,9 @@ import msgspec
 
 from policyengine.simulator.api_server.decoding import protobuf
 from policyengine.simulator.api_server.decoding.codec import DecodeError, Decoder, json_kind
+from policyengine.simulator.api_server.decoding.custom_resources import CustomDecoder
 from policyengine.simulator.api_server.decoding.json_and_yaml import duplicates, fault, load_yaml, utf8, yaml_duplicates
-from policyengine.simulator.api_server.kinds.crds import CustomDecoder
+from policyengine.simulator.api_server.field_errors import too_long, unsupported
 from policyengine.simulator.api_server.kinds.schema import load, struct
 from policyengine.simulator.api_server.kinds.served import Kind
 from policyengine.simulator.api_server.requests import Request
@@ -27,7 +28,6 @@ from policyengine.simulator.api_server.statuses import (
     unsupported_media_type,
 )
 from policyengine.simulator.api_server.store import Object
-from policyengine.simulator.api_server.validation.rules import too_long, unsupported
 
 JSON_TYPES = ("", "application/json")
 YAML_TYPES = ("application/yaml", "application/x-yaml")

@@ -9,7 +9,7 @@ import base64
 import binascii
 from collections.abc import Callable
 
-from policyengine.simulator.api_server.decoding import scalars
+from policyengine.simulator.api_server import scalars
 from policyengine.simulator.api_server.kinds.schema import Field, Struct, Type, struct
 from policyengine.simulator.api_server.statuses import Json
 

@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from functools import cache
 from hashlib import sha256
 
-from policyengine.simulator.api_server.kinds.crds import schema_of
 from policyengine.simulator.api_server.kinds.schema import FOLDER, Field, Type, struct
 from policyengine.simulator.api_server.kinds.served import Kind, Kinds, Subresource
 from policyengine.simulator.api_server.statuses import Json
@@ -128,7 +127,7 @@ def _struct(ref: str, found: set[str]) -> dict[str, Json]:
 
 def _kind_schema(kind: Kind, found: set[str]) -> dict[str, Json]:
     if kind.custom is not None:
-        schema = dict(schema_of(kind))
+        schema = dict(kind.custom_schema)
         found.add("meta:ObjectMeta")
         properties = schema.get("properties")
         known = dict(properties) if isinstance(properties, dict) else {}

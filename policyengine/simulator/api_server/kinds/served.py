@@ -72,6 +72,13 @@ class Kind:
         """The type of a built-in kind."""
         return load(self.schema_home).get(self.kind)
 
+    @property
+    def custom_schema(self) -> dict[str, Json]:
+        """The OpenAPI v3 schema of a custom kind; empty for none."""
+        schema = (self.custom or {}).get("schema")
+        found = schema.get("openAPIV3Schema") if isinstance(schema, dict) else None
+        return found if isinstance(found, dict) else {}
+
     def type_meta(self) -> dict[str, Json]:
         """`kind` and `apiVersion`, as they stand in an object."""
         return {"kind": self.kind, "apiVersion": self.api_version}

@@ -6,7 +6,7 @@ of each kind in the order of its columns.
 
 from collections.abc import Callable
 
-from policyengine.simulator.api_server.decoding.scalars import parse_seconds
+from policyengine.simulator.api_server.scalars import parse_seconds
 from policyengine.simulator.api_server.statuses import Json
 from policyengine.simulator.api_server.store import Object, child, metadata, objects
 

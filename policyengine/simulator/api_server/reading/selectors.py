@@ -9,16 +9,10 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from policyengine.simulator.api_server.field_errors import LABEL_VALUE, MAX_LABEL, VALUE_TEXT, qualified_name, quoted
 from policyengine.simulator.api_server.kinds.served import Kind
 from policyengine.simulator.api_server.statuses import ApiError, Json, bad_request
 from policyengine.simulator.api_server.store import Object, child, metadata, objects
-from policyengine.simulator.api_server.validation.rules import (
-    LABEL_VALUE,
-    MAX_LABEL,
-    VALUE_TEXT,
-    qualified_name,
-    quoted,
-)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,27 +6,29 @@
 import re
 from collections.abc import Callable, Iterator
 
-from policyengine.simulator.api_server.reading.selectors import from_object, matches_labels
-from policyengine.simulator.api_server.statuses import Cause, Json
-from policyengine.simulator.api_server.store import Object, child, metadata, objects
-from policyengine.simulator.api_server.validation.pods import EFFECTS, pod, pod_spec
-from policyengine.simulator.api_server.validation.rules import (
+from policyengine.simulator.api_server.field_errors import (
     CONFIG_KEY,
-    checked,
     duplicate,
-    each,
-    field,
     forbidden,
-    immutable,
     invalid,
-    needed,
-    number,
-    one_of,
     qualified_name,
     required,
     subdomain,
     too_long,
     unsupported,
+)
+from policyengine.simulator.api_server.reading.selectors import from_object, matches_labels
+from policyengine.simulator.api_server.statuses import Cause, Json
+from policyengine.simulator.api_server.store import Object, child, metadata, objects
+from policyengine.simulator.api_server.validation.pods import EFFECTS, pod, pod_spec
+from policyengine.simulator.api_server.validation.rules import (
+    checked,
+    each,
+    field,
+    immutable,
+    needed,
+    number,
+    one_of,
     within,
 )
 

@@ -6,25 +6,27 @@ constraints; on update, only images, deadlines, added tolerations and removed ga
 
 from collections.abc import Iterator
 
-from policyengine.simulator.api_server.decoding import scalars
+from policyengine.simulator.api_server import scalars
+from policyengine.simulator.api_server.field_errors import (
+    dns_label,
+    forbidden,
+    invalid,
+    qualified_name,
+    required,
+    subdomain,
+    validate_labels,
+)
 from policyengine.simulator.api_server.statuses import Cause, Json
 from policyengine.simulator.api_server.store import Object, child, objects
 from policyengine.simulator.api_server.validation.rules import (
     checked,
     distinct,
-    dns_label,
     each,
     field,
-    forbidden,
-    invalid,
     named,
     needed,
     number,
     one_of,
-    qualified_name,
-    required,
-    subdomain,
-    validate_labels,
     within,
 )
 

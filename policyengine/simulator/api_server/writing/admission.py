@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from policyengine.simulator.api_server.access.rbac import GROUP, MASTERS, Authorizer
+from policyengine.simulator.api_server.field_errors import forbidden as forbidden_field
 from policyengine.simulator.api_server.kinds.served import Kind
 from policyengine.simulator.api_server.requests import RequestInfo, User
 from policyengine.simulator.api_server.statuses import ApiError, Cause, Json, forbidden, invalid
 from policyengine.simulator.api_server.store import Object, Store, child, metadata, objects
-from policyengine.simulator.api_server.validation.rules import forbidden as forbidden_field
 
 DEFAULT_VALUE = 0
 DEFAULT_POLICY = "PreemptLowerPriority"

@@ -1,9 +1,11 @@
 """Serving custom resources: definitions come, change and go, and their kinds with them."""
 
-from policyengine.simulator.api_server.kinds.crds import establish, kinds_of
-from policyengine.simulator.api_server.kinds.served import Kind
+from collections.abc import Iterator
+
+from policyengine.simulator.api_server.kinds.served import STATUS_VERBS, Kind, Subresource
 from policyengine.simulator.api_server.requests import ADMIN
-from policyengine.simulator.api_server.store import Object, child, metadata
+from policyengine.simulator.api_server.statuses import Json
+from policyengine.simulator.api_server.store import Object, child, metadata, objects
 from policyengine.simulator.api_server.writing.registry import Caller, Registry
 
 CALLER = Caller(ADMIN, "kube-apiserver/v1.36.2")
@@ -50,3 +52,57 @@ class CustomKinds:
         definition = before.object()
         definition["status"] = establish(definition, self._registry.now())
         self._registry.commit(kind, "update", before, definition, CALLER, "status")
+
+
+def kinds_of(definition: Object) -> Iterator[Kind]:
+    """The kinds a CustomResourceDefinition serves, one a served version."""
+    spec = child(definition, "spec")
+    names = child(spec, "names")
+    for version in objects(spec.get("versions")):
+        if not version.get("served"):
+            continue
+        kind = Kind(
+            str(spec.get("group")),
+            str(version.get("name")),
+            str(names.get("plural")),
+            str(names.get("kind")),
+            spec.get("scope") == "Namespaced",
+            str(names.get("singular") or str(names.get("kind")).lower()),
+            short_names=_texts(names.get("shortNames")),
+            categories=_texts(names.get("categories")),
+            fields=tuple(str(row.get("jsonPath", "")).lstrip(".") for row in objects(version.get("selectableFields"))),
+            traits={"generation", "versioned"},
+            custom=version,
+        )
+        subresources = child(version, "subresources")
+        if isinstance(subresources.get("status"), dict):
+            kind.subresources["status"] = Subresource("status", kind.kind, STATUS_VERBS)
+        if isinstance(subresources.get("scale"), dict):
+            kind.subresources["scale"] = Subresource("scale", "Scale", STATUS_VERBS, "autoscaling", "v1")
+        yield kind
+
+
+def _texts(value: Json) -> tuple[str, ...]:
+    return tuple(str(item) for item in value) if isinstance(value, list) else ()
+
+
+def establish(definition: Object, now: str) -> Object:
+    """The definition's status once its names are accepted and it is served."""
+    names = child(definition, "spec", "names")
+    conditions: list[Json] = [
+        {
+            "type": "NamesAccepted",
+            "status": "True",
+            "lastTransitionTime": now,
+            "reason": "NoConflicts",
+            "message": "no conflicts found",
+        },
+        {
+            "type": "Established",
+            "status": "True",
+            "lastTransitionTime": now,
+            "reason": "InitialNamesAccepted",
+            "message": "the initial names have been accepted",
+        },
+    ]
+    return {**child(definition, "status"), "conditions": conditions, "acceptedNames": dict(names)}

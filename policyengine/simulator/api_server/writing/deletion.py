@@ -10,9 +10,11 @@ from dataclasses import dataclass
 
 from policyengine.simulator.api_server.decoding.bodies import READERS, parsed
 from policyengine.simulator.api_server.decoding.codec import json_kind
-from policyengine.simulator.api_server.decoding.scalars import format_time, parse_seconds
+from policyengine.simulator.api_server.field_errors import invalid as invalid_value
+from policyengine.simulator.api_server.field_errors import unsupported
 from policyengine.simulator.api_server.kinds.served import Kind
 from policyengine.simulator.api_server.requests import Request
+from policyengine.simulator.api_server.scalars import format_time, parse_seconds
 from policyengine.simulator.api_server.statuses import (
     Cause,
     Json,
@@ -22,8 +24,6 @@ from policyengine.simulator.api_server.statuses import (
     unsupported_media_type,
 )
 from policyengine.simulator.api_server.store import Entry, Object, child, metadata
-from policyengine.simulator.api_server.validation.rules import invalid as invalid_value
-from policyengine.simulator.api_server.validation.rules import unsupported
 from policyengine.simulator.api_server.writing.registry import Caller, Registry
 
 

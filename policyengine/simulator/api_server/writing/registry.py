@@ -11,14 +11,13 @@ from dataclasses import dataclass
 
 from policyengine.clock import Clock
 from policyengine.simulator.api_server.decoding.bodies import WriteOptions, decode_fields
-from policyengine.simulator.api_server.decoding.scalars import format_time
-from policyengine.simulator.api_server.kinds.crds import validate_custom
+from policyengine.simulator.api_server.decoding.custom_resources import validate_custom
+from policyengine.simulator.api_server.field_errors import invalid as invalid_value
 from policyengine.simulator.api_server.kinds.schema import Type
 from policyengine.simulator.api_server.kinds.served import Kind, Kinds
-from policyengine.simulator.api_server.patching import apply as managed_fields
-from policyengine.simulator.api_server.patching.paths import TREE, Path, Shape
 from policyengine.simulator.api_server.reading.representation import from_storage, to_storage
 from policyengine.simulator.api_server.requests import User
+from policyengine.simulator.api_server.scalars import format_time
 from policyengine.simulator.api_server.statuses import (
     MODIFIED,
     ApiError,
@@ -43,14 +42,10 @@ from policyengine.simulator.api_server.store import (
     metadata,
 )
 from policyengine.simulator.api_server.validation.kinds import VALIDATORS
-from policyengine.simulator.api_server.validation.rules import (
-    invalid as invalid_value,
-)
-from policyengine.simulator.api_server.validation.rules import (
-    validate_metadata,
-    validate_metadata_update,
-)
+from policyengine.simulator.api_server.validation.rules import validate_metadata, validate_metadata_update
+from policyengine.simulator.api_server.writing import managed_fields
 from policyengine.simulator.api_server.writing.defaults import apply_defaults
+from policyengine.simulator.api_server.writing.field_paths import TREE, Path, Shape
 from policyengine.simulator.api_server.writing.strategies import (
     count_generation,
     give_address,

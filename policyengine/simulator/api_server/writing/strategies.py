@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address
 from itertools import count
 
-from policyengine.simulator.api_server.decoding import scalars
+from policyengine.simulator.api_server import scalars
 from policyengine.simulator.api_server.kinds.served import Kind
 from policyengine.simulator.api_server.statuses import Json
 from policyengine.simulator.api_server.store import Object, Store, child, metadata, objects

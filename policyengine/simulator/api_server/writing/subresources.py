@@ -4,14 +4,14 @@ from policyengine.simulator.api_server.access.authentication import Authenticato
 from policyengine.simulator.api_server.access.rbac import Authorizer
 from policyengine.simulator.api_server.access.reviews import REVIEWS, Reviewer
 from policyengine.simulator.api_server.decoding.bodies import WriteOptions, parse_json, parsed, read_body, typed
-from policyengine.simulator.api_server.decoding.scalars import format_time
+from policyengine.simulator.api_server.field_errors import invalid as invalid_value
 from policyengine.simulator.api_server.kinds.served import Kind
-from policyengine.simulator.api_server.patching.documents import merge
 from policyengine.simulator.api_server.requests import Request, RequestInfo, Response, json_response
+from policyengine.simulator.api_server.scalars import format_time
 from policyengine.simulator.api_server.statuses import ApiError, Json, bad_request, invalid, no_such_resource, success
 from policyengine.simulator.api_server.store import Object, child, encode, metadata
-from policyengine.simulator.api_server.validation.rules import invalid as invalid_value
 from policyengine.simulator.api_server.writing.deletion import Deleter
+from policyengine.simulator.api_server.writing.patch_formats import merge
 from policyengine.simulator.api_server.writing.pods import Binder, Evicter
 from policyengine.simulator.api_server.writing.registry import Caller, Registry
 

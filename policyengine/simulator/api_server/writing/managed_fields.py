@@ -10,7 +10,9 @@ nothing is dropped.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from policyengine.simulator.api_server.patching.paths import (
+from policyengine.simulator.api_server.statuses import ApiError, Json
+from policyengine.simulator.api_server.store import Object, metadata
+from policyengine.simulator.api_server.writing.field_paths import (
     UNOWNED,
     Path,
     Shape,
@@ -21,8 +23,6 @@ from policyengine.simulator.api_server.patching.paths import (
     text,
     to_fields_v1,
 )
-from policyengine.simulator.api_server.statuses import ApiError, Json
-from policyengine.simulator.api_server.store import Object, metadata
 
 UPDATE, APPLY = "Update", "Apply"
 IMPLIED = frozenset({("f:metadata",), ("f:status",), ("f:apiVersion",), ("f:kind",)})

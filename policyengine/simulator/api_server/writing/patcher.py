@@ -11,11 +11,8 @@ from policyengine.simulator.api_server.decoding.bodies import (
 )
 from policyengine.simulator.api_server.decoding.codec import DecodeError, json_kind
 from policyengine.simulator.api_server.decoding.json_and_yaml import load_yaml
+from policyengine.simulator.api_server.field_errors import invalid as invalid_value
 from policyengine.simulator.api_server.kinds.served import Kind
-from policyengine.simulator.api_server.patching import apply as server_side
-from policyengine.simulator.api_server.patching import documents as patches
-from policyengine.simulator.api_server.patching.apply import Manager, owned_part
-from policyengine.simulator.api_server.patching.paths import held, mistyped
 from policyengine.simulator.api_server.requests import Request, RequestInfo
 from policyengine.simulator.api_server.statuses import (
     ApiError,
@@ -26,7 +23,10 @@ from policyengine.simulator.api_server.statuses import (
     unsupported_patch_type,
 )
 from policyengine.simulator.api_server.store import Object, child, encode, metadata
-from policyengine.simulator.api_server.validation.rules import invalid as invalid_value
+from policyengine.simulator.api_server.writing import managed_fields as server_side
+from policyengine.simulator.api_server.writing import patch_formats as patches
+from policyengine.simulator.api_server.writing.field_paths import held, mistyped
+from policyengine.simulator.api_server.writing.managed_fields import Manager, owned_part
 from policyengine.simulator.api_server.writing.registry import Caller, Registry
 
 MERGE = "application/merge-patch+json"

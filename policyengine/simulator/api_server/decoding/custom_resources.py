@@ -1,4 +1,4 @@
-"""Custom resources: their kinds from CustomResourceDefinitions, and decoding by an OpenAPI v3 structural schema.
+"""Custom resources decoded by an OpenAPI v3 structural schema.
 
 Decoding prunes fields the schema does not know (unless it preserves them), fills in defaults, and checks values
 (https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/).
@@ -6,56 +6,17 @@ Decoding prunes fields the schema does not know (unless it preserves them), fill
 
 import re
 from collections.abc import Iterator
-from typing import cast
 
 from policyengine.simulator.api_server.decoding.codec import Decoder
+from policyengine.simulator.api_server.field_errors import invalid, required, unsupported
 from policyengine.simulator.api_server.kinds.schema import struct
-from policyengine.simulator.api_server.kinds.served import Kind, Subresource
+from policyengine.simulator.api_server.kinds.served import Kind
 from policyengine.simulator.api_server.statuses import Cause, Json
-from policyengine.simulator.api_server.store import Object, child, objects
-from policyengine.simulator.api_server.validation.rules import invalid, required, unsupported
+from policyengine.simulator.api_server.store import Object, child
 
 PRESERVE = "x-kubernetes-preserve-unknown-fields"
 INT_OR_STRING = "x-kubernetes-int-or-string"
 EMBEDDED = "x-kubernetes-embedded-resource"
-STATUS_VERBS = ("get", "patch", "update")
-
-
-def kinds_of(definition: Object) -> Iterator[Kind]:
-    """The kinds a CustomResourceDefinition serves, one a served version."""
-    spec = child(definition, "spec")
-    names = child(spec, "names")
-    for version in objects(spec.get("versions")):
-        if not version.get("served"):
-            continue
-        kind = Kind(
-            str(spec.get("group")),
-            str(version.get("name")),
-            str(names.get("plural")),
-            str(names.get("kind")),
-            spec.get("scope") == "Namespaced",
-            str(names.get("singular") or str(names.get("kind")).lower()),
-            short_names=_texts(names.get("shortNames")),
-            categories=_texts(names.get("categories")),
-            fields=tuple(str(row.get("jsonPath", "")).lstrip(".") for row in objects(version.get("selectableFields"))),
-            traits={"generation", "versioned"},
-            custom=version,
-        )
-        subresources = child(version, "subresources")
-        if isinstance(subresources.get("status"), dict):
-            kind.subresources["status"] = Subresource("status", kind.kind, STATUS_VERBS)
-        if isinstance(subresources.get("scale"), dict):
-            kind.subresources["scale"] = Subresource("scale", "Scale", STATUS_VERBS, "autoscaling", "v1")
-        yield kind
-
-
-def _texts(value: Json) -> tuple[str, ...]:
-    return tuple(str(item) for item in value) if isinstance(value, list) else ()
-
-
-def schema_of(kind: Kind) -> Object:
-    """The version's OpenAPI v3 schema."""
-    return child(cast(Object, kind.custom or {}), "schema", "openAPIV3Schema")
 
 
 class CustomDecoder:
@@ -63,7 +24,7 @@ class CustomDecoder:
 
     def __init__(self, kind: Kind) -> None:
         self.unknown: list[str] = []
-        self._schema = schema_of(kind)
+        self._schema = kind.custom_schema
 
     def decode(self, value: Object) -> Object:
         """The pruned and defaulted object; raises DecodeError for metadata of the wrong type."""
@@ -118,7 +79,7 @@ TYPES: dict[str, tuple[type, ...]] = {
 def validate_custom(obj: Object, kind: Kind) -> list[Cause]:
     """What is wrong with a custom resource by its schema."""
     rest = {k: v for k, v in obj.items() if k != "metadata"}
-    return list(_validate(rest, schema_of(kind), ""))
+    return list(_validate(rest, kind.custom_schema, ""))
 
 
 def _type_name(value: Json) -> str:
@@ -203,25 +164,3 @@ def _matches(pattern: str, value: str) -> bool:
         return re.search(pattern, value) is not None
     except re.error:
         return True
-
-
-def establish(definition: Object, now: str) -> Object:
-    """The definition's status once its names are accepted and it is served."""
-    names = child(definition, "spec", "names")
-    conditions: list[Json] = [
-        {
-            "type": "NamesAccepted",
-            "status": "True",
-            "lastTransitionTime": now,
-            "reason": "NoConflicts",
-            "message": "no conflicts found",
-        },
-        {
-            "type": "Established",
-            "status": "True",
-            "lastTransitionTime": now,
-            "reason": "InitialNamesAccepted",
-            "message": "the initial names have been accepted",
-        },
-    ]
-    return {**child(definition, "status"), "conditions": conditions, "acceptedNames": dict(names)}
