@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 EXAMPLE = {
     "plugin": ("node_state", "closed_nodes", ""),
-    "lint rule": ("", "todo_policy", "PE3804"),
+    "lint rule": ("", "", "PE3804"),
     "command": ("", "greet", ""),
 }
 """What ROOM, NAME and CODE stand for in a recipe."""
@@ -111,26 +111,17 @@ def test_the_closed_node_takes_no_pod() -> None:
     assert plugin.filter(state, snapshot, np.arange(2)).refused.tolist() == [0, 1]
 """
 RULE = '''\
-"""a policy that is still called `todo`
+@rule("PE3804", Severity.INFO)
+def todo_policy(subject: Subject) -> Findings:
+    """a policy that is still called `todo`
 
-A policy's name stands in events, metrics and `explain`; one that is called `todo` was given its name in haste, and
-says nothing to those who read it there.
-"""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from policyengine.language.diagnostics import Severity
-from policyengine.language.lint.rule import Finding, rule
-from policyengine.language.lint.subject import Subject
-
-
-@rule("PE3804", Severity.INFO, __doc__)
-def todo_policy(subject: Subject) -> Iterator[Finding]:
-    """The policy's name."""
+    A policy's name stands in events, metrics and `explain`; one that is called `todo` was given its name in haste, and
+    says nothing to those who read it there.
+    """
     if subject.written.name.text == "todo":
         yield Finding("the policy is still called `todo`", subject.written.name.span)
+
+
 '''
 RULE_CASES = """\
 # PE3804: a policy that is still called `todo`
@@ -217,7 +208,7 @@ CHANGES: Mapping[str, Mapping[str, tuple[Edit, ...]]] = {
         "tests/language/test_functions.py": (Edit('    ("\'abc\'.acronym()", "a"),\n', "    (\"'abc'.charAt(3)\""),),
     },
     "lint rule": {
-        "policyengine/language/lint/rules/todo_policy.py": (Edit(RULE),),
+        "policyengine/language/lint/rules/policy_tests.py": (Edit(RULE, '@rule("PE3803"'),),
         "tests/language/lint/PE3804.md": (Edit(RULE_CASES),),
     },
     "command": {

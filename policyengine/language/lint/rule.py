@@ -31,7 +31,7 @@ Check = Callable[[Subject], Findings]
 
 
 class Rule(Struct, frozen=True):
-    """One rule. `title` is the first line of its file's docstring, `page` the rest: Markdown."""
+    """One rule. `title` is the first line of its function's docstring, `page` the rest: Markdown."""
 
     code: str
     severity: Severity
@@ -40,17 +40,16 @@ class Rule(Struct, frozen=True):
     check: Check
 
 
-def rule(code: str, severity: Severity, doc: str | None) -> Callable[[Check], Rule]:
-    """Makes a rule of the function it decorates.
+def rule(code: str, severity: Severity) -> Callable[[Check], Rule]:
+    """Makes a rule of the function it decorates, whose docstring is the rule's page.
 
     Arguments:
         code: `PE3xxx`, never given twice and never given up.
         severity: where no setting says otherwise.
-        doc: the docstring of the rule's file. Without one (`python -OO`) a rule works, and has no page.
     """
-    title, _, page = cleandoc(doc or code).partition("\n")
 
     def made(check: Check) -> Rule:
+        title, _, page = cleandoc(check.__doc__ or code).partition("\n")  # `python -OO` leaves no docstring
         return Rule(code, severity, title, page.strip(), check)
 
     return made

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from policyengine.language.checking.plugin_checks import PluginFacts
-from policyengine.language.lint.labels import WELL_KNOWN
+from policyengine.language.lint.rules.labels import WELL_KNOWN
 from policyengine.server.language_server.cursor import Cursor
 from policyengine.server.language_server.project import Reading
 from policyengine.server.language_server.scopes import SymbolKind

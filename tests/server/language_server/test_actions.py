@@ -8,7 +8,7 @@ from lsprotocol.types import CodeAction, Position, Range, TextEdit
 from policyengine.commands.lsp import toolchain
 from policyengine.language.diagnostics import Source
 from policyengine.language.format import format_source
-from policyengine.language.lint.labels import DEPRECATED
+from policyengine.language.lint.rules.labels import DEPRECATED
 from policyengine.language.syntax import Span
 from policyengine.server.language_server import outline
 from policyengine.server.language_server.code_actions import FIX_ALL, code_actions, formatting, inlay_hints

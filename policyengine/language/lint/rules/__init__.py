@@ -1,4 +1,4 @@
-"""All rules, a file each that defines a rule of the file's name.
+"""All rules, a file for each subject. A rule is a function: its docstring is the page, its body finds.
 
 `PE30xx` what can never or always be, `31xx` scores, `32xx` the order, `33xx` gangs and permits, `34xx` other members,
 `35xx` names, texts and literals, `36xx` what runs beside the rules, `37xx` cost, `38xx` tests, `39xx` the comments that
@@ -11,11 +11,8 @@ from typing import Final
 
 from policyengine.language.lint.rule import Rule
 
-
-def _rules() -> list[Rule]:
-    names = [module.name for module in iter_modules(__path__)]
-    return [getattr(import_module(f"{__name__}.{name}"), name) for name in names]
-
-
-RULES: Final[tuple[Rule, ...]] = tuple(sorted(_rules(), key=lambda rule: rule.code))
+_FILES = [import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__)]
+RULES: Final[tuple[Rule, ...]] = tuple(
+    sorted((one for file in _FILES for one in vars(file).values() if isinstance(one, Rule)), key=lambda rule: rule.code)
+)
 """By code."""

@@ -1,0 +1,194 @@
+"""What conditions are redundant, or have one outcome."""
+
+from __future__ import annotations
+
+from policyengine.language import ir, syntax
+from policyengine.language.ir.ir_walk import children
+from policyengine.language.lint.rule import Finding, Findings, Place, Related, Severity, Subject, instead, rule
+from policyengine.language.types import BOOL
+
+
+@rule("PE3004", Severity.WARNING)
+def constant_when(subject: Subject) -> Findings:
+    """a `when` that is always true or never
+
+    A rule whose `when` is never true does not run; one whose `when` is always true does not need it. Mostly a
+    comparison contradicts another one: `when pod.priority > 100 && pod.priority < 10`.
+    """
+    for place in subject.places:
+        if place.what != "when":
+            continue
+        if subject.truth.impossible(place.expr):
+            yield Finding("`when` is never true, so the rule never runs", place.expr.span)
+        elif not subject.truth.may_fail(place.expr) and subject.truth.implied(place.expr):
+            yield Finding("`when` is always true: leave it out", place.expr.span)
+
+
+_WHOLE = frozenset({"when", "condition"})
+"""What other rules look at: `when` PE3004, `require` PE3001 and PE3002."""
+
+
+@rule("PE3006", Severity.WARNING)
+def constant_condition(subject: Subject) -> Findings:
+    """a part of a condition that is always true or never
+
+    A comparison inside a condition has only one outcome, so what depends on it does too: a branch of `?:` is never
+    taken, an operand of `&&` or `||` changes nothing. `node.podCount >= 0` is true of every node.
+    """
+    for place in subject.places:
+        yield from _inside(subject, place)
+
+
+def _inside(subject: Subject, place: Place) -> Findings:
+    holds = subject.holds
+    pending = [place.expr]
+    while pending:
+        part = pending.pop()
+        parts = children(part)
+        if not parts:
+            continue
+        whole = part is place.expr and place.what in _WHOLE
+        outcome = _outcome(subject, part) if part.type == BOOL and not whole else None
+        if outcome is None:
+            pending += [one for one in parts if holds(one.span)]
+        else:
+            shown = "always true" if outcome else "never true"
+            yield Finding(f"this is {shown}, so it decides nothing", part.span)
+
+
+def _outcome(subject: Subject, expr: ir.Expr) -> bool | None:
+    """The one outcome of a comparison; None where there are two, and for what is no comparison."""
+    if not isinstance(expr, ir.Call | ir.Logic):
+        return None
+    if subject.truth.impossible(expr):
+        return False
+    return True if not subject.truth.may_fail(expr) and subject.truth.implied(expr) else None
+
+
+_MOST = 12
+"""Operands of one expression that are compared."""
+
+
+@rule("PE3007", Severity.WARNING)
+def redundant_operand(subject: Subject) -> Findings:
+    """an operand of `&&` or `||` that changes nothing
+
+    What stands beside it decides already: in `p > 5 && p > 3` the second comparison is true wherever the first is, in
+    `p > 5 || p > 3` the first adds nothing to the second.
+    """
+    for logic in subject.parts_of(ir.Logic):
+        if len(logic.operands) <= _MOST:
+            yield from _pairs(subject, logic)
+
+
+def _pairs(subject: Subject, logic: ir.Logic) -> Findings:
+    truth = subject.truth
+    operands = sorted(logic.operands, key=lambda one: one.span.start)
+    settled = {id(one) for one in operands if isinstance(one, ir.Const) or truth.impossible(one) or truth.implied(one)}
+    said: set[int] = set()
+    for one in operands:
+        for other in operands:
+            if one is other or {id(one), id(other)} & (said | settled):
+                continue
+            # In `a && b` the implied one is idle, in `a || b` the one that implies.
+            idle = truth.implied(one, other) if logic.op == "&&" else truth.implied(other, one)
+            later = truth.implied(other, one) if logic.op == "&&" else truth.implied(one, other)
+            if idle and not (later and one.span.start < other.span.start):
+                said.add(id(one))
+                word = "wherever this is true" if logic.op == "||" else "wherever the rest holds"
+                message = (
+                    f"the other operand is true {word}, so this adds nothing"
+                    if logic.op == "||"
+                    else f"this is true {word}, so it adds nothing"
+                )
+                yield Finding(message, one.span, None, (Related(other.span, "because of this"),))
+
+
+_OPERATORS = frozenset({"_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_", "_-_", "_/_", "ratio", "min", "max"})
+
+
+@rule("PE3008", Severity.WARNING)
+def self_comparison(subject: Subject) -> Findings:
+    """a value compared, or combined, with itself
+
+    `x == x`, `x - x`, `ratio(x, x)` and `a && a` have a result that is known beforehand. One side was meant to be
+    something else, such as `node` in the place of `pod`.
+    """
+    meaning = subject.meanings.of
+    for call in subject.parts_of(ir.Call):
+        if call.function in _OPERATORS and len(call.args) == 2:
+            left, right = call.args
+            if not isinstance(left, ir.Const) and not _draws(left) and meaning(left) == meaning(right):
+                yield _finding("operands", call)
+    for logic in subject.parts_of(ir.Logic):
+        if len(set(map(meaning, logic.operands))) < len(logic.operands):
+            yield _finding("operands", logic)
+    for choice in subject.parts_of(ir.Conditional):
+        if meaning(choice.then) == meaning(choice.otherwise):
+            yield _finding("branches", choice)
+
+
+def _finding(both: str, expr: ir.Expr) -> Finding:
+    return Finding(f"both {both} are the same, so the result is known beforehand", expr.span)
+
+
+def _draws(expr: ir.Expr) -> bool:
+    return isinstance(expr, ir.Call) and expr.function == "random"
+
+
+_OPPOSITE = {"==": "!=", "!=": "=="}
+
+
+@rule("PE3009", Severity.INFO)
+def double_negation(subject: Subject) -> Findings:
+    """a negation that can be left out
+
+    `!!x` is `x`; `!(a == b)` is `a != b`, and reads as what it means. `--fix` writes it so.
+    """
+    # The opposite of `<` is not `>=`: both are false of NaN.
+    for node in subject.nodes_of(syntax.Unary):
+        if node.op != "!":
+            continue
+        match node.operand:
+            case syntax.Unary(op="!", operand=inner):
+                text = subject.text(inner.span)
+                yield Finding("two negations cancel each other", node.span, instead(node.span, f"{text}"))
+            case syntax.Binary(op="==" | "!=" as op, left=left, right=right):
+                opposite = _OPPOSITE[op]
+                text = f"({subject.text(left.span)} {opposite} {subject.text(right.span)})"
+                yield Finding(f"a negated `{op}` is `{opposite}`", node.span, instead(node.span, text))
+            case _:
+                pass
+
+
+_TIGHT = (syntax.Name, syntax.Select, syntax.Index, syntax.Call, syntax.Literal)
+
+
+@rule("PE3010", Severity.INFO)
+def bool_literal(subject: Subject) -> Findings:
+    """a condition compared with `true` or `false`
+
+    A bool is a condition already: `x == true` is `x`, `x == false` is `!x`, and `c ? true : false` is `c`.
+    """
+    for node in subject.nodes_of(syntax.Binary):
+        if node.op in ("==", "!="):
+            for value, literal in ((node.left, node.right), (node.right, node.left)):
+                if (truth := _bool(literal)) is not None and _bool(value) is None:
+                    text = _written(subject, value, truth == (node.op == "=="))
+                    message = f"comparing a condition with `{str(truth).lower()}` adds nothing"
+                    yield Finding(message, node.span, instead(node.span, text))
+    for choice in subject.nodes_of(syntax.Conditional):
+        then, otherwise = _bool(choice.then), _bool(choice.otherwise)
+        if then is not None and otherwise is not None and then is not otherwise:
+            text = _written(subject, choice.condition, then)
+            yield Finding("the condition is the result already", choice.span, instead(choice.span, text))
+
+
+def _bool(node: syntax.Expr) -> bool | None:
+    return node.value if isinstance(node, syntax.Literal) and isinstance(node.value, bool) else None
+
+
+def _written(subject: Subject, value: syntax.Expr, holds: bool) -> str:
+    text = subject.text(value.span)
+    text = text if isinstance(value, _TIGHT) else f"({text})"
+    return text if holds else f"!{text}"

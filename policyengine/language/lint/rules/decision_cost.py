@@ -1,0 +1,55 @@
+"""What a decision costs."""
+
+from __future__ import annotations
+
+from policyengine.language import ir
+from policyengine.language.ir.ir_walk import walk
+from policyengine.language.lint.cost import most_expensive, policy_cost
+from policyengine.language.lint.rule import Finding, Findings, Severity, Subject, rule
+
+_OWN = frozenset({("pod", "name"), ("pod", "uid")})
+
+
+@rule("PE3701", Severity.INFO)
+def ends_sharing(subject: Subject) -> Findings:
+    """a rule that ends the sharing of results
+
+    Pods that look the same to a policy share their columns of verdicts and scores, so that the hundredth replica of a
+    Deployment costs next to nothing. Every pod has its own `pod.name` and `pod.uid`, and its own `random()`: a rule
+    that reads them is computed for every pod anew, and so is the order in which it stands.
+    """
+    # Texts are left out: they are made for refusals only.
+    for place in subject.places:
+        if isinstance(place.member, ir.Score | ir.Filter | ir.Require) and place.what != "otherwise":
+            reading = subject.readings.of(place.expr)
+            if "random" in reading.functions or not _OWN.isdisjoint(reading.paths):
+                part, name = next((part, own) for part in walk(place.expr, subject.let_value) if (own := _own(part)))
+                span = part.span if subject.holds(part.span) else place.expr.span
+                yield Finding(f"`{name}` is another one for every pod: none shares what is computed here", span)
+
+
+def _own(part: ir.Expr) -> str:
+    if isinstance(part, ir.Field) and part.path in _OWN:
+        return ".".join(part.path)
+    return "random()" if isinstance(part, ir.Call) and part.function == "random" else ""
+
+
+@rule("PE3702", Severity.WARNING)
+def cycle_cost(subject: Subject) -> Findings:
+    """a decision that costs more than its budget
+
+    The rules of the policy take longer than the budget to judge 5,000 nodes once, when nothing is kept from before. The
+    estimate adds up what each operation was measured to cost; the table of costs lies in `language/lint/cost.py`. What
+    helps most: leave `matches`, `betaCdf` and aggregates to the rules that need them, behind a `when`; name with `let`
+    what several rules compute; ask the pod instead of the node.
+
+    The budget is 5 ms, or `budget = "10ms"` in `policyengine.toml`.
+    """
+    spent = policy_cost(subject.policy, subject.let_value) / 1e3
+    if spent > subject.settings.budget:
+        name, span, own = most_expensive(subject.policy, subject.let_value)
+        message = (
+            f"a decision over 5,000 nodes takes about {spent:.2g} ms, over the budget of "
+            f"{subject.settings.budget:g} ms; `{name}` alone takes {own / 1e3:.2g}"
+        )
+        yield Finding(message, span if subject.holds(span) else subject.written.name.span)

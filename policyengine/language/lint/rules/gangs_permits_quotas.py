@@ -1,0 +1,144 @@
+"""Gangs, permits and quotas: what makes pods wait."""
+
+from __future__ import annotations
+
+import math
+
+from policyengine.language import ir
+from policyengine.language.checking.context import wrapped
+from policyengine.language.ir.ir_walk import walk
+from policyengine.language.lint.rule import Finding, Findings, Related, Severity, Subject, rule
+
+_UNIQUE = frozenset({("pod", "name"), ("pod", "uid")})
+_KEEPING = frozenset({"_+_", "lowerAscii", "upperAscii", "trim", "string"})
+"""Functions after which different values are still different, or nearly always."""
+
+
+@rule("PE3301", Severity.WARNING)
+def gang_of_one(subject: Subject) -> Findings:
+    """a gang that can never be complete
+
+    The key is different for every pod (`pod.name`, `pod.uid`), so each pod is a gang by itself, and `min` is more than
+    one: none of them is ever placed. The key is what the members have in common: a label, the owner.
+    """
+    for gang in subject.own(subject.policy.gangs):
+        if subject.bounds.of(gang.min).high > 1 and _is_unique(subject, gang.key):
+            message = "every pod has a key of its own, so a gang has one member, and `min` may be more"
+            yield Finding(message, gang.key.span)
+
+
+def _is_unique(subject: Subject, expr: ir.Expr) -> bool:
+    for part in walk(expr, subject.let_value):
+        if isinstance(part, ir.Call) and part.function not in _KEEPING:
+            return False
+        if isinstance(part, ir.Conditional | ir.Comprehension | ir.OptMap):
+            return False
+        if isinstance(part, ir.Field) and part.path in _UNIQUE:
+            return True
+    return False
+
+
+_LARGEST = 10_000
+
+
+@rule("PE3302", Severity.INFO)
+def gang_min_unbounded(subject: Subject) -> Findings:
+    """a gang whose `min` can exceed its size
+
+    `min` comes from what the author of a pod writes, and nothing bounds it: a label of 1000000 makes its group wait for
+    members that never come, and one of 0 or less means nothing. Bound it by what a group may be:
+    `clamp(toInt(pod.labels[?"minAvailable"]).orValue(1), 1, 100)`.
+    """
+    # The API server validates a PodGroup's `min`.
+    for gang in subject.own(subject.policy.gangs):
+        low, high = subject.bounds.of(gang.min)
+        reads = {path[0] for path in subject.readings.of(gang.min).paths}
+        if "pod" in reads and (high > _LARGEST or low < 0):
+            fix = wrapped(gang.min.span, "clamp(", ", 1, 100)", "write `clamp(…, 1, 100)`")
+            yield Finding("nothing bounds `min`: it can exceed the gang's size", gang.min.span, fix)
+
+
+_LONGEST = 15 * 60 * 10**9
+"""Nanoseconds: maxTimeout of kube-scheduler (pkg/scheduler/framework/runtime/framework.go)."""
+
+
+@rule("PE3303", Severity.WARNING)
+def long_gang_timeout(subject: Subject) -> Findings:
+    """a gang that may hold room for a long time
+
+    Until `timeout` the members placed so far keep what they have reserved, whether the rest comes or not. With more
+    than 15 minutes, the longest that kube-scheduler lets a pod wait at Permit, or with a `timeout` that the author of a
+    pod sets without a bound, a group that never completes keeps nodes from all others. Bound it by `min(…, 10min)`.
+    """
+    # A PodGroup's timeout is set by those who may write PodGroups, and trusted.
+    for gang in subject.own(subject.policy.gangs):
+        longest = subject.bounds.of(gang.timeout).high
+        reads = {path[0] for path in subject.readings.of(gang.timeout).paths}
+        if longest > _LONGEST and (math.isfinite(longest) or "pod" in reads):
+            yield Finding(f"`timeout` {_bound(longest)}: the gang holds what it reserved as long", gang.timeout.span)
+
+
+def _bound(longest: float) -> str:
+    return "has no bound" if math.isinf(longest) else f"may be {longest / 60e9:g} minutes"
+
+
+@rule("PE3304", Severity.WARNING)
+def shadowed_gang(subject: Subject) -> Findings:
+    """a gang that never applies
+
+    Of the gangs of a policy the first whose `when` holds applies. One before this takes every pod that this one is for:
+    put the more special one first.
+    """
+    gangs = subject.own(subject.policy.gangs)
+    for number, gang in enumerate(gangs[:40]):
+        given = [gang.when] if gang.when is not None else []
+        for earlier in gangs[:number]:
+            if earlier.when is None or subject.truth.implied(earlier.when, *given):
+                related = (Related(earlier.span, "this one applies"),)
+                yield Finding(f"`{gang.name}` never applies: `{earlier.name}` takes its pods", gang.span, None, related)
+                break
+
+
+@rule("PE3305", Severity.WARNING)
+def long_permit(subject: Subject) -> Findings:
+    """a permit that holds a pod for more than 15 minutes
+
+    While a pod is held its room is reserved for it. kube-scheduler lets no plugin hold a pod for longer than 15
+    minutes, and refuses it then; so does this scheduler where a permit gives no `timeout`.
+    """
+    for permit in subject.own(subject.policy.permits):
+        for name, value in (("delay", permit.delay), ("timeout", permit.timeout)):
+            longest = subject.bounds.of(value).high if value is not None else 0.0
+            if value is not None and longest > _LONGEST:
+                yield Finding(f"`{name}` {_bound(longest)}; a pod is held for 15 minutes at most", value.span)
+
+
+@rule("PE3306", Severity.WARNING)
+def permit_delay_over_timeout(subject: Subject) -> Findings:
+    """a permit whose delay outlasts its timeout
+
+    At `timeout` a pod that is still held is refused. A `delay` that is longer never ends in time: every pod the permit
+    holds is refused.
+    """
+    for permit in subject.own(subject.policy.permits):
+        if permit.delay is None or permit.timeout is None:
+            continue
+        if subject.bounds.of(permit.delay).low >= subject.bounds.of(permit.timeout).high:
+            related = (Related(permit.timeout.span, "refused here"),)
+            yield Finding("the pod is refused before the delay is over", permit.delay.span, None, related)
+
+
+@rule("PE3401", Severity.WARNING)
+def quota_unreachable_limit(subject: Subject) -> Findings:
+    """a quota whose limit is never reached
+
+    Over `guarantee` a pod is admitted only where the quota may `borrow`. Without it the guarantee is the limit, and a
+    higher `limit` changes nothing. Write `borrow: true`, or leave the limit out.
+    """
+    for quota in subject.own(subject.policy.quotas):
+        never = quota.borrow is None or (isinstance(quota.borrow, ir.Const) and quota.borrow.value is False)
+        guarantee = dict(quota.guarantee)
+        above = any(amount > guarantee[name] for name, amount in quota.limit or () if name in guarantee)
+        if never and above:
+            message = f"`{quota.name}` does not borrow, so its limit above the guarantee is never reached"
+            yield Finding(message, quota.span)

@@ -1,0 +1,188 @@
+"""Scores and their weights: which of them rank nodes, and how finely."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from policyengine.language import ir
+from policyengine.language.checking.context import wrapped
+from policyengine.language.lint.rule import Edit, Finding, Findings, Fix, Severity, Subject, rule
+from policyengine.language.syntax import Span
+from policyengine.language.types import INT, Kind, Shape
+
+
+@rule("PE3101", Severity.WARNING)
+def constant_score(subject: Subject) -> Findings:
+    """a score that is the same for every node
+
+    A score ranks nodes. One that reads nothing of the node adds the same number to all of them, so it never changes
+    where a pod goes; normalised, it is the same for all as well.
+    """
+    for score in subject.own(subject.policy.scores):
+        low, high = subject.bounds.of(score.value)
+        drawn = "random" in subject.readings.of(score.value).functions
+        if score.value.shape is Shape.SCALAR and not drawn:
+            yield Finding(f"`{score.name}` is the same for every node, so it ranks none", score.value.span)
+        elif low == high:
+            yield Finding(f"`{score.name}` is always {low:g}, so it ranks no node", score.value.span)
+
+
+_NARROW = 5.0
+"""Points: less than this is a sliver."""
+
+
+@rule("PE3102", Severity.WARNING)
+def sliver_score(subject: Subject) -> Findings:
+    """a score that uses only a sliver of 0 to 100
+
+    A score counts in whole points from 0 to 100. One that stays within a few of them hardly ranks: `ratio(a, b)` lies
+    between 0 and 1, so it is 0 for every node but a full one. Write `100 * ratio(a, b)`, or `normalize minmax`.
+    """
+    for score in subject.own(subject.policy.scores):
+        low, high = subject.bounds.of(score.value)
+        low, high = max(low, 0.0), min(high, 100.0)
+        if score.normalize is not ir.Normalize.NONE or not 0 < high - low < _NARROW:
+            continue
+        message = f"`{score.name}` lies within {low:g} and {high:g} of 0 to 100, and counts in whole points"
+        yield Finding(message, score.value.span, _hundredfold(score.value, low, high))
+
+
+def _hundredfold(value: ir.Expr, low: float, high: float) -> Fix | None:
+    if not (low == 0 and high == 1 and isinstance(value, ir.Call) and value.function in ("ratio", "betaCdf")):
+        return None
+    return Fix("write `100 * …`", (Edit(Span(value.span.start, value.span.start), "100 * "),))
+
+
+@rule("PE3103", Severity.WARNING)
+def cut_score(subject: Subject) -> Findings:
+    """a score that is cut at 0 or 100
+
+    What a score has below 0 counts as 0, and above 100 as 100: nodes beyond are all the same to it. Scale the score, or
+    `normalize` it; where the cut is meant, say so with `clamp(…, 0, 100)`.
+    """
+    for score in subject.own(subject.policy.scores):
+        low, high = subject.bounds.of(score.value)
+        if score.normalize is not ir.Normalize.NONE or (low >= 0 and high <= 100) or low == high:
+            continue
+        message = f"`{score.name}` lies within {low:g} and {high:g}: it is cut to 0 to 100"
+        fix = None
+        if score.value.type.kind is not Kind.OPTIONAL:
+            fix = wrapped(score.value.span, "clamp(", ", 0, 100)", "write `clamp(…, 0, 100)`")
+        yield Finding(message, score.value.span, fix)
+
+
+_TIERS = 4
+"""A score of so few values is taken to be meant as tiers."""
+
+
+class _Weighed(NamedTuple):
+    """A score, the least and the most that a point of it and all of it count, and when it runs."""
+
+    score: ir.Score
+    point: int
+    most: float
+    when: int | None
+
+
+@rule("PE3104", Severity.WARNING)
+def dominated_weight(subject: Subject) -> Findings:
+    """a weight that cannot change a winner
+
+    The most that the score can add is less than one point of another one: it decides only between nodes that the other
+    one puts on the same point, which a finely graded score seldom does. Bring the weights nearer to each other, or
+    leave the score out. (A score of a few steps, such as `x ? 100 : 0`, beside a finer one with a small weight is a way
+    to rank by tiers, and not reported.)
+    """
+    # Each score is compared with the heaviest fine-grained one that always runs with it.
+    weighed = [_weighed(subject, score) for score in subject.own(subject.policy.scores)]
+    fine = [one for one in weighed if _steps(one.score.value) > _TIERS]
+    for one in weighed:
+        together = [other for other in fine if other is not one and other.when in (None, one.when)]
+        heaviest = max(together, key=lambda other: other.point, default=None)
+        if heaviest is not None and one.most < heaviest.point:
+            most, least = f"at most {one.most:g}", f"the {heaviest.point} of one point of `{heaviest.score.name}`"
+            yield Finding(f"`{one.score.name}` adds {most}, less than {least}", one.score.span)
+
+
+def _weighed(subject: Subject, score: ir.Score) -> _Weighed:
+    least, most = _weight(subject, score)
+    when = subject.meanings.of(score.when) if score.when is not None else None
+    return _Weighed(score, least, most * _span(subject, score), when)
+
+
+def _weight(subject: Subject, score: ir.Score) -> tuple[int, int]:
+    """The least and the largest weight."""
+    if isinstance(score.weight, int):
+        return score.weight, score.weight
+    low, high = subject.bounds.of(score.weight)
+    known = subject.params.get(score.weight.name)
+    default = known.default if known is not None and isinstance(known.default, int) else 1
+    return (int(low), int(high)) if low > 0 and high < 2**53 else (default, default)
+
+
+def _span(subject: Subject, score: ir.Score) -> float:
+    low, high = subject.bounds.of(score.value)
+    return 100.0 if score.normalize is not ir.Normalize.NONE else max(0.0, min(high, 100.0) - max(low, 0.0))
+
+
+def _steps(value: ir.Expr) -> int:
+    """How many values a score of conditionals has; many for any other."""
+    if isinstance(value, ir.Const):
+        return 1
+    if isinstance(value, ir.Conditional):
+        return _steps(value.then) + _steps(value.otherwise)
+    return 1_000
+
+
+_COARSE = {"cpu": 1_000, "memory": 1 << 30, "storage": 1 << 30}
+"""A divisor below this leaves more than 0 to 100 on common nodes."""
+
+
+@rule("PE3105", Severity.WARNING)
+def saturated_clamp(subject: Subject) -> Findings:
+    """a measured amount clamped to 0 to 100
+
+    `clamp(node.free.cpu / 1m, 0, 100)` is 100 for every node with more than 100 millicores to spare: an amount in one
+    unit leaves 0 to 100 at once. To rank by an amount, `normalize minmax`; to rank by a share, `100 * ratio(free,
+    allocatable)`.
+    """
+    for score in subject.own(subject.policy.scores):
+        match score.value:
+            case ir.Call(function="clamp", args=(amount, *_)) if _is_amount(amount):
+                message = "the amount is over 100 for nearly every node: rank it by `normalize minmax` instead"
+                yield Finding(message, score.value.span)
+
+
+def _is_amount(expr: ir.Expr) -> bool:
+    match expr:
+        case ir.Call(function="_/_", args=(amount, ir.Const(value=int() as divisor))) if amount.type.is_quantity:
+            return amount.shape is Shape.NODE and divisor < _COARSE[amount.type.kind.value]
+        case ir.Call(function="double", args=(amount,)):
+            return amount.type.kind.value in ("memory", "storage") and amount.shape is Shape.NODE
+        case _:
+            return False
+
+
+@rule("PE3106", Severity.WARNING)
+def truncated_division(subject: Subject) -> Findings:
+    """an int division that loses the fraction before it is scaled
+
+    Between ints `/` cuts the fraction off: `node.podCount / 110 * 100` is 0 until the node is full. Write `100 *`
+    first, or use doubles: `100 * ratio(double(node.podCount), 110.0)`.
+    """
+    for call in subject.parts_of(ir.Call):
+        match call.function, call.args:
+            case "_*_", args if call.type == INT:
+                yield from (_cut_off(arg) for arg in args if _divides(arg))
+            case "double", (arg,) if _divides(arg):
+                yield _cut_off(arg)
+            case _:
+                pass
+
+
+def _divides(expr: ir.Expr) -> bool:
+    return isinstance(expr, ir.Call) and expr.function == "_/_" and expr.type == INT
+
+
+def _cut_off(division: ir.Expr) -> Finding:
+    return Finding("dividing ints cuts the fraction off before it is used: divide doubles, or last", division.span)
