@@ -19,8 +19,7 @@ import msgspec
 from benchmarks.workloads import HIGH_PRIORITY, IMPORTANT, MEASURED, NAMESPACE, Json, Workload
 from policyengine.clock import SystemClock
 from policyengine.cluster.kinds import Kind
-from policyengine.kube.http.client import PAGE_SIZE, ApiError, Client, error_of
-from policyengine.kube.http.transport import Transport
+from policyengine.kube.http.client import PAGE_SIZE, ApiError, Client, Transport, error_of
 from policyengine.kube.watching.reflector import Reflector
 from policyengine.kube.watching.store import Observed
 

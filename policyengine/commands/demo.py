@@ -11,7 +11,7 @@ import click
 
 if TYPE_CHECKING:
     from policyengine.framework.profile import Profile
-    from policyengine.kube.http.transport import Transport
+    from policyengine.kube.http.client import Transport
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 POLICY = Path("policies/riya.policy")

@@ -20,7 +20,7 @@ from rich.text import Text
 from policyengine.commands.options import UnusableInput
 from policyengine.kube.config import credentials
 from policyengine.kube.config.credentials import AccessDenied, Unreachable
-from policyengine.kube.http.transport import ConnectionFailed, Transport
+from policyengine.kube.http.client import ConnectionFailed, Transport
 
 TIMEOUT: Final = 10.0
 WIDE: Final = 400

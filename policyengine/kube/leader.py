@@ -27,8 +27,7 @@ from random import Random
 from typing import Any, NoReturn, Protocol
 
 from policyengine.clock import Clock, micro_time
-from policyengine.kube.http.client import ApiError, Client
-from policyengine.kube.http.transport import ConnectionFailed, Response, Transport
+from policyengine.kube.http.client import ApiError, Client, ConnectionFailed, Response, Transport
 
 logger = logging.getLogger(__name__)
 

@@ -16,14 +16,12 @@ from typing import Any, Protocol
 
 from policyengine.clock import Clock
 from policyengine.framework.profile import Profile
-from policyengine.kube.config.limits import Limits
-from policyengine.kube.extenders.http_extender import HttpExtender
-from policyengine.kube.extenders.requests import Observe
+from policyengine.kube.extenders.http_extender import HttpExtender, Observe
 from policyengine.kube.http.client import Client
 from policyengine.kube.leader import Alone, Leadership
 from policyengine.kube.watching.informers import Informers, MessageQueue, PolicyMessage
 from policyengine.kube.watching.reflector import Reflector
-from policyengine.kube.writing.writer import Writer
+from policyengine.kube.writing.writer import Limits, Writer
 from policyengine.scheduler.actions import Action, RecordEvent
 from policyengine.scheduler.binding.server_time import SLEW
 from policyengine.scheduler.messages import (

@@ -9,9 +9,7 @@ from random import Random
 
 from policyengine.clock import Clock
 from policyengine.framework.profile import Profile
-from policyengine.kube.config.limits import Limits
-from policyengine.kube.extenders.http_extender import HttpExtender
-from policyengine.kube.extenders.requests import Observe
+from policyengine.kube.extenders.http_extender import HttpExtender, Observe
 from policyengine.kube.http.client import Client
 from policyengine.kube.leader import LeaderElector
 from policyengine.kube.policies.compiling import compile_at_once
@@ -19,6 +17,7 @@ from policyengine.kube.policies.config_map import DEFAULT_NAMESPACE, LABEL_SELEC
 from policyengine.kube.policies.precedence import Compile
 from policyengine.kube.policies.reload import PolicyReloader
 from policyengine.kube.runner import Core, Runner
+from policyengine.kube.writing.writer import Limits
 from policyengine.scheduler.state import SchedulerState
 
 STATUS_DEADLINE = 1.0

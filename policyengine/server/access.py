@@ -11,8 +11,7 @@ from typing import Any
 
 from cachetools import TTLCache
 
-from policyengine.kube.http.client import ApiError, Client
-from policyengine.kube.http.transport import ConnectionFailed
+from policyengine.kube.http.client import ApiError, Client, ConnectionFailed
 
 BELIEVED = 10.0
 """Seconds, as kube-scheduler's --authentication-token-webhook-cache-ttl."""

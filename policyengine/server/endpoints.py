@@ -19,8 +19,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from policyengine.clock import Clock
 from policyengine.kube.config.configuration import Configuration
-from policyengine.kube.http.client import ApiError, Client
-from policyengine.kube.http.transport import ConnectionFailed
+from policyengine.kube.http.client import ApiError, Client, ConnectionFailed
 from policyengine.kube.scheduling import Scheduler
 from policyengine.server import debug
 from policyengine.server.access import AccessRefused, Reviewer

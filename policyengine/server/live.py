@@ -16,9 +16,8 @@ from policyengine.kube.config import process
 from policyengine.kube.config.configuration import Configuration
 from policyengine.kube.config.credentials import Server
 from policyengine.kube.extenders.http_extender import HttpExtender
-from policyengine.kube.http.client import Client
+from policyengine.kube.http.client import Client, Transport
 from policyengine.kube.http.rate_limit import TokenBucket
-from policyengine.kube.http.transport import Transport
 from policyengine.kube.leader import LeaderElector, LeadersTransport, new_identity
 from policyengine.kube.policies.precedence import Compile
 from policyengine.kube.scheduling import Scheduler

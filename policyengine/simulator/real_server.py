@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from policyengine.kube.http.aiohttp_transport import AiohttpTransport
-from policyengine.kube.http.transport import ConnectionFailed
+from policyengine.kube.http.client import ConnectionFailed
 from policyengine.simulator.api_server.handler import DISABLED_ADMISSION
 
 ASSETS = "KUBEBUILDER_ASSETS"

@@ -19,8 +19,7 @@ from typing import Any, Literal
 from policyengine.clock import Clock, SystemClock
 from policyengine.framework.profile import Profile
 from policyengine.kube.http.aiohttp_transport import AiohttpTransport
-from policyengine.kube.http.client import Client
-from policyengine.kube.http.transport import Transport
+from policyengine.kube.http.client import Client, Transport
 from policyengine.kube.policies.compiling import compile_at_once
 from policyengine.kube.policies.precedence import Compile
 from policyengine.kube.scheduling import Scheduler

@@ -4,7 +4,7 @@ import asyncio
 import json
 from typing import Any
 
-from policyengine.kube.http.transport import Transport
+from policyengine.kube.http.client import Transport
 from policyengine.simulator.api_server.access.authentication import service_account
 from tests.simulator import manifests as m
 

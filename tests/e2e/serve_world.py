@@ -16,7 +16,7 @@ from typing import Any
 
 from policyengine.clock import SystemClock
 from policyengine.kube.http.aiohttp_transport import AiohttpTransport
-from policyengine.kube.http.transport import Transport
+from policyengine.kube.http.client import Transport
 from policyengine.simulator.api_server import ApiServer, MemoryTransport
 from policyengine.simulator.api_server.access.authentication import server_context
 from policyengine.simulator.api_server.http import serve

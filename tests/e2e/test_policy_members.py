@@ -14,8 +14,7 @@ import pytest
 
 from policyengine.clock import SystemClock
 from policyengine.kube.http.aiohttp_transport import AiohttpTransport
-from policyengine.kube.http.client import Client
-from policyengine.kube.http.transport import Transport
+from policyengine.kube.http.client import Client, Transport
 from policyengine.kube.scheduling import Scheduler
 from policyengine.policy_compiler import compile_policy
 from policyengine.simulator.api_server import ApiServer, MemoryTransport

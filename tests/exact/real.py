@@ -11,7 +11,7 @@ from typing import Any
 
 from policyengine.clock import SystemClock
 from policyengine.kube.config import credentials
-from policyengine.kube.http.transport import Transport
+from policyengine.kube.http.client import Transport
 from policyengine.simulator.controllers.client import Caller
 from policyengine.simulator.real_server import real_server
 from policyengine.simulator.sandbox import kubeconfig, write_kubeconfig

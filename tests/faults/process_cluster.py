@@ -21,7 +21,7 @@ import pytest
 
 from policyengine.clock import SystemClock
 from policyengine.kube.http.aiohttp_transport import AiohttpTransport
-from policyengine.kube.http.transport import ConnectionFailed
+from policyengine.kube.http.client import ConnectionFailed
 from policyengine.kube.watching.reflector import STALL_AFTER
 from policyengine.simulator.controllers.client import MERGE, Caller
 from policyengine.simulator.real_server import ASSETS, Daemon, RealServer, real_processes, unverified

@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any
 
 from policyengine.clock import SystemClock
-from policyengine.kube.http.transport import Transport
+from policyengine.kube.http.client import Transport
 from policyengine.kube.leader import LeaseSettings
 from policyengine.simulator.controllers.client import Caller
 from tests.faults.auditor import Auditor, Call, Policy

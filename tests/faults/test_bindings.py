@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from policyengine.kube.http.client import Client
 from policyengine.kube.http.rate_limit import Backoff
-from policyengine.kube.writing import requests
+from policyengine.kube.writing import writer
 from policyengine.scheduler import state
 from policyengine.scheduler.binding import bind_result
 from policyengine.scheduler.messages import BindFailed, BindFailure
@@ -31,14 +31,14 @@ def deaf(world: World, event: str, seconds: float) -> None:
 
 
 def taking_silence_for_a_no(patch: Any) -> None:
-    patch.setattr(requests, "BindUnknown", lambda uid, message: BindFailed(uid, BindFailure.OVERLOADED, message))
+    patch.setattr(writer, "BindUnknown", lambda uid, message: BindFailed(uid, BindFailure.OVERLOADED, message))
 
 
 @fault(
     8,
     "I1 I2",
     defence="an answer that leaves the outcome open keeps the reservation, and has the pod read, later each time, "
-    "until that or the binding posted again tells (`kube/writing/requests.py`, `scheduler/binding/bind_result.py`)",
+    "until that or the binding posted again tells (`kube/writing/writer.py`, `scheduler/binding/bind_result.py`)",
     taken_out="no answer counts as a refusal",
     without=taking_silence_for_a_no,
 )
@@ -101,7 +101,7 @@ def asking_nobody(patch: Any) -> None:
     async def never(*_: Any) -> None:
         await asyncio.Event().wait()
 
-    patch.setattr(requests, "read_pod", never)
+    patch.setattr(writer, "read_pod", never)
 
 
 @fault(
@@ -200,13 +200,13 @@ async def test_12_bindings_that_are_forbidden_or_invalid(world: World) -> None:
 
 
 def overhearing_retry_after(patch: Any) -> None:
-    original = requests.bind_outcome
+    original = writer.bind_outcome
 
     def outcome_of(uid: str, error: Any) -> Any:
         outcome = original(uid, error)
         return replace(outcome, retry_after=0.0) if isinstance(outcome, BindFailed) else outcome
 
-    patch.setattr(requests, "bind_outcome", outcome_of)
+    patch.setattr(writer, "bind_outcome", outcome_of)
 
 
 @fault(

@@ -14,7 +14,7 @@ from policyengine.kube.config import configuration
 from policyengine.kube.extenders import http_extender
 from policyengine.kube.extenders.http_extender import HttpExtender
 from policyengine.kube.http.aiohttp_transport import AiohttpResponse
-from policyengine.kube.http.transport import Response, TimedOut
+from policyengine.kube.http.client import Response, TimedOut
 from policyengine.kube.policies.precedence import Precedence
 from policyengine.scheduler import policy_changes, state
 from policyengine.scheduler.binding.waiting_pods import WaitingPods

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from random import Random
 from typing import Any
 
-from policyengine.kube.http.transport import ConnectionFailed, Response
+from policyengine.kube.http.client import ConnectionFailed, Response
 from policyengine.simulator.api_server.memory import MemoryTransport
 from tests.faults.auditor import Call
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from policyengine.kube.http.transport import ConnectionFailed
+from policyengine.kube.http.client import ConnectionFailed
 
 
 @dataclass

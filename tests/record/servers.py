@@ -12,7 +12,7 @@ import aiohttp
 from policyengine.clock import SystemClock
 from policyengine.kube.config import credentials
 from policyengine.kube.http.aiohttp_transport import AiohttpTransport
-from policyengine.kube.http.transport import Response, Transport
+from policyengine.kube.http.client import Response, Transport
 from policyengine.simulator.api_server import ApiServer, MemoryTransport
 from policyengine.simulator.api_server.handler import DISABLED_ADMISSION
 from policyengine.simulator.api_server.requests import ADMIN, User

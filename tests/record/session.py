@@ -25,7 +25,7 @@ from urllib.parse import parse_qsl, unquote
 
 import yaml
 
-from policyengine.kube.http.transport import Response, Transport
+from policyengine.kube.http.client import Response, Transport
 from tests.record.compare import Mapping, differences
 from tests.shared_facts import shared
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from policyengine.kube.http.transport import Transport
+from policyengine.kube.http.client import Transport
 
 PATH = Path(__file__).resolve().parents[2] / "deploy" / "base" / "rbac.yaml"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"

@@ -11,8 +11,7 @@ import pytest
 
 from policyengine.clock import SystemClock
 from policyengine.kube.http.aiohttp_transport import AiohttpTransport
-from policyengine.kube.http.client import Client
-from policyengine.kube.http.transport import Response, Transport
+from policyengine.kube.http.client import Client, Response, Transport
 from policyengine.kube.scheduling import Scheduler
 from policyengine.plugins.registry import default_profile
 from policyengine.simulator.api_server import ApiServer, MemoryTransport

@@ -20,8 +20,7 @@ from policyengine.kube.config.kubeconfig import (
     kubeconfig_settings,
     pod_settings,
 )
-from policyengine.kube.http.client import ApiError, Client
-from policyengine.kube.http.transport import ConnectionFailed, Transport
+from policyengine.kube.http.client import ApiError, Client, ConnectionFailed, Transport
 
 DEFAULT_KUBECONFIG = "~/.kube/config"
 

@@ -11,21 +11,31 @@ Rules (kube-scheduler's extender.go, v1.36):
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import logging
 import ssl
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from policyengine.kube.config.configuration import seconds_of
 from policyengine.kube.extenders import protocol
-from policyengine.kube.extenders.protocol import ExtenderFailed
-from policyengine.kube.http.transport import ConnectionFailed, TimedOut, Transport
-from policyengine.scheduler.actions import AskAboutVictims, Bind, NodeVictims
+from policyengine.kube.extenders.protocol import ExtenderFailed, as_sent
+from policyengine.kube.http.client import ApiError, Client, ConnectionFailed, TimedOut, Transport
+from policyengine.scheduler.actions import AskAboutVictims, AskExtenders, Bind, NodeVictims
 from policyengine.scheduler.extenders.extender import Extender
+from policyengine.scheduler.messages import (
+    BindFailed,
+    BindFailure,
+    BindSucceeded,
+    BindUnknown,
+    ExtendersAnswered,
+    VictimsAnswered,
+)
 
 MAX_SCORE = 10
 """MaxExtenderPriority."""
@@ -223,3 +233,128 @@ def _load_data(context: ssl.SSLContext, given: Mapping[str, Any]) -> None:
         file.write(base64.b64decode(given["keyData"], validate=True))
         file.flush()
         context.load_cert_chain(file.name)
+
+
+logger = logging.getLogger(__name__)
+
+Asked = AskExtenders | AskAboutVictims
+Answered = ExtendersAnswered | VictimsAnswered
+Observe = Callable[[str, str, str, float], None]
+"""(extender, verb, result, seconds) -> nothing."""
+_Answer = TypeVar("_Answer")
+
+
+class ExtenderAsker:
+    """Asks the extenders what the core wants to know."""
+
+    def __init__(
+        self,
+        extenders: Sequence[HttpExtender],
+        client: Client,
+        text: NodeText,
+        pod_text: PodText,
+        observe: Observe = lambda extender, verb, result, seconds: None,
+    ) -> None:
+        self._extenders = extenders
+        self._client = client
+        self._text = text
+        self._pod_text = pod_text
+        self._observe = observe
+
+    async def bind(self, bind: Bind) -> BindSucceeded | BindFailed | BindUnknown | None:
+        """Have the extender that a binding names make it; None where that is left to the API server (rule 4)."""
+        assert bind.extender is not None
+        extender = self._extenders[bind.extender]
+        try:
+            await self._timed(extender, "bind", extender.bind(bind))
+        except ExtenderFailed as error:
+            told = f"extender {extender.name}: {error}"
+            if extender.ignorable:
+                logger.warning("%s; the binding is made without it", told)
+                return None
+            return BindUnknown(bind.uid, told) if error.sent else BindFailed(bind.uid, BindFailure.REFUSED, told)
+        return BindSucceeded(bind.uid)
+
+    async def ask(self, asked: Asked) -> Answered:
+        """What they answer."""
+        try:
+            pod = await self._pod(asked)
+            if isinstance(asked, AskAboutVictims):
+                return await self._victims(asked, pod)
+            return await self._nodes(asked, pod)
+        except ExtenderFailed as error:
+            return _failed(asked, str(error))
+
+    async def _pod(self, asked: Asked) -> msgspec.Raw:
+        """The pod as it is now. Raises `ExtenderFailed`."""
+        await self._client.throttle()
+        try:
+            return as_sent(await self._client.read_pod(asked.namespace, asked.name))
+        except (ApiError, ConnectionFailed, msgspec.MsgspecError) as error:
+            raise ExtenderFailed(f"the pod cannot be read for the extenders: {error}") from None
+
+    async def _nodes(self, asked: AskExtenders, pod: msgspec.Raw) -> ExtendersAnswered:
+        whom = [self._extenders[number] for number in asked.extenders]
+        found = Filtered(list(asked.nodes), {}, {})
+        for extender in whom:
+            if not extender.filters or not found.nodes:
+                continue
+            said = await self._heard(extender, "filter", extender.filter(pod, found.nodes, self._text))
+            if said is not None:
+                found = Filtered(said.nodes, found.refused | said.refused, found.unresolvable | said.unresolvable)
+        scores = await self._scores(whom, pod, found.nodes) if len(found.nodes) > 1 else {}
+        return ExtendersAnswered(asked, found.refused, found.unresolvable, scores)
+
+    async def _victims(self, asked: AskAboutVictims, pod: msgspec.Raw) -> VictimsAnswered:
+        left = dict(asked.victims)
+        for extender in (self._extenders[number] for number in asked.extenders):
+            if not left:
+                break
+            said = await self._heard(extender, "preempt", extender.victims(pod, left, asked, self._pod_text))
+            if said is not None:
+                left = said
+        return VictimsAnswered(asked, left)
+
+    async def _scores(self, whom: Sequence[HttpExtender], pod: msgspec.Raw, nodes: list[str]) -> dict[str, int]:
+        """The sum of all scores; who does not answer gives none."""
+        scoring = [extender for extender in whom if extender.prioritizes]
+        work = [self._timed(one, "prioritize", one.prioritize(pod, nodes, self._text)) for one in scoring]
+        total: dict[str, int] = {}
+        for extender, said in zip(scoring, await asyncio.gather(*work, return_exceptions=True), strict=True):
+            if isinstance(said, ExtenderFailed):
+                logger.warning("no scores of extender %s: %s", extender.name, said)
+            elif isinstance(said, BaseException):
+                raise said
+            else:
+                for node, score in said.items():
+                    total[node] = total.get(node, 0) + score
+        return total
+
+    async def _heard(self, extender: HttpExtender, verb: str, work: Awaitable[_Answer]) -> _Answer | None:
+        """What it answers; None if it failed and is `ignorable`. Raises `ExtenderFailed`, with its name."""
+        try:
+            return await self._timed(extender, verb, work)
+        except ExtenderFailed as error:
+            if not extender.ignorable:
+                raise ExtenderFailed(f"extender {extender.name}: {error}") from None
+            logger.warning("extender %s is passed over: %s", extender.name, error)
+            return None
+
+    async def _timed(self, extender: HttpExtender, verb: str, work: Awaitable[_Answer]) -> _Answer:
+        loop = asyncio.get_running_loop()
+        began, result = loop.time(), "error"
+        try:
+            answer = await work
+            result = "ok"
+            return answer
+        except ExtenderFailed:
+            result = "ignored" if extender.ignorable and verb != "prioritize" else "error"
+            raise
+        finally:
+            self._observe(extender.name, verb, result, loop.time() - began)
+
+
+def _failed(asked: Asked, error: str) -> Answered:
+    if isinstance(asked, AskAboutVictims):
+        return VictimsAnswered(asked, error=error)
+    return ExtendersAnswered(asked, error=error)

@@ -21,7 +21,7 @@ from typing import NoReturn
 import aiohttp
 from yarl import URL
 
-from policyengine.kube.http.transport import (
+from policyengine.kube.http.client import (
     Authorize,
     ConnectionFailed,
     Response,

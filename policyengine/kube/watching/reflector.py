@@ -16,16 +16,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from random import Random
-from typing import Generic
+from typing import Any, Generic
 
 from policyengine.clock import Clock
 from policyengine.cluster.kinds import Kind, T
-from policyengine.kube.http.client import PAGE_SIZE, ApiError, Client, Page
+from policyengine.kube.http.client import PAGE_SIZE, ApiError, Client, ConnectionFailed, Page, Response
 from policyengine.kube.http.rate_limit import Backoff
-from policyengine.kube.http.transport import ConnectionFailed, Response
-from policyengine.kube.watching.cache_sync import CATCH_UP, CATCH_UP_WATCH, FEW, Goal
 from policyengine.kube.watching.store import Change, Malformed, Store, WatchReader, number
 
 STALL_AFTER = 150.0
@@ -289,3 +287,53 @@ class Reflector(Generic[T]):
             self.failing_since = self._clock.monotonic()
         self._on_problem(f"cannot {doing} {self.resource.plural}: {error}; trying again in {wait:.1f} s")
         await self._goal.rest(wait)
+
+
+CATCH_UP_WATCH = 3
+"""Seconds of a watch that is to tell soon how far it is: the server sends a bookmark two seconds before the end
+(`nextBookmarkTime`, apiserver's cache_watcher.go, v1.36)."""
+CATCH_UP = 5.0
+"""Seconds of silence after which such a watch is given up, and the kind is listed."""
+
+FEW = 2_000
+"""As many objects are listed sooner than a bookmark comes."""
+
+
+class Goal:
+    """The version up to which a kind is to be known, where somebody waits for one."""
+
+    def __init__(self, reader: WatchReader[Any]) -> None:
+        self.version = 0
+        """0 where nobody waits."""
+        self.silence: asyncio.Timeout | None = None
+        """Runs out when the watch that is read counts as silent; None where that hurries, or none is read."""
+        self._reader = reader
+        self._set, self._reached = asyncio.Event(), asyncio.Event()
+
+    @property
+    def is_ahead(self) -> bool:
+        """Whether somebody waits for what is not known yet."""
+        return self._reader.number < self.version
+
+    async def reach(self, version: int) -> None:
+        """Return once `note` finds that the version was reached."""
+        self.version = max(self.version, version)
+        if self.is_ahead:
+            self._reached.clear()
+            self._set.set()
+            if self.silence is not None:
+                self.silence.reschedule(asyncio.get_running_loop().time())
+            await self._reached.wait()
+
+    def note(self) -> None:
+        """The reader came further, and all it read was yielded."""
+        if self.version and not self.is_ahead:
+            self.version = 0
+            self._reached.set()
+
+    async def rest(self, seconds: float) -> None:
+        """Wait, but not on where a goal is set from then on: the server has answered whoever set it."""
+        self._set.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._set.wait()

@@ -23,9 +23,8 @@ from random import Random
 from typing import Any, TypeVar
 
 from policyengine.clock import Clock
-from policyengine.kube.http.client import ApiError
+from policyengine.kube.http.client import ApiError, ConnectionFailed
 from policyengine.kube.http.rate_limit import Backoff, TokenBucket
-from policyengine.kube.http.transport import ConnectionFailed
 
 T = TypeVar("T")
 Request = Callable[[], Awaitable[object]]

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 from policyengine.clock import Clock
-from policyengine.kube.http.client import ApiError, Client
-from policyengine.kube.http.transport import ConnectionFailed
+from policyengine.kube.http.client import ApiError, Client, ConnectionFailed
 from policyengine.server.annotator.annotations import Load, Patch, Settings, patch_of
 from policyengine.server.annotator.nodes import RESOURCE, MeasuredNode, read_nodes
 from policyengine.server.annotator.source import Measured, QueryRefused, Source, SourceUnreachable, statistics_of

@@ -11,8 +11,7 @@ from policyengine import quantity
 from policyengine.cluster.kinds import Kind
 from policyengine.cluster.metadata import ObjectMeta, Quantities, Wire
 from policyengine.cluster.objects import ObjectError, decode
-from policyengine.kube.http.client import ApiError, Client
-from policyengine.kube.http.transport import ConnectionFailed
+from policyengine.kube.http.client import ApiError, Client, ConnectionFailed
 from policyengine.language.values import EvaluationError, parse_timestamp
 from policyengine.server.annotator.nodes import MeasuredNode
 from policyengine.server.annotator.source import Measured, QueryRefused, Sample, SourceUnreachable

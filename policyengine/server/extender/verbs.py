@@ -16,8 +16,7 @@ from http import HTTPStatus
 
 from policyengine.clock import Clock
 from policyengine.cluster.pod_info import PodInfo
-from policyengine.kube.http.client import ApiError, Client
-from policyengine.kube.http.transport import ConnectionFailed
+from policyengine.kube.http.client import ApiError, Client, ConnectionFailed
 from policyengine.server.extender import wire
 from policyengine.server.extender.cluster import ExtenderCluster
 from policyengine.server.extender.rules import AskedNodes, PolicyRules, WholeNodes

@@ -20,8 +20,7 @@ from typing import Any
 from policyengine.clock import Clock
 from policyengine.cluster.kinds import Kind
 from policyengine.cluster.metadata import ObjectMeta, Wire
-from policyengine.kube.http.client import ApiError, Client
-from policyengine.kube.http.transport import ConnectionFailed
+from policyengine.kube.http.client import ApiError, Client, ConnectionFailed
 from policyengine.kube.watching.reflector import Reflector
 from policyengine.kube.watching.store import Deleted
 from policyengine.server.rewards.book import FAILED, Book, WatchedEvent, WatchedPod, dump, load

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from policyengine.cluster.objects import ConfigMap, decode
-from policyengine.kube.http.client import ApiError, Client
-from policyengine.kube.http.transport import ConnectionFailed
+from policyengine.kube.http.client import ApiError, Client, ConnectionFailed
 
 KEY = "rewards.json"
 

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from urllib.parse import parse_qsl
 
-from policyengine.kube.http.transport import ConnectionFailed, lines_of
+from policyengine.kube.http.client import ConnectionFailed, lines_of
 from policyengine.simulator.api_server.faults.effects import ConnectionDropped
 from policyengine.simulator.api_server.handler import ApiServer
 from policyengine.simulator.api_server.requests import Request, Response, User

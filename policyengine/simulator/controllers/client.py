@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from policyengine.clock import Clock
-from policyengine.kube.http.transport import ConnectionFailed, Transport
+from policyengine.kube.http.client import ConnectionFailed, Transport
 
 Object = dict[str, Any]
 RETRY_SECONDS = 1.0

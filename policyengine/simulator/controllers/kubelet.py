@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from policyengine.clock import Clock
-from policyengine.kube.http.transport import ConnectionFailed, Transport
+from policyengine.kube.http.client import ConnectionFailed, Transport
 from policyengine.simulator.controllers.client import RETRY_SECONDS, STRATEGIC, Caller, Object, Refused
 
 RUN_FOR = "policyengine.io/run-for"

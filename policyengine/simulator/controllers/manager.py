@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from policyengine.clock import Clock
-from policyengine.kube.http.transport import ConnectionFailed, Transport
+from policyengine.kube.http.client import ConnectionFailed, Transport
 from policyengine.simulator.controllers.budgets import budgets
 from policyengine.simulator.controllers.client import RETRY_SECONDS, Caller, Object, Refused
 from policyengine.simulator.controllers.kubelet import stamp

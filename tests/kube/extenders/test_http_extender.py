@@ -8,7 +8,7 @@ import pytest
 
 from policyengine.kube.extenders.http_extender import HttpExtender
 from policyengine.kube.extenders.protocol import ExtenderFailed
-from policyengine.kube.http.transport import Transport
+from policyengine.kube.http.client import Transport
 from policyengine.scheduler.actions import AskAboutVictims, NodeVictims
 from tests.kube.extenders.extender_world import configured
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from policyengine.kube.http import aiohttp_transport
 from policyengine.kube.http.aiohttp_transport import AiohttpTransport
-from policyengine.kube.http.transport import ConnectionFailed
-from policyengine.kube.http.transport import lines_of as cut_into_lines
+from policyengine.kube.http.client import ConnectionFailed
+from policyengine.kube.http.client import lines_of as cut_into_lines
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 

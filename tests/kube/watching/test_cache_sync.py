@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from policyengine.cluster.kinds import BY_KIND
-from policyengine.kube.http.transport import ConnectionFailed
+from policyengine.kube.http.client import ConnectionFailed
 from policyengine.kube.watching import reflector
-from policyengine.kube.watching.cache_sync import CATCH_UP, CATCH_UP_WATCH
-from policyengine.kube.watching.reflector import WATCH_SECONDS
+from policyengine.kube.watching.reflector import CATCH_UP, CATCH_UP_WATCH, WATCH_SECONDS
 from tests.kube.scripted_server import (
     Answer,
     Asked,

@@ -7,8 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from policyengine.cluster.kinds import CONFIG_MAPS, PODS
-from policyengine.kube.http.client import Client
-from policyengine.kube.http.transport import ConnectionFailed
+from policyengine.kube.http.client import Client, ConnectionFailed
 from policyengine.kube.watching.reflector import STALL_AFTER, Reflector
 from policyengine.kube.watching.store import Observed
 from tests.kube.scripted_server import (

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policyengine.kube.http.transport import ConnectionFailed
+from policyengine.kube.http.client import ConnectionFailed
 from policyengine.kube.watching.reflector import REWIND_AFTER
 from tests.kube.scripted_server import (
     Answer,

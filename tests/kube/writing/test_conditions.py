@@ -4,7 +4,7 @@ import asyncio
 import random
 
 from policyengine.kube.http.client import Client
-from policyengine.kube.writing.conditions import ConditionWriter
+from policyengine.kube.writing.events import ConditionWriter
 from policyengine.kube.writing.request_queue import RequestQueue
 from policyengine.scheduler.actions import PatchPodCondition
 from tests.kube.scripted_server import ScriptedServer

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policyengine.clock import micro_time
-from policyengine.kube.http.client import Client
-from policyengine.kube.http.transport import ConnectionFailed
+from policyengine.kube.http.client import Client, ConnectionFailed
 from policyengine.kube.writing.events import NOTE_LIMIT, EventRecorder
 from policyengine.kube.writing.request_queue import LIMIT, RequestQueue
 from policyengine.scheduler.actions import RecordEvent

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policyengine.kube.http.client import ApiError
+from policyengine.kube.http.client import ApiError, ConnectionFailed
 from policyengine.kube.http.rate_limit import TokenBucket
-from policyengine.kube.http.transport import ConnectionFailed
 from policyengine.kube.writing.request_queue import BACKLOG, RequestQueue
 from tests.kube.virtual_time import VirtualClock, run
 from tests.kube.writing.recorded_writes import running

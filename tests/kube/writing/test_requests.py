@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 
 from policyengine.framework.reservation import ObjectPatch
-from policyengine.kube.http.client import ApiError, Client
-from policyengine.kube.http.transport import ConnectionFailed
-from policyengine.kube.writing.requests import bind, bind_outcome, patch_object, read_pod
+from policyengine.kube.http.client import ApiError, Client, ConnectionFailed
+from policyengine.kube.writing.writer import bind, bind_outcome, patch_object, read_pod
 from policyengine.scheduler.actions import Bind, PatchObject, ReadPod
 from policyengine.scheduler.messages import (
     BindFailed,

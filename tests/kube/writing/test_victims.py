@@ -12,12 +12,11 @@ import pytest
 from msgspec.structs import replace
 
 from policyengine.framework.profile import Profile
-from policyengine.kube.http.client import Client
-from policyengine.kube.http.transport import Response
+from policyengine.kube.http.client import Client, Response
 from policyengine.kube.policies.compiling import compiled
 from policyengine.kube.policies.precedence import Compiled
 from policyengine.kube.scheduling import Scheduler
-from policyengine.kube.writing.conditions import ConditionWriter
+from policyengine.kube.writing.events import ConditionWriter
 from policyengine.kube.writing.request_queue import RequestQueue
 from policyengine.plugins.registry import default_profile
 from policyengine.scheduler.actions import PatchPodCondition

@@ -4,12 +4,11 @@ import asyncio
 import random
 from typing import Any
 
-from policyengine.kube.config.limits import Limits
 from policyengine.kube.http.client import Client
 from policyengine.kube.leader import Alone
 from policyengine.kube.watching.informers import Informers, MessageQueue
 from policyengine.kube.writing.request_queue import BACKLOG
-from policyengine.kube.writing.writer import Writer
+from policyengine.kube.writing.writer import Limits, Writer
 from policyengine.scheduler.actions import Bind, PatchPodCondition, RecordEvent
 from policyengine.scheduler.messages import BindFailed, BindFailure, BindSucceeded, Message
 from tests.kube.scripted_server import Answer, Asked, ScriptedServer, failure

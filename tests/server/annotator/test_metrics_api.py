@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from policyengine.clock import SystemClock
-from policyengine.kube.http.client import Client
-from policyengine.kube.http.transport import Response
+from policyengine.kube.http.client import Client, Response
 from policyengine.server.annotator.metrics_server import MetricsServer
 from policyengine.server.annotator.nodes import MeasuredNode
 from policyengine.server.annotator.source import QueryRefused, SourceUnreachable

@@ -14,8 +14,7 @@ import pytest
 from policyengine.clock import SystemClock
 from policyengine.compiler.conversion.kube_scheduler import kube_scheduler_configuration
 from policyengine.kube.config import credentials
-from policyengine.kube.http.client import Client
-from policyengine.kube.http.transport import Transport
+from policyengine.kube.http.client import Client, Transport
 from policyengine.plugins.registry import IN_TREE
 from policyengine.policy_compiler import compile_policy, compile_text
 from policyengine.server.extender.serving import serve

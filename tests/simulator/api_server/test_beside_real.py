@@ -10,7 +10,7 @@ import pytest_asyncio
 
 from policyengine.clock import SystemClock
 from policyengine.kube.http.aiohttp_transport import AiohttpTransport
-from policyengine.kube.http.transport import Transport
+from policyengine.kube.http.client import Transport
 from policyengine.simulator.api_server import ApiServer, MemoryTransport
 from policyengine.simulator.api_server.requests import ADMIN
 from policyengine.simulator.real_server import ASSETS, real_server, unverified

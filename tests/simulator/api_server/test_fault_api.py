@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from policyengine.kube.http.transport import ConnectionFailed
+from policyengine.kube.http.client import ConnectionFailed
 from policyengine.simulator.api_server import ApiServer, MemoryTransport, Request
 from policyengine.simulator.api_server.requests import ADMIN, User
 from tests.shared_facts import shared

@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from policyengine.kube.http.transport import ConnectionFailed
+from policyengine.kube.http.client import ConnectionFailed
 from policyengine.simulator.api_server import MemoryTransport, Request
 from policyengine.simulator.api_server.faults import effects as f
 from policyengine.simulator.api_server.statuses import too_many_requests
