@@ -96,7 +96,7 @@ def check(state: SchedulerState, bind: Bind, later: Sequence[Bind] = ()) -> None
     `later`: those of the same cycle decided after it, a gang's; they had no part in the decision either.
     """
     view = state.view
-    # The view's own entry names the node by now, and NodeName would let no other pass: a pending copy is judged.
+    # The view's own entry names the node by now, and NodeName would let no other pass: a pending copy is evaluated.
     pod = copy(view.pods[bind.uid])
     pod.node_name, pod.state = "", PodState.PENDING
     profile = next(one for one in state.profiles if one.scheduler_name == pod.scheduler_name)

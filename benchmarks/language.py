@@ -54,13 +54,13 @@ def language(repeats: int = 20, nodes: int = 5_000) -> list[Figure]:
         file.write_text(texts[0], encoding="utf-8")
         lint_process = _process_ms(rounds, "lint", str(file))
     helping = _process_ms(rounds, "--help")
-    judging = _median_ms(filter_work(nodes, repeats * 10)) * 1e3
+    evaluating = _median_ms(filter_work(nodes, repeats * 10)) * 1e3
     return [
         Figure(f"lint of {LINES} lines, warm, CPU", linting, "ms", at_most=150),
         Figure("the same as a process, by the clock", lint_process, "ms", at_most=600),
         Figure("compile: text to profile, CPU", compiling, "ms", at_most=60),
         Figure("`policyengine --help`, by the clock", helping, "ms", at_most=150),
-        Figure(f"a filter of ten operators over {nodes:,} nodes, CPU", judging, "µs"),
+        Figure(f"a filter of ten operators over {nodes:,} nodes, CPU", evaluating, "µs"),
     ]
 
 
@@ -149,8 +149,8 @@ def filter_work(nodes: int, pods: int) -> list[Callable[[], object]]:
     snapshot = view.snapshot()
     rows = np.arange(snapshot.nodes.n)
 
-    def judge(info: PodInfo) -> object:
+    def evaluate(info: PodInfo) -> object:
         _, state = rule.pre_filter(info, snapshot)
         return rule.filter(state, snapshot, rows)
 
-    return [partial(judge, info) for info in infos]
+    return [partial(evaluate, info) for info in infos]

@@ -16,7 +16,7 @@ from policyengine.policy_compiler import compile_policy
 def explain(
     cluster: Mapping[str, Any], policy: str | Profile | None = None, *, now: datetime | None = None
 ) -> list[dict[str, Any]]:
-    """Judge each pending pod, alone, against the cluster as it stands; none is placed.
+    """Evaluate each pending pod, alone, against the cluster as it stands; none is placed.
 
     Arguments:
         cluster: a List of objects as `kubectl get … -o json` gives it, or an object with nodes, pods, pending and more;

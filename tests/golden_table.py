@@ -69,7 +69,7 @@ class UsageCounts:
 class _Comparison:
     """One decision."""
 
-    tally: UsageCounts
+    counts: UsageCounts
     where: str
     cluster: dict[str, Any]
     ours: Json
@@ -86,7 +86,7 @@ class _Comparison:
                     refused["plugin"], None, "verdict", _status(ours.get("preFilter")), _status(theirs.get("preFilter"))
                 )
             else:
-                self.tally.unbuilt[refused["plugin"]] += 1
+                self.counts.unbuilt[refused["plugin"]] += 1
             return
         for node in (one["metadata"]["name"] for one in self.cluster["nodes"]):
             self.verdict(node)
@@ -96,7 +96,7 @@ class _Comparison:
     def verdict(self, node: str) -> None:
         refusal = self.theirs["rejected"].get(node)
         if refusal is not None and refusal["plugin"] not in IN_TREE:
-            self.tally.unbuilt[refusal["plugin"]] += 1
+            self.counts.unbuilt[refusal["plugin"]] += 1
             refusal = None
         mine = self.ours["rejected"].get(node)
         plugin = (refusal or mine or {"plugin": "(feasible)"})["plugin"]
@@ -110,18 +110,18 @@ class _Comparison:
                 if plugin in IN_TREE:
                     self.note(f"{plugin} score", node, plugin, mine.get(plugin), expected.get(plugin))
                 else:
-                    self.tally.unbuilt[plugin] += 1
+                    self.counts.unbuilt[plugin] += 1
             if expected.keys() <= IN_TREE.keys():
                 self.note("total", node, "total", self.ours["total"][node], self.theirs["total"][node])
 
     def note(self, plugin: str, node: str | None, part: str, ours: object, theirs: object) -> None:
         if ours == theirs:
-            self.tally.agree[plugin] += 1
+            self.counts.agree[plugin] += 1
             return
-        self.tally.differ[plugin] += 1
-        if len(self.tally.first) < SHOWN:
+        self.counts.differ[plugin] += 1
+        if len(self.counts.first) < SHOWN:
             known = (self.where, plugin, self.theirs["pod"], node, part, ours, theirs, self.cluster)
-            self.tally.first.append(Difference(*known))
+            self.counts.first.append(Difference(*known))
 
 
 def _status(refusal: Json | None) -> tuple[str, str, tuple[str, ...]] | None:

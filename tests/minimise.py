@@ -10,13 +10,13 @@ Json = dict[str, Any]
 Path = tuple[str | int, ...]
 
 TRIES = 3000
-"""How often the input is judged at most; a case is small long before."""
+"""How often the input is evaluated at most; a case is small long before."""
 
 
 def minimise(case: Json, fails: Callable[[Json], bool], tries: int = TRIES) -> Json:
     """The smallest case found by deleting parts of `case` for which `fails` still holds, which it must for `case`.
 
-    Large parts are tried first. An input that cannot be judged at all (`fails` raises) is no failure.
+    Large parts are tried first. An input that cannot be evaluated at all (`fails` raises) is no failure.
     """
     assert _still(case, fails), "there is nothing to minimise: the case does not fail"
     smallest = copy.deepcopy(case)

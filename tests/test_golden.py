@@ -37,14 +37,14 @@ def _clusters(category: str) -> Iterator[dict[str, Any]]:
 
 @pytest.mark.parametrize("category", CATEGORIES)
 def test_every_decision_agrees_with_kube_scheduler(category: str) -> None:
-    tally = UsageCounts(default_profile())
+    counts = UsageCounts(default_profile())
     for cluster in _clusters(category):
-        tally.compare(f"{category} {cluster['seed']}", cluster, explain(cluster, tally.profile))
-    print(f"\n{category}: {tally.decisions} decisions\n{tally.table()}")
-    assert tally.decisions == 300
-    assert sum(tally.agree.values()) > tally.decisions
-    assert not tally.differ, "\n" + tally.report()
-    assert not tally.unbuilt
+        counts.compare(f"{category} {cluster['seed']}", cluster, explain(cluster, counts.profile))
+    print(f"\n{category}: {counts.decisions} decisions\n{counts.table()}")
+    assert counts.decisions == 300
+    assert sum(counts.agree.values()) > counts.decisions
+    assert not counts.differ, "\n" + counts.report()
+    assert not counts.unbuilt
 
 
 @pytest.mark.parametrize("category", CATEGORIES)

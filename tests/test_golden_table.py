@@ -50,40 +50,40 @@ def golden(seed: int) -> dict[str, Any]:
     return cluster | {"result": explain(cluster, default_profile()), "seed": seed}
 
 
-def tally_of(profile: Profile, most: int = 100) -> UsageCounts:
+def counts_of(profile: Profile, most: int = 100) -> UsageCounts:
     """Over random clusters, until one differs."""
-    tally = UsageCounts(profile)
+    counts = UsageCounts(profile)
     for seed in range(most):
         cluster = golden(seed)
-        tally.compare(f"random {seed}", cluster, explain(cluster, profile))
-        if tally.differ:
+        counts.compare(f"random {seed}", cluster, explain(cluster, profile))
+        if counts.differ:
             break
-    return tally
+    return counts
 
 
 def test_the_unbroken_profile_differs_nowhere() -> None:
-    tally = tally_of(default_profile(), most=12)
-    assert not tally.differ
-    assert "TaintToleration score" in tally.table()
-    assert tally.report() == tally.table()
+    counts = counts_of(default_profile(), most=12)
+    assert not counts.differ
+    assert "TaintToleration score" in counts.table()
+    assert counts.report() == counts.table()
 
 
 def test_a_wrong_refusal_is_counted_and_shrinks_to_one_node_and_one_toleration() -> None:
-    tally = tally_of(broken(BlindToExists()))
-    assert tally.differ["TaintToleration"] > 0
-    case = smallest_case(tally.first[0], tally.profile)
+    counts = counts_of(broken(BlindToExists()))
+    assert counts.differ["TaintToleration"] > 0
+    case = smallest_case(counts.first[0], counts.profile)
     (node,), (pod,) = case["nodes"], case["pending"]
     assert len(node["spec"]["taints"]) == 1
     (toleration,) = pod["spec"]["tolerations"]
     assert toleration["operator"] == "Exists"
     assert not case.get("pods")
     assert "affinity" not in pod["spec"]
-    assert "smallest input that shows it" in tally.report()
+    assert "smallest input that shows it" in counts.report()
 
 
 def test_a_missing_refusal_shrinks_too() -> None:
-    tally = tally_of(broken(Generous()))
-    case = smallest_case(tally.first[0], tally.profile)
+    counts = counts_of(broken(Generous()))
+    case = smallest_case(counts.first[0], counts.profile)
     assert len(case["nodes"]) == 1
     assert len(case["pending"]) == 1
     assert len(str(case)) < 600

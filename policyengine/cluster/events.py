@@ -80,7 +80,7 @@ class ActionType(Flag):
 
 @dataclass(frozen=True, slots=True)
 class ClusterEvent:
-    """A kind of change; the label is what metrics and stories show (`NodeAdd`, `AssignedPodDelete`)."""
+    """A kind of change; the label is what metrics and timelines show (`NodeAdd`, `AssignedPodDelete`)."""
 
     resource: Resource
     action: ActionType

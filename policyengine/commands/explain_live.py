@@ -1,4 +1,4 @@
-"""`policyengine explain --live`: one pod's story, asked of the running scheduler's endpoints."""
+"""`policyengine explain --live`: one pod's timeline, asked of the running scheduler's endpoints."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ def explain_live(pod: str, endpoints: Endpoints, output: str) -> None:
     if not (slash and namespace and name) or "/" in name:
         raise UnusableInput(f"`{pod}` is not of the form NAMESPACE/NAME")
     connect = _connection(endpoints)
-    story = asyncio.run(_fetch(connect, endpoints.address, f"/debug/pods/{quote(namespace)}/{quote(name)}", pod))
+    timeline = asyncio.run(_fetch(connect, endpoints.address, f"/debug/pods/{quote(namespace)}/{quote(name)}", pod))
     if output == "json":
-        click.echo(json.dumps(story, indent=2))
+        click.echo(json.dumps(timeline, indent=2))
     else:
-        show(story)
+        show(timeline)
 
 
 def _connection(endpoints: Endpoints) -> Callable[[], Transport]:
@@ -120,17 +120,17 @@ def _answer(status: int, body: bytes, address: str, pod: str) -> dict[str, Any]:
     return found
 
 
-def show(story: Mapping[str, Any], console: Console | None = None) -> None:
-    """Print a story; colours only on a terminal, as rich decides."""
+def show(timeline: Mapping[str, Any], console: Console | None = None) -> None:
+    """Print a timeline; colours only on a terminal, as rich decides."""
     console = console or Console(highlight=False)
     if not console.is_terminal:
         console.width = WIDE
-    console.print(_headline(story), soft_wrap=True)
-    if story["message"]:
-        console.print(Text(f"  {story['message']}", "dim"), soft_wrap=True)
+    console.print(_headline(timeline), soft_wrap=True)
+    if timeline["message"]:
+        console.print(Text(f"  {timeline['message']}", "dim"), soft_wrap=True)
     table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
     first: datetime | None = None
-    for line in story["story"]:
+    for line in timeline["story"]:
         at = datetime.fromisoformat(line["at"])
         first = first or at
         after = f"+{(at - first).total_seconds():.3f}s"
@@ -138,18 +138,18 @@ def show(story: Mapping[str, Any], console: Console | None = None) -> None:
     console.print(table)
 
 
-def _headline(story: Mapping[str, Any]) -> Text:
-    line = Text.assemble((story["pod"], "bold"), "  ", (story["place"], "yellow"))
-    if story["node"]:
-        line.append(f" on {story['node']}")
-    if story["position"] is not None:
-        line.append(f", position {story['position'] + 1} of {story['queue'].get('active', 0)}")
-    if story["nominatedNode"]:
-        line.append(f", nominated to {story['nominatedNode']}")
-    policy = story["policy"]
+def _headline(timeline: Mapping[str, Any]) -> Text:
+    line = Text.assemble((timeline["pod"], "bold"), "  ", (timeline["place"], "yellow"))
+    if timeline["node"]:
+        line.append(f" on {timeline['node']}")
+    if timeline["position"] is not None:
+        line.append(f", position {timeline['position'] + 1} of {timeline['queue'].get('active', 0)}")
+    if timeline["nominatedNode"]:
+        line.append(f", nominated to {timeline['nominatedNode']}")
+    policy = timeline["policy"]
     if policy is None:
         return line.append("; no policy serves it")
-    tried = f"{story['attempts']} attempt{'s' * (story['attempts'] != 1)}"
+    tried = f"{timeline['attempts']} attempt{'s' * (timeline['attempts'] != 1)}"
     return line.append(f"; policy {policy['name']} {policy['hash'][:_SHOWN]}, {tried}")
 
 

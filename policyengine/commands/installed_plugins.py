@@ -1,7 +1,7 @@
 """The plugins there are on this machine: those in tree, and those that Python packages bring.
 
 A package names its plugins in the entry point group `policyengine.plugins`; each is a `PluginEntry` under its own name.
-They judge only where a policy says `use`.
+They take part only where a policy says `use`.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ def load_profiles(
     """The profiles of `compiled`; `UnusableInput` also where two serve one scheduler name, unless that is allowed."""
     profiles = compiled(paths, params, run_tests=run_tests).profiles
     if one_a_scheduler:
-        _refuse_rivals(profiles)
+        _refuse_shared_names(profiles)
     return profiles
 
 
@@ -63,13 +63,13 @@ def compiled(
     return result
 
 
-def _refuse_rivals(profiles: Sequence[Profile]) -> None:
+def _refuse_shared_names(profiles: Sequence[Profile]) -> None:
     first: dict[str, Profile] = {}
     for profile in profiles:
-        rival = first.setdefault(profile.scheduler_name, profile)
-        if rival is not profile:
+        other = first.setdefault(profile.scheduler_name, profile)
+        if other is not profile:
             raise UnusableInput(
-                f"scheduler `{profile.scheduler_name}` is served by two policies: `{rival.name}` and `{profile.name}`; "
+                f"scheduler `{profile.scheduler_name}` is served by two policies: `{other.name}` and `{profile.name}`; "
                 "name the file of one of them, or give one another `scheduler`"
             )
 

@@ -23,9 +23,9 @@ def explain(
     suggestions: bool = False,
     now: float = 0.0,
 ) -> list[dict[str, Any]]:
-    """Judge each pending pod, alone, against the cluster as it stands; none is placed.
+    """Evaluate each pending pod, alone, against the cluster as it stands; none is placed.
 
-    `cluster`: see `cluster_file`. Of several profiles the one that serves the pod's scheduler name judges it, the
+    `cluster`: see `cluster_file`. Of several profiles the one that serves the pod's scheduler name evaluates it, the
     first where none does. `pod` (`namespace/name`) picks one pod; KeyError where it does not wait. `now`: the policy's,
     in seconds since the epoch; a file tells none.
     Answer: per pod `{pod, preFilter?, rejected: {node: {plugin, code, reasons}}, scores: {node: {plugin: weighted

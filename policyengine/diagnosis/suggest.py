@@ -1,6 +1,6 @@
 """The smallest changes after which a refused pod would fit: part of `policyengine explain`. Pure.
 
-Every suggestion was tried: the profile judged the changed input and let some node pass. Changes are sought one at a
+Every suggestion was tried: the profile evaluated the changed input and let some node pass. Changes are sought one at a
 time, then in twos and threes; as soon as some number of them helps, larger sets are not looked at.
 """
 

@@ -37,7 +37,7 @@ def yields(profile: Profile, view: ClusterView, pod: PodInfo, coming: PodInfo) -
 
 
 def filter_with_nominated(evaluator: Evaluator, view: ClusterView, pod: PodInfo) -> Diagnosis:
-    """`Evaluator.judge`, less the nodes that will not have room once the pods nominated to them have come."""
+    """`Evaluator.filter`, less the nodes that will not have room once the pods nominated to them have come."""
     diagnosis = evaluator.filter(pod, view.snapshot())
     if not view.nominated or len(diagnosis.feasible) == 0:
         return diagnosis

@@ -1,7 +1,7 @@
 """The extension points a plugin may implement, as columns.
 
 A plugin is one immutable object: its name, its arguments, a method an extension point. Where kube-scheduler's
-plugins judge one node at a time, ours judge *rows* of the node table. One method serves the full and the
+plugins evaluate one node at a time, ours evaluate *rows* of the node table. One method serves the full and the
 incremental case: after a placement or an event it is asked again for just the rows that changed.
 
 Rules a plugin obeys, so that its columns may be kept and shared:
@@ -101,7 +101,7 @@ class FilterPlugin(Plugin, Protocol):
         """
 
     def filter(self, state: State, snapshot: Snapshot, rows: Rows) -> Verdicts:
-        """Judge `rows`: `int16[len(rows)]` and the refusals it points at."""
+        """Evaluate `rows`: `int16[len(rows)]` and the refusals it points at."""
 
 
 @runtime_checkable

@@ -1,7 +1,7 @@
 """A validating admission webhook: a broken policy is refused at `kubectl apply`, with line and column.
 
 It answers AdmissionReview (admission.k8s.io/v1) for ConfigMaps that carry policies, with the same compiling and the
-same tests that a reload goes through. What it cannot judge it lets pass: whether another ConfigMap serves the name
+same tests that a reload goes through. What it cannot evaluate it lets pass: whether another ConfigMap serves the name
 already is seen only by the scheduler, and its status says so.
 """
 

@@ -109,9 +109,9 @@ def _load(policies: Sequence[tuple[Place, Json]], folder: Path, registry: Plugin
         raise ScenarioError(f"the policy cannot be loaded\n{shown}", policies[at][0])
     first: dict[str, Profile] = {}
     for profile in result.profiles:
-        rival = first.setdefault(profile.scheduler_name, profile)
-        if rival is not profile:
-            message = f"policies `{rival.name}` and `{profile.name}` both serve scheduler `{profile.scheduler_name}`"
+        earlier = first.setdefault(profile.scheduler_name, profile)
+        if earlier is not profile:
+            message = f"policies `{earlier.name}` and `{profile.name}` both serve scheduler `{profile.scheduler_name}`"
             raise ScenarioError(message, first_place)
     if not first:
         raise ScenarioError("there is no policy in it", first_place)

@@ -1,4 +1,4 @@
-"""Why the pods of a trial went where they went: each pod's last attempt, judged again by the same compiled profile.
+"""Why the pods of a trial went where they went: each pod's last attempt, evaluated again by the same compiled profile.
 
 A cycle keeps no record of what it weighed. Right after it, before anything it asked for is carried out, the cluster
 is as the cycle found it but for the room it took; with that given back for a moment, the profile's evaluator gives
@@ -36,7 +36,7 @@ class Attempt:
     totals: Mapping[str, int] = field(default_factory=dict)
     """Feasible node -> weighted sum."""
     filtered: Mapping[str, tuple[bool, bool]] = field(default_factory=dict)
-    """Filter that judged nodes -> (let one pass, refused one)."""
+    """Filter that evaluated nodes -> (let one pass, refused one)."""
 
 
 class Attempts:
@@ -51,7 +51,7 @@ class Attempts:
         self._evaluators[profile.scheduler_name] = Evaluator(profile)
 
     def note(self, state: SchedulerState, uids: Sequence[str]) -> list[Attempt]:
-        """A cycle has just tried these pods, in this order; the attempts, as far as they can be judged."""
+        """A cycle has just tried these pods, in this order; the attempts, as far as they can be evaluated."""
         noted: list[Attempt] = []
         for place, uid in enumerate(uids):
             later = [other for other in uids[place:] if _is_assumed(state, other)]

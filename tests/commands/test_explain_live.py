@@ -1,4 +1,4 @@
-"""`policyengine explain --live`: a story over loopback, and what is said where there is none."""
+"""`policyengine explain --live`: a timeline over loopback, and what is said where there is none."""
 
 from __future__ import annotations
 

@@ -15,8 +15,8 @@ def test_the_page_s_plugin_judges_as_the_page_says() -> None:
     for number in range(5):
         view.add_or_update_node(make_node(f"node-{number}").capacity(cpu="4", memory="8Gi", pods=110).build())
     snapshot = view.snapshot()
-    judged = Evaluator(result.profiles[0]).filter(make_pod().info(), snapshot)
-    names = [snapshot.nodes.names[row] for row in judged.feasible]
+    evaluated = Evaluator(result.profiles[0]).filter(make_pod().info(), snapshot)
+    names = [snapshot.nodes.names[row] for row in evaluated.feasible]
     assert sorted(names) == ["node-0", "node-2", "node-4"]
 
 

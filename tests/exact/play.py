@@ -28,7 +28,7 @@ _REASON = re.compile(r"(?:^|, )(?:\d+ )?([^,]+?)\.?(?=,|$)")
 
 
 @dataclass
-class Story:
+class Comparison:
     """What came of a world."""
 
     seed: int
@@ -49,20 +49,20 @@ class Story:
         self.differences.append(f"{pod['metadata']['name']}: {what}\n  ours   {ours}\n  theirs {theirs}")
 
 
-async def play(real: Real, seed: int) -> Story:
+async def play(real: Real, seed: int) -> Comparison:
     """A server without a world gets this one; what is left of it stays."""
     made = world(seed)
-    story = Story(seed, sorted(made.themes))
+    comparison = Comparison(seed, sorted(made.themes))
     rng = Random(f"{seed} running")
     for obj in made.objects:
         await real.make(obj)
     ours = Ours(await real.everything(), time.time())
     async with real.scheduler() as scores:
         for coming in made.coming:
-            await _Turn(real, ours, scores, story, rng).play(coming)
-            if story.differences:
+            await _Turn(real, ours, scores, comparison, rng).play(coming)
+            if comparison.differences:
                 break
-    return story
+    return comparison
 
 
 @dataclass
@@ -72,7 +72,7 @@ class _Turn:
     real: Real
     ours: Ours
     scores: ScoreLog
-    story: Story
+    comparison: Comparison
     rng: Random
     standing: set[str] = field(default_factory=set)
     """UIDs of the pods that were there before."""
@@ -91,7 +91,7 @@ class _Turn:
         if not self._was_refused(uid):
             await self._bound(decision, now)
         elif decision.node:
-            self.story.differ(pod, "it refuses, we place", decision.node, self.real.conditions[uid]["message"])
+            self.comparison.differ(pod, "it refuses, we place", decision.node, self.real.conditions[uid]["message"])
         else:
             await self._refused(decision, now)
 
@@ -111,53 +111,53 @@ class _Turn:
 
     async def _gated(self, pod: Json) -> Json:
         """Neither of the two touches it; then its gates are taken away."""
-        self.story.gated += 1
+        self.comparison.gated += 1
         decision = self.ours.decide(pod)
         if decision.node or decision.events:
-            self.story.differ(pod, "a gated pod", (decision.node, decision.events), "is left alone")
+            self.comparison.differ(pod, "a gated pod", (decision.node, decision.events), "is left alone")
         path = f"{collection(pod)}/{pod['metadata']['name']}"
         seen = await self.real.ask("GET", path)
         told = condition(seen, "PodScheduled")
         if (told.get("status"), told.get("reason")) != ("False", "SchedulingGated") or seen["spec"].get("nodeName"):
-            self.story.differ(pod, "a gated pod", "waits", told)
+            self.comparison.differ(pod, "a gated pod", "waits", told)
         return await self.real.ask("PATCH", path, {"spec": {"schedulingGates": None}}, MERGE)
 
     async def _bound(self, decision: Decision, pod: Json) -> None:
-        story, node = self.story, pod["spec"]["nodeName"]
-        story.bound += 1
+        comparison, node = self.comparison, pod["spec"]["nodeName"]
+        comparison.bound += 1
         best = decision.best
-        story.chosen_among += len(best) == 1 < len(decision.explained["total"])
+        comparison.chosen_among += len(best) == 1 < len(decision.explained["total"])
         if node not in best:
-            story.differ(pod, "the node", _points(decision, {*best, node}), node)
+            comparison.differ(pod, "the node", _points(decision, {*best, node}), node)
         if decision.node not in best:
-            story.differ(pod, "the core and explain", decision.node, best)
+            comparison.differ(pod, "the core and explain", decision.node, best)
         self._compare_scores(decision, pod)
         ours = [our_event(one) for one in self.ours.bound(decision, pod)]
         theirs = [event(one) for one in self.real.events[pod["metadata"]["uid"]] if one["reason"] == "Scheduled"]
         if decision.node == node and ours != theirs and not decision.patches:
-            story.differ(pod, "the event", ours, theirs)
+            comparison.differ(pod, "the event", ours, theirs)
         await self._runs(pod, decision)
 
     def _compare_scores(self, decision: Decision, pod: Json) -> None:
         """Of every plugin on every node. One that we skip gave 0 to all."""
         theirs, ours = self.scores.take(name_of(pod)), decision.explained["scores"]
-        self.story.scores += sum(map(len, theirs.values()))
+        self.comparison.scores += sum(map(len, theirs.values()))
         if theirs and theirs.keys() != ours.keys():
-            self.story.differ(pod, "the nodes that fit", sorted(ours), sorted(theirs))
+            self.comparison.differ(pod, "the nodes that fit", sorted(ours), sorted(theirs))
             return
         for node, plugins in theirs.items():
             for plugin, score in plugins.items():
                 if ours[node].get(plugin, 0) != score:
-                    self.story.differ(pod, f"{plugin} of {node}", ours[node].get(plugin, 0), score)
+                    self.comparison.differ(pod, f"{plugin} of {node}", ours[node].get(plugin, 0), score)
 
     async def _refused(self, decision: Decision, pod: Json) -> None:
-        self.story.refused += 1
+        self.comparison.refused += 1
         uid = pod["metadata"]["uid"]
         first = next(one for one in self.real.events[uid] if one["reason"] == "FailedScheduling")
-        self.story.reasons.update(_REASON.findall(first["note"].partition("available: ")[2].partition(". ")[0]))
+        self.comparison.reasons.update(_REASON.findall(first["note"].partition("available: ")[2].partition(". ")[0]))
         ours = [our_event(one) for one in decision.events]
         if ours != [event(first)]:
-            self.story.differ(pod, "the event", ours, event(first))
+            self.comparison.differ(pod, "the event", ours, event(first))
         self._compare_conditions(decision, pod)
         if decision.victims or self._victims or pod["spec"].get("nodeName"):
             await self._preempted(decision, pod)
@@ -169,11 +169,11 @@ class _Turn:
         theirs = said(self.real.conditions.get(pod["metadata"]["uid"], {}))
         ours = [our_condition(one) for one in decision.conditions]
         if ours != [theirs]:
-            self.story.differ(pod, "the condition", ours, theirs)
+            self.comparison.differ(pod, "the condition", ours, theirs)
 
     async def _preempted(self, decision: Decision, pod: Json) -> None:
         """Somebody has to go; then the pod comes anew."""
-        self.story.preempted += 1
+        self.comparison.preempted += 1
         uid = pod["metadata"]["uid"]
         await self._until_decided(uid, lambda: bool(self.real.pods[uid]["spec"].get("nodeName")))
         victims = self._victims
@@ -183,7 +183,7 @@ class _Turn:
         allowed = least_harm(candidates, self.real.pods.values())
         going = {name_of(victim) for victim in victims.values()}
         if node not in allowed or going != set(candidates[node]["victims"]):
-            self.story.differ(pod, "preemption", {name: candidates[name] for name in allowed}, (node, going))
+            self.comparison.differ(pod, "preemption", {name: candidates[name] for name in allowed}, (node, going))
             return
         self._compare_victims(decision, pod, victims, allowed, node)
         for victim in victims.values():
@@ -196,17 +196,17 @@ class _Turn:
         """What is said of them, and of the pod that is to come in their place."""
         chosen = {one.uid for one in decision.victims}
         if not chosen or self.real.pods[next(iter(chosen))]["spec"]["nodeName"] not in allowed:
-            self.story.differ(pod, "the core's victims", chosen, allowed)
+            self.comparison.differ(pod, "the core's victims", chosen, allowed)
             return
         events = self.ours.evicted(decision)
         if chosen != set(victims):
             return
         if decision.conditions[-1].nominated_node_name != node:
-            self.story.differ(pod, "the nominated node", decision.conditions, node)
+            self.comparison.differ(pod, "the nominated node", decision.conditions, node)
         for one, asked in zip(decision.victims, events, strict=True):
             theirs = [event(found) for found in self.real.events[one.uid] if found["reason"] == "Preempted"]
             if [our_event(asked)] != theirs:
-                self.story.differ(pod, "the victim's event", our_event(asked), theirs)
+                self.comparison.differ(pod, "the victim's event", our_event(asked), theirs)
             told = said(condition(victims[one.uid], "DisruptionTarget"))
             expected = {
                 "type": "DisruptionTarget",
@@ -216,7 +216,7 @@ class _Turn:
                 "observedGeneration": one.observed_generation,
             }
             if told != expected:
-                self.story.differ(pod, "the victim's condition", expected, told)
+                self.comparison.differ(pod, "the victim's condition", expected, told)
 
     async def _comes_again(self, pod: Json, node: str) -> None:
         """It is nominated to the node that was cleared, and goes elsewhere only where it does not fit there."""
@@ -225,7 +225,7 @@ class _Turn:
         again = self.ours.decide(before)
         feasible, place = again.explained["total"], pod["spec"]["nodeName"]
         if place not in ({node} if node in feasible else again.best) or again.node not in feasible:
-            self.story.differ(pod, "where it comes once room is made", (again.node, feasible), place)
+            self.comparison.differ(pod, "where it comes once room is made", (again.node, feasible), place)
         self.ours.bound(again, pod)
         await self._runs(pod, again)
 
@@ -243,7 +243,7 @@ class _Turn:
             if self.real.pods.get(uid, {}).get("spec", {}).get("volumes"):
                 await bind_volumes(self.real.ask)
             assert time.monotonic() < deadline, (
-                f"{self.story}: kube-scheduler does not decide: {self.real.pods.get(uid)}"
+                f"{self.comparison}: kube-scheduler does not decide: {self.real.pods.get(uid)}"
             )
 
     @property

@@ -26,7 +26,7 @@ async def soak(first: int, count: int) -> int:
         async with real(Path(folder)) as at:
             for seed in range(first, first + count):
                 try:
-                    story = await play(at, seed)
+                    comparison = await play(at, seed)
                 except Exception as error:
                     failed += 1
                     print(f"seed {seed}: {type(error).__name__}: {error}", flush=True)
@@ -34,11 +34,14 @@ async def soak(first: int, count: int) -> int:
                         traceback.print_exc()
                 else:
                     for name in ("bound", "chosen_among", "scores", "refused", "preempted", "gated"):
-                        totals[name] += getattr(story, name)
-                    reasons += story.reasons
-                    if story.differences:
+                        totals[name] += getattr(comparison, name)
+                    reasons += comparison.reasons
+                    if comparison.differences:
                         failed += 1
-                        print(f"seed {seed} ({', '.join(story.themes)}): " + "\n".join(story.differences), flush=True)
+                        print(
+                            f"seed {seed} ({', '.join(comparison.themes)}): " + "\n".join(comparison.differences),
+                            flush=True,
+                        )
                 await at.empty()
                 if (seed - first) % 10 == 9:
                     print(

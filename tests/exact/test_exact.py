@@ -20,16 +20,16 @@ SECONDS = 45.0
 
 
 async def test_kube_scheduler_decides_as_we_do(tmp_path: Path) -> None:
-    deadline, stories = time.monotonic() + SECONDS, []
+    deadline, comparisons = time.monotonic() + SECONDS, []
     async with real(tmp_path) as at:
         for seed in SEEDS:
-            stories.append(await play(at, seed))
+            comparisons.append(await play(at, seed))
             await at.empty()
             if time.monotonic() > deadline:
                 break
-    differences = [f"seed {story.seed}: {one}" for story in stories for one in story.differences]
+    differences = [f"seed {comparison.seed}: {one}" for comparison in comparisons for one in comparison.differences]
     assert not differences, "\n".join(differences)
-    assert sum(story.bound for story in stories) > 0
-    assert sum(story.refused for story in stories) > 0
-    assert sum(story.scores for story in stories) > 0
-    print(f"\n{len(stories)} worlds: {sum(story.scores for story in stories)} scores alike")
+    assert sum(comparison.bound for comparison in comparisons) > 0
+    assert sum(comparison.refused for comparison in comparisons) > 0
+    assert sum(comparison.scores for comparison in comparisons) > 0
+    print(f"\n{len(comparisons)} worlds: {sum(comparison.scores for comparison in comparisons)} scores alike")

@@ -5,7 +5,7 @@ I1 no pod bound twice · I2 no binding of ours raises a node over its allocatabl
 I5 one leader acts · I6 one policy hash a decision · I7 the cache is what there is · I8 nothing is done in a hot loop ·
 I9 every hard rule held when the binding was sent.
 
-What a replica could not know it is not blamed for, nor for what turned out well: a binding is judged by what both was
+What a replica could not know it is not blamed for, nor for what turned out well: a binding is checked by what both was
 true when it was sent, and had been shown to that replica before; and by all that was bound in our name.
 """
 

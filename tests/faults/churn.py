@@ -18,7 +18,7 @@ EVERY = 30.0
 
 
 def kept(replica: Replica) -> dict[str, int]:
-    """How much the process holds on to, by what; bounded caches and stories by size aside."""
+    """How much the process holds on to, by what; bounded caches and timelines by size aside."""
     state, runner = replica.state, replica.scheduler.runner
     view = state.view
     return {

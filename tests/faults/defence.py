@@ -33,7 +33,7 @@ class Row:
     taken_out: str
     test: str
     dies: str = ""
-    """What a replica ends with where the defence is taken out; empty where all go on and are judged by what they do."""
+    """What a replica ends with where the defence is taken out; empty where all go on and are only observed."""
 
 
 def fault(
@@ -60,12 +60,12 @@ def fault(
                 without(monkeypatch)
             objections, world = play(scene, validates=defended, **how)
             if defended:
-                assert not objections, "\n".join([*objections, world.story()])
+                assert not objections, "\n".join([*objections, world.timeline()])
             else:
                 for why in filter(None, (replica.why_ended() for replica in world.replicas)):
-                    assert dies and why.startswith(dies), f"a replica ended by {why}, and was not judged"
+                    assert dies and why.startswith(dies), f"a replica ended by {why}, and was not evaluated"
                 named = {objection.partition(":")[0] for objection in objections}
-                assert named & set(breaks.split()), f"the auditor objects to {objections}\n{world.story()}"
+                assert named & set(breaks.split()), f"the auditor objects to {objections}\n{world.timeline()}"
 
         test.__name__ = test.__qualname__ = scene.__name__
         test.__module__ = scene.__module__

@@ -242,7 +242,7 @@ class Mixed:
 
 
 def play_seed(seed: int) -> tuple[list[str], World]:
-    """The world of a seed, to its end: what the auditor objects to, and the world for its story."""
+    """The world of a seed, to its end: what the auditor objects to, and the world for its timeline."""
 
     async def scene(world: World) -> None:
         await Mixed(world).play()

@@ -169,13 +169,13 @@ class Replica:
         """Wait until its log has the text."""
         async with asyncio.timeout(PATIENT):
             while not any(text in line for line in self.said):
-                assert self._process.returncode is None, self.story()
+                assert self._process.returncode is None, self.timeline()
                 self._spoke.clear()
                 await self._spoke.wait()
 
     def signal(self, number: signal.Signals) -> None:
         code = self._process.returncode
-        assert code is None, f"it has ended of itself, with code {code}: {self.story()}"
+        assert code is None, f"it has ended of itself, with code {code}: {self.timeline()}"
         self._process.send_signal(number)
 
     async def ended(self) -> int:
@@ -190,7 +190,7 @@ class Replica:
             await self._process.wait()
         await self._listening
 
-    def story(self) -> str:
+    def timeline(self) -> str:
         """What it said last."""
         return f"{self.name}:\n{''.join(self.said[-15:])}"
 
@@ -285,7 +285,7 @@ class Cluster:
         try:
             await seen.until(holds, PATIENT, f"{bound} pods bound, and a reason for every other")
         except AssertionError as error:
-            raise AssertionError("\n".join([str(error), *(one.story() for one in self.replicas)])) from None
+            raise AssertionError("\n".join([str(error), *(one.timeline() for one in self.replicas)])) from None
         await asyncio.sleep(0.3)
         assert len(seen.bound) == bound
 
@@ -300,11 +300,11 @@ class Cluster:
             found[binders[write.name]].append(write.name)
         return found
 
-    def judge(self) -> None:
+    def evaluate(self) -> None:
         """No objection of the auditor."""
         identities = {replica.identity: replica.name for replica in self.replicas}
         objections = self.bystander.objections(self.server.binders(), identities, SERVES)
-        assert not objections, "\n".join([*objections, *(one.story() for one in self.replicas)])
+        assert not objections, "\n".join([*objections, *(one.timeline() for one in self.replicas)])
 
 
 @asynccontextmanager
@@ -324,7 +324,7 @@ async def cluster(kind: str, folder: Path) -> AsyncIterator[Cluster]:
         made = Cluster(running, Caller(transport, SystemClock(), "tests"), bystander, stack)
         try:
             yield made
-            made.judge()
+            made.evaluate()
         finally:
             watching.cancel()
             await asyncio.gather(watching, return_exceptions=True)

@@ -81,7 +81,7 @@ def test_the_room_of_an_open_binding_that_no_longer_holds_is_free_when_nothing_c
 
     placed: dict[str, str] = {}
     objections, world = play(scene)
-    assert not objections, world.story()
+    assert not objections, world.timeline()
     assert placed == ({"first": "n1", "second": ""} if lands else {"first": "", "second": "n1"})
 
 

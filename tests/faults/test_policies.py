@@ -293,4 +293,4 @@ async def policies_at_random(world: World) -> None:
 @pytest.mark.parametrize("seed", range(8))
 def test_policies_that_come_and_go_at_random_decide_one_pod_each(seed: int) -> None:
     objections, world = play(policies_at_random, seed=seed)
-    assert not objections, f"{objections}\n{world.story()}"
+    assert not objections, f"{objections}\n{world.timeline()}"

@@ -83,7 +83,7 @@ async def test_a_leader_that_stood_still_past_its_lease_binds_no_more(kind: str,
         await taken_over(at, standby, LEASE + 2)
         leader.signal(signal.SIGCONT)
         assert await leader.ended() == 1
-        assert "leadership lost" in leader.story()
+        assert "leadership lost" in leader.timeline()
         await at.settled(ROOM)
 
 
@@ -143,7 +143,7 @@ async def test_connections_that_fall_silent_are_found_out(kind: str, tmp_path: P
         await within_a_burst(at)
         replica.wire.silence(new=False)
         await at.settled(ROOM)
-        assert any("silent for" in line for line in replica.said), replica.story()
+        assert any("silent for" in line for line in replica.said), replica.timeline()
 
 
 @both

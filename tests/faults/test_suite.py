@@ -10,7 +10,7 @@ import pytest
 from policyengine.scheduler.state import SchedulerState
 from tests.faults import auditor, mixed, table
 from tests.faults.auditor import Auditor, Call
-from tests.faults.soak import judged
+from tests.faults.soak import evaluated
 
 SEEDS = Path(__file__).with_name("seeds.txt")
 COUNT, BLOCK = 300, 5
@@ -41,7 +41,7 @@ def test_the_auditor_imports_nothing_of_what_it_judges() -> None:
 
 
 def test_a_call_that_should_not_have_been_sent_is_objected_to() -> None:
-    """What the scenes cannot show: the auditor judges by the moment before, not by what comes with the call."""
+    """What the scenes cannot show: the auditor goes by the moment before, not by what comes with the call."""
     binding = {"metadata": {"name": "p", "uid": "u"}, "target": {"name": "n"}}
     call = Call("scheduler-a", "POST", "/api/v1/namespaces/default/pods/p/binding", binding)
     pod = {"metadata": {"name": "p", "namespace": "default", "uid": "u", "resourceVersion": "1"}}
@@ -63,14 +63,14 @@ def listed(file: Path) -> list[int]:
 @pytest.mark.parametrize("start", range(0, COUNT, BLOCK))
 def test_worlds_in_which_everything_goes_wrong_at_once(start: int) -> None:
     for seed in range(start, start + BLOCK):
-        _, objections, story = judged(seed)
-        assert not objections, f"seed {seed}\n{story}\n" + "\n".join(objections)
+        _, objections, timeline = evaluated(seed)
+        assert not objections, f"seed {seed}\n{timeline}\n" + "\n".join(objections)
 
 
 @pytest.mark.parametrize("seed", listed(SEEDS))
 def test_a_seed_that_found_something_before(seed: int) -> None:
-    _, objections, story = judged(seed)
-    assert not objections, f"seed {seed}\n{story}\n" + "\n".join(objections)
+    _, objections, timeline = evaluated(seed)
+    assert not objections, f"seed {seed}\n{timeline}\n" + "\n".join(objections)
 
 
 def test_the_core_s_invariants_are_checked_after_every_message(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,7 +35,7 @@ async def a_leader_dies_while_the_standby_s_watch_is_silent(world: World) -> Non
 
 def test_a_new_leader_knows_what_its_predecessor_bound() -> None:
     objections, world = play(a_leader_dies_while_the_standby_s_watch_is_silent, elects=True)
-    assert not objections, "\n".join([*objections, world.story()])
+    assert not objections, "\n".join([*objections, world.timeline()])
 
 
 def test_without_catching_up_the_node_is_filled_twice(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Faults 1 to 7: what befalls lists and watches."""
+"""Faults 1 to 7: faults of lists and watches."""
 
 from __future__ import annotations
 

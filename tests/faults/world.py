@@ -216,7 +216,7 @@ class World:
     # ---- what users and controllers do
 
     async def call(self, method: str, path: str, body: Any = None, content: str = "application/json") -> Json:
-        """A request of somebody whom no fault befalls."""
+        """A request without injected faults."""
         raw = b"" if body is None else json.dumps(body).encode()
         headers = {"content-type": content, "user-agent": "outside"}
         response = await self.api._perform(Request(method, path, {}, headers, raw))
@@ -294,7 +294,7 @@ class World:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def story(self, last: int = 60) -> str:
+    def timeline(self, last: int = 60) -> str:
         """What a failure prints: the end of the tape, and of what each core was told."""
         lines = [
             f"{at:9.3f} {what:9} {_worded(details)}"
@@ -358,7 +358,7 @@ Play = Callable[[World], Awaitable[None]]
 
 
 def play(scene: Play, **how: Any) -> tuple[list[str], World]:
-    """Play a scene to its end: what the auditor objects to, and the world for its story."""
+    """Play a scene to its end: what the auditor objects to, and the world for its timeline."""
 
     async def whole() -> tuple[list[str], World]:
         world = World(**how)

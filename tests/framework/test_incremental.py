@@ -16,7 +16,7 @@ from tests.framework.random_history import World
 STEPS = 30
 SEEDS, LONG = 10, 1_000
 """Long histories, and steps in each: ten thousand in all."""
-JUDGING = sorted(
+EVALUATING = sorted(
     name
     for name, entry in IN_TREE.items()
     if (entry.filters or entry.default_weight is not None) and name != "NodeName"
@@ -45,7 +45,7 @@ def test_each_plugins_columns_follow_a_long_history(seed: int) -> None:
             world.compare_decision(fresh)
         world.compare(fresh, held)
     print(f"\nof {LONG} steps, answers held against fresh ones:")
-    for name in JUDGING:
+    for name in EVALUATING:
         print(f"{name:32}{held[name]:7}")
         assert held[name] >= LONG, name
 

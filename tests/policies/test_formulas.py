@@ -26,7 +26,7 @@ Amounts = NDArray[np.float64]
 Measure = Callable[[Amounts, Amounts], float]
 
 
-def judged(name: str, nodes: list[Any], pods: list[Any], **params: str) -> dict[str, Any]:
+def evaluated(name: str, nodes: list[Any], pods: list[Any], **params: str) -> dict[str, Any]:
     """What the policy says of the one pod of `pods` that waits."""
     profiles = load_profiles([FOLDER / f"{name}.policy", FOLDER / "lib"], params)
     profile = next(one for one in profiles if one.name == name)
@@ -101,7 +101,7 @@ def on_measured_nodes(name: str, seed: int) -> tuple[list[dict[str, str]], dict[
     said = [statistics(draw) for _ in range(25)]
     size = {"cpu": "8", "memory": "16Gi", "pods": "110"}
     nodes = [node(f"n{index}", size, one) for index, one in enumerate(said)]
-    return said, judged(name, nodes, [pod("p", {"cpu": "500m", "memory": "1Gi"})])
+    return said, evaluated(name, nodes, [pod("p", {"cpu": "500m", "memory": "1Gi"})])
 
 
 def known(said: dict[str, str]) -> list[tuple[float, float]]:
@@ -176,7 +176,7 @@ def check_pigeon(seed: int, measure: Measure, **params: str) -> None:
     """The policy's scores are `measure(shares, asks / average node)` of the cluster with the pod on each node."""
     nodes, asks, on = load(default_rng(seed))
     placed = [pod(f"p{index}", asked_for(one), f"n{on[index]}") for index, one in enumerate(asks[1:], 1)]
-    found = judged(
+    found = evaluated(
         "pigeon",
         [node(f"n{index}", had(one)) for index, one in enumerate(nodes)],
         [pod("p0", asked_for(asks[0])), *placed],

@@ -116,7 +116,7 @@ class Runner:
                     self.view.add_or_update_pod(pod(step, self.created))
                 case _:
                     self.schedule()
-                    assert self.holds(step), f"`{test.name}`: {step} does not hold: {self.story()}"
+                    assert self.holds(step), f"`{test.name}`: {step} does not hold: {self.timeline()}"
 
     def schedule(self) -> None:
         pending = [info for info in self.view.pods.values() if info.state is PodState.PENDING]
@@ -159,7 +159,7 @@ class Runner:
         status = diagnosis.refusal(self.view.nodes.row_of[step.node])
         return status.is_rejection and (step.rule is None or status.plugin == step.rule)
 
-    def story(self) -> str:
+    def timeline(self) -> str:
         placed = {info.name: info.node_name for info in self.view.pods.values()}
         refusals = {name: diagnosis.message() for name, diagnosis in self.diagnoses.items()}
         return f"popped {self.popped}, placed {placed}, {refusals}"

@@ -99,7 +99,7 @@ class Driver:
         return [self.state.place(uid) for uid in uids]
 
     def told(self, uid: str) -> list[str]:
-        """What a pod's story says, without times and details."""
+        """What a pod's timeline says, without times and details."""
         return [line.what for line in self.state.timeline(uid)]
 
 

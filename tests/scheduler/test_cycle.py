@@ -1,4 +1,4 @@
-"""Messages in, actions out: one pod's way through judging, placing and refusing."""
+"""Messages in, actions out: one pod's way through evaluating, placing and refusing."""
 
 import pytest
 

@@ -5,8 +5,8 @@ What holds here:
    Older is by creationTimestamp, then by namespace and name.
 2. A ConfigMap is accepted whole or not at all: one that asks for a name an older one serves is rejected.
 3. A ConfigMap whose new text is broken keeps serving what it served.
-4. One that is to be tried is no rival. A scheduler name that is served has one candidate, the oldest that is free of
-   errors; broken text is not tried.
+4. A candidate takes no scheduler name from another policy. A scheduler name that is served has one candidate, the
+   oldest that is free of errors; broken text is not tried.
 """
 
 from __future__ import annotations
@@ -101,9 +101,9 @@ class Precedence:
         for candidate in self._by_age():
             if candidate.rollout is not None:
                 continue
-            rival = next((p.scheduler_name for p in candidate.profiles if p.scheduler_name in holders), None)
-            if rival is not None:
-                message = f"scheduler `{rival}` is served by the older ConfigMap `{holders[rival]}`"
+            taken = next((p.scheduler_name for p in candidate.profiles if p.scheduler_name in holders), None)
+            if taken is not None:
+                message = f"scheduler `{taken}` is served by the older ConfigMap `{holders[taken]}`"
                 standings[candidate.key] = Standing(False, "", candidate.problem or Problem(message))
                 continue
             for profile in candidate.profiles:

@@ -271,8 +271,8 @@ def _unfit(profiles: tuple[Profile, ...], rollout: RolloutSettings | None) -> Pr
         return Problem(f"a candidate is one policy, and the ConfigMap has {len(profiles)}: {names}")
     first: dict[str, Profile] = {}
     for profile in profiles:
-        rival = first.setdefault(profile.scheduler_name, profile)
-        if rival is not profile:
-            both = f"`{rival.name}` and `{profile.name}`"
+        earlier = first.setdefault(profile.scheduler_name, profile)
+        if earlier is not profile:
+            both = f"`{earlier.name}` and `{profile.name}`"
             return Problem(f"scheduler `{profile.scheduler_name}` is served by two policies: {both}")
     return None

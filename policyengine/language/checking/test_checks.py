@@ -9,7 +9,7 @@ The condition of `expect that` asks what became of pods, by name:
 | `score("rule", "p", "a")` | the score, 0 to 100, that a rule or plugin gave the node then, before its weight |
 | `total("p", "a")` | the node's weighted sum then |
 
-A pod that was given on a node is judged as if it had to be placed now.
+A pod that was given on a node is evaluated as if it had to be placed now.
 """
 
 from __future__ import annotations

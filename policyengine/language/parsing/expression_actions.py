@@ -78,7 +78,7 @@ class ExpressionActions:
         return action(Span(tree.meta.start_pos, tree.meta.end_pos), *parts)
 
     def finish(self) -> None:
-        """Reports what could not be judged before the end: a 2**63 with no `-` before it. What follows is new."""
+        """Reports what could not be evaluated before the end: a 2**63 with no `-` before it. What follows is new."""
         self.findings += self._too_large.values()
         self._too_large, self._depths, self._kept, self.is_too_deep = {}, {}, [], False
 
@@ -225,7 +225,7 @@ class ExpressionActions:
         return syntax.UintLiteral(span=span, value=self._int(number, number[:-1], 2**64))
 
     def _int(self, token: Token, digits: str, limit: int) -> int:
-        """The value of an integer literal below `limit`; 2**63 is judged at the end, as a `-` may stand before it."""
+        """The value of an integer literal below `limit`; 2**63 is checked at the end, as a `-` may stand before it."""
         if not self._check_word(token):
             return 0
         value = int(digits, 16 if digits[:2] in ("0x", "0X") else 10)

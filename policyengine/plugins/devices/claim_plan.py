@@ -50,7 +50,7 @@ def claims_plan(pod: PodInfo, pending: Sequence[PendingClaim]) -> Plan:
     return Plan(patches=tuple(patches), state=tuple(one.claim.metadata.key for one in pending))
 
 
-def judge_claims_plan(pod: PodInfo, plan: Plan, snapshot: Snapshot) -> Status:
+def check_claims_plan(pod: PodInfo, plan: Plan, snapshot: Snapshot) -> Status:
     """SUCCESS where all is as it was written; an Error where somebody has changed it since."""
     keys: tuple[str, ...] = plan.state
     for key in keys:

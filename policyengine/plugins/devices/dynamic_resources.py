@@ -27,7 +27,7 @@ from policyengine.framework.reservation import NOTHING_TO_DO, Plan
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
 from policyengine.language.values import EvaluationError, parse_duration
 from policyengine.plugins.default_normalize import default_normalize
-from policyengine.plugins.devices.claim_plan import allocation_result, claims_plan, judge_claims_plan
+from policyengine.plugins.devices.claim_plan import allocation_result, check_claims_plan, claims_plan
 from policyengine.plugins.devices.claim_state import (
     CANNOT_ALLOCATE,
     INVALID_POOLS,
@@ -190,7 +190,7 @@ class DynamicResources:
 
     def prepared(self, pod: PodInfo, node_name: str, plan: Plan, snapshot: Snapshot) -> Status:
         """Whether the claims are allocated and reserved for the pod."""
-        return judge_claims_plan(pod, plan, snapshot)
+        return check_claims_plan(pod, plan, snapshot)
 
     def post_filter(
         self, pod: PodInfo, diagnosis: Diagnosis, evaluator: Evaluator, view: ClusterView

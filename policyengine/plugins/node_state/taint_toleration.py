@@ -30,7 +30,7 @@ _SOFT: Final = frozenset({PREFER_NO_SCHEDULE})
 
 
 class TaintToleration:
-    """Reads the pod's tolerations and the nodes' taints; each distinct set of taints is judged once."""
+    """Reads the pod's tolerations and the nodes' taints; each distinct set of taints is evaluated once."""
 
     name = NAME
     reads = Reads.NODE

@@ -1,6 +1,6 @@
 """Tries one preemption attempt on every node where it may help: DryRunPreemption.
 
-`victim_arithmetic` judges all rows at once where it can. The other rows are tried one by one: nodes to which other pods
+`victim_arithmetic` tries all rows at once where it can. The other rows are tried one by one: nodes to which other pods
 are nominated or on which gangs run; pods with affinity, ports or volumes; rules that read pods; and every row if quotas
 or a `preempt` apply. They are tried in ring order from the pod until enough candidates are known, one of them without a
 broken budget.
@@ -98,7 +98,7 @@ class DryRun:
         return with_some
 
     def _at_once(self, rows: Rows, placed: PlacedPods, budgets: DisruptionBudgets) -> tuple[Victims, Rows]:
-        """The victims that arithmetic selects, and the rows that it cannot judge."""
+        """The victims that arithmetic selects, and the rows that it cannot evaluate."""
         snapshot = self._view.snapshot()
         alone = np.isin(rows, [*self._contested(), *self._stuck(placed), *self._preemptible.rows_of_gangs()])
         known, are_all = known_filters(self._evaluator.filters_asked(self._pod, snapshot))

@@ -1,6 +1,6 @@
 """Selects victims on many nodes at once, for filters whose verdict follows from sums over the pods of a node.
 
-The steps are those of `victim_selection`, each for all rows together. The profile's own filters judge a table whose
+The steps are those of `victim_selection`, each for all rows together. The profile's own filters evaluate a table whose
 sums lack the pods taken off. This holds if no filter reads more of pods than sums (`SumsReader`) and none reads the
 pods of other rows (`EvictionBlind` tells). If a filter reads more, the verdicts of the others still rule rows out: a
 pod that does not fit with all lesser pods gone does not fit with some of them gone.

@@ -33,7 +33,7 @@ NAME_FIELD: Final = "metadata.name"
 
 
 class LabelTest:
-    """One requirement over a label's column: judged once per distinct value, then gathered."""
+    """One requirement over a label's column: evaluated once per distinct value, then gathered."""
 
     __slots__ = ("_table", "requirement")
 

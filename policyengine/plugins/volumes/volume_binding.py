@@ -41,7 +41,7 @@ from policyengine.plugins.volumes.volume_claims import (
     not_found,
 )
 from policyengine.plugins.volumes.volume_matching import Provision, StaticMatch, reach, reach_mask
-from policyengine.plugins.volumes.volume_plan import Bound, judge_plan, make_plan
+from policyengine.plugins.volumes.volume_plan import Bound, check_plan, make_plan
 
 if TYPE_CHECKING:
     from policyengine.cluster.node_table import NodeTable
@@ -199,7 +199,7 @@ class VolumeBinding:
 
     def prepared(self, pod: PodInfo, node_name: str, plan: Plan, snapshot: Snapshot) -> Status:
         """Whether the volume controller is done with all claims of the plan."""
-        return judge_plan(plan, node_name, snapshot)
+        return check_plan(plan, node_name, snapshot)
 
 
 def _usable(pod: PodInfo, name: str, ephemeral: bool, snapshot: Snapshot) -> PersistentVolumeClaim | str:

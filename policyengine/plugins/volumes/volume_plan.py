@@ -79,7 +79,7 @@ def make_plan(
     return Plan(tuple(assumed), tuple(patches), timeout, "binding volumes: context deadline exceeded", decided)
 
 
-def judge_plan(plan: Plan, node: str, snapshot: Snapshot) -> Status:
+def check_plan(plan: Plan, node: str, snapshot: Snapshot) -> Status:
     """SUCCESS once every claim is bound to a volume that the node reaches; an Error once that is impossible."""
     decided: Decided = plan.state
     waits = False

@@ -98,7 +98,7 @@ def _send_next(core: Core, decision: Decision, step: Step) -> None:
 
 
 def _ask(core: Core, decision: Decision) -> None:
-    """Ask the plugins that can judge by now; bind the pod once all are content."""
+    """Ask the plugins that can answer by now; bind the pod once all are content."""
     preparation, held = decision.preparation, decision.held
     assert preparation is not None
     preparation.ask_again = False

@@ -3,7 +3,7 @@
 Rules:
 1. The patches of one plan are made one after the other; the plans of several plugins go on side by side.
 2. A plugin is asked only once the watch shows every object at least as new as the patch of it made it: before, it
-   would judge the past.
+   would check the past.
 3. A plugin that has once said that all is prepared is not asked again.
 """
 

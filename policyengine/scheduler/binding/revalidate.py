@@ -4,7 +4,7 @@ A node was cordoned, tainted, shrunk or deleted, or somebody else placed a pod o
 filtered again, those not sent yet first and newest first, each without itself and without those already withdrawn.
 - At Permit nothing was sent: the reservation is given up and the pod takes its old turn again.
 - At PreBind volumes may have been written to, which stays; no binding was. The same. What a PreBind plugin has
-  prepared, or is preparing, its filter does not judge any more: the plugin is asked again.
+  prepared, or is preparing, its filter does not count any more: the plugin is asked again.
 - A binding is withdrawn, which a runner that asks `may_bind` respects. A binding that was sent may land all the same:
   it is not posted again, but its pod counts when the others are filtered.
 

@@ -33,7 +33,7 @@ from policyengine.scheduler.queue.queued_pod import QueuedPod
 
 MOST_PREEMPTING = 64
 """Members for which room is made at once; a larger gang waits for room. Each takes a preemption try of its own, and
-every pod has to be judged once more for each that is nominated."""
+every pod has to be evaluated once more for each that is nominated."""
 
 MOST_PACKED = 256
 """Members of a gang that is tried packed tightly, where it does not fit as the policy would have it."""

@@ -30,7 +30,7 @@ class Place(Enum):
     BACKOFF = "backoff"
     UNSCHEDULABLE = "unschedulable"
     IN_FLIGHT = "in flight"
-    """Popped: being judged, or waiting at Permit."""
+    """Popped: being evaluated, or waiting at Permit."""
 
 
 @direct_members

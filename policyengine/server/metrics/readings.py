@@ -88,7 +88,7 @@ def _read_cache(registry: Registry, scheduler: Scheduler) -> None:
 def _read_runner(registry: Registry, scheduler: Scheduler, clock: Clock) -> None:
     runner, elector = scheduler.runner, scheduler.elector
     registry.leader.read([((), float(elector is None or elector.holds()))])
-    registry.inbox.read([((), float(runner.backlog))])
+    registry.message_queue.read([((), float(runner.backlog))])
     registry.goroutines.read([(("binding",), float(runner.bindings_outstanding))])
     now = clock.monotonic()
     registry.watch_failing.read(

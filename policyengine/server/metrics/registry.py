@@ -258,7 +258,7 @@ class Registry:
             "Candidates that were suspended here: they failed, or cost too much.",
         )
         self.leader = Gauge("policyengine_leader", "1 where this replica may bind, 0 where it stands by.")
-        self.inbox = Gauge("policyengine_inbox_messages", "Messages that the core has not taken in yet.")
+        self.message_queue = Gauge("policyengine_inbox_messages", "Messages that the core has not taken in yet.")
         self.watch_failing = Gauge(
             "policyengine_watch_failing_seconds",
             "Seconds for which neither a list nor a watch has succeeded, by resource.",

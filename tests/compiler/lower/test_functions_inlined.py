@@ -40,8 +40,8 @@ PAIRS = [
 def told(condition: str, functions: str, pod: PodInfo, snapshot: Snapshot) -> list[tuple[str, bool]]:
     """For each node: the code of its refusal, and whether that is because the condition has no value."""
     profile = compile_policy(f'policy "p" {{ base none {functions} filter "f" {{ require {condition} else "no" }} }}')
-    judged = Evaluator(profile).filter(pod, snapshot)
-    statuses = [judged.refusal(int(row)) for rows in judged.by_plugin().values() for row in rows]
+    evaluated = Evaluator(profile).filter(pod, snapshot)
+    statuses = [evaluated.refusal(int(row)) for rows in evaluated.by_plugin().values() for row in rows]
     return [(status.code.name, status.reasons == ("no",)) for status in statuses]
 
 

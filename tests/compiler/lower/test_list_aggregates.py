@@ -119,7 +119,7 @@ POLICY = f"""
 
 
 class Cluster(incremental.World):
-    """A cluster with a history, judged by rules about lists."""
+    """A cluster with a history, evaluated by rules about lists."""
 
     def __init__(self, rng: Random, columns: int) -> None:
         super().__init__(rng, columns)
@@ -171,8 +171,8 @@ def test_a_hypothesis_is_judged_as_if_it_were_so_and_leaves_no_trace(seed: int) 
         without.remove_pod(uid)
     with cluster.view.hypothetically(remove=gone) as snapshot:
         for uid in cluster.pending():
-            judged = explain_pod(cluster.evaluator, cluster.view.pods[uid], snapshot)
-            assert judged == explain_pod(Evaluator(cluster.profile), without.pods[uid], without.snapshot())
+            evaluated = explain_pod(cluster.evaluator, cluster.view.pods[uid], snapshot)
+            assert evaluated == explain_pod(Evaluator(cluster.profile), without.pods[uid], without.snapshot())
     cluster.check()
 
 

@@ -29,7 +29,7 @@ def on_virtual_time(scene: Scene) -> Callable[[], None]:
 
     def test() -> None:
         objections, world = play(scene)
-        assert not objections, f"{objections}\n{world.story()}"
+        assert not objections, f"{objections}\n{world.timeline()}"
 
     test.__name__, test.__doc__ = scene.__name__, scene.__doc__
     return test

@@ -44,7 +44,7 @@ async def test_a_shadow_is_told_how_often_and_where_it_differs(world: World) -> 
     assert (found["compared"], found["agreement"], found["otherNode"], found["rules"]) == (8, 0.0, 8, {"there": 8})
     assert len(found["samples"]) == 5
     assert found["samples"][0]["live"] == "n1" and found["samples"][0]["candidate"] == "n2"
-    assert (await status(world, "pin"))["state"] == "accepted", "a shadow is no rival"
+    assert (await status(world, "pin"))["state"] == "accepted", "a shadow takes no scheduler name"
     assert "rollout" not in await status(world, "pin")
 
 

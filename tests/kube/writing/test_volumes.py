@@ -287,12 +287,12 @@ def test_a_volume_that_somebody_else_takes_first_is_left_to_them() -> None:
         await world.make(volume("disk", "local", "node-2"), claim("data", "local"), pod("p", "data"))
         world.api.faults.add(fault.Delay(2.0), verb="patch", client="scheduler")
 
-        async def rival() -> None:
+        async def other_scheduler() -> None:
             await asyncio.sleep(1)
             ref = {"kind": "PersistentVolumeClaim", "namespace": "default", "name": "other", "uid": "u"}
             await world.call("PATCH", f"{VOLUMES}/disk", {"spec": {"claimRef": ref}}, MERGE)
 
-        await world.schedule(60, rival())
+        await world.schedule(60, other_scheduler())
         assert await world.nodes_of() == {"p": ""}
         assert (await world.call("GET", f"{VOLUMES}/disk"))["spec"]["claimRef"]["name"] == "other"
         texts = await world.told("p")

@@ -119,7 +119,7 @@ def using(*claims: str, name: str = "p") -> PodBuilder:
 
 
 class World:
-    """Nodes n0, n1, … and these objects, judged by DynamicResources alone."""
+    """Nodes n0, n1, … and these objects, evaluated by DynamicResources alone."""
 
     def __init__(self, *items: Any, nodes: int = 2) -> None:
         self.view = ClusterView()
@@ -134,7 +134,7 @@ class World:
         for item in items:
             self.view.set_object(type(item).__name__, item)
 
-    def judge(self, pod: PodBuilder | PodInfo | None = None) -> dict[str, str] | str:
+    def evaluate(self, pod: PodBuilder | PodInfo | None = None) -> dict[str, str] | str:
         """{node: reason, "" where it fits}, or PreFilter's reason."""
         info = pod if isinstance(pod, PodInfo) else (pod or using("c")).info()
         snapshot = self.view.snapshot()
@@ -145,7 +145,7 @@ class World:
 
     def fits(self, pod: PodBuilder | PodInfo | None = None) -> list[str]:
         """The nodes that pass."""
-        answer = self.judge(pod)
+        answer = self.evaluate(pod)
         return [] if isinstance(answer, str) else [name for name, reason in answer.items() if not reason]
 
     def reserve(self, node: str = "n0", pod: PodInfo | None = None) -> list[list[tuple[str, str]]]:

@@ -70,8 +70,8 @@ def test_partitions_share_counters(amounts: list[str], count: int, taken: list[s
 
 def test_a_device_of_an_unknown_counter_makes_its_pool_invalid() -> None:
     strange = {**device("g"), "consumesCounters": [{"counterSet": "none", "counters": {"memory": {"value": 1}}}]}
-    judged = World(*partitioned(strange), claim()).judge()
-    assert judged == dict.fromkeys(("n0", "n1"), "invalid resource pools were encountered")
+    evaluated = World(*partitioned(strange), claim()).evaluate()
+    assert evaluated == dict.fromkeys(("n0", "n1"), "invalid resource pools were encountered")
 
 
 def shared(policy: Any = None) -> Any:
@@ -162,23 +162,23 @@ def test_all_devices_against_a_constraint_are_an_error() -> None:
         gpus(*PAIRS),
         claim(exactly(allocationMode="All"), constraints=[{"matchAttribute": "gpu.example/numa"}]),
     )
-    judged = world.judge()
-    assert isinstance(judged, dict)
-    assert "because a claim constraint would not be satisfied" in judged["n0"]
+    evaluated = world.evaluate()
+    assert isinstance(evaluated, dict)
+    assert "because a claim constraint would not be satisfied" in evaluated["n0"]
 
 
 def test_an_unknown_constraint_is_an_error() -> None:
-    judged = World(gpus("g"), claim(exactly(), constraints=[{}])).judge()
-    assert isinstance(judged, dict)
-    assert judged["n0"] == "claim default/c, constraint #0: empty constraint (unsupported constraint type?)"
+    evaluated = World(gpus("g"), claim(exactly(), constraints=[{}])).evaluate()
+    assert isinstance(evaluated, dict)
+    assert evaluated["n0"] == "claim default/c, constraint #0: empty constraint (unsupported constraint type?)"
 
 
 def test_a_search_that_leads_nowhere_ends() -> None:
     devices = [device(f"g{n}", group=n % 5, other=n % 3) for n in range(30)]
     constraints = [{"matchAttribute": f"gpu.example/{name}"} for name in ("group", "other")]
     requests = [exactly(f"r{n}", count=2) for n in range(6)]
-    judged = World(gpus(*devices), claim(*requests, constraints=constraints), nodes=1).judge()
-    assert judged in ({"n0": CANNOT}, {"n0": "node n0: timed out trying to allocate devices"})
+    evaluated = World(gpus(*devices), claim(*requests, constraints=constraints), nodes=1).evaluate()
+    assert evaluated in ({"n0": CANNOT}, {"n0": "node n0: timed out trying to allocate devices"})
 
 
 @pytest.mark.parametrize(
@@ -227,11 +227,11 @@ def test_all_devices_of_a_pool_that_is_not_whole_are_an_error() -> None:
     text = (
         "claim default/c, request r: asks for all devices, but resource pool gpu.example/n0 is currently being updated"
     )
-    assert world.judge() == {"n0": text, "n1": CANNOT}
+    assert world.evaluate() == {"n0": text, "n1": CANNOT}
 
 
 def test_a_pool_with_two_devices_of_a_name_is_invalid() -> None:
-    assert World(gpus("g", "g"), claim()).judge() == {"n0": "invalid resource pools were encountered", "n1": CANNOT}
+    assert World(gpus("g", "g"), claim()).evaluate() == {"n0": "invalid resource pools were encountered", "n1": CANNOT}
 
 
 def test_devices_are_tried_by_driver_pool_slice_and_place() -> None:

@@ -81,7 +81,7 @@ def owned_by(uid: str) -> dict[str, Any]:
     ],
 )
 def test_the_pod_as_a_whole_is_refused(claims: list[Any], pod: Any, reason: str) -> None:
-    assert World(gpus("g"), *claims).judge(pod) == reason
+    assert World(gpus("g"), *claims).evaluate(pod) == reason
 
 
 def test_a_claim_made_from_a_template_is_found_by_the_pods_status() -> None:
@@ -97,7 +97,7 @@ def test_a_pod_stays_out_of_the_queue_until_its_claims_are_made() -> None:
 
 
 def test_a_node_without_devices_is_refused() -> None:
-    assert World(gpus("g"), claim()).judge() == {"n0": "", "n1": CANNOT}
+    assert World(gpus("g"), claim()).evaluate() == {"n0": "", "n1": CANNOT}
 
 
 SELECTORS = [
@@ -188,7 +188,7 @@ def test_without_alternatives_nothing_is_scored() -> None:
 
 def test_an_allocated_claim_binds_its_pods_to_where_its_devices_are() -> None:
     world = World(gpus("g"), gpus("g", node="n1"), claim(status=allocated("g")))
-    assert world.judge() == {"n0": "", "n1": NOT_HERE}
+    assert world.evaluate() == {"n0": "", "n1": NOT_HERE}
 
 
 def test_an_allocated_claim_without_a_selector_is_available_everywhere() -> None:
@@ -199,7 +199,8 @@ def test_an_allocated_claim_whose_devices_are_not_ready_makes_its_pods_wait() ->
     waiting = allocated("g", bindingConditions=["ready"])
     ready = {"driver": DRIVER, "pool": "n0", "device": "g", "conditions": [{"type": "ready", "status": "True"}]}
     assert (
-        World(claim(status=waiting)).judge() == "resource claim default/c waits for binding conditions of its devices"
+        World(claim(status=waiting)).evaluate()
+        == "resource claim default/c waits for binding conditions of its devices"
     )
     assert World(claim(status={**waiting, "devices": [ready]})).fits() == ["n0"]
 
@@ -223,7 +224,7 @@ def test_slices_and_classes_that_change_are_seen() -> None:
     world.see(gpus(tainted("NoSchedule"), version=2))
     assert world.fits() == []
     world.view.remove_object("DeviceClass", "gpu")
-    assert world.judge() == "request r: device class gpu does not exist"
+    assert world.evaluate() == "request r: device class gpu does not exist"
 
 
 def test_a_node_that_comes_or_changes_its_labels_is_judged_anew() -> None:

@@ -56,7 +56,7 @@ def test_a_reserved_device_is_taken_until_it_is_given_back() -> None:
 def test_another_pod_of_a_claim_waits_while_it_is_being_allocated() -> None:
     world = world_of_one()
     world.reserve(pod=info(using("c"), "first"))
-    assert world.judge(info(using("c"), "second")) == "resource claim default/c is in the process of being allocated"
+    assert world.evaluate(info(using("c"), "second")) == "resource claim default/c is in the process of being allocated"
 
 
 def test_a_reservation_ends_when_the_claim_is_seen_as_it_was_to_be() -> None:

@@ -141,7 +141,7 @@ def test_the_first_solution_is_found(found: list[Any], one: ResourceClaim, two: 
         world.see(claim(name="other", status=allocated(*sorted(taken))))
     expected = first_solution(wanted, found, taken)
     pod = using(*[each.metadata.name for each in wanted]).info()
-    answer = world.judge(pod)
+    answer = world.evaluate(pod)
     assert isinstance(answer, dict)
     if "would not be satisfied" in answer["n0"]:
         # All devices are wanted against a constraint: kube-scheduler calls that an error, even where a later
@@ -199,4 +199,4 @@ def test_the_incremental_answer_is_the_fresh_one(history: Any) -> None:
         step(world, what, place, amount, version)
         fresh = World(nodes=0)
         fresh.view = world.view
-        assert world.judge(pod) == fresh.judge(pod), (what, place, amount)
+        assert world.evaluate(pod) == fresh.evaluate(pod), (what, place, amount)

@@ -46,7 +46,7 @@ def test_a_spec_needs(pod: PodBuilder, needed: set[str]) -> None:
     assert (NodeDeclaredFeatures().signature(info) is UNCONCERNED) == (not needed)
 
 
-def judged(pod: PodInfo, *declared: list[str]) -> list[bool]:
+def evaluated(pod: PodInfo, *declared: list[str]) -> list[bool]:
     view = ClusterView()
     for number, features in enumerate(declared):
         view.add_or_update_node(make_node(f"n{number}").set("status.declaredFeatures", features).build())
@@ -59,8 +59,8 @@ def judged(pod: PodInfo, *declared: list[str]) -> list[bool]:
 
 def test_only_nodes_that_declare_all_features_pass() -> None:
     both = restarting().set("spec.hostNetwork", True).set("spec.hostUsers", False).info()
-    assert judged(both, [], [RESTART_ALL], ["Other", RESTART_ALL, USER_NAMESPACES]) == [False, False, True]
-    assert judged(restarting().info(), ["Other"], [RESTART_ALL]) == [False, True]
+    assert evaluated(both, [], [RESTART_ALL], ["Other", RESTART_ALL, USER_NAMESPACES]) == [False, False, True]
+    assert evaluated(restarting().info(), ["Other"], [RESTART_ALL]) == [False, True]
 
 
 def hint(resource: Resource, pod: PodInfo, old: Any, new: Any) -> QueueingHint:

@@ -152,9 +152,9 @@ def run(history: list[tuple[Any, ...]]) -> PreemptingWorld:
 def assert_nobody_is_lost(world: PreemptingWorld) -> None:
     state = world.driver.state
     for uid, pod in world.waiting().items():
-        story = [str(line) for line in state.timeline(uid)]
+        timeline = [str(line) for line in state.timeline(uid)]
         assert state.place(uid) == "unschedulable", f"{uid} is {state.place(uid)}"
-        assert not world.fits_somewhere(pod), f"{uid} fits and waits: {story}"
+        assert not world.fits_somewhere(pod), f"{uid} fits and waits: {timeline}"
 
 
 @settings(max_examples=60, deadline=None)

@@ -1,7 +1,7 @@
 """What watching costs: `python -m tests.server.metrics.cost NODES PODS`.
 
 Prints the CPU time of one `/metrics` page of a scheduler that holds so many nodes and has bound so many pods, and what
-noting a bound pod adds to the core's own work. Each figure is the least of several, measured in turn with its rival.
+noting a bound pod adds to the core's own work. Each figure is the least of several, the two measured in turn.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ def noting(nodes: int, pods: int) -> tuple[float, float]:
     def noted() -> float:
         return bind_all(ObservedCore(SchedulerState([default_profile()]), Registry()), *objects)
 
-    rivals: list[Callable[[], float]] = [bare, noted]
-    found = [[rival() / pods for rival in rivals] for _ in range(ROUNDS)]
+    measured: list[Callable[[], float]] = [bare, noted]
+    found = [[one() / pods for one in measured] for _ in range(ROUNDS)]
     return min(one[0] for one in found), min(one[1] for one in found)
 
 

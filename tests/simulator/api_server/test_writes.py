@@ -18,10 +18,10 @@ async def test_every_write_is_in_the_log_with_what_was_there_before() -> None:
     await bench.create(PODS, pod("p"))
     await bench.ask("POST", f"{PODS}/p/binding", binding("p", "n1"), user_agent="scheduler/1")
     await bench.ask("DELETE", f"{PODS}/p", {"gracePeriodSeconds": 0})
-    story = [write for write in bench.api.log.writes if (write.kind, write.key) == ("Pod", "default/p")]
-    seen = [(w.verb, w.subresource) for w in story]
+    timeline = [write for write in bench.api.log.writes if (write.kind, write.key) == ("Pod", "default/p")]
+    seen = [(w.verb, w.subresource) for w in timeline]
     assert seen == [("create", ""), ("bind", "binding"), ("delete", ""), ("delete", "")]
-    bind = story[1]
+    bind = timeline[1]
     assert bind.user_agent == "scheduler/1"
     assert bind.before is not None and bind.after is not None
     assert "nodeName" not in bind.before["spec"] and bind.after["spec"]["nodeName"] == "n1"  # type: ignore[operator,index,call-overload]

@@ -38,7 +38,7 @@ def _own(part: ir.Expr) -> str:
 def cycle_cost(subject: Subject) -> Findings:
     """a decision that costs more than its budget
 
-    The rules of the policy take longer than the budget to judge 5,000 nodes once, when nothing is kept from before. The
+    The rules of the policy take longer than the budget to filter and score 5,000 nodes once, without caches. The
     estimate adds up what each operation was measured to cost; the table of costs lies in `language/lint/cost.py`. What
     helps most: leave `matches`, `betaCdf` and aggregates to the rules that need them, behind a `when`; name with `let`
     what several rules compute; ask the pod instead of the node.
