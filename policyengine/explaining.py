@@ -20,7 +20,7 @@ def explain(
 
     Arguments:
         cluster: a List of objects as `kubectl get … -o json` gives it, or an object with nodes, pods, pending and more;
-            see `diagnosis.cluster_file`.
+            see `diagnosis.explain`.
         policy: the text of one policy, or what `compile_policy` made of it; without it the in-tree plugins.
         now: what the policy's `now` is, with a time zone; without it the machine's clock.
 

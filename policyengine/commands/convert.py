@@ -10,7 +10,7 @@ import click
 from policyengine.commands.options import UnusableInput, cannot_read, param_option
 
 if TYPE_CHECKING:
-    from policyengine.compiler.conversion.document import WantedProfile
+    from policyengine.compiler.conversion.configuration import WantedProfile
 
 DEFAULT_URL = "http://127.0.0.1:8888"
 _LARGEST = 1024 * 1024
@@ -43,7 +43,7 @@ def convert(path: Path, target: Literal["policy", "run", "kube-scheduler"], para
 
 
 def _policies(path: Path) -> str:
-    from policyengine.compiler.conversion.document import ConversionError
+    from policyengine.compiler.conversion.configuration import ConversionError
     from policyengine.compiler.conversion.policy_text import policy_text
     from policyengine.plugins.registry import IN_TREE
 
@@ -56,8 +56,7 @@ def _policies(path: Path) -> str:
 def _run_configuration(path: Path) -> str:
     import yaml
 
-    from policyengine.compiler.conversion.configuration import run_configuration
-    from policyengine.compiler.conversion.document import ConversionError
+    from policyengine.compiler.conversion.configuration import ConversionError, run_configuration
     from policyengine.kube.config.configuration import read
 
     try:

@@ -9,7 +9,7 @@ from policyengine.language.lint.rules import RULES
 
 _REPORTERS = (
     "policyengine.compiler.front",
-    "policyengine.compiler.finding_codes",
+    "policyengine.compiler.front",
     "policyengine.language.lint.linter",
 )
 """Whoever reports a code registers its page when it is imported."""

@@ -23,7 +23,7 @@ FAILED = 1
 def _print_schema(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
     if not wanted:
         return
-    from policyengine.trials.scenario_file import schema
+    from policyengine.trials.simulation import schema
 
     click.echo(json.dumps(schema(), indent=2))
     context.exit()

@@ -19,19 +19,17 @@ from dataclasses import dataclass, field
 from policyengine.compiler import front
 from policyengine.compiler.assemble import PluginRegistry, assemble, plugin_facts, weight_of
 from policyengine.compiler.coverage import Coverage
-from policyengine.compiler.finding_codes import WRONG_ARGUMENTS, WRONG_PARAM
+from policyengine.compiler.front import WRONG_ARGUMENTS, WRONG_PARAM
 from policyengine.compiler.lower.scope import Scope
 from policyengine.compiler.lower.vector import column_closure
 from policyengine.compiler.params import param_values, wrong_values
 from policyengine.compiler.policy_hash import fingerprints, policy_hash
 from policyengine.compiler.rules.chosen_node import RuleAnnotation, RuleLog, RulePermit
 from policyengine.compiler.rules.filter import rule_filter
-from policyengine.compiler.rules.preempt import RulePreempt
-from policyengine.compiler.rules.queue import RuleGang, counts_attempts, fair_share, queue_key
-from policyengine.compiler.rules.quota import quotas
+from policyengine.compiler.rules.node_rule import Decisions
+from policyengine.compiler.rules.pod_rules import RuleGang, RulePreempt, counts_attempts, fair_share, queue_key, quotas
 from policyengine.compiler.rules.requeue_events import kinds_read
 from policyengine.compiler.rules.score import rule_score
-from policyengine.compiler.rules.signature import Decisions
 from policyengine.framework.plugin_entry import ArgumentError
 from policyengine.framework.profile import Profile, QueueSettings
 from policyengine.language import ir

@@ -1,19 +1,96 @@
-"""What a profile says about every pending pod of a cluster: the JSON of `policyengine explain`. Pure."""
+"""What a profile says about every pending pod of a cluster read from plain objects: the JSON of `policyengine explain`.
+
+A cluster is a Kubernetes `List` (`kubectl get nodes,pods,… -A -o json`), or an object of lists (`nodes`, `pods`,
+`pending`, `namespaces`, …). Pods without a node that are not finished are pending, wherever they stand.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
 
+from policyengine.cluster.kinds import BY_KIND, NODES, PODS, kind_of
+from policyengine.cluster.objects import Node, ObjectError, Pod, decode
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.view import ClusterView, Snapshot
-from policyengine.diagnosis.cluster_file import load_cluster
 from policyengine.diagnosis.suggest import suggest
 from policyengine.framework.evaluator import Diagnosis, Evaluator, NodeScores
 from policyengine.framework.nominated import filter_with_nominated
 from policyengine.framework.profile import Profile
 from policyengine.framework.status import Status
 from policyengine.plugins.preemption.default_preemption import DefaultPreemption
+
+_FIELDS: Final[Mapping[str, str]] = {
+    NODES.dump_key: NODES.kind,
+    PODS.dump_key: PODS.kind,
+    "pending": PODS.kind,
+    **{kind.dump_key: kind.kind for kind in BY_KIND.values() if kind.dump_key},
+}
+
+
+class ClusterShapeError(ValueError):
+    """The input is no cluster; the message says what was expected."""
+
+
+@dataclass(slots=True)
+class LoadedCluster:
+    """A view, and the pods that wait, in the order given."""
+
+    view: ClusterView
+    pending: list[PodInfo] = field(default_factory=list)
+
+
+def load_cluster(cluster: Mapping[str, Any]) -> LoadedCluster:
+    """Read the objects into a view. Objects of kinds that scheduling does not read are passed over.
+
+    Raises `ClusterShapeError` for a wrong shape, and `ObjectError` for a malformed object.
+    """
+    view = ClusterView()
+    waiting: list[str] = []
+    for kind, item in _objects(cluster):
+        if kind == "Node":
+            view.add_or_update_node(decode(Node, item))
+        elif kind == "Pod":
+            change = view.add_or_update_pod(decode(Pod, item))
+            if change.new is not None and not change.new.node_name and change.new.uid not in waiting:
+                waiting.append(change.new.uid)
+        elif kind in BY_KIND:
+            view.set_object(kind, decode(BY_KIND[kind].type, item))
+    return LoadedCluster(view, [view.pods[uid] for uid in waiting if uid in view.pods])
+
+
+def _objects(cluster: Mapping[str, Any]) -> Iterable[tuple[str, Mapping[str, Any]]]:
+    """(kind, object), one after another."""
+    if not isinstance(cluster, Mapping):
+        raise ClusterShapeError("a cluster is a JSON object: a `List`, or one with `nodes` and `pods`")
+    if "items" in cluster:
+        for item in _listed(cluster, "items"):
+            kind = item.get("kind")
+            if not isinstance(kind, str):
+                raise ClusterShapeError("an item of the list has no `kind`")
+            yield kind_of(item), item
+        return
+    if not any(name in cluster for name in _FIELDS):
+        raise ClusterShapeError(f"none of {', '.join(f'`{name}`' for name in ('nodes', 'pods', 'pending'))} is there")
+    for name, kind in _FIELDS.items():
+        for item in _listed(cluster, name):
+            yield kind_of({**item, "kind": kind}), item
+
+
+def _listed(cluster: Mapping[str, Any], name: str) -> Iterable[Mapping[str, Any]]:
+    items = cluster.get(name)
+    if items is None:
+        return
+    if not isinstance(items, list):
+        raise ClusterShapeError(f"`{name}` is not a list")
+    for item in items:
+        if not isinstance(item, Mapping):
+            raise ClusterShapeError(f"`{name}` holds something that is not an object")
+        yield item
+
+
+__all__ = ["ClusterShapeError", "LoadedCluster", "ObjectError", "load_cluster"]
 
 
 def explain(
@@ -25,7 +102,7 @@ def explain(
 ) -> list[dict[str, Any]]:
     """Evaluate each pending pod, alone, against the cluster as it stands; none is placed.
 
-    `cluster`: see `cluster_file`. Of several profiles the one that serves the pod's scheduler name evaluates it, the
+    Of several profiles the one that serves the pod's scheduler name evaluates it, the
     first where none does. `pod` (`namespace/name`) picks one pod; KeyError where it does not wait. `now`: the policy's,
     in seconds since the epoch; a file tells none.
     Answer: per pod `{pod, preFilter?, rejected: {node: {plugin, code, reasons}}, scores: {node: {plugin: weighted

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from policyengine.cluster.node_table import NodeTable
 from policyengine.cluster.pod_info import ANY_IP, PodInfo
+from policyengine.cluster.pod_shape import HostPort
 from policyengine.diagnosis.pod_changes import amount_text
 from policyengine.diagnosis.what_if import Attempt, Change, WhatIf
 from policyengine.framework.status import Rows
 from policyengine.plugins.resources.amounts import PODS
-
-if TYPE_CHECKING:
-    from policyengine.cluster.node_table import NodeTable
-    from policyengine.cluster.pod_shape import HostPort
 
 NODES: Final = 3
 """Nodes that are looked at closely."""

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from policyengine.cluster.objects import ObjectError
 from policyengine.compiler.assemble import PluginRegistry
 from policyengine.compiler.coverage import Coverage
-from policyengine.compiler.finding_codes import FAILED_TEST
+from policyengine.compiler.front import FAILED_TEST
 from policyengine.framework.profile import Profile
 from policyengine.language import ir
 from policyengine.language.diagnostics import Diagnostic, Severity

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policyengine.cluster.consistency import dump_view, validate_view
-from policyengine.diagnosis.cluster_file import load_cluster
-from policyengine.diagnosis.explain import explain
+from policyengine.diagnosis.explain import explain, load_cluster
 from policyengine.diagnosis.suggest import suggest
 from policyengine.framework.evaluator import Evaluator
 from policyengine.plugins.registry import default_profile

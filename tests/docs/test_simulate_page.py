@@ -6,8 +6,7 @@ import re
 from typing import Any
 
 from policyengine.commands.simulate import simulate
-from policyengine.trials.scenario_file import schema
-from policyengine.trials.simulation import Simulation
+from policyengine.trials.simulation import Simulation, schema
 from tests.commands.process import ROOT
 
 TEXT = (ROOT / "docs/simulate.md").read_text(encoding="utf-8")

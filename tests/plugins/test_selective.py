@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from policyengine.cluster.objects import Pod, decode
 from policyengine.cluster.pod_info import PodInfo
-from policyengine.diagnosis.cluster_file import load_cluster
+from policyengine.diagnosis.explain import load_cluster
 from policyengine.framework.plugin import (
     UNCONCERNED,
     FilterPlugin,

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from policyengine.trials.scenario import ScenarioError, read, seconds
-from policyengine.trials.scenario_file import Written, from_data, read_file, schema
-from policyengine.trials.simulation import Simulation
+from policyengine.trials.simulation import Simulation, Written, from_data, read_file, schema
 from policyengine.trials.templates import moments
 
 NODES = "nodes: [{name: n}]\n"

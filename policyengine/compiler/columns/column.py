@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyengine.language.types import Kind, Type
-from policyengine.language.values import NONE, EvaluationError, Optional
+from policyengine.language.values import EvaluationError, Optional
 
 Array = NDArray[Any]
 Faults = NDArray[np.uint8]
@@ -32,36 +32,27 @@ ENCODED = frozenset({Kind.STRING, Kind.LIST, Kind.MAP, Kind.OBJECT, Kind.OPTIONA
 class Fault(IntEnum):
     """Why an expression has no value; 0 in a mask means it has one."""
 
-    OVERFLOW = 1
-    DIVISION = 2
-    NOT_FINITE = 3
-    NO_KEY = 4
-    INDEX = 5
-    NO_DOMAIN = 6
-    ABSENT = 7
-    CONVERSION = 8
-    FAILED = 9
+    text: str
+    """What happened, for a person."""
 
-    @property
-    def text(self) -> str:
-        """What happened, for a person."""
-        return _TEXTS[self]
+    def __new__(cls, number: int, text: str = "") -> Fault:
+        """A member with its text."""
+        fault = int.__new__(cls, number)
+        fault._value_, fault.text = number, text
+        return fault
 
-
-_TEXTS = {
-    Fault.OVERFLOW: "integer overflow",
-    Fault.DIVISION: "division by zero",
-    Fault.NOT_FINITE: "not a finite number",
-    Fault.NO_KEY: "no such key",
-    Fault.INDEX: "index out of range",
-    Fault.NO_DOMAIN: "the node has no label for the domain",
-    Fault.ABSENT: "the optional value is empty",
-    Fault.CONVERSION: "the value cannot be converted",
-    Fault.FAILED: "the expression has no value",
-}
+    OVERFLOW = 1, "integer overflow"
+    DIVISION = 2, "division by zero"
+    NOT_FINITE = 3, "not a finite number"
+    NO_KEY = 4, "no such key"
+    INDEX = 5, "index out of range"
+    NO_DOMAIN = 6, "the node has no label for the domain"
+    ABSENT = 7, "the optional value is empty"
+    CONVERSION = 8, "the value cannot be converted"
+    FAILED = 9, "the expression has no value"
 
 
-_FAULTS = {text: fault for fault, text in _TEXTS.items()} | {
+_FAULTS = {fault.text: fault for fault in Fault} | {
     "modulus by zero": Fault.DIVISION,
     "remainder by zero": Fault.DIVISION,
 }
@@ -196,20 +187,17 @@ def content_of(type_: Type) -> Type:
 
 def single(value: Any, type_: Type) -> Column:
     """One Python value (a `Failed`, None for an empty optional) as a column of all rows."""
-    content = content_of(type_)
-    dtype = dtype_of(content.kind)
+    kind = content_of(type_).kind
+    dtype = dtype_of(kind)
     value = plain(value)
+    if dtype is np.int64 and _is_wide(value):
+        value = Failed(Fault.OVERFLOW)
+    dictionary = (value,) if kind in ENCODED else None
     if isinstance(value, Failed):
-        return Column(np.zeros((), dtype), faults=np.array(value.fault, np.uint8), dictionary=_filler(content))
+        return Column(np.zeros((), dtype), faults=np.array(value.fault, np.uint8), dictionary=dictionary)
     if value is None and type_.kind is Kind.OPTIONAL:
-        return Column(np.zeros((), dtype), present=np.array(False), dictionary=_filler(content))
-    if content.kind in ENCODED:
-        return Column(np.zeros((), np.int32), dictionary=(value,))
-    if dtype is np.int64:
-        if not INT64_MIN <= value <= INT64_MAX:
-            return single(Failed(Fault.OVERFLOW), type_)
-        return Column(np.array(value, np.int64))
-    return Column(np.array(value, dtype))
+        return Column(np.zeros((), dtype), present=np.array(False), dictionary=dictionary)
+    return Column(np.array(value if dictionary is None else 0, dtype), dictionary=dictionary)
 
 
 def plain(value: Any) -> Any:
@@ -219,59 +207,27 @@ def plain(value: Any) -> Any:
     return value
 
 
-def _filler(content: Type) -> Sequence[Any] | None:
-    return (neutral(content),) if content.kind in ENCODED else None
-
-
-def neutral(type_: Type) -> Any:
-    """A harmless value of the type, standing where a row has none."""
-    return _NEUTRAL.get(type_.kind, 0)
-
-
-_NEUTRAL: dict[Kind, Any] = {
-    Kind.BOOL: False,
-    Kind.DOUBLE: 0.0,
-    Kind.STRING: "",
-    Kind.LIST: (),
-    Kind.MAP: {},
-    Kind.OBJECT: None,
-    Kind.OPTIONAL: NONE,
-}
-
-
 def column_of(values: Sequence[Any], type_: Type) -> Column:
     """Python values, a row each (a `Failed`, None for an empty optional), as a column."""
-    content = content_of(type_)
-    values = [plain(value) for value in values] if type_.kind is Kind.OPTIONAL else values
-    faults = _faults_of(values)
-    present = _presence_of(values) if type_.kind is Kind.OPTIONAL else None
-    filler = neutral(content)
-    filled = [filler if value is None or isinstance(value, Failed) else value for value in values]
-    if content.kind in ENCODED:
-        codes, dictionary = encode(filled)
+    kind, present = content_of(type_).kind, None
+    dtype = dtype_of(kind)
+    if type_.kind is Kind.OPTIONAL:
+        values = [plain(value) for value in values]
+        held = [value is not None for value in values]
+        present = None if all(held) else np.array(held, np.bool_)
+    if dtype is np.int64:
+        values = [Failed(Fault.OVERFLOW) if _is_wide(value) else value for value in values]
+    wrong = [value.fault if isinstance(value, Failed) else 0 for value in values]
+    faults = np.array(wrong, np.uint8) if any(wrong) else None
+    if kind in ENCODED:
+        codes, dictionary = encode(values)
         return Column(codes, faults, present, dictionary)
-    if dtype_of(content.kind) is not np.int64:
-        return Column(np.array(filled, dtype_of(content.kind)), faults, present)
-    return _whole_numbers(filled, faults, present)
+    filled = [0 if value is None or isinstance(value, Failed) else value for value in values]
+    return Column(np.array(filled, dtype), faults, present)
 
 
-def _whole_numbers(values: Sequence[int], faults: Faults | None, present: Mask | None) -> Column:
-    low, high = min(values, default=0), max(values, default=0)
-    if low < INT64_MIN or high > INT64_MAX:
-        outside = np.array([not INT64_MIN <= value <= INT64_MAX for value in values])
-        faults = first_fault(faults, faults_where(outside, Fault.OVERFLOW))
-        values = [0 if out else value for value, out in zip(values, outside, strict=True)]
-    return Column(np.array(values, np.int64), faults, present)
-
-
-def _faults_of(values: Sequence[Any]) -> Faults | None:
-    faults = [value.fault if isinstance(value, Failed) else 0 for value in values]
-    return np.array(faults, np.uint8) if any(faults) else None
-
-
-def _presence_of(values: Sequence[Any]) -> Mask | None:
-    present = [value is not None for value in values]
-    return None if all(present) else np.array(present, np.bool_)
+def _is_wide(value: Any) -> bool:
+    return isinstance(value, int) and not INT64_MIN <= value <= INT64_MAX
 
 
 def encode(values: Sequence[Any]) -> tuple[NDArray[np.int32], list[Any]]:
@@ -312,21 +268,9 @@ def attempt(function: Callable[..., Any], *values: Any) -> Any:
 
 def recoded(columns: Sequence[Column]) -> tuple[list[Array], list[Any]]:
     """The codes of encoded columns over one dictionary common to them all."""
-    merged: list[Any] = []
-    known: dict[Any, int] = {}
-    codes: list[Array] = []
-    for column in columns:
-        assert column.dictionary is not None
-        table = np.array([_code_in(known, merged, value) for value in column.dictionary], np.int32)
-        codes.append(table[column.values])
-    return codes, merged
-
-
-def _code_in(known: dict[Any, int], merged: list[Any], value: Any) -> int:
-    try:
-        code = known.setdefault(value, len(merged))
-    except TypeError:
-        code = len(merged)
-    if code == len(merged):
-        merged.append(value)
-    return code
+    short = [compact(column) for column in columns]
+    entries = [column.dictionary or () for column in short]
+    table, merged = encode([entry for dictionary in entries for entry in dictionary])
+    ends = np.cumsum([len(dictionary) for dictionary in entries])
+    tables = np.split(table, ends[:-1])
+    return [own[column.values] for own, column in zip(tables, short, strict=True)], merged

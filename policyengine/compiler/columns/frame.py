@@ -9,19 +9,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from policyengine.cluster.node_table import NodeTable
+from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.pod_table import PodTable
+from policyengine.cluster.view import Snapshot
 from policyengine.compiler.columns.column import Column
 from policyengine.language.evaluator import Evaluation
-
-if TYPE_CHECKING:
-    from policyengine.cluster.node_table import NodeTable
-    from policyengine.cluster.pod_info import PodInfo
-    from policyengine.cluster.pod_table import PodTable
-    from policyengine.cluster.view import Snapshot
 
 
 class Decision(Evaluation):

@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyengine.compiler.columns import arithmetic_kernels as arithmetic
-from policyengine.compiler.columns import comparison_kernels as comparison
+from policyengine.compiler.columns import logic_kernels as logic
 from policyengine.compiler.columns.arithmetic_kernels import Kernel
-from policyengine.compiler.columns.column import Array, Column, Fault
-from policyengine.compiler.columns.logic_kernels import or_optional, or_value
+from policyengine.compiler.columns.column import Array, Column
 from policyengine.language import ir
 from policyengine.language.functions.probability import stream_of
 from policyengine.language.types import QUANTITIES, Kind, Type
@@ -75,11 +74,11 @@ def _divide(types: tuple[Type, ...]) -> Kernel | None:
 
 
 def _ordering(function: str) -> Chooser:
-    return lambda types: comparison.ordering(function, *types)
+    return lambda types: logic.ordering(function, *types)
 
 
 def _equal(types: tuple[Type, ...]) -> Kernel | None:
-    return comparison.equality(*types) if comparison.has_equality(*types) else None
+    return logic.equality(*types)
 
 
 def _unequal(types: tuple[Type, ...]) -> Kernel | None:
@@ -145,20 +144,6 @@ def _int(types: tuple[Type, ...]) -> Kernel | None:
     return {Kind.INT: same, Kind.DOUBLE: arithmetic.truncated}.get(types[0].kind)
 
 
-def has_value(optional: Column) -> Column:
-    """`o.hasValue()`."""
-    present = np.array(True) if optional.present is None else optional.present
-    return Column(present, optional.faults)
-
-
-def value_of(optional: Column) -> Column:
-    """`o.value()`: a row fails where nothing is held."""
-    if optional.present is None:
-        return optional
-    absent = np.where(optional.present, np.uint8(0), np.uint8(Fault.ABSENT)).astype(np.uint8)
-    return optional.held().with_faults(absent)
-
-
 def _flat(kernel: Kernel) -> Chooser:
     """A kernel of optionals, for those whose content is no optional itself."""
 
@@ -192,7 +177,7 @@ KERNELS: Mapping[str, Chooser] = {
     "_%_": _always(arithmetic.remainder),
     "-_": _whole_or_double(arithmetic.negate, arithmetic.double_kernel(np.negative)),
     "!_": _always(negated),
-    **{name: _ordering(name) for name in comparison.ORDERINGS},
+    **{name: _ordering(name) for name in logic.ORDERINGS},
     "_==_": _equal,
     "_!=_": _unequal,
     "ratio": _whole_or_double(arithmetic.ratio_of_whole, arithmetic.ratio_of_doubles),
@@ -205,10 +190,10 @@ KERNELS: Mapping[str, Chooser] = {
     "round": _to_int(arithmetic.half_away),
     "double": _double,
     "int": _int,
-    "hasValue": _flat(has_value),
-    "value": _flat(value_of),
-    "orValue": _flat(or_value),
-    "or": _flat(or_optional),
+    "hasValue": _flat(logic.has_value),
+    "value": _flat(logic.value_of),
+    "orValue": _flat(logic.or_value),
+    "or": _flat(logic.or_optional),
     "sqrt": _always(arithmetic.double_kernel(np.sqrt)),
     **{name: _always(arithmetic.double_kernel(compute)) for name, compute in _NUMPY.items()},
     "betaCdf": _always(arithmetic.beta_share),

@@ -1,15 +1,91 @@
-"""`&& || ?:` over columns: which rows err, and which errors a decided answer absorbs."""
+"""Comparisons, `&& || ?:` and optionals over columns: which rows are true, which err, which errors an answer absorbs.
+
+Comparisons are strict and answer a bool column; `NaN` is unequal to everything and on no side of anything. Ints and
+doubles are compared exactly, strings once an entry of the dictionary.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from policyengine.compiler.columns.column import Array, Column, Faults, Mask, first_fault, recoded
+from policyengine.compiler.columns.column import (
+    Array,
+    Column,
+    Fault,
+    Faults,
+    Mask,
+    compact,
+    content_of,
+    first_fault,
+    recoded,
+)
 from policyengine.compiler.columns.frame import Frame, Vector
+from policyengine.language.types import QUANTITIES, Kind, Type
+
+Comparison = Callable[[Any, Any], Any]
+Pair = Callable[[Column, Column], Column]
+ORDERINGS: dict[str, Comparison] = {
+    "_<_": operator.lt,
+    "_<=_": operator.le,
+    "_>_": operator.gt,
+    "_>=_": operator.ge,
+}
+_NUMBERS = frozenset({Kind.INT, Kind.DOUBLE})
+_PLAIN = _NUMBERS | QUANTITIES | {Kind.BOOL, Kind.DURATION, Kind.TIMESTAMP}
+
+
+def ordering(function: str, left: Type, right: Type) -> Pair | None:
+    """The kernel of `< <= > >=` for operands of these types; None where it is computed by value."""
+    compared = _compared(ORDERINGS[function], left.kind, right.kind)
+    if compared is None:
+        return None
+    return lambda a, b: Column(compared(a, b), first_fault(a.faults, b.faults))
+
+
+def equality(left: Type, right: Type) -> Pair | None:
+    """The kernel of `==` for operands of these types, optionals too; None where it is computed by value."""
+    kinds = (content_of(left).kind, content_of(right).kind)
+    compared = _same_texts if kinds == (Kind.STRING, Kind.STRING) else _compared(operator.eq, *kinds)
+    if compared is None:
+        return None
+    return lambda a, b: Column(_with_presence(compared(a, b), a, b), first_fault(a.faults, b.faults))
+
+
+def _compared(compare: Comparison, left: Kind, right: Kind) -> Callable[[Column, Column], Mask] | None:
+    if left is right and left in _PLAIN:
+        return lambda a, b: np.asarray(compare(a.values, b.values))
+    if {left, right} <= _NUMBERS:
+        # As Python objects: its ints and floats compare exactly, where numpy would round the int to a double.
+        return lambda a, b: np.asarray(compare(a.values.astype(object), b.values.astype(object)), np.bool_)
+    return None
+
+
+def _with_presence(same: Mask, a: Column, b: Column) -> Mask:
+    if a.present is None and b.present is None:
+        return same
+    here = np.True_ if a.present is None else a.present
+    there = np.True_ if b.present is None else b.present
+    return np.where(here & there, same, here == there)
+
+
+def _same_texts(a: Column, b: Column) -> Mask:
+    if a.is_single:
+        a, b = b, a
+    a, b = compact(a), compact(b)
+    assert a.dictionary is not None and b.dictionary is not None
+    if b.is_single:
+        wanted = b.dictionary[int(b.values)]
+        return np.asarray(np.array([entry == wanted for entry in a.dictionary], np.bool_)[a.values])
+    (left, right), _ = recoded((a, b))
+    return np.asarray(left == right)
+
+
+# --- && || ?: --------------------------------------------------------------------------------------------
 
 
 class Operand(NamedTuple):
@@ -33,20 +109,16 @@ def conjunction(operands: Sequence[Operand], decisive: bool) -> Vector:
             column = early(frame)
             if column.faults is None and bool(column.values) is decisive:
                 return column
-        return _joined(operands, frame, decisive)
+        columns = [operand.vector(frame) for operand in operands]
+        if any(column.faults is not None for column in columns):
+            return _with_faults(columns, decisive)
+        return Column(reduce(np.bitwise_or if decisive else np.bitwise_and, [column.values for column in columns]))
 
     return vector
 
 
-def _joined(operands: Sequence[Operand], frame: Frame, decisive: bool) -> Column:
-    """The operands' bools joined: decided where one decides, failed where one failed and none decides."""
-    columns = [operand.vector(frame) for operand in operands]
-    if any(column.faults is not None for column in columns):
-        return _with_faults(columns, decisive)
-    return Column(reduce(np.bitwise_or if decisive else np.bitwise_and, [column.values for column in columns]))
-
-
 def _with_faults(columns: Sequence[Column], decisive: bool) -> Column:
+    """Decided where an operand decides, failed where one failed and none decides."""
     decided: Array = np.array(False)
     faults: Faults | None = None
     for column in columns:
@@ -76,47 +148,47 @@ def chosen(condition: Column, then: Column, otherwise: Column) -> Column:
     """Row by row one of two columns; a failed condition fails the row."""
     which = condition.values
     values, dictionary = _aligned(then, otherwise)
-    faults = _picked(which, then.faults, otherwise.faults, np.uint8(0))
-    present = _picked(which, then.present, otherwise.present, np.True_)
-    return Column(
-        np.where(which, *values),
-        first_fault(condition.faults, faults),
-        present,
-        dictionary,
-    )
+    faults = picked(which, then.faults, otherwise.faults, np.uint8(0))
+    present = picked(which, then.present, otherwise.present, np.True_)
+    return Column(np.where(which, *values), first_fault(condition.faults, faults), present, dictionary)
 
 
-def _aligned(left: Column, right: Column) -> tuple[tuple[Array, Array], list[object] | None]:
+def _aligned(left: Column, right: Column) -> tuple[Sequence[Array], Sequence[Any] | None]:
     if left.dictionary is None or right.dictionary is None:
         return (left.values, right.values), None
-    (one, other), merged = recoded((left, right))
-    return (one, other), merged
+    return recoded((left, right))
 
 
-def _picked(which: Array, left: Array | None, right: Array | None, neutral: np.generic) -> Array | None:
+def picked(which: Array, left: Array | None, right: Array | None, missing: np.generic) -> Array | None:
+    """Row by row one of two masks; None, where there is none, stands for `missing` in every row."""
     if left is None and right is None:
         return None
-    return np.where(which, neutral if left is None else left, neutral if right is None else right)
+    return np.where(which, missing if left is None else left, missing if right is None else right)
+
+
+# --- optionals -------------------------------------------------------------------------------------------
+
+
+def has_value(optional: Column) -> Column:
+    """`o.hasValue()`."""
+    return Column(np.array(True) if optional.present is None else optional.present, optional.faults)
+
+
+def value_of(optional: Column, fault: Fault = Fault.ABSENT) -> Column:
+    """`o.value()`: a row fails where nothing is held."""
+    if optional.present is None:
+        return optional
+    absent = np.where(optional.present, np.uint8(0), np.uint8(fault))
+    return optional.held().with_faults(absent if absent.any() else None)
 
 
 def or_value(optional: Column, default: Column) -> Column:
     """`o.orValue(d)`: the default's faults show only where it is taken."""
     if optional.present is None:
         return optional
-    if not optional.present.any():
-        return default.with_faults(optional.faults)
-    if default.is_single and default.faults is None and default.dictionary is not None:
-        return _or_text(optional, optional.present, default.dictionary[int(default.values)])
-    content = Column(optional.values, None, None, optional.dictionary)
-    return chosen(Column(optional.present), content, default).with_faults(optional.faults)
-
-
-def _or_text(optional: Column, present: Mask, default: Any) -> Column:
-    """One default for all rows: it joins the dictionary, and the rows that hold something keep their codes."""
-    known = optional.dictionary or ()
-    dictionary = known if isinstance(default, str) and default in known else [*known, default]
-    code = np.int32(dictionary.index(default) if dictionary is known else len(known))
-    return Column(np.where(present, optional.values, code), optional.faults, None, dictionary)
+    return chosen(
+        Column(optional.present), Column(optional.values, dictionary=optional.dictionary), default
+    ).with_faults(optional.faults)
 
 
 def or_optional(first: Column, second: Column) -> Column:

@@ -12,8 +12,13 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from policyengine.compiler.assemble import PluginRegistry
-from policyengine.compiler.conversion.configuration import DEFAULT_SCHEDULER
-from policyengine.compiler.conversion.document import ConversionError, Document, WantedPlugin, WantedProfile
+from policyengine.compiler.conversion.configuration import (
+    DEFAULT_SCHEDULER,
+    ConversionError,
+    Document,
+    WantedPlugin,
+    WantedProfile,
+)
 
 _PREDICATES: Final[dict[str, tuple[str, ...]]] = {
     "GeneralPredicates": ("NodeResourcesFit", "NodeName", "NodePorts", "NodeAffinity"),

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from policyengine.compiler.assemble import PluginRegistry
-from policyengine.compiler.conversion.document import WantedProfile
+from policyengine.compiler.conversion.configuration import WantedProfile
 from policyengine.language.diagnostics import Source
 from policyengine.language.format import format_source
 

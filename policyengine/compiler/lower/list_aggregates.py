@@ -18,8 +18,7 @@ from policyengine.compiler.columns.aggregates import Members, with_group_faults
 from policyengine.compiler.columns.column import Column, Faults, Mask, first_fault
 from policyengine.compiler.columns.frame import Frame, Vector
 from policyengine.compiler.columns.list_elements import Found, Locate
-from policyengine.compiler.lower.hoists import Hoists
-from policyengine.compiler.lower.scope import Scope
+from policyengine.compiler.lower.scope import Hoists, Scope
 from policyengine.language import ir
 from policyengine.language.ir.ir_walk import aggregated, children, element_shape, rebuilt, walk
 from policyengine.language.schema import CLUSTER_POD, NODE, attribute

@@ -19,14 +19,15 @@ pod, and says why; a `timeout` without one counts as the longest there is, one t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.view import Snapshot
 from policyengine.compiler.columns.column import Failed, Fault, attempt
 from policyengine.compiler.columns.frame import Decision, Frame
-from policyengine.compiler.lower.hoists import Hoists
-from policyengine.compiler.lower.scope import Scope
+from policyengine.compiler.lower.scope import Hoists, Scope
 from policyengine.compiler.rules.requeue_events import events_of
 from policyengine.compiler.rules.texts import Text, erred
 from policyengine.framework.events import ClusterEventWithHint
@@ -35,11 +36,6 @@ from policyengine.framework.status import Code, Status
 from policyengine.language import ir
 from policyengine.language.types import Kind, Shape
 from policyengine.language.values import optional
-
-if TYPE_CHECKING:
-    from policyengine.cluster.pod_info import PodInfo
-    from policyengine.cluster.view import Snapshot
-
 
 _NOWHERE = Failed(Fault.FAILED, "the node is not known")
 

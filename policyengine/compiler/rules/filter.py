@@ -12,36 +12,33 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from policyengine.cluster.node_table import NodeTable
+from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.view import Snapshot
 from policyengine.compiler.columns.column import Column, Failed, Fault, attempt
 from policyengine.compiler.columns.frame import Decision, Frame, Scalar, Vector
 from policyengine.compiler.columns.logic_kernels import chosen
-from policyengine.compiler.lower.hoists import Hoists
-from policyengine.compiler.lower.scope import Scope
+from policyengine.compiler.lower.scope import Hoists, Scope
 from policyengine.compiler.rules.node_rule import (
+    Decisions,
     DomainRows,
     FollowsDomains,
     NodeRule,
+    Signature,
     asks_domains,
     domain_rows,
     reads_of,
 )
 from policyengine.compiler.rules.requeue_events import events_of
-from policyengine.compiler.rules.signature import Decisions, Signature
 from policyengine.compiler.rules.texts import Text, erred, unmet
 from policyengine.framework.events import ClusterEventWithHint
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, Status, Verdicts
 from policyengine.language import ir
 from policyengine.language.ir.ir_walk import expressions_in
-
-if TYPE_CHECKING:
-    from policyengine.cluster.node_table import NodeTable
-    from policyengine.cluster.pod_info import PodInfo
-    from policyengine.cluster.view import Snapshot
 
 
 @dataclass(frozen=True, slots=True)

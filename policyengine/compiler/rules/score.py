@@ -8,33 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.view import Snapshot
 from policyengine.compiler.columns.column import Array, Column, Faults, Mask, attempt
 from policyengine.compiler.columns.frame import Decision, Frame
-from policyengine.compiler.lower.hoists import Hoists
-from policyengine.compiler.lower.scope import Scope
+from policyengine.compiler.lower.scope import Hoists, Scope
 from policyengine.compiler.rules.node_rule import (
+    Decisions,
     DomainRows,
     FollowsDomains,
     NodeRule,
+    Signature,
     asks_domains,
     domain_rows,
     reads_of,
 )
-from policyengine.compiler.rules.signature import Decisions, Signature
 from policyengine.framework.events import ClusterEventWithHint
 from policyengine.framework.plugin import MAX_NODE_SCORE, Scores
 from policyengine.framework.status import SKIP, SUCCESS, Rows, Status
 from policyengine.language import ir
 from policyengine.language.ir import Normalize
-
-if TYPE_CHECKING:
-    from policyengine.cluster.pod_info import PodInfo
-    from policyengine.cluster.view import Snapshot
 
 EMPTY = np.nan
 FAILED = -np.inf

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from policyengine.cluster.node_table import NodeTable
 from policyengine.compiler.columns.column import Column, Failed, attempt
 from policyengine.compiler.columns.frame import Decision, Frame, Scalar, Vector
-from policyengine.compiler.lower.hoists import Hoists
-from policyengine.compiler.lower.scope import Scope
+from policyengine.compiler.lower.scope import Hoists, Scope
 from policyengine.framework.status import Rows
 from policyengine.language import ir
 from policyengine.language.ir.ir_walk import expressions_in
 from policyengine.language.types import Shape, Type
 from policyengine.language.values import display
-
-if TYPE_CHECKING:
-    from policyengine.cluster.node_table import NodeTable
 
 
 class Text:

@@ -14,8 +14,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policyengine.compiler.conversion.configuration import read_configuration
-from policyengine.compiler.conversion.document import ConversionError
+from policyengine.compiler.conversion.configuration import ConversionError, read_configuration
 from policyengine.compiler.conversion.kube_scheduler import kube_scheduler_configuration
 from policyengine.compiler.conversion.policy_text import policy_text
 from policyengine.framework.profile import Profile

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from policyengine.compiler.conversion.document import ConversionError, WantedProfile
+from policyengine.compiler.conversion.configuration import ConversionError, WantedProfile
 from policyengine.compiler.conversion.legacy_policy import kind_of, read_policy
 from policyengine.compiler.conversion.policy_text import policy_text
 from policyengine.plugins.registry import IN_TREE

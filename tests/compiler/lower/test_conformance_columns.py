@@ -15,11 +15,10 @@ import pytest
 from msgspec.structs import replace
 
 from policyengine.cluster.view import ClusterView
-from policyengine.compiler.columns import node_columns
+from policyengine.compiler.columns import row_columns
 from policyengine.compiler.columns.column import Column, Failed, column_of
 from policyengine.compiler.columns.frame import Decision, Frame
-from policyengine.compiler.lower.hoists import Hoists
-from policyengine.compiler.lower.scope import Scope
+from policyengine.compiler.lower.scope import Hoists, Scope
 from policyengine.compiler.lower.vector import column_closure
 from policyengine.language import ir
 from policyengine.language.functions import FUNCTIONS
@@ -109,7 +108,7 @@ def answers(expr: ir.Expr, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     columns = Columns()
     spread = columns.spread(expr)
     for path, column in columns.found.items():
-        monkeypatch.setitem(node_columns.NODE_COLUMNS, path, lambda frame, column=column: column)
+        monkeypatch.setitem(row_columns.NODE_COLUMNS, path, lambda frame, column=column: column)
     view = ClusterView()
     for number in range(ROWS):
         view.add_or_update_node(make_node(f"n{number}").build())

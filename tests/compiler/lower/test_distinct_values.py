@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policyengine.compiler.columns.column import Column
-from policyengine.compiler.lower import distinct_values
+from policyengine.compiler.lower import vector
 from policyengine.language import ir
 from policyengine.language.types import INT, STRING
 from tests.compiler.lower.test_vector import columns
@@ -50,7 +50,7 @@ def seen(column: Column, row: int) -> tuple[object, ...]:
 @given(table=tables())
 def test_a_row_is_stood_for_by_one_that_is_alike(table: tuple[int, Sequence[Column]]) -> None:
     rows, held = table
-    standing, places = distinct_values._distinct(held, rows)
+    standing, places = vector._distinct(held, rows)
     assert places is not None
     kinds = [tuple(seen(column, row) for column in held) for row in range(rows)]
     assert [kinds[int(standing[place])] for place in places] == kinds

@@ -16,8 +16,7 @@ from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.view import ClusterView
 from policyengine.compiler.columns.column import Failed
 from policyengine.compiler.columns.frame import Decision, Frame
-from policyengine.compiler.lower.hoists import Hoists
-from policyengine.compiler.lower.scope import Scope
+from policyengine.compiler.lower.scope import Hoists, Scope
 from policyengine.compiler.lower.vector import column_closure
 from policyengine.diagnosis.explain import explain_pod
 from policyengine.framework.evaluator import Evaluator

@@ -14,9 +14,8 @@ from policyengine.cluster.view import ClusterView
 from policyengine.compiler.columns.column import Failed, attempt, column_of, plain, single
 from policyengine.compiler.columns.frame import Decision, Frame
 from policyengine.compiler.columns.kernels import SCALAR_KERNELS
-from policyengine.compiler.columns.node_columns import NODE_COLUMNS
 from policyengine.compiler.columns.object_fields import _BY_OBJECT, scalar_binding
-from policyengine.compiler.columns.pod_columns import pod_binding
+from policyengine.compiler.columns.row_columns import NODE_COLUMNS, pod_binding
 from policyengine.compiler.lower.scope import Scope
 from policyengine.compiler.lower.vector import column_closure
 from policyengine.framework.evaluator import Evaluator
@@ -193,7 +192,7 @@ def test_a_column_gives_back_what_went_in(values: list[Any], type_: Type) -> Non
 
 
 def test_the_keys_of_a_signature_tell_zeros_apart() -> None:
-    from policyengine.compiler.lower.hoists import key_of
+    from policyengine.compiler.lower.scope import key_of
 
     assert key_of(0.0) != key_of(-0.0)
     assert key_of(optional(None)) != key_of(optional(()))

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from policyengine.compiler.columns.column import Failed
 from policyengine.compiler.columns.frame import Decision, Frame
-from policyengine.compiler.lower.hoists import Hoists
-from policyengine.compiler.lower.scope import Scope
+from policyengine.compiler.lower.scope import Hoists, Scope
 from policyengine.compiler.lower.vector import column_closure
 from policyengine.language import ir
 from policyengine.language.types import BOOL, DOUBLE, INT, MEMORY, STRING, Type
@@ -202,11 +201,11 @@ def test_no_nodes_give_an_empty_column() -> None:
 
 
 def test_what_has_no_kernel_is_asked_once_a_distinct_value(monkeypatch: pytest.MonkeyPatch) -> None:
-    from policyengine.compiler.lower import distinct_values
+    from policyengine.compiler.lower import vector
 
     asked: list[int] = []
-    evaluated = distinct_values._evaluated
-    monkeypatch.setattr(distinct_values, "_evaluated", lambda *args: (asked.append(args[-1]), evaluated(*args))[1])
+    evaluated = vector._evaluated
+    monkeypatch.setattr(vector, "_evaluated", lambda *args: (asked.append(args[-1]), evaluated(*args))[1])
     nodes = [PlainNode(f"n{i}", taints=(("gpu", "", "NoSchedule"),) if i % 2 else ()) for i in range(20)]
     expr = call("size", INT, field("node", "taints"))
     assert columns(expr, World(nodes), PlainPod()) == [i % 2 for i in range(20)]

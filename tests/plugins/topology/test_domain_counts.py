@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from policyengine.cluster.objects import Pod, decode
 from policyengine.cluster.view import ClusterView, Snapshot
-from policyengine.diagnosis.cluster_file import load_cluster
+from policyengine.diagnosis.explain import load_cluster
 from policyengine.framework.status import Rows, State
 from policyengine.plugins.affinity.inter_pod_affinity import InterPodAffinity
 from policyengine.plugins.registry import build

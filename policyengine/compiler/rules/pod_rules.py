@@ -1,0 +1,297 @@
+"""Rules about pods alone: `queue { order by … fair by … }`, `gang`, `quota` and `preempt`.
+
+`order by` gives a key; the smallest is popped first, and every order is total. A key is a flat tuple: for each
+expression whether it is missing and its value, negated or reversed for `desc`; then when the pod was queued, then its
+UID. A missing value (an error, an empty optional, a double that is not finite) sorts behind all others, or before
+them with `missing first`, whatever the direction.
+
+| without a value | counts as |
+|---|---|
+| `when` of a gang or quota | true |
+| `when`, `victims` of preempt | false: the rule has nothing to say, the victim stays |
+| `fair by` | the tenant "" |
+| key of a gang | no member |
+| `min` (or below 1) | 1; it is at most 2^31 - 1 |
+| `timeout` (or not positive) | the default |
+| `waits` | none; one that is not positive is nothing |
+| `borrow` | false |
+
+What a quota refuses is waited for at the quota's pods: one that goes, asks for less, or matches no more.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import total_ordering
+from typing import Any
+
+from policyengine.cluster.events import ActionType, ClusterEvent, Resource
+from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.requests import EPHEMERAL_STORAGE
+from policyengine.cluster.view import ClusterView, Snapshot
+from policyengine.compiler.columns.column import Failed, attempt
+from policyengine.compiler.columns.frame import Decision, Scalar
+from policyengine.compiler.lower.scope import Scope
+from policyengine.compiler.rules.node_rule import Decisions, Signature
+from policyengine.compiler.rules.requeue_events import events_of, own_update
+from policyengine.framework.events import ClusterEventWithHint, QueueingHint
+from policyengine.framework.profile import FairShare, QueueKey, by_priority
+from policyengine.framework.quota import Quotas
+from policyengine.language import ir
+from policyengine.language.ir.ir_walk import fields
+from policyengine.language.types import Kind
+from policyengine.language.values import Optional
+
+Part = Callable[[Decision], tuple[int, Any]]
+
+
+@total_ordering
+class Reversed:
+    """A value that sorts the other way round; for what cannot be negated."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: str) -> None:
+        self.value = value
+
+    def __lt__(self, other: Reversed) -> bool:
+        return other.value < self.value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Reversed) and other.value == self.value
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+
+def queue_key(order: Sequence[ir.OrderKey], scope: Scope) -> QueueKey:
+    """The key function of a queue's order; without keys kube-scheduler's: priority, then time, then UID."""
+    if not order:
+        return by_priority
+    parts = key_parts(order, scope)
+
+    def key(pod: PodInfo, queued_at: float, attempts: int = 0) -> tuple[Any, ...]:
+        return (*flat_key(parts, Decision(pod, queued_at=queued_at, attempts=attempts)), queued_at, pod.uid)
+
+    return key
+
+
+def counts_attempts(order: Sequence[ir.OrderKey], scope: Scope) -> bool:
+    """Whether an order reads how often the pod was tried, through lets too."""
+    return any(field.path == ("pod", "attempts") for key in order for field in fields(key.value, scope.let_value))
+
+
+def key_parts(order: Sequence[ir.OrderKey], scope: Scope) -> tuple[Part, ...]:
+    """The expressions of an order, each as the part of a key that it makes."""
+    return tuple(_part(key, scope) for key in order)
+
+
+def flat_key(parts: Sequence[Part], decision: Decision) -> tuple[Any, ...]:
+    """The parts of a key for one decision, the smallest first."""
+    flat: list[Any] = []
+    for part in parts:
+        flat += part(decision)
+    return tuple(flat)
+
+
+def _part(key: ir.OrderKey, scope: Scope) -> Part:
+    value = scope.closure(key.value)
+    missing = (-1, 0) if key.missing_first else (1, 0)
+    turned = _turned(key)
+
+    def part(decision: Decision) -> tuple[int, Any]:
+        found = _present(value, decision)
+        return missing if found is None else (0, turned(found))
+
+    return part
+
+
+def _present(value: Scalar, decision: Decision) -> Any:
+    """The value, None where it is missing."""
+    found = attempt(value, decision)
+    if isinstance(found, Optional):
+        found = found.content if found.present else None
+    if isinstance(found, Failed) or (isinstance(found, float) and not math.isfinite(found)):
+        return None
+    return found
+
+
+def _turned(key: ir.OrderKey) -> Callable[[Any], Any]:
+    if not key.descending:
+        return lambda value: value
+    kind = key.value.type.args[0].kind if key.value.type.kind is Kind.OPTIONAL else key.value.type.kind
+    return Reversed if kind is Kind.STRING else lambda value: -value
+
+
+def fair_share(queue: ir.Queue, scope: Scope, decisions: Decisions) -> FairShare | None:
+    """How the queue serves tenants; None where it knows none."""
+    if queue.fair_by is None:
+        return None
+    key = scope.closure(queue.fair_by)
+
+    def tenant(pod: PodInfo) -> str:
+        found = attempt(key, decisions.about(pod))
+        return found if isinstance(found, str) else ""
+
+    return FairShare(tenant, dict(queue.fair_weights))
+
+
+DEFAULT_TIMEOUT = 60.0
+"""Seconds; the permit wait of scheduler-plugins' Coscheduling."""
+MOST_MEMBERS = 2**31 - 1
+
+
+class RuleGang:
+    """A gang rule of a policy."""
+
+    def __init__(self, rule: ir.Gang, scope: Scope, decisions: Decisions) -> None:
+        self._name = rule.name
+        self._when = None if rule.when is None else scope.closure(rule.when)
+        self._key = scope.closure(rule.key)
+        self._min = scope.closure(rule.min)
+        self._timeout = scope.closure(rule.timeout)
+        self._waits = None if rule.waits is None else scope.closure(rule.waits)
+        self._decisions = decisions
+
+    @property
+    def name(self) -> str:
+        """The rule's name, as it appears in refusals."""
+        return self._name
+
+    def key(self, pod: PodInfo) -> str | None:
+        """The gang the pod is a member of; None where the rule does not apply."""
+        decision = self._decisions.about(pod)
+        if self._when is not None and attempt(self._when, decision) is False:
+            return None
+        key = attempt(self._key, decision)
+        return key if isinstance(key, str) else None
+
+    def minimum(self, pod: PodInfo) -> int:
+        """How many members the pod asks for, 1 or more."""
+        wanted = attempt(self._min, self._decisions.about(pod))
+        return min(max(wanted, 1), MOST_MEMBERS) if isinstance(wanted, int) else 1
+
+    def timeout(self, pod: PodInfo) -> float:
+        """Seconds a partial reservation may last."""
+        nanoseconds = attempt(self._timeout, self._decisions.about(pod))
+        return nanoseconds / 1e9 if isinstance(nanoseconds, int) and nanoseconds > 0 else DEFAULT_TIMEOUT
+
+    def waits(self, pod: PodInfo) -> float | None:
+        """Seconds the gang is to wait for room at most; None where it just waits."""
+        if self._waits is None:
+            return None
+        nanoseconds = attempt(self._waits, self._decisions.about(pod))
+        return max(nanoseconds / 1e9, 0.0) if isinstance(nanoseconds, int) else None
+
+
+class RulePreempt:
+    """The preempt rule of a policy."""
+
+    def __init__(self, rule: ir.Preempt, scope: Scope) -> None:
+        self._when = None if rule.when is None else scope.closure(rule.when)
+        self._victims = None if rule.victims is None else scope.closure(rule.victims)
+        self._order = key_parts(rule.order, scope)
+        self._most = None if rule.max_victims is None else scope.closure(rule.max_victims)
+
+    def applies(self, pod: PodInfo, view: ClusterView) -> bool:
+        """Whether the rule has anything to say about what this pod may preempt."""
+        return self._when is None or attempt(self._when, Decision(pod, view.snapshot())) is True
+
+    def may_go(self, pod: PodInfo, victim: PodInfo, view: ClusterView) -> bool:
+        """Whether the victim may have to leave for the pod."""
+        return self._victims is None or attempt(self._victims, _about(pod, victim, view)) is True
+
+    def turn(self, pod: PodInfo, victim: PodInfo, view: ClusterView) -> tuple[Any, ...]:
+        """The victim's key in the order of going; () where the rule gives none."""
+        return flat_key(self._order, _about(pod, victim, view)) if self._order else ()
+
+    def most(self, pod: PodInfo, view: ClusterView) -> int | None:
+        """How many victims a node may take."""
+        found = None if self._most is None else attempt(self._most, Decision(pod, view.snapshot()))
+        return found if isinstance(found, int) else None
+
+
+def _about(pod: PodInfo, victim: PodInfo, view: ClusterView) -> Decision:
+    decision = Decision(pod, view.snapshot())
+    decision.victim = victim
+    return decision
+
+
+_OWN = ClusterEvent(Resource.UNSCHEDULED_POD, ActionType.UPDATE)
+_LESS = ClusterEvent(Resource.POD, ActionType.DELETE | ActionType.UPDATE)
+"""Pending pods too: room may have been made for them."""
+_NAMES = {"storage": EPHEMERAL_STORAGE}
+
+
+class RuleQuota:
+    """A quota rule of a policy."""
+
+    def __init__(self, rule: ir.Quota, scope: Scope, decisions: Decisions) -> None:
+        self.name = rule.name
+        self.guarantee: Mapping[str, int] = _amounts(rule.guarantee)
+        self.limit: Mapping[str, int] = _amounts(rule.limit or ())
+        self._when = scope.closure(rule.when)
+        self._borrow = None if rule.borrow is None else scope.closure(rule.borrow)
+        self._decisions = decisions
+        borrow = () if rule.borrow is None else (rule.borrow,)
+        self._signature = Signature(None, (rule.when, *borrow), scope, decisions)
+        self._events = (
+            ClusterEventWithHint(_LESS, self._is_less),
+            ClusterEventWithHint(_OWN, own_update),
+            *events_of(borrow, scope, reads_node=False),
+        )
+
+    def matches(self, pod: PodInfo) -> bool:
+        """Whether the pod counts in this quota."""
+        return attempt(self._when, self._decisions.about(pod)) is not False
+
+    def may_borrow(self, pod: PodInfo, snapshot: Snapshot) -> bool:
+        """Whether the pod may have what exceeds the guarantee."""
+        return self._borrow is not None and attempt(self._borrow, Decision(pod, snapshot)) is True
+
+    def signature(self, pod: PodInfo) -> Hashable:
+        """What the rule reads of the pod, and what the pod asks for."""
+        return self._signature.of(pod), pod.shape.amounts
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        """A pod of the quota that goes or asks for less, a change of the pod itself, and what `borrow` reads."""
+        return self._events
+
+    def _is_less(self, refused: Any, old: Any, new: Any) -> QueueingHint:
+        """Whether the quota's pods use less than before."""
+        if old is None or not self.matches(old):
+            return QueueingHint.SKIP
+        if new is None or not self.matches(new):
+            return QueueingHint.QUEUE
+        is_less = any(new.shape.requests.get(name) < amount for name, amount in old.shape.amounts)
+        return QueueingHint.QUEUE if is_less else QueueingHint.SKIP
+
+
+def _amounts(written: ir.Amounts) -> dict[str, int]:
+    return {_NAMES.get(name, name): amount for name, amount in written}
+
+
+_PARTS: Mapping[str, Callable[[PodInfo], object]] = {
+    "name": lambda pod: pod.name,
+    "namespace": lambda pod: pod.namespace,
+    "uid": lambda pod: pod.uid,
+    "labels": lambda pod: pod.labels,
+    "annotations": lambda pod: pod.annotations,
+    "priority": lambda pod: pod.priority,
+    "owner": lambda pod: pod.owner_references,
+    "createdAt": lambda pod: pod.created_at,
+}
+"""Where a field of a pod stands; the others follow from its shape."""
+
+
+def quotas(rules: Sequence[ir.Quota], scope: Scope, decisions: Decisions) -> Quotas:
+    """The quotas of a policy."""
+    lets = {name: let.value for name, let in scope.lets.items()}
+    read = {field.path[1] for rule in rules for field in fields(rule.when, lets.__getitem__) if field.path[0] == "pod"}
+    if "podGroup" in read:
+        read.add("labels")
+    getters = [_PARTS[name] for name in sorted(read & _PARTS.keys())]
+    if read - _PARTS.keys():
+        getters.append(lambda pod: pod.shape)
+    return Quotas((RuleQuota(rule, scope, decisions) for rule in rules), lambda pod: tuple(get(pod) for get in getters))
