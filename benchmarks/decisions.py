@@ -18,7 +18,9 @@ from benchmarks.audit import check
 from benchmarks.figures import Figure, Spread, per_second
 from benchmarks.processes import resident_mb
 from benchmarks.workloads import Json, Workload
-from policyengine.cluster.objects import Node, Pod, decode
+from policyengine.cluster.node_objects import Node
+from policyengine.cluster.objects import decode
+from policyengine.cluster.pod_objects import Pod
 from policyengine.framework.profile import Profile
 from policyengine.kube.config.process import NEW_OBJECTS
 from policyengine.scheduler.actions import Action, Bind

@@ -23,7 +23,7 @@ from benchmarks.processes import say, stdin_closed
 from benchmarks.workloads import NAMESPACE
 from policyengine.clock import SystemClock
 from policyengine.cluster.kinds import NODES, PODS, Kind
-from policyengine.cluster.objects import Pod
+from policyengine.cluster.pod_objects import Pod
 from policyengine.kube.config import credentials, process
 from policyengine.kube.http.client import Client
 from policyengine.kube.watching.reflector import Reflector

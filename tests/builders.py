@@ -9,8 +9,10 @@ from __future__ import annotations
 import copy
 from typing import Any, Self
 
-from policyengine.cluster import objects
+from policyengine.cluster.node_objects import Node
+from policyengine.cluster.objects import decode
 from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.pod_objects import Pod
 
 Json = dict[str, Any]
 
@@ -73,8 +75,8 @@ class PodBuilder(_Builder):
         super().__init__("Pod", {"name": name, "namespace": namespace, "uid": name})
         self._spec["containers"] = [{"name": "c", "image": "app"}]
 
-    def build(self) -> objects.Pod:
-        return objects.decode(objects.Pod, self._json)
+    def build(self) -> Pod:
+        return decode(Pod, self._json)
 
     def info(self) -> PodInfo:
         return PodInfo(self.build())
@@ -294,8 +296,8 @@ class NodeBuilder(_Builder):
     def __init__(self, name: str) -> None:
         super().__init__("Node", {"name": name, "uid": name})
 
-    def build(self) -> objects.Node:
-        return objects.decode(objects.Node, self._json)
+    def build(self) -> Node:
+        return decode(Node, self._json)
 
     def capacity(self, resources: dict[str, str | int] | None = None, **more: str | int) -> Self:
         """Capacity and allocatable alike."""

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from policyengine.cluster.metadata import OwnerReference
+from policyengine.cluster.objects import OwnerReference
 from policyengine.cluster.pod_info import seconds_or_none
 from policyengine.cluster.pod_objects import Pod
 

@@ -10,9 +10,31 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from policyengine.cluster import objects
+from policyengine.cluster.device_objects import DeviceClass, ResourceClaim, ResourceSlice
 from policyengine.cluster.events import Resource
-from policyengine.cluster.metadata import Wire
+from policyengine.cluster.node_objects import Node
+from policyengine.cluster.objects import Wire
+from policyengine.cluster.pod_objects import Pod
+from policyengine.cluster.storage_objects import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
+from policyengine.cluster.workload_objects import (
+    ConfigMap,
+    Namespace,
+    NativePodGroup,
+    PodDisruptionBudget,
+    PodGroup,
+    ReplicaSet,
+    ReplicationController,
+    Service,
+    StatefulSet,
+)
 
 T = TypeVar("T", bound=Wire)
 
@@ -22,14 +44,15 @@ class Kind(Generic[T]):
     """A kind of object in the API."""
 
     kind: str
-    plural: str
+    list_name: str
+    """Its list in a dump (`explain --cluster`), and in lower case its plural in the API."""
     type: type[T]
     group_path: str = "/api/v1"
     """`/api/v1` for the core group, else `/apis/GROUP/VERSION`."""
     event: Resource | None = None
     """What `ClusterEvent`s call it; None if no plugin waits for its changes."""
-    dump_key: str = ""
-    """Its list in a dump (`explain --cluster`); empty for one that only a `List` has."""
+    is_dumped: bool = True
+    """Whether a dump has a list of it; otherwise only a `List` has such objects."""
     patched: str | None = None
     """The subresource that a scheduler patches, "" for the object itself; None if it patches nothing."""
     holds_decisions: bool = False
@@ -37,6 +60,16 @@ class Kind(Generic[T]):
     field_selector: str = ""
     is_optional: bool = False
     """Whether a server may not serve the kind: then there are no such objects, until it does."""
+
+    @property
+    def plural(self) -> str:
+        """How paths and RBAC name it."""
+        return self.list_name.lower()
+
+    @property
+    def dump_key(self) -> str:
+        """Its list in a dump; empty without one."""
+        return self.list_name if self.is_dumped else ""
 
     @property
     def group(self) -> str:
@@ -54,22 +87,22 @@ class Kind(Generic[T]):
 
 
 _APPS, _STORAGE, _DEVICES = "/apis/apps/v1", "/apis/storage.k8s.io/v1", "/apis/resource.k8s.io/v1"
+_GANGS, _NATIVE_GANGS = "/apis/scheduling.x-k8s.io/v1alpha1", "/apis/scheduling.k8s.io/v1alpha2"
 
-NODES = Kind("Node", "nodes", objects.Node, event=Resource.NODE, dump_key="nodes")
+NODES = Kind("Node", "nodes", Node, event=Resource.NODE)
 PODS = Kind(
     "Pod",
     "pods",
-    objects.Pod,
+    Pod,
     event=Resource.POD,
-    dump_key="pods",
     patched="status",
     holds_decisions=True,
     field_selector="status.phase!=Succeeded,status.phase!=Failed",
 )
 """Finished pods hold nothing, so they are not asked for; a pod that finishes leaves the watch as a deletion."""
-NAMESPACES = Kind("Namespace", "namespaces", objects.Namespace, event=Resource.NAMESPACE, dump_key="namespaces")
-SERVICES = Kind("Service", "services", objects.Service, event=Resource.SERVICE, dump_key="services")
-CONFIG_MAPS = Kind("ConfigMap", "configmaps", objects.ConfigMap)
+NAMESPACES = Kind("Namespace", "namespaces", Namespace, event=Resource.NAMESPACE)
+SERVICES = Kind("Service", "services", Service, event=Resource.SERVICE)
+CONFIG_MAPS = Kind("ConfigMap", "configMaps", ConfigMap, is_dumped=False)
 """Policies; not part of the cluster that is scheduled."""
 
 _READ: tuple[Kind[Any], ...] = (
@@ -77,84 +110,48 @@ _READ: tuple[Kind[Any], ...] = (
     SERVICES,
     Kind(
         "PersistentVolumeClaim",
-        "persistentvolumeclaims",
-        objects.PersistentVolumeClaim,
+        "persistentVolumeClaims",
+        PersistentVolumeClaim,
         event=Resource.PERSISTENT_VOLUME_CLAIM,
-        dump_key="persistentVolumeClaims",
         patched="",
         holds_decisions=True,
     ),
     Kind(
         "PersistentVolume",
-        "persistentvolumes",
-        objects.PersistentVolume,
+        "persistentVolumes",
+        PersistentVolume,
         event=Resource.PERSISTENT_VOLUME,
-        dump_key="persistentVolumes",
         patched="",
         holds_decisions=True,
     ),
-    Kind("StorageClass", "storageclasses", objects.StorageClass, _STORAGE, Resource.STORAGE_CLASS, "storageClasses"),
-    Kind("CSINode", "csinodes", objects.CSINode, _STORAGE, Resource.CSI_NODE, "csiNodes"),
-    Kind("CSIDriver", "csidrivers", objects.CSIDriver, _STORAGE, Resource.CSI_DRIVER, "csiDrivers"),
-    Kind(
-        "CSIStorageCapacity",
-        "csistoragecapacities",
-        objects.CSIStorageCapacity,
-        _STORAGE,
-        Resource.CSI_STORAGE_CAPACITY,
-        "csiStorageCapacities",
-    ),
-    Kind(
-        "VolumeAttachment",
-        "volumeattachments",
-        objects.VolumeAttachment,
-        _STORAGE,
-        Resource.VOLUME_ATTACHMENT,
-        "volumeAttachments",
-    ),
+    Kind("StorageClass", "storageClasses", StorageClass, _STORAGE, Resource.STORAGE_CLASS),
+    Kind("CSINode", "csiNodes", CSINode, _STORAGE, Resource.CSI_NODE),
+    Kind("CSIDriver", "csiDrivers", CSIDriver, _STORAGE, Resource.CSI_DRIVER),
+    Kind("CSIStorageCapacity", "csiStorageCapacities", CSIStorageCapacity, _STORAGE, Resource.CSI_STORAGE_CAPACITY),
+    Kind("VolumeAttachment", "volumeAttachments", VolumeAttachment, _STORAGE, Resource.VOLUME_ATTACHMENT),
     Kind(
         "ResourceClaim",
-        "resourceclaims",
-        objects.ResourceClaim,
+        "resourceClaims",
+        ResourceClaim,
         _DEVICES,
         Resource.RESOURCE_CLAIM,
-        "resourceClaims",
         patched="status",
         holds_decisions=True,
     ),
-    Kind("ResourceSlice", "resourceslices", objects.ResourceSlice, _DEVICES, Resource.RESOURCE_SLICE, "resourceSlices"),
-    Kind("DeviceClass", "deviceclasses", objects.DeviceClass, _DEVICES, Resource.DEVICE_CLASS, "deviceClasses"),
-    Kind(
-        "PodDisruptionBudget",
-        "poddisruptionbudgets",
-        objects.PodDisruptionBudget,
-        "/apis/policy/v1",
-        dump_key="podDisruptionBudgets",
-    ),
-    Kind(
-        "ReplicationController",
-        "replicationcontrollers",
-        objects.ReplicationController,
-        dump_key="replicationControllers",
-    ),
-    Kind("ReplicaSet", "replicasets", objects.ReplicaSet, _APPS, dump_key="replicaSets"),
-    Kind("StatefulSet", "statefulsets", objects.StatefulSet, _APPS, dump_key="statefulSets"),
-    Kind(
-        "PodGroup",
-        "podgroups",
-        objects.PodGroup,
-        "/apis/scheduling.x-k8s.io/v1alpha1",
-        Resource.POD_GROUP,
-        "podGroups",
-        patched="status",
-        is_optional=True,
-    ),
+    Kind("ResourceSlice", "resourceSlices", ResourceSlice, _DEVICES, Resource.RESOURCE_SLICE),
+    Kind("DeviceClass", "deviceClasses", DeviceClass, _DEVICES, Resource.DEVICE_CLASS),
+    Kind("PodDisruptionBudget", "podDisruptionBudgets", PodDisruptionBudget, "/apis/policy/v1"),
+    Kind("ReplicationController", "replicationControllers", ReplicationController),
+    Kind("ReplicaSet", "replicaSets", ReplicaSet, _APPS),
+    Kind("StatefulSet", "statefulSets", StatefulSet, _APPS),
+    Kind("PodGroup", "podGroups", PodGroup, _GANGS, Resource.POD_GROUP, patched="status", is_optional=True),
     Kind(
         "NativePodGroup",
-        "podgroups",
-        objects.NativePodGroup,
-        "/apis/scheduling.k8s.io/v1alpha2",
+        "podGroups",
+        NativePodGroup,
+        _NATIVE_GANGS,
         Resource.POD_GROUP,
+        False,
         patched="status",
         is_optional=True,
     ),

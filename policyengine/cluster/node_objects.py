@@ -1,10 +1,10 @@
-"""Nodes as the API sends them: only the fields that scheduling, or a policy, reads."""
+"""Nodes and node selectors as the API sends them: only the fields that scheduling, or a policy, reads."""
 
 from __future__ import annotations
 
 import msgspec
 
-from policyengine.cluster.metadata import ObjectMeta, Quantities, Wire
+from policyengine.cluster.objects import ObjectMeta, Quantities, SelectorRequirement, Wire
 
 
 class Taint(Wire, frozen=True):
@@ -53,3 +53,16 @@ class Node(Wire, frozen=True):
     metadata: ObjectMeta
     spec: NodeSpec = NodeSpec()
     status: NodeStatus = NodeStatus()
+
+
+class NodeSelectorTerm(Wire, frozen=True):
+    """All requirements must hold; a term without any matches no node."""
+
+    match_expressions: tuple[SelectorRequirement, ...] = ()
+    match_fields: tuple[SelectorRequirement, ...] = ()
+
+
+class NodeSelector(Wire, frozen=True):
+    """One of the terms must match."""
+
+    node_selector_terms: tuple[NodeSelectorTerm, ...] = ()

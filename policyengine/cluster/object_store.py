@@ -15,7 +15,7 @@ from typing import Protocol, cast
 
 from policyengine.cluster.changes import object_event
 from policyengine.cluster.events import ActionType, ClusterEvent
-from policyengine.cluster.metadata import ObjectMeta
+from policyengine.cluster.objects import ObjectMeta
 from policyengine.cluster.workload_objects import Namespace, PodDisruptionBudget, Service
 
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from policyengine.cluster.device_objects import ResourceClaim
 from policyengine.cluster.events import ClusterEvent
 from policyengine.cluster.object_store import ClusterObject, ObjectStore, Reverted
 from policyengine.cluster.pending_claims import PendingClaims
-from policyengine.cluster.resource_objects import ResourceClaim
 from policyengine.cluster.workload_objects import Namespace, PodDisruptionBudget, Service
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from policyengine.cluster.resource_objects import AllocationResult, ResourceClaim
+from policyengine.cluster.device_objects import AllocationResult, ResourceClaim
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,8 +12,7 @@ from enum import Enum
 import msgspec
 
 from policyengine.cluster.interning import interned, interned_map
-from policyengine.cluster.metadata import ObjectMeta, OwnerReference
-from policyengine.cluster.objects import ObjectError, parse_time
+from policyengine.cluster.objects import ObjectError, ObjectMeta, OwnerReference, parse_time
 from policyengine.cluster.pod_objects import Pod, PodCondition, PodResourceClaimStatus, PodStatus
 from policyengine.cluster.pod_shape import ANY_IP, HostPort, PodShape, normalized_image_name, shape_again, shape_of
 from policyengine.cluster.requests import Requests

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import msgspec
 
-from policyengine.cluster.metadata import LabelSelector, ObjectMeta, Quantities, Wire
-from policyengine.cluster.volume_objects import Volume
+from policyengine.cluster.node_objects import NodeSelector, NodeSelectorTerm
+from policyengine.cluster.objects import LabelSelector, ObjectMeta, Quantities, Wire
+from policyengine.cluster.storage_objects import Volume
 
 
 class Resources(Wire, frozen=True):
@@ -177,27 +178,6 @@ class Pod(Wire, frozen=True):
     status: PodStatus = PodStatus()
 
 
-class NodeSelectorRequirement(Wire, frozen=True):
-    """`key operator values`: In, NotIn, Exists, DoesNotExist, Gt, Lt."""
-
-    key: str
-    operator: str
-    values: tuple[str, ...] = ()
-
-
-class NodeSelectorTerm(Wire, frozen=True):
-    """All requirements must hold; a term without any matches no node."""
-
-    match_expressions: tuple[NodeSelectorRequirement, ...] = ()
-    match_fields: tuple[NodeSelectorRequirement, ...] = ()
-
-
-class NodeSelector(Wire, frozen=True):
-    """One of the terms must match."""
-
-    node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
-
-
 class PreferredSchedulingTerm(Wire, frozen=True):
     """A term and what matching it is worth, 1..100."""
 
@@ -233,14 +213,7 @@ class WeightedPodAffinityTerm(Wire, frozen=True):
 
 
 class PodAffinity(Wire, frozen=True):
-    """Required and preferred terms: near to these pods."""
-
-    required_during_scheduling_ignored_during_execution: tuple[PodAffinityTerm, ...] = ()
-    preferred_during_scheduling_ignored_during_execution: tuple[WeightedPodAffinityTerm, ...] = ()
-
-
-class PodAntiAffinity(Wire, frozen=True):
-    """Required and preferred terms: away from these pods."""
+    """Required and preferred terms: near to these pods or, of anti-affinity, away from them."""
 
     required_during_scheduling_ignored_during_execution: tuple[PodAffinityTerm, ...] = ()
     preferred_during_scheduling_ignored_during_execution: tuple[WeightedPodAffinityTerm, ...] = ()
@@ -251,7 +224,7 @@ class Affinity(Wire, frozen=True):
 
     node_affinity: NodeAffinity | None = None
     pod_affinity: PodAffinity | None = None
-    pod_anti_affinity: PodAntiAffinity | None = None
+    pod_anti_affinity: PodAffinity | None = None
 
 
 class TopologySpreadConstraint(Wire, frozen=True):

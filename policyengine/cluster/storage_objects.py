@@ -1,4 +1,4 @@
-"""Volumes, claims and the CSI kinds: only the fields that the volume plugins read.
+"""Volumes of pods, claims, persistent volumes and the CSI kinds: only the fields that the volume plugins read.
 
 Field documentation: the Kubernetes API reference, core/v1 and storage.k8s.io/v1.
 """
@@ -7,18 +7,87 @@ from __future__ import annotations
 
 import msgspec
 
-from policyengine.cluster.metadata import LabelSelector, ObjectMeta, Quantities, Wire
-from policyengine.cluster.pod_objects import NodeSelector
-from policyengine.cluster.volume_objects import (
-    AWSElasticBlockStore,
-    AzureDisk,
-    CinderVolume,
-    GCEPersistentDisk,
-    PortworxVolume,
-)
+from policyengine.cluster.node_objects import NodeSelector
+from policyengine.cluster.objects import LabelSelector, ObjectMeta, Quantities, Wire
 
 
-class VolumeResources(Wire, frozen=True):
+class PersistentVolumeClaimVolume(Wire, frozen=True):
+    """A volume that is a claim."""
+
+    claim_name: str
+    read_only: bool = False
+
+
+class EphemeralVolume(Wire, frozen=True):
+    """A claim made for this pod, named `<pod>-<volume>`; its template is for the claim's controller."""
+
+
+class GCEPersistentDisk(Wire, frozen=True):
+    """An in-tree GCE disk."""
+
+    pd_name: str = ""
+    read_only: bool = False
+
+
+class VolumeByID(Wire, frozen=True):
+    """An in-tree EBS, OpenStack or Portworx volume."""
+
+    volume_id: str = msgspec.field(default="", name="volumeID")
+    read_only: bool = False
+
+
+class RBDVolume(Wire, frozen=True):
+    """An in-tree Ceph RBD image; one monitor in common means the same cluster."""
+
+    monitors: tuple[str, ...] = ()
+    image: str = ""
+    pool: str = ""
+    read_only: bool = False
+
+
+class ISCSIVolume(Wire, frozen=True):
+    """An in-tree iSCSI disk; the qualified name tells it apart."""
+
+    iqn: str = ""
+    read_only: bool = False
+
+
+class AzureDisk(Wire, frozen=True):
+    """An in-tree Azure disk."""
+
+    disk_uri: str = msgspec.field(default="", name="diskURI")
+
+
+class CSIVolume(Wire, frozen=True):
+    """An inline CSI volume."""
+
+    driver: str = ""
+
+
+class ImageVolume(Wire, frozen=True):
+    """A volume that is an OCI image."""
+
+    reference: str = ""
+
+
+class Volume(Wire, frozen=True):
+    """A pod's volume, with the sources that matter to scheduling; others leave only the name."""
+
+    name: str = ""
+    persistent_volume_claim: PersistentVolumeClaimVolume | None = None
+    ephemeral: EphemeralVolume | None = None
+    gce_persistent_disk: GCEPersistentDisk | None = None
+    aws_elastic_block_store: VolumeByID | None = None
+    rbd: RBDVolume | None = None
+    iscsi: ISCSIVolume | None = None
+    azure_disk: AzureDisk | None = None
+    cinder: VolumeByID | None = None
+    portworx_volume: VolumeByID | None = None
+    csi: CSIVolume | None = None
+    image: ImageVolume | None = None
+
+
+class StorageResources(Wire, frozen=True):
     """How much storage a claim asks for."""
 
     requests: Quantities = msgspec.field(default_factory=dict)
@@ -32,7 +101,7 @@ class PersistentVolumeClaimSpec(Wire, frozen=True):
     storage_class_name: str | None = None
     access_modes: tuple[str, ...] = ()
     selector: LabelSelector | None = None
-    resources: VolumeResources = VolumeResources()
+    resources: StorageResources = StorageResources()
     volume_mode: str | None = None
     volume_attributes_class_name: str | None = None
 
@@ -75,12 +144,6 @@ class CSIPersistentVolume(Wire, frozen=True):
     volume_handle: str = ""
 
 
-class LocalVolume(Wire, frozen=True):
-    """A disk of one node."""
-
-    path: str = ""
-
-
 class PersistentVolumeSpec(Wire, frozen=True):
     """What a volume is, with the sources that count against a limit or a zone."""
 
@@ -92,12 +155,11 @@ class PersistentVolumeSpec(Wire, frozen=True):
     node_affinity: VolumeNodeAffinity | None = None
     volume_attributes_class_name: str | None = None
     csi: CSIPersistentVolume | None = None
-    local: LocalVolume | None = None
     gce_persistent_disk: GCEPersistentDisk | None = None
-    aws_elastic_block_store: AWSElasticBlockStore | None = None
+    aws_elastic_block_store: VolumeByID | None = None
     azure_disk: AzureDisk | None = None
-    cinder: CinderVolume | None = None
-    portworx_volume: PortworxVolume | None = None
+    cinder: VolumeByID | None = None
+    portworx_volume: VolumeByID | None = None
 
 
 class PersistentVolumeStatus(Wire, frozen=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from policyengine.cluster.metadata import LabelSelector, ObjectMeta, Quantities, Wire
+from policyengine.cluster.objects import LabelSelector, ObjectMeta, Quantities, Wire
 
 
 class Namespace(Wire, frozen=True):
@@ -14,7 +14,7 @@ class Namespace(Wire, frozen=True):
 
 
 class ServiceSpec(Wire, frozen=True):
-    """The pods behind a service; no selector selects none."""
+    """The pods behind a service or of a replication controller, by a plain map; no selector selects none."""
 
     selector: dict[str, str] = msgspec.field(default_factory=dict)
 
@@ -26,17 +26,11 @@ class Service(Wire, frozen=True):
     spec: ServiceSpec = ServiceSpec()
 
 
-class ReplicationControllerSpec(Wire, frozen=True):
-    """The plain label map of the older controller."""
-
-    selector: dict[str, str] = msgspec.field(default_factory=dict)
-
-
 class ReplicationController(Wire, frozen=True):
     """A replication controller."""
 
     metadata: ObjectMeta
-    spec: ReplicationControllerSpec = ReplicationControllerSpec()
+    spec: ServiceSpec = ServiceSpec()
 
 
 class SelectorSpec(Wire, frozen=True):

@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from policyengine.cluster.kinds import BY_KIND, NODES, PODS, kind_of
-from policyengine.cluster.objects import Node, ObjectError, Pod, decode
+from policyengine.cluster.node_objects import Node
+from policyengine.cluster.objects import ObjectError, decode
 from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.pod_objects import Pod
 from policyengine.cluster.view import ClusterView, Snapshot
 from policyengine.diagnosis.suggest import suggest
 from policyengine.framework.evaluator import Diagnosis, Evaluator, NodeScores

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyengine.cluster.node_table import NodeTable
-from policyengine.cluster.pod_info import ANY_IP, PodInfo
-from policyengine.cluster.pod_shape import HostPort
+from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.pod_shape import ANY_IP, HostPort
 from policyengine.diagnosis.pod_changes import amount_text
 from policyengine.diagnosis.what_if import Attempt, Change, WhatIf
 from policyengine.framework.status import Rows

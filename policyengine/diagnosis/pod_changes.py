@@ -9,15 +9,9 @@ from msgspec.structs import replace
 
 from policyengine import quantity
 from policyengine.cluster.node_objects import Taint
-from policyengine.cluster.pod_info import shape_of
-from policyengine.cluster.pod_objects import (
-    Affinity,
-    Container,
-    NodeSelectorRequirement,
-    PodSpec,
-    Resources,
-    Toleration,
-)
+from policyengine.cluster.objects import SelectorRequirement
+from policyengine.cluster.pod_objects import Affinity, Container, PodSpec, Resources, Toleration
+from policyengine.cluster.pod_shape import shape_of
 from policyengine.cluster.requests import CPU, EPHEMERAL_STORAGE, MEMORY
 
 _REQUIRED: Final = "required_during_scheduling_ignored_during_execution"
@@ -93,7 +87,7 @@ def without_selector_label(spec: PodSpec, key: str) -> PodSpec:
     return replace(spec, node_selector={name: value for name, value in spec.node_selector.items() if name != key})
 
 
-def required_node_expressions(spec: PodSpec) -> list[NodeSelectorRequirement]:
+def required_node_expressions(spec: PodSpec) -> list[SelectorRequirement]:
     """The distinct label requirements of required node affinity, in order."""
     affinity = spec.affinity.node_affinity if spec.affinity else None
     selector = affinity.required_during_scheduling_ignored_during_execution if affinity else None
@@ -101,7 +95,7 @@ def required_node_expressions(spec: PodSpec) -> list[NodeSelectorRequirement]:
     return list(dict.fromkeys(expression for term in terms for expression in term.match_expressions))
 
 
-def without_node_expression(spec: PodSpec, expression: NodeSelectorRequirement) -> PodSpec:
+def without_node_expression(spec: PodSpec, expression: SelectorRequirement) -> PodSpec:
     """The spec without a label requirement in any required term; without required node affinity where nothing else
     was in it (an empty term would match no node)."""
     affinity = spec.affinity

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from policyengine.cluster.node_objects import Taint
 from policyengine.cluster.pod_objects import PodResourceClaim
-from policyengine.cluster.volume_objects import Volume
+from policyengine.cluster.storage_objects import Volume
 from policyengine.diagnosis.free_capacity import free_ports, free_room, nearest_fit, roomiest
 from policyengine.diagnosis.pod_changes import (
     amount_text,

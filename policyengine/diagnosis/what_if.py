@@ -11,8 +11,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from policyengine.cluster.node_objects import Node
-from policyengine.cluster.pod_info import PodInfo, shape_of
+from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.pod_objects import PodSpec
+from policyengine.cluster.pod_shape import shape_of
 from policyengine.cluster.view import ClusterView, Snapshot
 from policyengine.framework.evaluator import Diagnosis, Evaluator
 from policyengine.framework.nominated import filter_with_nominated

@@ -26,8 +26,8 @@ from policyengine.scheduler.messages import (
 )
 
 if TYPE_CHECKING:
-    from policyengine.cluster.objects import Pod
     from policyengine.cluster.pod_info import PodInfo
+    from policyengine.cluster.pod_objects import Pod
     from policyengine.cluster.view import PodChange
     from policyengine.scheduler.profiles import ServedProfile
 

@@ -11,7 +11,8 @@ from enum import Enum
 
 import msgspec
 
-from policyengine.cluster.objects import Node, Pod
+from policyengine.cluster.node_objects import Node
+from policyengine.cluster.pod_objects import Pod
 from policyengine.enum_members import direct_members
 from policyengine.framework.profile import Profile
 from policyengine.scheduler.actions import (

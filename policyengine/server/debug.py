@@ -10,9 +10,10 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
-from policyengine.cluster import objects
 from policyengine.cluster.kinds import NODES, PODS, Kind
+from policyengine.cluster.objects import ObjectError, decode
 from policyengine.cluster.pod_info import PodInfo, PodState
+from policyengine.cluster.pod_objects import Pod
 from policyengine.kube.http.client import Client
 from policyengine.scheduler.pod_timeline import TimelineEntry
 from policyengine.scheduler.state import SchedulerState
@@ -79,7 +80,7 @@ def _observed_node(pod: PodInfo) -> str | None:
     return None if pod.state is PodState.ASSUMED else pod.node_name
 
 
-def _identity(pod: objects.Pod) -> tuple[str, str]:
+def _identity(pod: Pod) -> tuple[str, str]:
     return f"{pod.metadata.namespace}/{pod.metadata.name}", pod.metadata.uid
 
 
@@ -95,8 +96,8 @@ def _difference(known: Iterable[str], listed: Iterable[str]) -> dict[str, list[s
 async def _all(client: Client, resource: Kind[Any]) -> list[Any]:
     found: list[Any] = []
     async for raw in client.list_all(resource):
-        with suppress(objects.ObjectError):  # such an object is not in the cache either
-            found.append(objects.decode(resource.type, raw))
+        with suppress(ObjectError):  # such an object is not in the cache either
+            found.append(decode(resource.type, raw))
     return found
 
 

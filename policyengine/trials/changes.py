@@ -10,7 +10,8 @@ from functools import partial
 from msgspec.structs import replace
 
 from policyengine.cluster.kinds import STRUCTS
-from policyengine.cluster.objects import ObjectError, Pod, decode
+from policyengine.cluster.objects import ObjectError, decode
+from policyengine.cluster.pod_objects import Pod
 from policyengine.framework.profile import Profile
 from policyengine.scheduler.messages import ObjectDeleted, ObjectObserved, ProfileReplaced
 from policyengine.trials.play import Play

@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from policyengine import quantity
-from policyengine.cluster.objects import Node, Pod
+from policyengine.cluster.node_objects import Node
+from policyengine.cluster.pod_objects import Pod
 from policyengine.cluster.requests import account
 
 Amounts = dict[str, int]

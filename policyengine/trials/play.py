@@ -19,7 +19,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from policyengine.cluster.objects import Node, Pod
+from policyengine.cluster.node_objects import Node
+from policyengine.cluster.pod_objects import Pod
 from policyengine.framework.profile import Profile
 from policyengine.scheduler.messages import NodeDeleted, NodeObserved, ObjectObserved, PodDeleted, PodObserved
 from policyengine.scheduler.pod_timeline import TimelineEntry

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from policyengine.cluster.objects import Node, Pod, PodGroup, decode
+from policyengine.cluster.node_objects import Node
+from policyengine.cluster.objects import decode
+from policyengine.cluster.pod_objects import Pod
+from policyengine.cluster.workload_objects import PodGroup
 from policyengine.compiler.params import convert
 from policyengine.language.ir import test_nodes as ir_test
 from policyengine.language.types import DURATION

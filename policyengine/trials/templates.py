@@ -8,7 +8,10 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, TypeVar
 
-from policyengine.cluster.objects import Node, ObjectError, Pod, PodGroup, decode
+from policyengine.cluster.node_objects import Node
+from policyengine.cluster.objects import ObjectError, decode
+from policyengine.cluster.pod_objects import Pod
+from policyengine.cluster.workload_objects import PodGroup
 from policyengine.trials.scenario import Arrival, Json, NodeTemplate, Place, PodTemplate, ScenarioError
 from policyengine.trials.trial_cluster import timestamp
 

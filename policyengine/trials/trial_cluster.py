@@ -15,8 +15,10 @@ import msgspec
 from msgspec.structs import replace
 
 from policyengine.cluster.kinds import STRUCTS
+from policyengine.cluster.node_objects import Node
 from policyengine.cluster.object_store import ClusterObject
-from policyengine.cluster.objects import Node, Pod, PodCondition, decode
+from policyengine.cluster.objects import decode
+from policyengine.cluster.pod_objects import Pod, PodCondition
 from policyengine.scheduler.actions import Bind, DeleteVictim, PatchObject, PatchPodCondition, ReadPod
 from policyengine.scheduler.messages import (
     BindFailed,

@@ -9,7 +9,8 @@ from benchmarks.audit import AuditedCore, WrongDecision, check
 from benchmarks.decisions import EPOCH, nodes_of
 from benchmarks.scheduler_perf import WORKLOADS
 from benchmarks.workloads import pod
-from policyengine.cluster.objects import Pod, decode
+from policyengine.cluster.objects import decode
+from policyengine.cluster.pod_objects import Pod
 from policyengine.plugins.registry import default_profile
 from policyengine.policy_compiler import compile_policy
 from policyengine.scheduler.actions import Bind

@@ -25,7 +25,8 @@ from benchmarks.reload import reloads
 from benchmarks.report import sections
 from benchmarks.scheduler_perf import WORKLOADS
 from benchmarks.server import server
-from policyengine.cluster.objects import Node, Pod
+from policyengine.cluster.node_objects import Node
+from policyengine.cluster.pod_objects import Pod
 from policyengine.language.diagnostics import Source
 from policyengine.plugins.registry import default_profile
 from policyengine.policy_compiler import checked, compile_text

@@ -6,7 +6,9 @@ import pytest
 from benchmarks.decisions import decisions
 from benchmarks.scheduler_perf import DAEMON_NODE, GANG_SIZE, WORKLOADS
 from benchmarks.workloads import HOSTNAME, MEASURED, ZONE, Workload
-from policyengine.cluster.objects import Node, Pod, decode
+from policyengine.cluster.node_objects import Node
+from policyengine.cluster.objects import decode
+from policyengine.cluster.pod_objects import Pod
 from policyengine.plugins.registry import default_profile
 from policyengine.policy_compiler import compile_policy
 

@@ -3,7 +3,8 @@ from hypothesis import strategies as st
 
 from policyengine.cluster import allocatable
 from policyengine.cluster.allocatable import Allocatable, allocatable_of
-from policyengine.cluster.objects import Node, NodeStatus, ObjectMeta
+from policyengine.cluster.node_objects import Node, NodeStatus
+from policyengine.cluster.objects import ObjectMeta
 from policyengine.quantity import QuantityError
 
 AMOUNTS = st.one_of(

@@ -3,15 +3,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyengine.cluster import objects
 from policyengine.cluster.kinds import STRUCTS
+from policyengine.cluster.node_objects import Node
 from policyengine.cluster.objects import ObjectError, decode, parse_time
+from policyengine.cluster.pod_objects import Pod
+from policyengine.cluster.storage_objects import PersistentVolume
+from policyengine.cluster.workload_objects import Service
 from tests.builders import make_node, make_pod
 
 
 def test_json_text_and_parsed_json_decode_alike():
     builder = make_pod("p").req(cpu="1").label("a", "b").toleration("k", "Exists").host_port(80)
-    assert decode(objects.Pod, msgspec.json.encode(builder.json())) == builder.build()
+    assert decode(Pod, msgspec.json.encode(builder.json())) == builder.build()
 
 
 def test_unknown_fields_are_ignored():
@@ -23,7 +26,7 @@ def test_null_counts_as_absent_wherever_it_stands():
     pod = make_pod().set("spec.tolerations", None).set("metadata.labels", None).set("spec.priority", None)
     assert pod.build() == make_pod().build()
     text = msgspec.json.encode(pod.json())
-    assert decode(objects.Pod, text) == make_pod().build()
+    assert decode(Pod, text) == make_pod().build()
 
 
 def test_names_go_in_the_api_s_own_spelling():
@@ -57,7 +60,7 @@ def test_a_field_of_the_wrong_type_is_named(builder, words):
 @pytest.mark.parametrize("raw", [b"", b"{", b"[]", b"null", b"\xff\xfe", b'{"spec": {}}', b'"x"', b"[" * 10000])
 def test_what_is_no_object_is_refused_in_one_sentence(raw):
     with pytest.raises(ObjectError, match="a Pod"):
-        decode(objects.Pod, raw)
+        decode(Pod, raw)
 
 
 def test_a_malformed_quantity_does_not_hide_its_pod():
@@ -79,7 +82,7 @@ def test_any_json_in_any_place_decodes_or_is_refused(path, value):
     if path == "metadata" and not isinstance(value, dict):
         value = {"name": value}
     builder = make_pod("p").set(path, value)
-    for kind in (objects.Pod, objects.Node, objects.PersistentVolume, objects.Service):
+    for kind in (Pod, Node, PersistentVolume, Service):
         try:
             decode(kind, builder.json())
         except ObjectError as error:

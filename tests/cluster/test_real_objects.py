@@ -7,8 +7,10 @@ import pytest
 
 from policyengine.cluster.consistency import validate_view
 from policyengine.cluster.kinds import STRUCTS
-from policyengine.cluster.objects import Node, Pod, decode
+from policyengine.cluster.node_objects import Node
+from policyengine.cluster.objects import decode
 from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.pod_objects import Pod
 from policyengine.cluster.view import ClusterView
 from tests.shared_facts import shared
 

@@ -1,9 +1,10 @@
 import pytest
 
 from policyengine.cluster.consistency import dump_view, validate_view
-from policyengine.cluster.objects import Namespace, PodDisruptionBudget, decode
+from policyengine.cluster.objects import decode
 from policyengine.cluster.pod_info import PodState
 from policyengine.cluster.view import ClusterView
+from policyengine.cluster.workload_objects import Namespace, PodDisruptionBudget
 from tests.builders import make_node, make_pod
 
 

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from policyengine.cluster.consistency import dump_view, validate_view
+from policyengine.cluster.node_objects import Node
 from policyengine.cluster.node_table import NodeTable
-from policyengine.cluster.objects import Node, Pod
 from policyengine.cluster.pod_info import PodState
+from policyengine.cluster.pod_objects import Pod
 from policyengine.cluster.view import ClusterView
 from tests.builders import make_node, make_pod
 

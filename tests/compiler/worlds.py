@@ -7,8 +7,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from policyengine.cluster import objects
+from policyengine.cluster.node_objects import Node
+from policyengine.cluster.objects import decode
 from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.pod_objects import Pod
 from policyengine.cluster.view import ClusterView, Snapshot
 
 GPU = "nvidia.com/gpu"
@@ -31,14 +33,14 @@ class PlainPod:
     namespace: str = "ns"
     nominated: str = ""
 
-    def decode(self, node: str = "") -> objects.Pod:
+    def decode(self, node: str = "") -> Pod:
         requests: dict[str, str] = {"cpu": f"{self.cpu}m", "memory": str(self.memory)}
         if self.gpus is not None:
             requests[GPU] = str(self.gpus)
         containers: list[dict[str, Any]] = [{"name": f"c{i}", "image": image} for i, image in enumerate(self.images)]
         containers[0]["resources"] = {"requests": requests}
-        return objects.decode(
-            objects.Pod,
+        return decode(
+            Pod,
             {
                 "metadata": {"name": self.name, "namespace": self.namespace, "uid": self.name, "labels": self.labels},
                 "spec": {"containers": containers, "priority": self.priority, "nodeName": node},
@@ -65,12 +67,12 @@ class PlainNode:
     ready: bool = True
     pods: list[PlainPod] = field(default_factory=list)
 
-    def decode(self) -> objects.Node:
+    def decode(self) -> Node:
         allocatable = {"cpu": f"{self.cpu}m", "memory": str(self.memory), "pods": "110"}
         if self.gpus:
             allocatable[GPU] = str(self.gpus)
-        return objects.decode(
-            objects.Node,
+        return decode(
+            Node,
             {
                 "metadata": {"name": self.name, "labels": self.labels, "annotations": self.annotations},
                 "spec": {

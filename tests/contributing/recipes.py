@@ -176,11 +176,10 @@ class VolumeSnapshot(Wire, frozen=True):
 KIND_ROW = """\
     Kind(
         "VolumeSnapshot",
-        "volumesnapshots",
-        objects.VolumeSnapshot,
+        "volumeSnapshots",
+        VolumeSnapshot,
         "/apis/snapshot.storage.k8s.io/v1",
         Resource.VOLUME_SNAPSHOT,
-        "volumeSnapshots",
     ),
 """
 RIGHT = """\
@@ -219,7 +218,10 @@ CHANGES: Mapping[str, Mapping[str, tuple[Edit, ...]]] = {
     "kind of object": {
         "policyengine/cluster/storage_objects.py": (Edit(KIND, "class VolumeAttachment("),),
         "policyengine/cluster/events.py": (Edit('    VOLUME_SNAPSHOT = "VolumeSnapshot"\n', "    RESOURCE_CLAIM ="),),
-        "policyengine/cluster/kinds.py": (Edit(KIND_ROW, '    Kind(\n        "ResourceClaim",'),),
+        "policyengine/cluster/kinds.py": (
+            Edit("    VolumeSnapshot,\n", ")\nfrom policyengine.cluster.workload_objects"),
+            Edit(KIND_ROW, '    Kind("StorageClass",'),
+        ),
         "deploy/base/rbac.yaml": (Edit(RIGHT, "  - apiGroups: [resource.k8s.io]\n"),),
         "deploy/chart/templates/rbac.yaml": (Edit(RIGHT, "  - apiGroups: [resource.k8s.io]\n"),),
         "docs/explain.md": (Edit("`volumeSnapshots`, ", "`resourceClaims`"),),

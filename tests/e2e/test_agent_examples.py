@@ -14,7 +14,9 @@ from typing import Any
 import pytest
 
 from policyengine import Simulation
-from policyengine.cluster.objects import Node, Pod, decode
+from policyengine.cluster.node_objects import Node
+from policyengine.cluster.objects import decode
+from policyengine.cluster.pod_objects import Pod
 from policyengine.commands.policies import load_profiles
 from policyengine.language.parse import read_source
 from policyengine.plugins.registry import IN_TREE

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from policyengine.cluster.kinds import STRUCTS
-from policyengine.cluster.objects import Node, Pod, decode
+from policyengine.cluster.node_objects import Node
+from policyengine.cluster.objects import decode
+from policyengine.cluster.pod_objects import Pod
 from policyengine.diagnosis.explain import explain
 from policyengine.policy_compiler import compile_policy
 from policyengine.scheduler.actions import Action, DeleteVictim, PatchObject, PatchPodCondition, RecordEvent

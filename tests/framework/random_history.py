@@ -8,12 +8,10 @@ from random import Random
 from typing import Any
 
 from policyengine.cluster.kinds import BY_KIND
-from policyengine.cluster.objects import (
-    Node,
-    Pod,
-    decode,
-)
+from policyengine.cluster.node_objects import Node
+from policyengine.cluster.objects import decode
 from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.pod_objects import Pod
 from policyengine.cluster.view import ClusterView
 from policyengine.diagnosis.explain import explain_pod
 from policyengine.framework.changes import Changes

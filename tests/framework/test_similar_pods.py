@@ -8,8 +8,11 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policyengine.cluster.objects import Namespace, Node, Pod, decode
+from policyengine.cluster.node_objects import Node
+from policyengine.cluster.objects import decode
 from policyengine.cluster.pod_info import PodState
+from policyengine.cluster.pod_objects import Pod
+from policyengine.cluster.workload_objects import Namespace
 from policyengine.framework.profile import Profile
 from policyengine.plugins.registry import default_profile
 from policyengine.policy_compiler import compile_policy

@@ -166,7 +166,8 @@ def test_affinity_is_woken_by_whom_it_is_about() -> None:
 
 
 def test_claims_wake_only_their_pods() -> None:
-    from policyengine.cluster.objects import PersistentVolumeClaim, decode
+    from policyengine.cluster.objects import decode
+    from policyengine.cluster.storage_objects import PersistentVolumeClaim
 
     pod = make_pod("p").pvc("data").info()
     own, other = (

@@ -9,8 +9,17 @@ from typing import Any
 
 import pytest
 
-from policyengine.cluster import objects
+from policyengine.cluster.device_objects import ResourceClaim
 from policyengine.cluster.objects import decode
+from policyengine.cluster.storage_objects import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
 from policyengine.framework.events import ActionType, ClusterEventWithHint, QueueingHint, Resource
 from policyengine.plugins.registry import IN_TREE, build
 from tests.builders import make_node, make_pod
@@ -77,39 +86,39 @@ def meta(name: str, **more: Any) -> Json:
 
 
 def claim(name: str, **more: Any) -> Any:
-    return decode(objects.PersistentVolumeClaim, meta(name) | more)
+    return decode(PersistentVolumeClaim, meta(name) | more)
 
 
 def csi_node(count: int) -> Any:
     drivers = [{"name": "csi.example", "nodeID": "n", "allocatable": {"count": count}}]
-    return decode(objects.CSINode, meta("n") | {"spec": {"drivers": drivers}})
+    return decode(CSINode, meta("n") | {"spec": {"drivers": drivers}})
 
 
 def volume(**labels: str) -> Any:
-    return decode(objects.PersistentVolume, meta("pv", labels=labels))
+    return decode(PersistentVolume, meta("pv", labels=labels))
 
 
 def storage_class(mode: str, label: str = "") -> Any:
     terms = [{"matchLabelExpressions": [{"key": "zone", "values": ["a"]}]}]
     more = {"provisioner": "p", "volumeBindingMode": mode, "allowedTopologies": terms}
-    return decode(objects.StorageClass, meta("c", labels={"x": label}) | more)
+    return decode(StorageClass, meta("c", labels={"x": label}) | more)
 
 
 def capacity(left: str) -> Any:
-    return decode(objects.CSIStorageCapacity, meta("s") | {"storageClassName": "c", "capacity": left})
+    return decode(CSIStorageCapacity, meta("s") | {"storageClassName": "c", "capacity": left})
 
 
 def driver(tracks: bool) -> Any:
-    return decode(objects.CSIDriver, meta("csi.example") | {"spec": {"storageCapacity": tracks}})
+    return decode(CSIDriver, meta("csi.example") | {"spec": {"storageCapacity": tracks}})
 
 
 def device_claim(name: str, **status: Any) -> Any:
-    return decode(objects.ResourceClaim, meta(name) | {"status": status})
+    return decode(ResourceClaim, meta(name) | {"status": status})
 
 
 def attachment() -> Any:
     spec = {"attacher": "other.example", "nodeName": "n", "source": {"persistentVolumeName": "pv"}}
-    return decode(objects.VolumeAttachment, meta("a") | {"spec": spec})
+    return decode(VolumeAttachment, meta("a") | {"spec": spec})
 
 
 WAITING = (

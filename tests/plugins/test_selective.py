@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policyengine.cluster.objects import Pod, decode
+from policyengine.cluster.objects import decode
 from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.pod_objects import Pod
 from policyengine.diagnosis.explain import load_cluster
 from policyengine.framework.plugin import (
     UNCONCERNED,

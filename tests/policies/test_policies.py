@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 
-from policyengine.cluster import objects
+from policyengine.cluster.node_objects import Node
+from policyengine.cluster.objects import decode
 from policyengine.cluster.pod_info import PodInfo, PodState
+from policyengine.cluster.pod_objects import Pod
 from policyengine.cluster.view import ClusterView
 from policyengine.compiler.coverage import Coverage
 from policyengine.framework.evaluator import Evaluator
@@ -165,7 +167,7 @@ class Runner:
         return f"popped {self.popped}, placed {placed}, {refusals}"
 
 
-def node(step: ir_test.GivenNode) -> objects.Node:
+def node(step: ir_test.GivenNode) -> Node:
     fields = step.fields
     labels = dict(fields.get("labels", {}))
     if "zone" in fields:
@@ -182,10 +184,10 @@ def node(step: ir_test.GivenNode) -> objects.Node:
         "labels": labels,
         "annotations": fields.get("annotations", {}),
     }
-    return objects.decode(objects.Node, {"metadata": metadata, "spec": {}, "status": status})
+    return decode(Node, {"metadata": metadata, "spec": {}, "status": status})
 
 
-def pod(step: ir_test.GivenPod, number: int) -> objects.Pod:
+def pod(step: ir_test.GivenPod, number: int) -> Pod:
     fields = step.fields
     resources = {
         kind: {name: str(amount) for name, amount in fields.get(kind, {}).items()} for kind in ("requests", "limits")
@@ -203,4 +205,4 @@ def pod(step: ir_test.GivenPod, number: int) -> objects.Pod:
         "annotations": fields.get("annotations", {}),
         "creationTimestamp": f"2026-01-01T00:00:{number:02d}Z",
     }
-    return objects.decode(objects.Pod, {"metadata": metadata, "spec": spec, "status": {}})
+    return decode(Pod, {"metadata": metadata, "spec": spec, "status": {}})

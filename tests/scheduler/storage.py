@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from policyengine.cluster import objects
+from policyengine.cluster.objects import decode
+from policyengine.cluster.storage_objects import PersistentVolume, PersistentVolumeClaim, StorageClass
 from policyengine.scheduler.actions import Action, PatchObject
 from policyengine.scheduler.messages import ObjectObserved
 
 Json = dict[str, Any]
 
 
-def storage_class(name: str, provisioner: str = "kubernetes.io/no-provisioner") -> objects.StorageClass:
+def storage_class(name: str, provisioner: str = "kubernetes.io/no-provisioner") -> StorageClass:
     item = {"metadata": {"name": name}, "provisioner": provisioner, "volumeBindingMode": "WaitForFirstConsumer"}
-    return objects.decode(objects.StorageClass, item)
+    return decode(StorageClass, item)
 
 
 def claim(
@@ -25,15 +26,15 @@ def claim(
     volume: str = "",
     node: str = "",
     bound: bool = False,
-) -> objects.PersistentVolumeClaim:
+) -> PersistentVolumeClaim:
     annotations = {"pv.kubernetes.io/bind-completed": "yes"} if bound else {}
     if node:
         annotations["volume.kubernetes.io/selected-node"] = node
     spec = {"storageClassName": of, "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}}
     if volume:
         spec["volumeName"] = volume
-    return objects.decode(
-        objects.PersistentVolumeClaim,
+    return decode(
+        PersistentVolumeClaim,
         {
             "metadata": {
                 "name": name,
@@ -57,7 +58,7 @@ def volume(
     node: str = "",
     taken_by: str = "",
     with_uid: bool = True,
-) -> objects.PersistentVolume:
+) -> PersistentVolume:
     spec: Json = {"storageClassName": of, "accessModes": ["ReadWriteOnce"], "capacity": {"storage": size}}
     if node:
         term = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}]}
@@ -65,8 +66,8 @@ def volume(
     if taken_by:
         uid = {"uid": f"uid-{taken_by}"} if with_uid else {}
         spec["claimRef"] = {"kind": "PersistentVolumeClaim", "namespace": "default", "name": taken_by, **uid}
-    return objects.decode(
-        objects.PersistentVolume,
+    return decode(
+        PersistentVolume,
         {
             "metadata": {"name": name, "uid": f"uid-{name}", "resourceVersion": str(version)},
             "spec": spec,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policyengine.cluster import objects
+from policyengine.cluster.storage_objects import PersistentVolume
 from policyengine.framework.status import Code
 from policyengine.scheduler.messages import NodeDeleted, NodeObserved, ObjectObserved, PodDeleted, PodObserved
 from policyengine.trials.trial import Trial, TrialTooLong
@@ -135,7 +135,7 @@ def test_patches_change_the_object_and_the_pod_waits_for_who_makes_volumes() -> 
     trial.settle()
     assert trial.state.place("p") == "waiting at prebind"
     patched = trial.cluster.objects["PersistentVolume"]["v"]
-    assert isinstance(patched, objects.PersistentVolume)
+    assert isinstance(patched, PersistentVolume)
     assert patched.spec.claim_ref is not None
     assert patched.spec.claim_ref.name == "c"
     trial.see(ObjectObserved("PersistentVolumeClaim", claim("c", volume="v", bound=True)))

@@ -11,8 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from policyengine import quantity
-from policyengine.cluster.metadata import Quantities
-from policyengine.cluster.objects import parse_time
+from policyengine.cluster.objects import Quantities, parse_time
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.requests import Requests
 from policyengine.cluster.workload_objects import NativePodGroup, PodGroup

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from policyengine.cluster.objects import ConfigMap
+from policyengine.cluster.workload_objects import ConfigMap
 from policyengine.kube.policies.precedence import Problem, Standing
 from policyengine.plain_yaml import PlainYamlError, documents
 

@@ -21,7 +21,7 @@ from random import Random
 
 from policyengine.clock import Clock
 from policyengine.cluster.kinds import CONFIG_MAPS
-from policyengine.cluster.objects import ConfigMap
+from policyengine.cluster.workload_objects import ConfigMap
 from policyengine.framework.profile import Profile
 from policyengine.kube.http.client import Client
 from policyengine.kube.policies.compiling import CompileLimiter

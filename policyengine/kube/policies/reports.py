@@ -18,7 +18,7 @@ from random import Random
 from typing import Any
 
 from policyengine.clock import Clock
-from policyengine.cluster.objects import ConfigMap
+from policyengine.cluster.workload_objects import ConfigMap
 from policyengine.kube.http.client import ApiError, Client
 from policyengine.kube.policies.config_map import STATUS, SUSPENDED, annotated, status_of
 from policyengine.kube.policies.precedence import Standing

@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from policyengine.cluster.objects import ConfigMap
+from policyengine.cluster.workload_objects import ConfigMap
 from policyengine.kube.policies import config_map as policy_config_map
 from policyengine.kube.policies.config_map import (
     BUDGET,

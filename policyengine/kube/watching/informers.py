@@ -18,8 +18,9 @@ from random import Random
 from typing import Any
 
 from policyengine.clock import Clock
-from policyengine.cluster import objects
 from policyengine.cluster.kinds import BY_KIND, NAMESPACES, NODES, PODS, SERVICES, Kind
+from policyengine.cluster.node_objects import Node
+from policyengine.cluster.pod_objects import Pod
 from policyengine.framework.plugin import ObjectReader
 from policyengine.framework.profile import Profile
 from policyengine.framework.reservation import PreBindPlugin
@@ -54,8 +55,8 @@ class Informers:
         def reflector(resource: Kind[Any]) -> Reflector[Any]:
             return Reflector(client, resource, clock, random, on_problem=logger.warning)
 
-        self.pods: Reflector[objects.Pod] = reflector(PODS)
-        self.nodes: Reflector[objects.Node] = reflector(NODES)
+        self.pods: Reflector[Pod] = reflector(PODS)
+        self.nodes: Reflector[Node] = reflector(NODES)
         self._others = WatchedKinds(reflector, self._follow_other, messages.put, profiles)
         self._clock = clock
         self._messages = messages
@@ -100,11 +101,11 @@ class Informers:
         await self._follow(reflector, _of_kind(reflector.resource.kind))
 
 
-def _of_node(change: Change[objects.Node]) -> Message:
+def _of_node(change: Change[Node]) -> Message:
     return NodeObserved(change.object) if isinstance(change, Observed) else NodeDeleted(change.name)
 
 
-def _of_pod(change: Change[objects.Pod]) -> Message:
+def _of_pod(change: Change[Pod]) -> Message:
     if isinstance(change, Observed):
         return PodObserved(change.object)
     return PodDeleted(change.namespace, change.name, change.uid)

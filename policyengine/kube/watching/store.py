@@ -17,8 +17,8 @@ from typing import Generic, Protocol, cast
 import msgspec
 from cachetools import LRUCache
 
-from policyengine.cluster import objects
 from policyengine.cluster.kinds import Kind, T
+from policyengine.cluster.objects import ObjectError, ObjectMeta, decode
 from policyengine.kube.http.client import ApiError, error_of
 
 TOMBSTONES = 16_384
@@ -178,7 +178,7 @@ class _HasMetadata(Protocol):
     """Every kind that is followed."""
 
     @property
-    def metadata(self) -> objects.ObjectMeta: ...
+    def metadata(self) -> ObjectMeta: ...
 
 
 _decode_event = msgspec.json.Decoder(_WatchEvent).decode
@@ -248,11 +248,11 @@ class WatchReader(Generic[T]):
         self._advance(identity.resource_version)
         return self._known.forget(identity) if event.type == "DELETED" else None
 
-    def _decode(self, raw: msgspec.Raw) -> tuple[_Meta | objects.ObjectMeta, T | None]:
+    def _decode(self, raw: msgspec.Raw) -> tuple[_Meta | ObjectMeta, T | None]:
         """An object; one that cannot be read is reported and left as it was known."""
         try:
-            decoded = objects.decode(self._type, bytes(raw))
-        except objects.ObjectError as error:
+            decoded = decode(self._type, bytes(raw))
+        except ObjectError as error:
             identity = _identity(raw)
             self._on_problem(f"ignored: {error}")
             return identity, None

@@ -15,8 +15,9 @@ from random import Random
 from typing import Any
 
 from policyengine.clock import Clock
-from policyengine.cluster import objects
 from policyengine.cluster.kinds import BY_KIND
+from policyengine.cluster.objects import ObjectError, decode
+from policyengine.cluster.pod_objects import Pod
 from policyengine.kube.extenders.http_extender import ExtenderAsker, HttpExtender, Observe
 from policyengine.kube.http.client import ApiError, Client, ConnectionFailed
 from policyengine.kube.leader import Leadership, NotLeading
@@ -277,17 +278,15 @@ async def delete_victim(client: Client, clock: Clock, asked: DeleteVictim) -> Vi
     return VictimDeleted(asked)
 
 
-async def read_pod(
-    client: Client, seen: Reflector[objects.Pod], asked: ReadPod
-) -> PodRead | PodDeleted | ReadPodFailed:
+async def read_pod(client: Client, seen: Reflector[Pod], asked: ReadPod) -> PodRead | PodDeleted | ReadPodFailed:
     """Read a pod whose binding's outcome is open; `seen`: the pods as the watch tells of them."""
     try:
-        pod = objects.decode(objects.Pod, await client.read_pod(asked.namespace, asked.name))
+        pod = decode(Pod, await client.read_pod(asked.namespace, asked.name))
     except ApiError as error:
         if error.status == 404:
             return PodDeleted(asked.namespace, asked.name, asked.uid)
         return ReadPodFailed(asked.uid, error.retry_after)
-    except (ConnectionFailed, objects.ObjectError):
+    except (ConnectionFailed, ObjectError):
         return ReadPodFailed(asked.uid)
     # The watch may have told meanwhile that the pod is gone: an answer may be older than that.
     meta = pod.metadata

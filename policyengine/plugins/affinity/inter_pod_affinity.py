@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from policyengine.cluster.objects import Node
+from policyengine.cluster.node_objects import Node
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.framework.changes import NO_ROWS, Delta, at, union
 from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from policyengine.cluster.objects import Node, NodeSelector, decode
-from policyengine.cluster.objects import NodeAffinity as Affinity
-from policyengine.cluster.pod_info import PodInfo, PodShape
+from policyengine.cluster.node_objects import Node, NodeSelector
+from policyengine.cluster.objects import decode
+from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.pod_objects import NodeAffinity as Affinity
+from policyengine.cluster.pod_shape import PodShape
 from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
 from policyengine.framework.plugin import UNCONCERNED, Reads, Scores
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts

@@ -14,18 +14,17 @@ from uuid import UUID
 import msgspec
 
 from policyengine import quantity
-from policyengine.cluster.metadata import Wire
-from policyengine.cluster.objects import (
+from policyengine.cluster.device_objects import (
     AllocationResult,
+    DeviceAllocationConfiguration,
+    DeviceAllocationResult,
     DeviceRequestAllocationResult,
-    NodeSelector,
-    NodeSelectorRequirement,
-    NodeSelectorTerm,
     ResourceClaim,
 )
+from policyengine.cluster.node_objects import NodeSelector, NodeSelectorTerm
+from policyengine.cluster.objects import SelectorRequirement, Wire
 from policyengine.cluster.pending_claims import PendingClaim
 from policyengine.cluster.pod_info import PodInfo
-from policyengine.cluster.resource_objects import DeviceAllocationConfiguration, DeviceAllocationResult
 from policyengine.framework.reservation import ObjectPatch, Plan
 from policyengine.framework.status import SUCCESS, Code, Status
 from policyengine.plugins.devices.device_request import AllocationError, Wanted
@@ -143,13 +142,13 @@ def _configuration(claim: ResourceClaim, given: Sequence[Given]) -> Iterable[Dev
 
 def _node_selector(given: Sequence[Given], node_name: str) -> NodeSelector | None:
     """From which nodes all the devices are reached; None means from all."""
-    labels: list[NodeSelectorRequirement] = []
-    fields: list[NodeSelectorRequirement] = []
+    labels: list[SelectorRequirement] = []
+    fields: list[SelectorRequirement] = []
     for one in given:
         device = one.source.device.device
         reach = device if one.source.slice.spec.per_device_node_selection else one.source.slice.spec
         if reach.node_name or device.binds_to_node:
-            only = NodeSelectorRequirement(key="metadata.name", operator="In", values=(node_name,))
+            only = SelectorRequirement(key="metadata.name", operator="In", values=(node_name,))
             return NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(only,)),))
         terms = reach.node_selector.node_selector_terms if reach.node_selector is not None else ()
         if len(terms) > 1:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from policyengine.cluster.objects import Node, ResourceClaim
+from policyengine.cluster.device_objects import ResourceClaim
+from policyengine.cluster.node_objects import Node
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.framework.status import SKIP, Code, Status
 from policyengine.plugins.devices.device_pools import Pools, Slice, Taken

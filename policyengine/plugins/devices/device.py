@@ -12,15 +12,15 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from policyengine import quantity
-from policyengine.cluster.resource_objects import (
+from policyengine.cluster.device_objects import (
     Amount,
     CapacityRange,
     CapacityRequestPolicy,
     Device,
     DeviceAttribute,
     DeviceCapacity,
-    DeviceTaint,
 )
+from policyengine.cluster.node_objects import Taint
 from policyengine.language.evaluate import parsed
 from policyengine.language.functions.kubernetes import to_quantity, to_semver
 from policyengine.language.values import EvaluationError
@@ -51,7 +51,7 @@ class SliceDevice:
     def __init__(self, driver: str, pool: str, device: Device) -> None:
         self.id: DeviceID = (driver, pool, device.name)
         self.device = device
-        self.preventing: tuple[DeviceTaint, ...] = tuple(t for t in device.taints if t.effect in _PREVENTING)
+        self.preventing: tuple[Taint, ...] = tuple(t for t in device.taints if t.effect in _PREVENTING)
         """The taints that keep it from being allocated, unless tolerated."""
         self._met: dict[str, bool | str] = {}
         self._names: Mapping[str, object] | None = None

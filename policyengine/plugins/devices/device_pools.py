@@ -17,9 +17,15 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from policyengine import quantity
-from policyengine.cluster.objects import AllocationResult, Device, Node, NodeSelector, ResourceClaim, ResourceSlice
+from policyengine.cluster.device_objects import (
+    AllocationResult,
+    Device,
+    ResourceClaim,
+    ResourceSlice,
+    ResourceSliceSpec,
+)
+from policyengine.cluster.node_objects import Node, NodeSelector
 from policyengine.cluster.pending_claims import PendingClaim
-from policyengine.cluster.resource_objects import ResourceSliceSpec
 from policyengine.plugins.devices.device import NOTHING, Consumption, DeviceID, SliceDevice
 from policyengine.plugins.selectors.node_selector import Selector, compile_selector
 

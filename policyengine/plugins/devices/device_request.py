@@ -9,19 +9,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from policyengine.cluster.objects import DeviceClass, ResourceClaim
-from policyengine.cluster.resource_objects import (
+from policyengine.cluster.device_objects import (
     DeviceAttribute,
+    DeviceClass,
     DeviceRequest,
     DeviceSelector,
     DeviceSubRequest,
-    DeviceTaint,
-    DeviceToleration,
     ExactDeviceRequest,
+    ResourceClaim,
 )
 from policyengine.framework.status import Code, Status
 from policyengine.plugins.devices.device import NOTHING, Consumption, SelectorError, SliceDevice, consumption
 from policyengine.plugins.devices.resource_claims import find_class
+from policyengine.plugins.selectors.tolerations import tolerates
 
 if TYPE_CHECKING:
     from policyengine.cluster.view import Snapshot
@@ -82,7 +82,7 @@ class Wanted:
 
     def tolerates(self, device: SliceDevice) -> bool:
         """Whether no taint keeps the device from this request."""
-        return all(any(_tolerates(one, taint) for one in self.source.tolerations) for taint in device.preventing)
+        return all(tolerates(self.source.tolerations, taint) for taint in device.preventing)
 
     def consumes(self, device: SliceDevice) -> Consumption | None:
         """What it takes of the device's capacities; None where the device cannot give that."""
@@ -169,14 +169,6 @@ def _problem(wanted: Wanted) -> str | None:
     if wanted.source.count < 1 and not wanted.all_devices:
         return f"{where}: a count of {wanted.source.count} asks for nothing"
     return None
-
-
-def _tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
-    if toleration.effect and toleration.effect != taint.effect:
-        return False
-    if toleration.key and toleration.key != taint.key:
-        return False
-    return toleration.operator == "Exists" or (toleration.operator in ("", "Equal") and toleration.value == taint.value)
 
 
 class Constraint:

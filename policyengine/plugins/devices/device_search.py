@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from policyengine.cluster.objects import Node
+from policyengine.cluster.node_objects import Node
 from policyengine.plugins.devices.device import NOTHING, Consumption, DeviceID, SliceDevice, fits
 from policyengine.plugins.devices.device_pools import Counters, Pool, Slice, Taken, drawn
 from policyengine.plugins.devices.device_request import (

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from policyengine.cluster.objects import ResourceClaim
+from policyengine.cluster.device_objects import ResourceClaim
 from policyengine.cluster.pending_claims import PendingClaim, PendingClaims
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.pod_shape import PodShape

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from policyengine.cluster.objects import DeviceClass, ResourceClaim
+from policyengine.cluster.device_objects import DeviceClass, ResourceClaim
 from policyengine.cluster.pod_info import PodInfo
 
 if TYPE_CHECKING:

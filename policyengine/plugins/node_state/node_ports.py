@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from policyengine.cluster.pod_info import ANY_IP, HostPort, PodInfo
+from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.pod_shape import ANY_IP, HostPort
 from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
 from policyengine.framework.plugin import UNCONCERNED, Reads
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from policyengine.cluster.objects import Node
-from policyengine.cluster.pod_info import PodInfo, PodShape
+from policyengine.cluster.node_objects import Node
+from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.pod_shape import PodShape
 from policyengine.framework.changes import at
 from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
 from policyengine.framework.plugin import UNCONCERNED, Reads

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from policyengine.cluster.objects import Node, Taint, Toleration
+from policyengine.cluster.node_objects import Node, Taint
 from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.pod_objects import Toleration
 from policyengine.framework.changes import at
 from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
 from policyengine.framework.plugin import Reads, Scores

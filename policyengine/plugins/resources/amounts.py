@@ -11,9 +11,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from policyengine.cluster.objects import Node
-from policyengine.cluster.pod_info import PodShape
-from policyengine.cluster.pod_shape import shape_of
+from policyengine.cluster.node_objects import Node
+from policyengine.cluster.pod_shape import PodShape, shape_of
 from policyengine.cluster.requests import CPU, MEMORY, Reading, is_scalar
 from policyengine.framework.changes import at
 from policyengine.framework.status import Rows

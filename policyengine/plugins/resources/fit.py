@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from policyengine.cluster.objects import Node
-from policyengine.cluster.pod_info import PodInfo, PodShape
+from policyengine.cluster.node_objects import Node
+from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.pod_shape import PodShape
 from policyengine.cluster.requests import CPU, EPHEMERAL_STORAGE, MEMORY
 from policyengine.framework.changes import FEW, at
 from policyengine.framework.events import (

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from policyengine.cluster.pod_info import PodInfo, PodShape
+from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.pod_shape import PodShape
 
 T = TypeVar("T")
 

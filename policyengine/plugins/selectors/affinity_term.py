@@ -10,8 +10,9 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from policyengine.cluster.objects import Affinity, PodAffinityTerm, WeightedPodAffinityTerm
-from policyengine.cluster.pod_info import PodInfo, PodShape
+from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.pod_objects import Affinity, PodAffinityTerm, WeightedPodAffinityTerm
+from policyengine.cluster.pod_shape import PodShape
 from policyengine.plugins.selectors.label_selector import PodSelector, compile_pod_selector
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
-from policyengine.cluster.objects import LabelSelector, LabelSelectorRequirement
+from policyengine.cluster.objects import LabelSelector, SelectorRequirement
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 _NAME: Final = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9]", re.ASCII)
@@ -21,22 +21,6 @@ KEY_SCHEMA: Final[Mapping[str, object]] = {
     "pattern": r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9]$",
 }
 """A label's key, as arguments hold it."""
-
-
-class Selecting(Protocol):
-    """A requirement as the API writes it, for nodes or for pods."""
-
-    @property
-    def key(self) -> str:
-        """The label's key."""
-
-    @property
-    def operator(self) -> str:
-        """In, NotIn, Exists, DoesNotExist; for nodes Gt and Lt too."""
-
-    @property
-    def values(self) -> tuple[str, ...]:
-        """What the operator compares with."""
 
 
 def integer(text: str) -> int | None:
@@ -78,7 +62,7 @@ class Requirement:
         return self.holds(labels.get(self.key))
 
 
-def requirement(source: Selecting, comparing: bool) -> Requirement | str:
+def requirement(source: SelectorRequirement, comparing: bool) -> Requirement | str:
     """The requirement, or what is wrong with it. `comparing`: whether Gt and Lt are known here."""
     problem = _problem(source.key, source.operator, source.values, comparing)
     if problem is not None:
@@ -168,7 +152,7 @@ def compile_pod_selector(source: LabelSelector | None) -> PodSelector | str:
     return PodSelector(tuple(requirements))
 
 
-def _parts(source: LabelSelector) -> Iterable[LabelSelectorRequirement]:
+def _parts(source: LabelSelector) -> Iterable[SelectorRequirement]:
     for key, value in sorted(source.match_labels.items()):
-        yield LabelSelectorRequirement(key=key, operator="In", values=(value,))
+        yield SelectorRequirement(key=key, operator="In", values=(value,))
     yield from source.match_expressions

@@ -13,14 +13,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from policyengine.cluster.objects import (
-    Node,
-    NodeSelector,
-    NodeSelectorRequirement,
-    NodeSelectorTerm,
-    PodSpec,
-    PreferredSchedulingTerm,
-)
+from policyengine.cluster.node_objects import Node, NodeSelector, NodeSelectorTerm
+from policyengine.cluster.objects import SelectorRequirement
+from policyengine.cluster.pod_objects import PodSpec, PreferredSchedulingTerm
 from policyengine.framework.changes import at
 from policyengine.framework.status import Rows
 from policyengine.plugins.selectors.label_selector import Requirement, requirement
@@ -213,7 +208,7 @@ def _compile_term(source: NodeSelectorTerm) -> Term | str:
     return Term(labels, fields)
 
 
-def _compile_field(source: NodeSelectorRequirement) -> FieldTest | str:
+def _compile_field(source: SelectorRequirement) -> FieldTest | str:
     if source.operator not in ("In", "NotIn"):
         return f"`{source.key}`: `{source.operator}` is not an operator for fields"
     if len(source.values) != 1:

@@ -12,7 +12,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from policyengine.cluster.objects import Taint, Toleration
+from policyengine.cluster.node_objects import Taint
+from policyengine.cluster.pod_objects import Toleration
 
 NO_SCHEDULE: Final = "NoSchedule"
 NO_EXECUTE: Final = "NoExecute"

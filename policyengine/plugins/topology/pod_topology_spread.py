@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from policyengine.cluster.objects import TopologySpreadConstraint, decode
-from policyengine.cluster.pod_info import PodInfo, PodShape
+from policyengine.cluster.objects import decode
+from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.pod_objects import TopologySpreadConstraint
+from policyengine.cluster.pod_shape import PodShape
 from policyengine.framework.events import ClusterEventWithHint
 from policyengine.framework.plugin import MAX_NODE_SCORE, UNCONCERNED, Reads, Scores
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts

@@ -6,14 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from policyengine.cluster.objects import (
-    Node,
-    ReplicaSet,
-    ReplicationController,
-    StatefulSet,
-    TopologySpreadConstraint,
-)
+from policyengine.cluster.node_objects import Node
 from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.pod_objects import TopologySpreadConstraint
+from policyengine.cluster.workload_objects import ReplicaSet, ReplicationController, StatefulSet
 from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
 from policyengine.plugins.event_hints import on
 from policyengine.plugins.selectors.label_selector import (

@@ -12,9 +12,15 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from policyengine.cluster.objects import CSINode, PersistentVolume, PersistentVolumeClaim, Volume, VolumeAttachment
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.pod_shape import PodShape
+from policyengine.cluster.storage_objects import (
+    CSINode,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Volume,
+    VolumeAttachment,
+)
 from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
 from policyengine.framework.plugin import UNCONCERNED, Reads
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts

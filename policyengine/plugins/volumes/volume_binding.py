@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyengine import quantity
-from policyengine.cluster.objects import CSIDriver, CSIStorageCapacity, PersistentVolumeClaim, StorageClass
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.pod_shape import PodShape
+from policyengine.cluster.storage_objects import CSIDriver, CSIStorageCapacity, PersistentVolumeClaim, StorageClass
 from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
 from policyengine.framework.plugin import UNCONCERNED, Reads
 from policyengine.framework.reservation import NOTHING_TO_DO, Plan

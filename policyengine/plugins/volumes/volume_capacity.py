@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyengine.cluster.objects import PersistentVolumeClaim
 from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.storage_objects import PersistentVolumeClaim
 from policyengine.framework.status import SKIP, SUCCESS, Rows, State, Status
 from policyengine.plugins.resources.scoring_strategy import read_line
 from policyengine.plugins.volumes.volume_binding import PodClaims, VolumeBinding

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from policyengine.cluster.objects import PersistentVolume, PersistentVolumeClaim, StorageClass
 from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.storage_objects import PersistentVolume, PersistentVolumeClaim, StorageClass
 
 if TYPE_CHECKING:
     from policyengine.cluster.view import Snapshot

@@ -14,11 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyengine import quantity
-from policyengine.cluster.objects import (
+from policyengine.cluster.node_objects import NodeSelector, NodeSelectorTerm
+from policyengine.cluster.storage_objects import (
     CSIDriver,
     CSIStorageCapacity,
-    NodeSelector,
-    NodeSelectorTerm,
     PersistentVolume,
     PersistentVolumeClaim,
     StorageClass,

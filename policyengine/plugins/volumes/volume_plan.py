@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec.structs import replace
 
-from policyengine.cluster.objects import ObjectMeta, ObjectReference, PersistentVolume, PersistentVolumeClaim
+from policyengine.cluster.objects import ObjectMeta
+from policyengine.cluster.storage_objects import ObjectReference, PersistentVolume, PersistentVolumeClaim
 from policyengine.framework.reservation import ObjectPatch, Plan
 from policyengine.framework.status import SUCCESS, Code, Status
 from policyengine.plugins.volumes.volume_claims import (

@@ -9,8 +9,7 @@ import msgspec
 
 from policyengine import quantity
 from policyengine.cluster.kinds import Kind
-from policyengine.cluster.metadata import ObjectMeta, Quantities, Wire
-from policyengine.cluster.objects import ObjectError, decode
+from policyengine.cluster.objects import ObjectError, ObjectMeta, Quantities, Wire, decode
 from policyengine.kube.http.client import ApiError, Client, ConnectionFailed
 from policyengine.language.values import EvaluationError, parse_timestamp
 from policyengine.server.annotator.nodes import MeasuredNode

@@ -10,8 +10,7 @@ import msgspec
 import re2
 
 from policyengine.cluster.kinds import Kind
-from policyengine.cluster.metadata import ObjectMeta, Quantities, Wire
-from policyengine.cluster.objects import ObjectError, decode
+from policyengine.cluster.objects import ObjectError, ObjectMeta, Quantities, Wire, decode
 from policyengine.kube.http.client import Client
 
 

@@ -11,9 +11,11 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from policyengine.cluster import objects
+from policyengine.cluster.node_objects import Node
+from policyengine.cluster.objects import ObjectError, decode
+from policyengine.cluster.pod_objects import Pod
 
-_Kind = TypeVar("_Kind", objects.Pod, objects.Node)
+_Kind = TypeVar("_Kind", Pod, Node)
 
 MAX_SCORE = 10
 """MaxExtenderPriority: the best score an extender may give."""
@@ -131,16 +133,16 @@ def decode_binding(body: bytes) -> ExtenderBindingArgs:
     return args
 
 
-def decode_pod(raw: msgspec.Raw) -> objects.Pod:
+def decode_pod(raw: msgspec.Raw) -> Pod:
     """The pod of a request. Raises `BadRequest`."""
     if bytes(raw) == bytes(_ABSENT):
         raise BadRequest("the request holds no `Pod`")
-    return _object(objects.Pod, raw)
+    return _object(Pod, raw)
 
 
-def decode_node(raw: msgspec.Raw) -> objects.Node:
+def decode_node(raw: msgspec.Raw) -> Node:
     """A node of a request. Raises `BadRequest`."""
-    return _object(objects.Node, raw)
+    return _object(Node, raw)
 
 
 def identity(raw: msgspec.Raw) -> tuple[str, str, str]:
@@ -186,8 +188,8 @@ def _decoded(decode: Any, body: bytes, what: str) -> Any:
 
 def _object(kind: type[_Kind], raw: msgspec.Raw) -> _Kind:
     try:
-        return objects.decode(kind, bytes(raw))
-    except objects.ObjectError as error:
+        return decode(kind, bytes(raw))
+    except ObjectError as error:
         raise BadRequest(str(error)) from None
 
 

@@ -21,8 +21,7 @@ from typing import Any
 
 import msgspec
 
-from policyengine.cluster.metadata import ObjectMeta, Wire
-from policyengine.cluster.objects import ObjectError, parse_time
+from policyengine.cluster.objects import ObjectError, ObjectMeta, Wire, parse_time
 
 FORGOTTEN = 0.01
 """Evidence that weighs less is dropped."""

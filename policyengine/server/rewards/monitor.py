@@ -19,7 +19,7 @@ from typing import Any
 
 from policyengine.clock import Clock
 from policyengine.cluster.kinds import Kind
-from policyengine.cluster.metadata import ObjectMeta, Wire
+from policyengine.cluster.objects import ObjectMeta, Wire
 from policyengine.kube.http.client import ApiError, Client, ConnectionFailed
 from policyengine.kube.watching.reflector import Reflector
 from policyengine.kube.watching.store import Deleted

@@ -7,7 +7,8 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Protocol
 
-from policyengine.cluster.objects import ConfigMap, decode
+from policyengine.cluster.objects import decode
+from policyengine.cluster.workload_objects import ConfigMap
 from policyengine.kube.http.client import ApiError, Client, ConnectionFailed
 
 KEY = "rewards.json"

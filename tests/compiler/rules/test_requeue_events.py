@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policyengine.cluster.objects import PodGroup, decode
+from policyengine.cluster.objects import decode
 from policyengine.cluster.view import ClusterView
+from policyengine.cluster.workload_objects import PodGroup
 from policyengine.framework.evaluator import Evaluator
 from policyengine.framework.events import ClusterEvent, QueueingHint
 from policyengine.framework.plugin import FilterPlugin

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyengine.cluster.objects import ConfigMap, ObjectMeta
+from policyengine.cluster.objects import ObjectMeta
+from policyengine.cluster.workload_objects import ConfigMap
 from policyengine.kube.policies.config_map import STATUS
 from policyengine.kube.policies.rollout_annotations import (
     BadAnnotation,

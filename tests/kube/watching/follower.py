@@ -5,7 +5,7 @@ import random
 from typing import Any
 
 from policyengine.cluster.kinds import CONFIG_MAPS
-from policyengine.cluster.objects import ConfigMap
+from policyengine.cluster.workload_objects import ConfigMap
 from policyengine.kube.http.client import Client
 from policyengine.kube.watching.reflector import Reflector
 from policyengine.kube.watching.store import Deleted, Observed

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from policyengine.cluster.kinds import CONFIG_MAPS
-from policyengine.cluster.objects import ConfigMap
+from policyengine.cluster.workload_objects import ConfigMap
 from policyengine.kube.http.client import Client
 from policyengine.kube.watching.reflector import ABSENT_FOR, Reflector
 from policyengine.kube.watching.store import Change, Deleted

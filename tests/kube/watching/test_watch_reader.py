@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policyengine.cluster.kinds import CONFIG_MAPS
-from policyengine.cluster.objects import ConfigMap
+from policyengine.cluster.workload_objects import ConfigMap
 from policyengine.kube.http.client import ApiError
 from policyengine.kube.watching.store import Change, Malformed, Store, WatchReader
 from tests.kube.scripted_server import bookmark, config_map, event, gone

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from policyengine.cluster import objects
+from policyengine.cluster.device_objects import DeviceClass, ResourceClaim, ResourceSlice
+from policyengine.cluster.objects import decode
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.view import ClusterView
 from policyengine.framework.evaluator import Evaluator
@@ -18,9 +19,9 @@ NOT_HERE = "resourceclaim not available on the node"
 ZONE_0 = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "In", "values": ["z0"]}]}]}
 
 
-def device_class(name: str = "gpu", *selectors: str, **spec: Any) -> objects.DeviceClass:
-    return objects.decode(
-        objects.DeviceClass,
+def device_class(name: str = "gpu", *selectors: str, **spec: Any) -> DeviceClass:
+    return decode(
+        DeviceClass,
         {"metadata": {"name": name}, "spec": {"selectors": [cel(one) for one in selectors], **spec}},
     )
 
@@ -48,11 +49,11 @@ def resource_slice(
     driver: str = DRIVER,
     version: int = 1,
     **spec: Any,
-) -> objects.ResourceSlice:
+) -> ResourceSlice:
     pool = pool or node or "pool"
     where: Json = {"nodeName": node} if node is not None else {} if spec else {"allNodes": True}
-    return objects.decode(
-        objects.ResourceSlice,
+    return decode(
+        ResourceSlice,
         {
             "metadata": {"name": name or f"{driver}-{pool}-{generation}", "resourceVersion": str(version)},
             "spec": {
@@ -66,7 +67,7 @@ def resource_slice(
     )
 
 
-def gpus(*names: Json | str, node: str = "n0", **more: Any) -> objects.ResourceSlice:
+def gpus(*names: Json | str, node: str = "n0", **more: Any) -> ResourceSlice:
     """The node's own slice."""
     return resource_slice(*names, node=node, **more)
 
@@ -91,10 +92,10 @@ def claim(
     version: int = 1,
     metadata: Json | None = None,
     **devices: Any,
-) -> objects.ResourceClaim:
+) -> ResourceClaim:
     meta = {"name": name, "namespace": "default", "uid": f"uid-{name}", "resourceVersion": str(version)}
-    return objects.decode(
-        objects.ResourceClaim,
+    return decode(
+        ResourceClaim,
         {
             "metadata": {**meta, **(metadata or {})},
             "spec": {"devices": {"requests": list(requests or (exactly(),)), **devices}},

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from policyengine.cluster import objects
+from policyengine.cluster.device_objects import ResourceClaim
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.framework.events import ActionType, QueueingHint, Resource
 from policyengine.plugins.devices.dynamic_resources import DynamicResources
@@ -280,7 +280,7 @@ def hint(resource: Resource, action: ActionType, pod: PodInfo, old: Any, new: An
         (claim(status=allocated("g")), claim(status=allocated("g", users=("x",))), True),
     ],
 )
-def test_a_claim_wakes(old: objects.ResourceClaim | None, new: objects.ResourceClaim, wakes: bool) -> None:
+def test_a_claim_wakes(old: ResourceClaim | None, new: ResourceClaim, wakes: bool) -> None:
     action = ActionType.ADD if old is None else ActionType.UPDATE_OTHER
     answer = hint(Resource.RESOURCE_CLAIM, action, using("c").info(), old, new)
     assert (answer is QueueingHint.QUEUE) == wakes

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policyengine.cluster.objects import ResourceClaim
+from policyengine.cluster.device_objects import ResourceClaim
 from tests.builders import make_node
 from tests.plugins.devices.devices import World, allocated, cel, claim, device, exactly, first_of, resource_slice, using
 

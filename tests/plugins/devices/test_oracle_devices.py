@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
-from policyengine.cluster.objects import DeviceClass, Node, Pod, ResourceClaim, ResourceSlice, decode
+from policyengine.cluster.device_objects import DeviceClass, ResourceClaim, ResourceSlice
+from policyengine.cluster.node_objects import Node
+from policyengine.cluster.objects import decode
+from policyengine.cluster.pod_objects import Pod
 from policyengine.cluster.view import ClusterView
 from policyengine.framework.evaluator import Evaluator
 from policyengine.plugins.registry import build, in_tree_profile

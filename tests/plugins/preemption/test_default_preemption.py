@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from policyengine.cluster.consistency import dump_view, validate_view
 from policyengine.cluster.journal import stable_hash
-from policyengine.cluster.objects import PodDisruptionBudget, decode
+from policyengine.cluster.objects import decode
 from policyengine.cluster.view import ClusterView
+from policyengine.cluster.workload_objects import PodDisruptionBudget
 from policyengine.framework.evaluator import Evaluator
 from policyengine.framework.plugin_entry import ArgumentError
 from policyengine.framework.status import Code

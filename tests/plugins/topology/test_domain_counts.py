@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from policyengine.cluster.objects import Pod, decode
+from policyengine.cluster.objects import decode
+from policyengine.cluster.pod_objects import Pod
 from policyengine.cluster.view import ClusterView, Snapshot
 from policyengine.diagnosis.explain import load_cluster
 from policyengine.framework.status import Rows, State

@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from policyengine.cluster.objects import (
+from policyengine.cluster.node_objects import Node
+from policyengine.cluster.objects import decode
+from policyengine.cluster.pod_objects import Pod
+from policyengine.cluster.storage_objects import (
     CSIDriver,
     CSINode,
     CSIStorageCapacity,
-    Node,
     PersistentVolume,
     PersistentVolumeClaim,
-    Pod,
     StorageClass,
     VolumeAttachment,
-    decode,
 )
 from policyengine.cluster.view import ClusterView
 from policyengine.framework.evaluator import Evaluator

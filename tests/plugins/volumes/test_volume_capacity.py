@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from policyengine.cluster import objects
+from policyengine.cluster.objects import decode
+from policyengine.cluster.storage_objects import CSIDriver, CSIStorageCapacity
 from policyengine.cluster.view import ClusterView
 from policyengine.framework.plugin import ScorePlugin
 from policyengine.framework.plugin_entry import ArgumentError
@@ -19,9 +20,9 @@ FULLER_IS_BETTER = [{"utilization": 0, "score": 0}, {"utilization": 100, "score"
 EMPTIER_IS_BETTER = [{"utilization": 0, "score": 10}, {"utilization": 100, "score": 0}]
 
 
-def capacity(name: str, node: str, left: str, of: str = "made") -> objects.CSIStorageCapacity:
-    return objects.decode(
-        objects.CSIStorageCapacity,
+def capacity(name: str, node: str, left: str, of: str = "made") -> CSIStorageCapacity:
+    return decode(
+        CSIStorageCapacity,
         {
             "metadata": {"name": name, "namespace": "default"},
             "storageClassName": of,
@@ -37,7 +38,7 @@ def cluster(*items: Any) -> ClusterView:
     for name in ("n1", "n2"):
         view.add_or_update_node(make_node(name).label("kubernetes.io/hostname", name).build())
     classes = [storage_class("local"), storage_class("slow"), storage_class("made", "example.com/disks")]
-    for item in (*classes, objects.decode(objects.CSIDriver, driver), *items):
+    for item in (*classes, decode(CSIDriver, driver), *items):
         view.set_object(type(item).__name__, item)
     return view
 

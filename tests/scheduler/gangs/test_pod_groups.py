@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from policyengine.cluster.objects import NativePodGroup, PodGroup, decode
+from policyengine.cluster.objects import decode
+from policyengine.cluster.workload_objects import NativePodGroup, PodGroup
 from policyengine.policy_compiler import compile_policy
 from policyengine.scheduler.actions import Action, PatchObject
 from policyengine.scheduler.messages import ObjectDeleted, ObjectObserved

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from policyengine.cluster.objects import PodDisruptionBudget, decode
+from policyengine.cluster.objects import decode
+from policyengine.cluster.workload_objects import PodDisruptionBudget
 from policyengine.scheduler.actions import DeleteVictim, PatchPodCondition, RecordEvent
 from policyengine.scheduler.messages import ObjectObserved, PodDeleted, VictimDeleted, VictimNotDeleted
 from tests.scheduler.driver import Driver, binds, node, notes, pod, profile

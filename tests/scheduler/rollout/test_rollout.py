@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from policyengine.cluster.objects import Namespace, ObjectMeta
+from policyengine.cluster.objects import ObjectMeta
+from policyengine.cluster.workload_objects import Namespace
 from policyengine.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, Resource
 from policyengine.framework.profile import Profile
 from policyengine.framework.status import Code

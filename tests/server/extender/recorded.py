@@ -7,7 +7,9 @@ from typing import Any
 
 import msgspec
 
-from policyengine.cluster.objects import Node, Pod, decode
+from policyengine.cluster.node_objects import Node
+from policyengine.cluster.objects import decode
+from policyengine.cluster.pod_objects import Pod
 from policyengine.policy_compiler import compile_policy
 from policyengine.server.extender.cluster import ExtenderCluster
 from policyengine.server.extender.rules import PolicyRules

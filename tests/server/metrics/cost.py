@@ -18,7 +18,9 @@ import msgspec
 from prometheus_client.exposition import generate_latest
 
 from benchmarks.scheduler_perf import WORKLOADS
-from policyengine.cluster.objects import Node, Pod, decode
+from policyengine.cluster.node_objects import Node
+from policyengine.cluster.objects import decode
+from policyengine.cluster.pod_objects import Pod
 from policyengine.kube.http.client import Client
 from policyengine.kube.scheduling import Scheduler
 from policyengine.plugins.registry import default_profile

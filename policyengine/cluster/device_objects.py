@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import msgspec
 
-from policyengine.cluster.metadata import ObjectMeta, Wire
-from policyengine.cluster.pod_objects import NodeSelector
+from policyengine.cluster.node_objects import NodeSelector, Taint
+from policyengine.cluster.objects import ObjectMeta, Wire
+from policyengine.cluster.pod_objects import Toleration
 
 Amount = str | int | float
 """A quantity as written."""
@@ -28,44 +29,28 @@ class DeviceSelector(Wire, frozen=True):
     cel: CELDeviceSelector | None = None
 
 
-class DeviceToleration(Wire, frozen=True):
-    """Tolerates taints of devices; an empty operator means Equal."""
-
-    key: str = ""
-    operator: str = ""
-    value: str = ""
-    effect: str = ""
-    toleration_seconds: int | None = None
-
-
 class CapacityRequirements(Wire, frozen=True):
     """How much of each capacity is asked for."""
 
     requests: dict[str, Amount] = msgspec.field(default_factory=dict)
 
 
-class ExactDeviceRequest(Wire, frozen=True):
-    """Devices of one class. `allocation_mode`: ExactCount or All."""
-
-    device_class_name: str = ""
-    selectors: tuple[DeviceSelector, ...] = ()
-    allocation_mode: str = "ExactCount"
-    count: int = 1
-    admin_access: bool = False
-    tolerations: tuple[DeviceToleration, ...] = ()
-    capacity: CapacityRequirements = CapacityRequirements()
-
-
 class DeviceSubRequest(Wire, frozen=True):
-    """One of the alternatives of a request."""
+    """Devices of one class: one of the alternatives of a request. `allocation_mode`: ExactCount or All."""
 
     name: str = ""
     device_class_name: str = ""
     selectors: tuple[DeviceSelector, ...] = ()
     allocation_mode: str = "ExactCount"
     count: int = 1
-    tolerations: tuple[DeviceToleration, ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
     capacity: CapacityRequirements = CapacityRequirements()
+
+
+class ExactDeviceRequest(DeviceSubRequest, frozen=True):
+    """The only alternative of a request, which has no name."""
+
+    admin_access: bool = False
 
 
 class DeviceRequest(Wire, frozen=True):
@@ -113,7 +98,7 @@ class DeviceRequestAllocationResult(Wire, frozen=True):
     pool: str = ""
     device: str = ""
     admin_access: bool = False
-    tolerations: tuple[DeviceToleration, ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
     share_id: str | None = msgspec.field(default=None, name="shareID")
     consumed_capacity: dict[str, Amount] = msgspec.field(default_factory=dict)
     binding_conditions: tuple[str, ...] = ()
@@ -220,14 +205,6 @@ class DeviceCounterConsumption(Wire, frozen=True):
     counters: dict[str, Counter] = msgspec.field(default_factory=dict)
 
 
-class DeviceTaint(Wire, frozen=True):
-    """A taint: NoSchedule, NoExecute or None."""
-
-    key: str = ""
-    value: str = ""
-    effect: str = ""
-
-
 class Device(Wire, frozen=True):
     """A device. Names in `attributes` and `capacity` without a domain are the driver's own."""
 
@@ -238,7 +215,7 @@ class Device(Wire, frozen=True):
     node_name: str | None = None
     node_selector: NodeSelector | None = None
     all_nodes: bool = False
-    taints: tuple[DeviceTaint, ...] = ()
+    taints: tuple[Taint, ...] = ()
     binds_to_node: bool = False
     binding_conditions: tuple[str, ...] = ()
     binding_failure_conditions: tuple[str, ...] = ()
