@@ -26,6 +26,7 @@ from policyengine.cluster.storage_objects import (
 )
 from policyengine.cluster.workload_objects import (
     ConfigMap,
+    Lease,
     Namespace,
     NativePodGroup,
     PodDisruptionBudget,
@@ -108,6 +109,10 @@ CONFIG_MAPS = Kind("ConfigMap", "configMaps", ConfigMap, is_dumped=False)
 _READ: tuple[Kind[Any], ...] = (
     NAMESPACES,
     SERVICES,
+    Kind("ReplicationController", "replicationControllers", ReplicationController),
+    Kind("ReplicaSet", "replicaSets", ReplicaSet, _APPS),
+    Kind("StatefulSet", "statefulSets", StatefulSet, _APPS),
+    Kind("PodDisruptionBudget", "podDisruptionBudgets", PodDisruptionBudget, "/apis/policy/v1"),
     Kind(
         "PersistentVolumeClaim",
         "persistentVolumeClaims",
@@ -140,10 +145,8 @@ _READ: tuple[Kind[Any], ...] = (
     ),
     Kind("ResourceSlice", "resourceSlices", ResourceSlice, _DEVICES, Resource.RESOURCE_SLICE),
     Kind("DeviceClass", "deviceClasses", DeviceClass, _DEVICES, Resource.DEVICE_CLASS),
-    Kind("PodDisruptionBudget", "podDisruptionBudgets", PodDisruptionBudget, "/apis/policy/v1"),
-    Kind("ReplicationController", "replicationControllers", ReplicationController),
-    Kind("ReplicaSet", "replicaSets", ReplicaSet, _APPS),
-    Kind("StatefulSet", "statefulSets", StatefulSet, _APPS),
+)
+_GROUPS: tuple[Kind[Any], ...] = (
     Kind("PodGroup", "podGroups", PodGroup, _GANGS, Resource.POD_GROUP, patched="status", is_optional=True),
     Kind(
         "NativePodGroup",
@@ -156,11 +159,11 @@ _READ: tuple[Kind[Any], ...] = (
         is_optional=True,
     ),
 )
-BY_KIND: Mapping[str, Kind[Any]] = {kind.kind: kind for kind in _READ}
+BY_KIND: Mapping[str, Kind[Any]] = {kind.kind: kind for kind in (*_READ, *_GROUPS)}
 """The kinds that plugins may read, besides nodes and pods."""
-_EVERY: tuple[Kind[Any], ...] = (PODS, NODES, *_READ, CONFIG_MAPS)
-STRUCTS: Mapping[str, type[Wire]] = {kind.kind: kind.type for kind in _EVERY}
-"""The struct of every kind."""
+_GIVEN: tuple[Kind[Any], ...] = (PODS, NODES, *_READ, CONFIG_MAPS, *_GROUPS)
+STRUCTS: Mapping[str, type[Wire]] = {**{kind.kind: kind.type for kind in _GIVEN}, "Lease": Lease}
+"""The struct of every kind that a test or a scenario may give, in the order in which messages list them."""
 
 
 def kind_of(item: Mapping[str, Any]) -> str:

@@ -82,6 +82,12 @@ class ConfigMap(Wire, frozen=True):
     binary_data: dict[str, str] = msgspec.field(default_factory=dict)
 
 
+class Lease(Wire, frozen=True):
+    """A leader's lease; a policy's test may give one, and nothing of it is read."""
+
+    metadata: ObjectMeta
+
+
 class PodGroupSpec(Wire, frozen=True):
     """scheduler-plugins' PodGroup (`scheduling.x-k8s.io/v1alpha1`)."""
 

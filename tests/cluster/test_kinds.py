@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from policyengine.cluster.events import Resource
-from policyengine.cluster.kinds import BY_KIND, NODES, PODS, Kind
+from policyengine.cluster.kinds import BY_KIND, NODES, PODS, STRUCTS, Kind
 from tests.simulator.manifests import grants
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -41,3 +41,12 @@ def test_no_two_kinds_share_a_list_or_a_path() -> None:
 def test_every_kind_whose_changes_are_events_is_in_the_table() -> None:
     others = {Resource.ASSIGNED_POD, Resource.UNSCHEDULED_POD, Resource.TIME, Resource.WILDCARD}
     assert {kind.event for kind in EVERY} >= set(Resource) - others
+
+
+def test_the_kinds_that_a_test_may_give_are_listed_with_the_workloads_first_and_the_groups_last() -> None:
+    names = list(STRUCTS)
+    assert names[:8] == [
+        *("Pod", "Node", "Namespace", "Service"),
+        *("ReplicationController", "ReplicaSet", "StatefulSet", "PodDisruptionBudget"),
+    ]
+    assert names[-5:] == ["DeviceClass", "ConfigMap", "PodGroup", "NativePodGroup", "Lease"]
