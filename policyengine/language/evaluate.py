@@ -7,7 +7,7 @@ found as CEL finds them without a checker: while evaluating. What differs from C
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
@@ -69,38 +69,19 @@ def _closure(expression: str, dotted: frozenset[str]) -> Closure:
     return Names().closure(DynamicLowering(expression, dotted).lower(syntax))
 
 
-class DynamicExpression:
-    """A CEL expression from outside, such as a device selector: parsed once, evaluated over many values.
+@lru_cache(maxsize=1024)
+def parsed(text: str) -> Callable[[Mapping[str, object]], object] | str:
+    """A CEL expression from outside, such as a device selector: its value by those of its names, or why it is none.
 
     The values of names are taken as they are: maps may answer for absent keys themselves (`__missing__`), and
-    quantities and versions of the Kubernetes libraries may stand among them.
+    quantities and versions of the Kubernetes libraries may stand among them. The function raises EvaluationError
+    where there is no value.
     """
-
-    __slots__ = ("_closure",)
-
-    def __init__(self, text: str) -> None:
-        """
-        Raises:
-            EvaluationError: the text is no expression.
-        """
-        self._closure = _closure(text, frozenset())
-
-    def value(self, names: Mapping[str, object]) -> object:
-        """The value, given those of the free names.
-
-        Raises:
-            EvaluationError: it has none.
-        """
-        return self._closure(Evaluation(names))
-
-
-@lru_cache(maxsize=1024)
-def parsed(text: str) -> DynamicExpression | str:
-    """The expression, or why the text is none; the last ones are kept."""
     try:
-        return DynamicExpression(text)
+        closure = _closure(text, frozenset())
     except EvaluationError as error:
         return str(error)
+    return lambda names: closure(Evaluation(names))
 
 
 def _taken_in(value: object, depth: int) -> object:

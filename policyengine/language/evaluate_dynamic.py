@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Set
 from fractions import Fraction
+from typing import Any, TypeVar
 
 from policyengine.language import ir, syntax
 from policyengine.language.checking.literal_types import BINARY, DECIMAL
 from policyengine.language.functions import FUNCTIONS, Style
 from policyengine.language.functions.type_conversions import DIMENSIONS
-from policyengine.language.syntax import Span
 from policyengine.language.types import DYN
 from policyengine.language.values import (
     INT64_MAX,
@@ -24,19 +24,13 @@ from policyengine.language.values import (
     Memory,
 )
 
-_FOLDS = {
-    "all": ir.Fold.ALL,
-    "exists": ir.Fold.EXISTS,
-    "exists_one": ir.Fold.EXISTS_ONE,
-    "existsOne": ir.Fold.EXISTS_ONE,
-    "filter": ir.Fold.FILTER,
-    "map": ir.Fold.MAP,
-    "transformList": ir.Fold.TRANSFORM_LIST,
-    "transformMap": ir.Fold.TRANSFORM_MAP,
-}
-_ONE_VARIABLE = frozenset({"all", "exists", "exists_one", "existsOne", "filter", "map"})
-_TWO_VARIABLES = frozenset({"all", "exists", "exists_one", "existsOne", "transformList", "transformMap"})
-_WITH_CONDITION = frozenset({"map", "transformList", "transformMap"})
+_FOLDS = {fold.value: fold for fold in ir.Fold} | {"existsOne": ir.Fold.EXISTS_ONE}
+_TRANSFORMS = frozenset({"transformList", "transformMap"})
+_ONE_VARIABLE = _FOLDS.keys() - _TRANSFORMS
+_TWO_VARIABLES = _FOLDS.keys() - {"filter", "map"}
+_WITH_CONDITION = _TRANSFORMS | {"map"}
+_Number = syntax.Literal | syntax.QuantityLiteral | syntax.DurationLiteral
+_Made = TypeVar("_Made", bound=ir.Expr)
 
 
 class DynamicLowering:
@@ -55,65 +49,56 @@ class DynamicLowering:
         """
         match expr:
             case syntax.Literal() | syntax.QuantityLiteral() | syntax.DurationLiteral():
-                return _constant(expr, negative=False)
+                return _made(ir.Const, expr, value=_value(expr, 1))
             case syntax.Name():
-                return self._name(expr)
+                is_local = expr.name in self._locals and not expr.absolute
+                return _made(ir.Local, expr, name=expr.name) if is_local else _made(ir.Field, expr, path=(expr.name,))
             case syntax.Select():
                 return self._select(expr)
             case syntax.Index():
                 operand, key = self.lower(expr.operand), self.lower(expr.key)
-                return ir.Index(type=DYN, span=expr.span, operand=operand, key=key, optional=expr.optional)
+                return _made(ir.Index, expr, operand=operand, key=key, optional=expr.optional)
             case syntax.Call():
                 return self._call(expr)
-            case syntax.Unary() | syntax.Binary():
-                return self._operator(expr)
+            case syntax.Unary():
+                return self._unary(expr)
+            case syntax.Binary():
+                return self._binary(expr)
             case syntax.Conditional():
                 condition, then, otherwise = map(self.lower, (expr.condition, expr.then, expr.otherwise))
-                return ir.Conditional(type=DYN, span=expr.span, condition=condition, then=then, otherwise=otherwise)
+                return _made(ir.Conditional, expr, condition=condition, then=then, otherwise=otherwise)
             case syntax.ListLiteral():
                 items = tuple((self.lower(item.value), item.optional) for item in expr.items)
-                return ir.ListExpr(type=DYN, span=expr.span, items=items)
+                return _made(ir.ListExpr, expr, items=items)
             case syntax.MapLiteral():
                 entries = tuple((self.lower(e.key), self.lower(e.value), e.optional) for e in expr.entries)
-                return ir.MapExpr(type=DYN, span=expr.span, entries=entries)
+                return _made(ir.MapExpr, expr, entries=entries)
         raise EvaluationError("bytes, uint and messages are no plain values")
-
-    # --- names ----------------------------------------------------------------------------------------
-
-    def _name(self, expr: syntax.Name) -> ir.Expr:
-        if expr.name in self._locals and not expr.absolute:
-            return ir.Local(type=DYN, span=expr.span, name=expr.name)
-        return ir.Field(type=DYN, span=expr.span, path=(expr.name,))
 
     def _select(self, expr: syntax.Select) -> ir.Expr:
         dotted = _dotted(expr)
         if dotted is not None and dotted in self._names and dotted.split(".")[0] not in self._locals:
-            return ir.Field(type=DYN, span=expr.span, path=(dotted,))
-        operand = self.lower(expr.operand)
-        return ir.Select(type=DYN, span=expr.span, operand=operand, name=expr.field, optional=expr.optional)
+            return _made(ir.Field, expr, path=(dotted,))
+        return _made(ir.Select, expr, operand=self.lower(expr.operand), name=expr.field, optional=expr.optional)
 
     # --- operators and calls --------------------------------------------------------------------------
 
-    def _operator(self, expr: syntax.Unary | syntax.Binary) -> ir.Expr:
-        if isinstance(expr, syntax.Unary):
-            if self._is_undone(expr):
-                assert isinstance(expr.operand, syntax.Unary)
-                return self.lower(expr.operand.operand)
-            number = syntax.Literal | syntax.QuantityLiteral | syntax.DurationLiteral
-            if expr.op == "-" and isinstance(expr.operand, number) and not _is_word(expr.operand):
-                return _constant(expr.operand, negative=True)
-            return _applied("!_" if expr.op == "!" else "-_", expr.span, self.lower(expr.operand))
-        left, right = self.lower(expr.left), self.lower(expr.right)
-        if expr.op == "&&" or expr.op == "||":
-            op = expr.op
-            parts = (*_chained(left, op), right)
-            return ir.Logic(type=DYN, span=expr.span, op="&&" if op == "&&" else "||", operands=parts)
-        return _applied("@in" if expr.op == "in" else f"_{expr.op}_", expr.span, left, right)
-
-    def _is_undone(self, expr: syntax.Unary) -> bool:
-        """Whether the next sign undoes this one: CEL's parsers drop two `!` or `-` in a row, unread."""
+    def _unary(self, expr: syntax.Unary) -> ir.Expr:
         operand = expr.operand
-        return isinstance(operand, syntax.Unary) and self._text.startswith(expr.op, operand.span.start)
+        # CEL's parsers drop two `!` or `-` in a row, unread.
+        if isinstance(operand, syntax.Unary) and self._text.startswith(expr.op, operand.span.start):
+            return self.lower(operand.operand)
+        is_number = type(operand.value) in (int, float) if isinstance(operand, syntax.Literal) else True
+        if expr.op == "-" and isinstance(operand, _Number) and is_number:
+            return _made(ir.Const, operand, value=_value(operand, -1))
+        return _made(ir.Call, expr, function=f"{expr.op}_", args=(self.lower(operand),))
+
+    def _binary(self, expr: syntax.Binary) -> ir.Expr:
+        left, right = self.lower(expr.left), self.lower(expr.right)
+        if expr.op in ("&&", "||"):
+            chained = left.operands if isinstance(left, ir.Logic) and left.op == expr.op else (left,)
+            return _made(ir.Logic, expr, op=expr.op, operands=(*chained, right))
+        return _made(ir.Call, expr, function="@in" if expr.op == "in" else f"_{expr.op}_", args=(left, right))
 
     def _call(self, expr: syntax.Call) -> ir.Expr:
         name, target, args = expr.function, expr.target, expr.args
@@ -133,8 +118,8 @@ class DynamicLowering:
             return self._comprehension(expr, target)
         elif name in ("optMap", "optFlatMap"):
             return self._opt_map(expr, target)
-        lowered = [self.lower(arg) for arg in (args if target is None else (target, *args))]
-        return _applied(_as_written(name, target is not None), expr.span, *lowered)
+        lowered = tuple(self.lower(arg) for arg in (args if target is None else (target, *args)))
+        return _made(ir.Call, expr, function=_as_written(name, target is not None), args=lowered)
 
     def _is_bound(self, name: str) -> bool:
         return name in self._locals or name in self._names
@@ -145,26 +130,20 @@ class DynamicLowering:
         argument = expr.args[0] if len(expr.args) == 1 else None
         if not isinstance(argument, syntax.Select):
             raise EvaluationError("`has` takes a field: `has(x.f)`")
-        return ir.Has(type=DYN, span=expr.span, operand=self.lower(argument.operand), name=argument.field)
+        return _made(ir.Has, expr, operand=self.lower(argument.operand), name=argument.field)
+
+    def _within(self, variables: tuple[str, ...], *parts: syntax.Expr) -> list[ir.Expr]:
+        """The trees of parts in which a macro's variables stand for something."""
+        self._locals += variables
+        lowered = [self.lower(part) for part in parts]
+        del self._locals[len(self._locals) - len(variables) :]
+        return lowered
 
     def _comprehension(self, expr: syntax.Call, target: syntax.Expr) -> ir.Expr:
-        name, source = expr.function, self.lower(target)
-        count = self._variable_count(expr)
+        source, count = self.lower(target), self._variable_count(expr)
         variables = tuple(arg.name for arg in expr.args[:count] if isinstance(arg, syntax.Name))
-        tail = expr.args[count:]
-        self._locals += variables
-        lowered = [self.lower(arg) for arg in tail]
-        del self._locals[len(self._locals) - count :]
-        condition = lowered[0] if len(lowered) == 2 else None
-        return ir.Comprehension(
-            type=DYN,
-            span=expr.span,
-            fold=_FOLDS[name],
-            source=source,
-            variables=variables,
-            condition=condition,
-            body=lowered[-1],
-        )
+        *tests, body = self._within(variables, *expr.args[count:])
+        return _folded(expr, _FOLDS[expr.function], source, variables, tests[0] if tests else None, body)
 
     def _variable_count(self, expr: syntax.Call) -> int:
         """1 or 2: `l.all(x, e)`, `m.all(k, v, e)`, `m.transformList(k, v, [test,] e)`."""
@@ -181,37 +160,38 @@ class DynamicLowering:
         if len(expr.args) != 3 or not isinstance(expr.args[0], syntax.Name):
             raise EvaluationError("`cel.bind` takes a new name, its value and an expression")
         variable, value = expr.args[0].name, self.lower(expr.args[1])
-        self._locals.append(variable)
-        body = self.lower(expr.args[2])
-        self._locals.pop()
-        one = ir.ListExpr(type=DYN, span=expr.span, items=((value, False),))
-        mapped = ir.Comprehension(
-            type=DYN,
-            span=expr.span,
-            fold=ir.Fold.MAP,
-            source=one,
-            variables=(variable,),
-            condition=None,
-            body=body,
-        )
-        return ir.Index(type=DYN, span=expr.span, operand=mapped, key=ir.Const(type=DYN, span=expr.span, value=0))
+        (body,) = self._within((variable,), expr.args[2])
+        one = _made(ir.ListExpr, expr, items=((value, False),))
+        mapped = _folded(expr, ir.Fold.MAP, one, (variable,), None, body)
+        return _made(ir.Index, expr, operand=mapped, key=_made(ir.Const, expr, value=0))
 
     def _opt_map(self, expr: syntax.Call, target: syntax.Expr) -> ir.Expr:
         if len(expr.args) != 2 or not isinstance(expr.args[0], syntax.Name):
             raise EvaluationError(f"`{expr.function}` takes a new name and an expression")
         operand, variable = self.lower(target), expr.args[0].name
-        self._locals.append(variable)
-        body = self.lower(expr.args[1])
-        self._locals.pop()
+        (body,) = self._within((variable,), expr.args[1])
         flat = expr.function == "optFlatMap"
-        return ir.OptMap(type=DYN, span=expr.span, operand=operand, variable=variable, body=body, flat=flat)
+        return _made(ir.OptMap, expr, operand=operand, variable=variable, body=body, flat=flat)
 
 
-def _constant(expr: syntax.Literal | syntax.QuantityLiteral | syntax.DurationLiteral, *, negative: bool) -> ir.Const:
-    return ir.Const(type=DYN, span=expr.span, value=_value(expr, -1 if negative else 1))
+def _made(kind: type[_Made], expr: syntax.Expr, **fields: Any) -> _Made:
+    """A node of type dyn, where the expression stands."""
+    return kind(type=DYN, span=expr.span, **fields)
 
 
-def _value(expr: syntax.Literal | syntax.QuantityLiteral | syntax.DurationLiteral, sign: int) -> object:
+def _folded(
+    expr: syntax.Expr,
+    fold: ir.Fold,
+    source: ir.Expr,
+    variables: tuple[str, ...],
+    condition: ir.Expr | None,
+    body: ir.Expr,
+) -> ir.Expr:
+    parts = {"source": source, "condition": condition, "body": body}
+    return _made(ir.Comprehension, expr, fold=fold, variables=variables, **parts)
+
+
+def _value(expr: _Number, sign: int) -> object:
     if isinstance(expr, syntax.DurationLiteral):
         return Duration(_bounded(sign * int(Fraction(expr.number) * NANOSECONDS[expr.unit])))
     if isinstance(expr, syntax.QuantityLiteral):
@@ -227,18 +207,6 @@ def _bounded(value: int) -> int:
     if INT64_MIN <= value <= INT64_MAX:
         return value
     raise EvaluationError("the number is too large: 64 bits hold it no more")
-
-
-def _is_word(expr: syntax.Expr) -> bool:
-    return isinstance(expr, syntax.Literal) and (isinstance(expr.value, str | bool) or expr.value is None)
-
-
-def _applied(name: str, span: Span, *args: ir.Expr) -> ir.Call:
-    return ir.Call(type=DYN, span=span, function=name, args=args)
-
-
-def _chained(left: ir.Expr, op: str) -> tuple[ir.Expr, ...]:
-    return left.operands if isinstance(left, ir.Logic) and left.op == op else (left,)
 
 
 def _as_written(name: str, method: bool) -> str:

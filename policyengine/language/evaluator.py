@@ -81,12 +81,12 @@ class Names:
         return field
 
     def let(self, name: str) -> Closure:
-        """The value of a let."""
-        return _failing(f"nothing is called `{name}`")
+        """The value of a let. A text from outside has none."""
+        raise LookupError(name)
 
     def param(self, name: str) -> Closure:
-        """The value of a param."""
-        return _failing(f"nothing is called `{name}`")
+        """The value of a param. A text from outside has none."""
+        raise LookupError(name)
 
     def attribute(self, thing: Type, name: str) -> Read:
         """How a field of a thing is read."""
@@ -103,17 +103,7 @@ def evaluated(expr: ir.Expr, names: Names | None = None) -> Any:
     Raises:
         EvaluationError: it has none.
     """
-    return (names or _NO_NAMES).closure(expr)(Evaluation())
-
-
-_NO_NAMES = Names()
-
-
-def _failing(message: str) -> Closure:
-    def fail(evaluation: Evaluation) -> Any:
-        raise EvaluationError(message)
-
-    return fail
+    return (names or Names()).closure(expr)(Evaluation())
 
 
 # --- names and lookups -----------------------------------------------------------------------------------
@@ -131,13 +121,24 @@ def _local(expr: ir.Local, names: Names) -> Closure:
 
 def _select(expr: ir.Select, names: Names) -> Closure:
     operand, name, thing = names.closure(expr.operand), expr.name, _content(expr.operand.type)
-    find: Find = found_in
-    is_optional, is_typed = expr.optional, expr.type != DYN
-    if thing.kind is Kind.OBJECT:
-        read = names.attribute(thing, name)
-        find = lambda value, _: read(value)  # noqa: E731
-        is_optional = is_optional or expr.type.kind is Kind.OPTIONAL
+    find = _finder(thing, name, names)
+    is_optional = expr.optional or (thing.kind is Kind.OBJECT and expr.type.kind is Kind.OPTIONAL)
+    is_typed = expr.type != DYN
     return lambda evaluation: _looked_up(operand(evaluation), name, find, is_optional, is_typed)
+
+
+def _has(expr: ir.Has, names: Names) -> Closure:
+    operand, name = names.closure(expr.operand), expr.name
+    find = _finder(_content(expr.operand.type), name, names)
+    return lambda evaluation: _looked_up(operand(evaluation), name, find, True, False).present
+
+
+def _finder(thing: Type, name: str, names: Names) -> Find:
+    """How a field is found in a thing or in a map."""
+    if thing.kind is not Kind.OBJECT:
+        return found_in
+    read = names.attribute(thing, name)
+    return lambda value, _: read(value)
 
 
 def _index(expr: ir.Index, names: Names) -> Closure:
@@ -184,25 +185,6 @@ def found_in(container: Any, key: Any) -> Any:
     raise EvaluationError(f"{_name(container)} has no fields")
 
 
-def _has(expr: ir.Has, names: Names) -> Closure:
-    operand, name, thing = names.closure(expr.operand), expr.name, _content(expr.operand.type)
-    read = names.attribute(thing, name) if thing.kind is Kind.OBJECT else None
-
-    def has(evaluation: Evaluation) -> bool:
-        value = operand(evaluation)
-        if isinstance(value, Optional):
-            if not value.present:
-                return False
-            value = value.content
-        if read is not None:
-            return bool(read(value) is not ABSENT)
-        if isinstance(value, Mapping):
-            return name in value
-        raise EvaluationError(f"{_name(value)} has no fields")
-
-    return has
-
-
 def _content(type_: Type) -> Type:
     return type_.args[0] if type_.kind is Kind.OPTIONAL else type_
 
@@ -219,12 +201,6 @@ def _call(expr: ir.Call, names: Names) -> Closure:
     function = _function(expr, names)
     if expr.function in _DEFAULTING and len(args) == 2:
         return _defaulted(expr.function == "or", *args, function)
-    if len(args) == 1:
-        only = args[0]
-        return lambda evaluation: function(only(evaluation))
-    if len(args) == 2:
-        left, right = args
-        return lambda evaluation: function(left(evaluation), right(evaluation))
     return lambda evaluation: function(*[arg(evaluation) for arg in args])
 
 
@@ -420,14 +396,9 @@ def _opt_map(expr: ir.OptMap, names: Names) -> Closure:
     return mapped
 
 
-Rounds = Iterator[Any]
-"""Sets the variables of a macro and yields what the first of them stands for, once an element."""
-Macro = Callable[[Rounds, Evaluation, Closure, Closure | None], Any]
-
-
 def _comprehension(expr: ir.Comprehension, names: Names) -> Closure:
     """A macro over one list or map. Its variables stand in a dict of their own, so that outer ones come back."""
-    source, macro, variables = names.closure(expr.source), _MACROS[expr.fold], expr.variables
+    source, fold, variables = names.closure(expr.source), _MACROS[expr.fold], expr.variables
     condition = None if expr.condition is None else _truth(expr.condition, names)
     body = _truth(expr.body, names) if expr.fold in _TESTING else names.closure(expr.body)
 
@@ -435,53 +406,40 @@ def _comprehension(expr: ir.Comprehension, names: Names) -> Closure:
         over, outer = source(evaluation), evaluation.locals
         evaluation.locals = dict(outer)
         try:
-            return macro(_rounds(variables, over, evaluation), evaluation, body, condition)
+            rounds = _rounds(variables, over, evaluation)
+            return fold((one for one in rounds if condition is None or condition(evaluation)), evaluation, body)
         finally:
             evaluation.locals = outer
 
     return run
 
 
-def _rounds(variables: tuple[str, ...], over: Any, evaluation: Evaluation) -> Rounds:
-    """The variables stand for the element, or for index and element, or for key and value."""
+def _rounds(variables: tuple[str, ...], over: Any, evaluation: Evaluation) -> Iterator[Any]:
+    """Sets the variables and yields the first of them, once an element.
+
+    They stand for the element, or for index and element, or for key and value.
+    """
     own = evaluation.locals
     for index, element in enumerate(elements(over)):
         evaluation.steps -= 1
         if evaluation.steps < 0:
             raise EvaluationError("the expression takes too many steps")
         if len(variables) == 1:
-            own[variables[0]] = element
-        elif isinstance(over, Mapping):
-            own[variables[0]], own[variables[1]] = element, over[to_key(element)]
+            pair: tuple[Any, ...] = (element,)
         else:
-            own[variables[0]], own[variables[1]] = index, element
-        yield own[variables[0]]
+            pair = (element, over[to_key(element)]) if isinstance(over, Mapping) else (index, element)
+        own.update(zip(variables, pair, strict=True))
+        yield pair[0]
 
 
-def _one(rounds: Rounds, evaluation: Evaluation, body: Closure, condition: Closure | None) -> bool:
-    return sum(body(evaluation) is True for _ in rounds) == 1
-
-
-def _filtered(rounds: Rounds, evaluation: Evaluation, body: Closure, condition: Closure | None) -> list[Any]:
-    return [element for element in rounds if body(evaluation)]
-
-
-def _mapped(rounds: Rounds, evaluation: Evaluation, body: Closure, condition: Closure | None) -> list[Any]:
-    return [body(evaluation) for _ in rounds if condition is None or condition(evaluation)]
-
-
-def _mapped_by_key(rounds: Rounds, evaluation: Evaluation, body: Closure, condition: Closure | None) -> dict[Any, Any]:
-    return {to_key(key): body(evaluation) for key in rounds if condition is None or condition(evaluation)}
-
-
-_MACROS: Mapping[ir.Fold, Macro] = {
-    ir.Fold.ALL: lambda rounds, evaluation, body, _: _decided((body for _ in rounds), evaluation, False),
-    ir.Fold.EXISTS: lambda rounds, evaluation, body, _: _decided((body for _ in rounds), evaluation, True),
-    ir.Fold.EXISTS_ONE: _one,
-    ir.Fold.FILTER: _filtered,
-    ir.Fold.MAP: _mapped,
-    ir.Fold.TRANSFORM_LIST: _mapped,
-    ir.Fold.TRANSFORM_MAP: _mapped_by_key,
+_MACROS: Mapping[ir.Fold, Callable[[Iterator[Any], Evaluation, Closure], Any]] = {
+    ir.Fold.ALL: lambda rounds, evaluation, body: _decided((body for _ in rounds), evaluation, False),
+    ir.Fold.EXISTS: lambda rounds, evaluation, body: _decided((body for _ in rounds), evaluation, True),
+    ir.Fold.EXISTS_ONE: lambda rounds, evaluation, body: sum(body(evaluation) for _ in rounds) == 1,
+    ir.Fold.FILTER: lambda rounds, evaluation, body: [element for element in rounds if body(evaluation)],
+    ir.Fold.MAP: lambda rounds, evaluation, body: [body(evaluation) for _ in rounds],
+    ir.Fold.TRANSFORM_LIST: lambda rounds, evaluation, body: [body(evaluation) for _ in rounds],
+    ir.Fold.TRANSFORM_MAP: lambda rounds, evaluation, body: {to_key(key): body(evaluation) for key in rounds},
 }
 _TESTING = frozenset({ir.Fold.ALL, ir.Fold.EXISTS, ir.Fold.EXISTS_ONE, ir.Fold.FILTER})
 _FORMS: Mapping[type[ir.Expr], Callable[[Any, Names], Closure]] = {

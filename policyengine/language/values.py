@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
 from functools import lru_cache
@@ -175,9 +176,7 @@ def box(type_: Type, value: object) -> object:
 
 _DURATION = re.compile(r"([+-]?)((?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|ms|s|m|h))+|0)", re.ASCII)
 _DURATION_PART = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|ms|s|m|h)", re.ASCII)
-_TIMESTAMP = re.compile(
-    r"(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(?:[Zz]|([+-])(\d\d):(\d\d))", re.ASCII
-)
+_TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\d)[Tt](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?([Zz]|[+-]\d\d:[0-5]\d)", re.ASCII)
 _LONGEST = 64
 
 
@@ -206,15 +205,11 @@ def parse_timestamp(text: str) -> int:
     try:
         if match is None:
             raise ValueError
-        year, month, day, hour, minute, second = (int(match[i]) for i in range(1, 7))
-        seconds = (datetime(year, month, day, hour, minute, second, tzinfo=UTC) - _EPOCH) // timedelta(seconds=1)
-        if match[8]:
-            if int(match[9]) > 23 or int(match[10]) > 59:
-                raise ValueError
-            seconds -= (1 if match[8] == "+" else -1) * (int(match[9]) * 3600 + int(match[10]) * 60)
+        date, time, fraction, zone = match.groups()
+        moment = datetime.fromisoformat(f"{date}T{time}{zone.upper()}")
     except ValueError:
         raise EvaluationError(f"`{shortened(text)}` is not a time; write it as `2026-01-05T18:30:00+01:00`") from None
-    return in_int64(seconds * 10**9 + int((match[7] or "").ljust(9, "0")))
+    return in_int64((moment - _EPOCH) // timedelta(seconds=1) * 10**9 + int((fraction or "").ljust(9, "0")))
 
 
 def format_duration(nanoseconds: int) -> str:
@@ -239,23 +234,9 @@ def format_double(value: float) -> str:
         return "NaN"
     if value in (float("inf"), float("-inf")):
         return "+Inf" if value > 0 else "-Inf"
-    mantissa, _, exponent = f"{value!r}".partition("e")
-    sign, digits, point = _digits(mantissa, int(exponent or 0))
-    place = point - 1
-    if -4 <= place < 21:
-        whole = digits[:point].ljust(point, "0") if point > 0 else "0"
-        fraction = digits[point:] if point > 0 else "0" * -point + digits
-        return f"{sign}{whole}{'.' + fraction if fraction else ''}"
-    return f"{sign}{digits[0]}{'.' + digits[1:] if digits[1:] else ''}e{place:+03d}"
-
-
-def _digits(mantissa: str, exponent: int) -> tuple[str, str, int]:
-    """Sign, significant digits, and how many of them stand before the point."""
-    sign = "-" if mantissa.startswith("-") else ""
-    whole, _, fraction = mantissa.removeprefix("-").partition(".")
-    digits = (whole + fraction).lstrip("0")
-    point = exponent + len(whole) - (len(whole + fraction) - len(digits))
-    return (sign, digits.rstrip("0") or "0", point) if digits else (sign, "0", 1)
+    number = Decimal(repr(value)).normalize()
+    place = number.adjusted()
+    return f"{number:f}" if -4 <= place < 21 else f"{number.scaleb(-place)}e{place:+03d}"
 
 
 def display(value: object, type_: Type) -> str:

@@ -58,12 +58,15 @@ MEMBERS = st.one_of(
     ),
     st.builds(
         lambda name, weight, when, how, value, error: syntax.Score(
-            span=AT, name=name, weight=weight, when=when, normalize=how, reverse=False, value=value, on_error=error
+            span=AT, name=name, weight=weight, when=when, normalize=how, value=value, on_error=error
         ),
         NAMES,
         EXPRESSIONS,
         MAYBE,
-        st.sampled_from([None, "max", "minmax"]),
+        st.none()
+        | st.builds(
+            syntax.Normalize, span=st.just(AT), method=st.sampled_from(["max", "minmax"]), reverse=st.booleans()
+        ),
         EXPRESSIONS,
         MAYBE,
     ),

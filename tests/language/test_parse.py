@@ -143,8 +143,8 @@ def test_an_expression_in_a_message_keeps_its_place_in_the_file_behind_escapes()
 
 def test_a_score_has_clauses_in_order() -> None:
     found = member('score "s" weight safe.w when a normalize minmax reverse = b on\n error 0')
-    assert isinstance(found, syntax.Score)
-    assert (found.normalize, found.reverse) == ("minmax", True)
+    assert isinstance(found, syntax.Score) and found.normalize
+    assert (found.normalize.method, found.normalize.reverse) == ("minmax", True)
     assert [brief(part) for part in (found.weight, found.value)] == ["(. safe w)", "b"]
     assert found.on_error and brief(found.on_error) == "0"
 

@@ -82,7 +82,7 @@ def check_score(scope: PolicyScope, member: syntax.Score) -> ir.Score | None:
     weight = check_weight(scope, member.weight)
     when, good = check_when(scope, member.when, context)
     context = scope.known(context, when)
-    normalize = ir.Normalize(member.normalize) if member.normalize else ir.Normalize.NONE
+    normalize = ir.Normalize(member.normalize.method) if member.normalize else ir.Normalize.NONE
     bounded = normalize is not ir.Normalize.NONE
     value = _score_value(scope, member.value, context, bounded)
     on_error = None
@@ -96,7 +96,7 @@ def check_score(scope: PolicyScope, member: syntax.Score) -> ir.Score | None:
         weight=weight,
         when=when,
         normalize=normalize,
-        reverse=member.reverse,
+        reverse=member.normalize is not None and member.normalize.reverse,
         value=value,
         on_error=on_error,
         span=member.span,

@@ -85,63 +85,33 @@ def fields(expr: ir.Expr, let_of: LetOf | None = None) -> Iterator[ir.Field]:
 def key(expr: ir.Expr, of: Callable[[ir.Expr], Hashable] | None = None) -> Hashable:
     """What two expressions have in common that mean the same: all but their places. `of`: the keys of its parts, where
     these are known otherwise."""
+    if isinstance(expr, ir.Const):
+        return ("Const", str(expr.type), type(expr.value).__name__, repr(expr.value))
     of = of or key
-    match expr:
-        case ir.Const():
-            return ("const", str(expr.type), type(expr.value).__name__, repr(expr.value))
-        case ir.Field():
-            return ("field", expr.path)
-        case ir.LetRef() | ir.ParamRef() | ir.Local():
-            return (type(expr).__name__, expr.name)
-        case ir.Select():
-            return ("select", expr.name, expr.optional, of(expr.operand))
-        case ir.Has():
-            return ("has", expr.name, of(expr.operand))
-        case ir.Index():
-            return ("index", expr.optional, of(expr.operand), of(expr.key))
-        case ir.Call():
-            return ("call", expr.function, str(expr.type), *map(of, expr.args))
-        case ir.Logic():
-            return ("logic", expr.op, *map(of, expr.operands))
-        case ir.ListExpr():
-            return ("list", *((of(value), optional) for value, optional in expr.items))
-        case ir.MapExpr():
-            return ("map", *((of(name), of(value), optional) for name, value, optional in expr.entries))
-        case ir.Comprehension():
-            condition = of(expr.condition) if expr.condition else None
-            return ("fold", expr.fold, expr.variables, of(expr.source), condition, of(expr.body))
-        case ir.OptMap():
-            return ("optMap", expr.flat, expr.variable, of(expr.operand), of(expr.body))
-        case _:
-            return (type(expr).__name__, *map(of, children(expr)))
+    result = str(expr.type) if isinstance(expr, ir.Call) else ""
+    return (type(expr).__name__, result, *(_each(getattr(expr, name), of) for name in _own_fields(expr.__class__)))
 
 
 def rebuilt(expr: ir.Expr, parts: Sequence[ir.Expr]) -> ir.Expr:
     """The expression with other direct parts, in the order of `children`; its shape and reach stay."""
-    match expr:
-        case ir.Select() | ir.Has():
-            return replace(expr, operand=parts[0])
-        case ir.Index():
-            return replace(expr, operand=parts[0], key=parts[1])
-        case ir.Call():
-            return replace(expr, args=tuple(parts))
-        case ir.Logic():
-            return replace(expr, operands=tuple(parts))
-        case ir.Conditional():
-            return replace(expr, condition=parts[0], then=parts[1], otherwise=parts[2])
-        case ir.ListExpr():
-            items = zip(parts, expr.items, strict=True)
-            return replace(expr, items=tuple((part, optional) for part, (_, optional) in items))
-        case ir.MapExpr():
-            pairs = zip(parts[::2], parts[1::2], expr.entries, strict=True)
-            return replace(expr, entries=tuple((name, value, entry[2]) for name, value, entry in pairs))
-        case ir.Comprehension():
-            condition = parts[1] if expr.condition else None
-            return replace(expr, source=parts[0], condition=condition, body=parts[-1])
-        case ir.OptMap():
-            return replace(expr, operand=parts[0], body=parts[1])
-        case _:
-            return expr
+    if not parts:
+        return expr
+    left = iter(parts)
+    names = _own_fields(expr.__class__)
+    return replace(expr, **{name: _each(getattr(expr, name), lambda _: next(left)) for name in names})
+
+
+@cache
+def _own_fields(kind: type[ir.Expr]) -> tuple[str, ...]:
+    """The fields that an expression has and others have not, in the order of `children`."""
+    return tuple(name for name in kind.__struct_fields__ if name not in ir.Expr.__struct_fields__)
+
+
+def _each(value: Any, change: Callable[[ir.Expr], Any]) -> Any:
+    """The value of a field with every expression in it changed."""
+    if isinstance(value, ir.Expr):
+        return change(value)
+    return tuple([_each(item, change) for item in value]) if isinstance(value, tuple) else value
 
 
 def respanned(expr: ir.Expr, span: Span) -> ir.Expr:

@@ -1,11 +1,15 @@
-"""Lark's tree of an expression -> syntax nodes, with a finding for every literal that is none."""
+"""Lark's tree of an expression -> syntax nodes, with a finding for every literal that is none.
+
+Most rules only name the parts of a node: `NODES` says which. A rule with an action of its own does more.
+"""
 
 # ruff: noqa: D102 - an action does what its rule in the grammar says
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, TypeVar
 
 from lark import Token, Tree
 from msgspec.structs import replace
@@ -29,6 +33,20 @@ MAX_DEPTH = 64
 BINDING = {"OR": 1, "AND": 2, "COMPARISON": 3, "IN": 3, "PLUS": 4, "MINUS": 4, "STAR": 5, "SLASH": 5, "PERCENT": 5}
 """How tightly binary operators bind: CEL's precedence."""
 
+_Value = TypeVar("_Value")
+
+Rows = Mapping[str, tuple[type[syntax.Node], tuple[str, ...]]]
+NODES: Rows = {
+    "conditional": (syntax.Conditional, ("condition", "then", "otherwise")),
+    "index": (syntax.Index, ("operand", "key")),
+    "item": (syntax.ListItem, ("value",)),
+    "list_literal": (syntax.ListLiteral, ("*items",)),
+    "entry": (syntax.MapEntry, ("key", "value")),
+    "map_literal": (syntax.MapLiteral, ("*entries",)),
+}
+"""Rule -> its node, and the node's fields in the order of the rule's parts; `*` takes all that are left."""
+_CONSTANTS = {"TRUE": True, "FALSE": False, "NULL": None}
+
 
 def span_of(token: Token) -> Span:
     """Where a token stands."""
@@ -37,10 +55,13 @@ def span_of(token: Token) -> Span:
 
 
 class ExpressionActions:
-    """An action a rule, under the rule's name. Findings are collected; a node stands in for what is wrong.
+    """The nodes and actions of rules. Findings are collected; a node stands in for what is wrong.
 
-    An action takes the span of its rule and the rule's parts: tokens, values, None for an absent one.
+    An action stands under its rule's name and takes the rule's span and parts: tokens, values, None for an absent one.
+    A rule `optional_x` is a rule `x` whose node is optional.
     """
+
+    nodes: ClassVar[Rows] = NODES
 
     def __init__(self, file: str) -> None:
         self.file = file
@@ -72,10 +93,25 @@ class ExpressionActions:
         return values[0]
 
     def _value(self, tree: Tree[Token], parts: list[Any]) -> Any:
-        action = getattr(self, tree.data, None)
-        if action is None:
-            return tree  # a repetition in which a parse stopped
-        return action(Span(tree.meta.start_pos, tree.meta.end_pos), *parts)
+        span = Span(tree.meta.start_pos, tree.meta.end_pos)
+        rule = tree.data.removeprefix("optional_")
+        given: dict[str, Any] = {} if rule == tree.data else {"optional": True}
+        if rule in self.nodes:
+            kind, names = self.nodes[rule]
+            for at, name in enumerate(names):
+                rest = name[:1] == "*"
+                given[name.lstrip("*")] = self._rest(parts[at:]) if rest else self._part(parts[at])
+            node: Any = kind(span=span, **given)
+            return self._grown(node)
+        action = getattr(self, rule, None)
+        return tree if action is None else action(span, *parts, **given)  # no action: a repetition cut short
+
+    def _rest(self, parts: list[Any]) -> tuple[Any, ...]:
+        return tuple([self._part(part) for part in parts if part is not None])
+
+    def _part(self, part: Any) -> Any:
+        """A part of a rule as its node holds it."""
+        return part
 
     def finish(self) -> None:
         """Reports what could not be evaluated before the end: a 2**63 with no `-` before it. What follows is new."""
@@ -84,10 +120,10 @@ class ExpressionActions:
 
     # --- depth: known from below, as a tree is built from its leaves -----------------------------------
 
-    def _grown(self, node: Expr, *parts: Expr) -> Expr:
+    def _grown(self, node: Expr) -> Expr:
         if self.is_shallow:
             return node
-        depth = max((1 + self._depths.get(id(part), 1) for part in parts), default=1)
+        depth = max((1 + self._depths.get(id(part), 1) for part in syntax.children(node)), default=1)
         if depth > MAX_DEPTH:
             depth = 1
             node = syntax.Name(span=node.span, name="_")
@@ -106,10 +142,6 @@ class ExpressionActions:
 
     def expression(self, _span: Span, value: Expr) -> Expr:
         return value
-
-    def conditional(self, span: Span, condition: Expr, then: Expr, otherwise: Expr) -> Expr:
-        node = syntax.Conditional(span=span, condition=condition, then=then, otherwise=otherwise)
-        return self._grown(node, condition, then, otherwise)
 
     def chain(self, _span: Span, *parts: Any) -> Expr:
         """Operands and operators by turns, as binary nodes: what binds tighter is joined first, then from the left.
@@ -130,12 +162,12 @@ class ExpressionActions:
     def _join(self, operands: list[Expr], op: Token) -> None:
         right, left = operands.pop(), operands.pop()
         node = syntax.Binary(span=left.span.to(right.span), op=str(op), left=left, right=right)
-        operands.append(self._grown(node, left, right))
+        operands.append(self._grown(node))
 
     def unary(self, span: Span, op: Token, operand: Expr) -> Expr:
         if op.type == "MINUS" and isinstance(operand, syntax.Literal):
             self._too_large.pop(operand.span.start, None)
-        return self._grown(syntax.Unary(span=span, op="-" if op.type == "MINUS" else "!", operand=operand), operand)
+        return self._grown(syntax.Unary(span=span, op="-" if op.type == "MINUS" else "!", operand=operand))
 
     def parenthesised(self, span: Span, value: Expr) -> Expr:
         """The same node with a span that takes its brackets in, so that a span can be cut out and stay whole."""
@@ -150,17 +182,7 @@ class ExpressionActions:
 
     def select(self, span: Span, operand: Expr, field: Token, optional: bool = False) -> Expr:
         name, place = field.strip("`"), span_of(field)
-        node = syntax.Select(span=span, operand=operand, field=name, field_span=place, optional=optional)
-        return self._grown(node, operand)
-
-    def optional_select(self, span: Span, operand: Expr, field: Token) -> Expr:
-        return self.select(span, operand, field, optional=True)
-
-    def index(self, span: Span, operand: Expr, key: Expr, optional: bool = False) -> Expr:
-        return self._grown(syntax.Index(span=span, operand=operand, key=key, optional=optional), operand, key)
-
-    def optional_index(self, span: Span, operand: Expr, key: Expr) -> Expr:
-        return self.index(span, operand, key, optional=True)
+        return self._grown(syntax.Select(span=span, operand=operand, field=name, field_span=place, optional=optional))
 
     def arguments(self, _span: Span, *values: Expr) -> tuple[Expr, ...]:
         return values
@@ -174,8 +196,7 @@ class ExpressionActions:
     def _called(self, span: Span, target: Expr | None, function: Token, args: tuple[Expr, ...]) -> Expr:
         self._check_word(function)
         name, place = str(function), span_of(function)
-        node = syntax.Call(span=span, target=target, function=name, function_span=place, args=args)
-        return self._grown(node, *args) if target is None else self._grown(node, target, *args)
+        return self._grown(syntax.Call(span=span, target=target, function=name, function_span=place, args=args))
 
     def variable(self, span: Span, name: Token, absolute: bool = False) -> Expr:
         self._check_word(name)
@@ -184,39 +205,10 @@ class ExpressionActions:
     def absolute(self, span: Span, name: Token) -> Expr:
         return self.variable(span, name, absolute=True)
 
-    # --- lists and maps -------------------------------------------------------------------------------
-
-    def item(self, span: Span, value: Expr, optional: bool = False) -> syntax.ListItem:
-        return syntax.ListItem(span=span, value=value, optional=optional)
-
-    def optional_item(self, span: Span, value: Expr) -> syntax.ListItem:
-        return self.item(span, value, optional=True)
-
-    def list_literal(self, span: Span, *items: syntax.ListItem | None) -> Expr:
-        present = tuple(item for item in items if item is not None)
-        return self._grown(syntax.ListLiteral(span=span, items=present), *(item.value for item in present))
-
-    def entry(self, span: Span, key: Expr, value: Expr, optional: bool = False) -> syntax.MapEntry:
-        return syntax.MapEntry(span=span, key=key, value=value, optional=optional)
-
-    def optional_entry(self, span: Span, key: Expr, value: Expr) -> syntax.MapEntry:
-        return self.entry(span, key, value, optional=True)
-
-    def map_literal(self, span: Span, *entries: syntax.MapEntry | None) -> Expr:
-        present = tuple(entry for entry in entries if entry is not None)
-        node = syntax.MapLiteral(span=span, entries=present)
-        return self._grown(node, *(part for entry in present for part in (entry.key, entry.value)))
-
     # --- literals -------------------------------------------------------------------------------------
 
-    def true(self, span: Span, _word: Token) -> Expr:
-        return syntax.Literal(span=span, value=True)
-
-    def false(self, span: Span, _word: Token) -> Expr:
-        return syntax.Literal(span=span, value=False)
-
-    def null(self, span: Span, _word: Token) -> Expr:
-        return syntax.Literal(span=span, value=None)
+    def constant(self, span: Span, word: Token) -> Expr:
+        return syntax.Literal(span=span, value=_CONSTANTS[word.type])
 
     def integer(self, span: Span, number: Token) -> Expr:
         return syntax.Literal(span=span, value=self._int(number, number, MAX_INT))
@@ -261,20 +253,21 @@ class ExpressionActions:
         return syntax.Literal(span=span, value=self._text_of(str(text), span))
 
     def byte_string(self, span: Span, text: Token) -> Expr:
-        value = b""
-        try:
-            value = decode_bytes(str(text)) if self._check_length(str(text), span) else b""
-        except LiteralError as error:
-            self._report("PE0204", str(error), Span(span.start + error.start, span.start + error.end))
-        return syntax.BytesLiteral(span=span, value=value)
+        return syntax.BytesLiteral(span=span, value=self._decoded(decode_bytes, str(text), span) or b"")
 
     def _text_of(self, literal: str, span: Span) -> str:
         """The value of a string literal; '' where it has none, which is reported."""
+        return self._decoded(decode_string, literal, span) or ""
+
+    def _decoded(self, decode: Callable[[str], _Value], literal: str, span: Span) -> _Value | None:
         try:
-            return decode_string(literal) if self._check_length(literal, span) else ""
+            return decode(literal) if self._check_length(literal, span) else None
         except LiteralError as error:
-            self._report("PE0204", str(error), Span(span.start + error.start, span.start + error.end))
-            return ""
+            self._wrong_literal(error, span)
+            return None
+
+    def _wrong_literal(self, error: LiteralError, span: Span) -> None:
+        self._report(error.code, str(error), Span(span.start + error.start, span.start + error.end))
 
     def _check_word(self, token: Token) -> bool:
         if len(token) <= MAX_WORD:

@@ -1,4 +1,4 @@
-"""The values of literals: strings and bytes with their escapes."""
+"""The values of literals: strings and bytes with their escapes, and strings in which `{expr}` is filled in."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _LINE_END = re.compile(r"\r\n?")
 
 
 class LiteralError(ValueError):
-    """A literal that stands for nothing: a sentence, and the part that is meant, as offsets in the literal."""
+    """A literal that stands for nothing: a sentence, its code, and the part meant, as offsets in the literal."""
 
-    def __init__(self, message: str, start: int, end: int) -> None:
+    def __init__(self, message: str, start: int, end: int, code: str = "PE0204") -> None:
         super().__init__(message)
-        self.start, self.end = start, end
+        self.start, self.end, self.code = start, end, code
 
 
 class Text(NamedTuple):
@@ -115,3 +115,60 @@ def _advice(letter: str) -> str:
         return "an octal escape has three digits, from `\\000` to `\\377`"
     shown = f"`\\{letter}` is" if letter.isprintable() else "a backslash before this character makes"
     return f'{shown} no escape; for a backslash write `\\\\`, for a pattern use a raw string, `r"…"`'
+
+
+# --- the pieces of a string in which something is filled in ---------------------------------------------
+
+
+class Hole(NamedTuple):
+    """`{expr}` in a template: the offsets of the expression's text in the value."""
+
+    start: int
+    end: int
+
+
+def template_parts(text: Text) -> list[str | Hole]:
+    """The pieces of a template: text, with `{{` and `}}` as braces, and holes.
+
+    A `}` inside a string of the expression, or closing a map in it, does not end the hole. For example `a {x} {{b}}`
+    is made of `a `, a hole from 3 to 4, and ` {b}`.
+
+    Raises:
+        LiteralError: a brace that fits nothing.
+    """
+    value = text.value
+    parts: list[str | Hole] = []
+    piece, at = "", 0
+    while brace := _BRACE.search(value, at):
+        piece += value[at : brace.start()]
+        at = brace.end()
+        if len(brace[0]) == 2:
+            piece += brace[0][0]
+        elif brace[0] == "}":
+            raise _misfit("`}` closes nothing here; a brace that is meant itself is `}}`", text, at - 1, at)
+        else:
+            end = _hole_end(text, at - 1)
+            parts += [piece] if piece else []
+            parts.append(Hole(at, end))
+            piece, at = "", end + 1
+    piece += value[at:]
+    return [*parts, piece] if piece else parts
+
+
+_BRACE = re.compile(r"\{\{|\}\}|[{}]")
+_IN_HOLE = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|[{}]")
+
+
+def _hole_end(text: Text, start: int) -> int:
+    depth = 0
+    for found in _IN_HOLE.finditer(text.value, start):
+        depth += {"{": 1, "}": -1}.get(found[0], 0)
+        if not depth:
+            if not text.value[start + 1 : found.start()].strip():
+                raise _misfit("`{}` has no expression to fill in", text, start, found.end())
+            return found.start()
+    raise _misfit("`{` has no closing `}`; a brace that is meant itself is `{{`", text, start, start + 1)
+
+
+def _misfit(message: str, text: Text, start: int, end: int) -> LiteralError:
+    return LiteralError(message, text.offsets[start], text.offsets[end], "PE0206")

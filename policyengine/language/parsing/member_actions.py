@@ -1,7 +1,6 @@
-"""Lark's tree of a member -> syntax nodes.
+"""Lark's tree of a member -> syntax nodes, by the nodes and actions of its rules.
 
-Most rules only name the parts of a node: `_NODES` says which. A rule with an action of its own does more. A member's
-own span, keyword and doc comment are `parse`'s to put in; it knows where the member begins and ends.
+A member's own span, keyword and doc comment are `parse`'s to put in; it knows where the member begins and ends.
 """
 
 # ruff: noqa: D102 - an action does what its rule in the grammar says
@@ -9,22 +8,19 @@ own span, keyword and doc comment are `parse`'s to put in; it knows where the me
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
-from typing import Literal as OneOf
+from typing import Any, ClassVar, NamedTuple
 
 from lark import Token, Tree
 
 from policyengine.language import syntax
 from policyengine.language.diagnostics import Diagnostic, Edit, Fix
-from policyengine.language.parsing.expression_actions import ExpressionActions, span_of
-from policyengine.language.parsing.string_templates import parse_template
+from policyengine.language.parsing.expression_actions import NODES, ExpressionActions, Rows, span_of
+from policyengine.language.parsing.literal_values import LiteralError, decode_text, template_parts
+from policyengine.language.parsing.member_parser import parse_cut
+from policyengine.language.parsing.tokens import relocated, tokenise
 from policyengine.language.suggestion import closest
-from policyengine.language.syntax import Expr, Member, NameText, OrderKey, Span
+from policyengine.language.syntax import Expr, Member, NameText, Span
 from policyengine.language.syntax_codes import quoted, syntax_error
-
-Field = tuple[NameText, bool, Expr]
-"""A field's name, whether it was quoted, and its value."""
-Fields = tuple[Span, tuple[Field, ...]]
 
 FIELDS_OF: Mapping[str, tuple[str, ...]] = {
     "gang": ("key", "min", "timeout", "waits"),
@@ -33,11 +29,13 @@ FIELDS_OF: Mapping[str, tuple[str, ...]] = {
     "bind": ("annotations",),
 }
 """Member -> the names of its fields."""
+_MAPS = frozenset({"guarantee", "limit", "annotations"})
+"""Fields that take a map."""
 
 MAX_FILLED_IN = 10_000
 """Pieces of text and expressions in all messages of a file; each expression is parsed by itself."""
 
-_NODES: Mapping[str, tuple[type[syntax.Node], tuple[str, ...]]] = {
+_NODES: Rows = {
     "import": (syntax.Import, ("name", "alias")),
     "library": (syntax.Library, ("name",)),
     "policy": (syntax.Policy, ("name",)),
@@ -49,6 +47,11 @@ _NODES: Mapping[str, tuple[type[syntax.Node], tuple[str, ...]]] = {
     "disable": (syntax.Disable, ("plugin",)),
     "let": (syntax.Let, ("name", "value")),
     "parameter": (syntax.FunctionParameter, ("name", "type")),
+    "filter": (syntax.Filter, ("name", "when", "*requires")),
+    "require": (syntax.Require, ("condition", "otherwise", "on_error")),
+    "score": (syntax.Score, ("name", "weight", "when", "normalize", "value", "on_error")),
+    "on": (syntax.OnLog, ("point", "when", "message")),
+    "test": (syntax.Test, ("name", "*steps")),
     "given_node": (syntax.GivenNode, ("name", "fields")),
     "given_pod": (syntax.GivenPod, ("name", "on", "fields")),
     "given_now": (syntax.GivenNow, ("text",)),
@@ -60,35 +63,55 @@ _NODES: Mapping[str, tuple[type[syntax.Node], tuple[str, ...]]] = {
     "expect_waits": (syntax.ExpectWaits, ("pod",)),
     "expect_that": (syntax.ExpectThat, ("condition",)),
 }
-"""Rule -> its node, and the node's fields in the order of the rule's parts. A word is a name, fields are a map."""
+_CLAUSES = {
+    "param_range": "range",
+    "param_values": "values",
+    "order_by": "order by",
+    "fair": "fair",
+    "backoff": "backoff",
+    "flush": "flush",
+    "victims": "victims",
+    "max_victims": "maxVictims",
+}
+"""Rules of clauses that may come in any order -> how they are written."""
 
 
-class Part(NamedTuple):
-    """A clause that may come in any order: its name, its place, its value."""
+class Clause(NamedTuple):
+    """A clause that may come in any order: how it is written, its place, its values."""
 
     name: str
     span: Span
-    value: Any
+    values: tuple[Any, ...]
+
+
+class Fields(NamedTuple):
+    """Fields in braces: each field's name, whether it was quoted, and its value."""
+
+    span: Span
+    found: tuple[tuple[NameText, bool, Expr], ...]
 
 
 class Actions(ExpressionActions):
-    """All actions of the grammar: those of members here, those of expressions inherited."""
+    """All nodes and actions of the grammar: those of members here, those of expressions inherited.
+
+    In a node a word is a name, and fields are a map.
+    """
+
+    nodes: ClassVar[Rows] = {**NODES, **_NODES}
 
     def __init__(self, file: str) -> None:
         super().__init__(file)
         self._filled_in = 0
 
     def _value(self, tree: Tree[Token], parts: list[Any]) -> Any:
-        if tree.data not in _NODES:
-            return super()._value(tree, parts)
-        kind, names = _NODES[tree.data]
-        fields = {name: self._part(part) for name, part in zip(names, parts, strict=True)}
-        return kind(span=Span(tree.meta.start_pos, tree.meta.end_pos), **fields)
+        if tree.data in _CLAUSES:
+            return Clause(_CLAUSES[tree.data], Span(tree.meta.start_pos, tree.meta.end_pos), tuple(parts))
+        return super()._value(tree, parts)
 
     def _part(self, part: Any) -> Any:
         if isinstance(part, Token):
             return self.name(span_of(part), part)
-        return self._as_map(part) if isinstance(part, tuple) else part
+        return self._as_map(part) if isinstance(part, Fields) else part
 
     # --- names ----------------------------------------------------------------------------------------
 
@@ -107,31 +130,43 @@ class Actions(ExpressionActions):
         present = tuple(arg for arg in args if arg is not None)
         return syntax.TypeRef(span=span, name=self.name(span, name).text, args=present)
 
-    def _template(self, literal: str, span: Span) -> syntax.Template:
+    def template(self, _span: Span, literal: Token) -> syntax.Template:
         """A string in which `{expr}` is filled in."""
+        return self._template(str(literal), span_of(literal))
+
+    def _template(self, literal: str, span: Span) -> syntax.Template:
+        empty = syntax.Template(span=span, parts=())
         if not self._check_length(literal, span) or self._filled_in > MAX_FILLED_IN:
-            return syntax.Template(span=span, parts=())
-        found, findings = parse_template(literal, span.start, self.file)
-        self.findings += findings
-        self._filled_in += len(found.parts)
+            return empty
+        try:
+            text = decode_text(literal)
+            pieces = template_parts(text)
+        except LiteralError as error:
+            self._wrong_literal(error, span)
+            return empty
+        places = [span.start + offset for offset in text.offsets]
+        parts: list[str | Expr] = []
+        for piece in pieces:
+            if isinstance(piece, str):
+                parts.append(piece)
+                continue
+            cut = tokenise(text.value, self.file, piece.start, piece.end)
+            found, findings = parse_cut(relocated(cut, places), self.file)
+            self.findings += findings
+            parts += [found] if found is not None else []
+        self._filled_in += len(parts)
         if self._filled_in > MAX_FILLED_IN:
             message = f"the messages of the file have more than {MAX_FILLED_IN:,} parts; split the file"
             self._report("PE0402", message, span)
-        return found
+        return syntax.Template(span=span, parts=tuple(parts))
 
-    # --- params and functions -------------------------------------------------------------------------
+    # --- members --------------------------------------------------------------------------------------
 
-    def param(self, span: Span, name: Token, type_ref: syntax.TypeRef, default: Expr, *limits: Part) -> Member:
+    def param(self, span: Span, name: Token, type_ref: syntax.TypeRef, default: Expr, *limits: Clause) -> Member:
         for limit in limits[1:]:
             self._report("PE0302", "a param has one `range` or one list of `values`", limit.span)
-        found = {limit.name: limit.value for limit in reversed(limits)}
+        found: dict[str, Any] = {limit.name: limit.values for limit in reversed(limits)}
         return syntax.Param(span=span, name=self.name(span, name), type=type_ref, default=default, **found)
-
-    def param_range(self, span: Span, low: Expr, high: Expr) -> Part:
-        return Part("range", span, (low, high))
-
-    def param_values(self, span: Span, *values: Expr | None) -> Part:
-        return Part("values", span, values)
 
     def function(
         self,
@@ -144,153 +179,89 @@ class Actions(ExpressionActions):
         named = self.name(span, name)
         return syntax.Function(span=span, name=named, parameters=parameters or (), result=result, body=body)
 
-    def parameters(self, _span: Span, *found: syntax.FunctionParameter) -> tuple[object, ...]:
+    def parameters(self, _span: Span, *found: syntax.FunctionParameter) -> tuple[syntax.FunctionParameter, ...]:
         return found
 
-    # --- the queue, and preemption --------------------------------------------------------------------
+    def queue(self, span: Span, *clauses: Clause) -> Member:
+        found = self._once(clauses)
+        fair, weights = found.get("fair", (None, None))
+        (flush,) = found.get("flush", (None,))
+        order, backoff = found.get("order by", ()), found.get("backoff")
+        return syntax.Queue(span=span, order=order, fair=fair, fair_weights=weights, backoff=backoff, flush=flush)
 
-    def queue(self, span: Span, *parts: Part) -> Member:
-        found = self._once(parts)
-        found["fair"], found["fair_weights"] = found.get("fair", (None, None))
-        return syntax.Queue(span=span, order=found.pop("order by", ()), **found)
+    def preempt(self, span: Span, when: Expr | None, *clauses: Clause) -> Member:
+        found = self._once(clauses)
+        (victims,), (most,) = found.get("victims", (None,)), found.get("maxVictims", (None,))
+        return syntax.Preempt(span=span, when=when, victims=victims, order=found.get("order by", ()), max_victims=most)
 
-    def order_by(self, span: Span, *keys: OrderKey) -> Part:
-        return Part("order by", span, keys)
-
-    def key(self, span: Span, value: Expr, direction: Token | None, missing: Token | None) -> OrderKey:
-        place: OneOf["first", "last"] | None = None
-        if missing:
-            place = "first" if missing.type == "FIRST" else "last"
-        descending = bool(direction and direction.type == "DESC")
-        return OrderKey(span=span, value=value, descending=descending, missing=place)
-
-    def fair(self, span: Span, value: Expr, weights: syntax.MapLiteral | None) -> Part:
-        return Part("fair", span, (value, weights))
-
-    def backoff(self, span: Span, first: Expr, last: Expr) -> Part:
-        return Part("backoff", span, (first, last))
-
-    def flush(self, span: Span, value: Expr) -> Part:
-        return Part("flush", span, value)
-
-    def preempt(self, span: Span, when: Expr | None, *parts: Part) -> Member:
-        found = self._once(parts)
-        return syntax.Preempt(
-            span=span,
-            when=when,
-            victims=found.get("victims"),
-            order=found.get("order by", ()),
-            max_victims=found.get("maxVictims"),
-        )
-
-    def victims(self, span: Span, value: Expr) -> Part:
-        return Part("victims", span, value)
-
-    def max_victims(self, span: Span, value: Expr) -> Part:
-        return Part("maxVictims", span, value)
-
-    def _once(self, parts: tuple[Part, ...]) -> dict[str, Any]:
+    def _once(self, clauses: tuple[Clause, ...]) -> dict[str, Any]:
         found: dict[str, Any] = {}
-        for part in parts:
-            if part.name in found:
-                self._report("PE0302", f"`{part.name}` is given twice", part.span)
-            found.setdefault(part.name, part.value)
+        for clause in clauses:
+            if clause.name in found:
+                self._report("PE0302", f"`{clause.name}` is given twice", clause.span)
+            found.setdefault(clause.name, clause.values)
         return found
 
-    # --- rules and tests ------------------------------------------------------------------------------
+    def key(self, span: Span, value: Expr, direction: Token | None, missing: Token | None) -> syntax.OrderKey:
+        descending = direction is not None and direction.type == "DESC"
+        place: Any = missing and missing.type.lower()
+        return syntax.OrderKey(span=span, value=value, descending=descending, missing=place)
 
-    def filter(self, span: Span, name: Token, when: Expr | None, *requires: syntax.Require) -> Member:
-        return syntax.Filter(span=span, name=self.name(span, name), when=when, requires=requires)
+    def on_error(self, _span: Span, _on: Token, value: Expr) -> Expr:
+        return value
 
-    def require(
-        self, span: Span, condition: Expr, otherwise: Token | None, _on: Token | None, error: Expr | None
-    ) -> syntax.Require:
-        message = self._template(str(otherwise), span_of(otherwise)) if otherwise else None
-        return syntax.Require(span=span, condition=condition, otherwise=message, on_error=error)
-
-    def score(
-        self,
-        span: Span,
-        name: Token,
-        weight: Expr,
-        when: Expr | None,
-        normalize: tuple[OneOf["max", "minmax"], bool] | None,
-        value: Expr,
-        _on: Token | None,
-        error: Expr | None,
-    ) -> Member:
-        method, reverse = normalize or (None, False)
-        return syntax.Score(
-            span=span,
-            name=self.name(span, name),
-            weight=weight,
-            when=when,
-            normalize=method,
-            reverse=reverse,
-            value=value,
-            on_error=error,
-        )
-
-    def normalize(self, _span: Span, method: Token, reverse: Token | None) -> tuple[OneOf["max", "minmax"], bool]:
-        return "max" if method.type == "MAX" else "minmax", reverse is not None
-
-    def on(self, span: Span, point: Token, when: Expr | None, message: Token) -> Member:
-        text = self._template(str(message), span_of(message))
-        return syntax.OnLog(span=span, point=self.name(span, point), when=when, message=text)
-
-    def test(self, span: Span, name: Token, *steps: syntax.TestStep) -> Member:
-        return syntax.Test(span=span, name=self.name(span, name), steps=steps)
+    def normalize(self, span: Span, method: Token, reverse: Token | None) -> syntax.Normalize:
+        how: Any = method.type.lower()
+        return syntax.Normalize(span=span, method=how, reverse=reverse is not None)
 
     # --- fields ---------------------------------------------------------------------------------------
 
-    def fields(self, span: Span, *found: Field) -> Fields:
-        return span, found
+    def fields(self, span: Span, *found: tuple[NameText, bool, Expr]) -> Fields:
+        return Fields(span, found)
 
-    def field(self, span: Span, key: Token, value: Expr) -> Field:
+    def field(self, span: Span, key: Token, value: Expr) -> tuple[NameText, bool, Expr]:
         return self.name(span, key), key.type == "STRING", value
 
     def gang(self, span: Span, name: Token, when: Expr | None, fields: Fields) -> Member:
         return syntax.Gang(span=span, name=self.name(span, name), when=when, **self._named("gang", fields))
 
     def quota(self, span: Span, name: Token, when: Expr, fields: Fields) -> Member:
-        found = self._named("quota", fields)
-        return syntax.Quota(
-            span=span,
-            name=self.name(span, name),
-            when=when,
-            guarantee=self._map("guarantee", found["guarantee"]),
-            limit=self._map("limit", found["limit"]),
-            borrow=found["borrow"],
-        )
+        return syntax.Quota(span=span, name=self.name(span, name), when=when, **self._named("quota", fields))
 
     def permit(self, span: Span, name: Token, when: Expr | None, fields: Fields) -> Member:
         return syntax.Permit(span=span, name=self.name(span, name), when=when, **self._named("permit", fields))
 
     def bind(self, span: Span, fields: Fields) -> Member:
-        found = self._map("annotations", self._named("bind", fields)["annotations"])
+        found = self._named("bind", fields)["annotations"]
         pairs = [self._annotation(entry) for entry in found.entries] if found else []
         return syntax.BindAnnotations(span=span, annotations=tuple(pair for pair in pairs if pair))
 
     def _as_map(self, fields: Fields) -> syntax.MapLiteral:
         """A block as the map it stands for; a bare key stays a name, as in any map literal."""
         entries = []
-        for key, in_quotes, value in fields[1]:
+        for key, in_quotes, value in fields.found:
             left: Expr = syntax.Name(span=key.span, name=key.text)
             if in_quotes:
                 left = syntax.Literal(span=key.span, value=key.text)
             entries.append(syntax.MapEntry(span=key.span.to(value.span), key=left, value=value))
-        return syntax.MapLiteral(span=fields[0], entries=tuple(entries))
+        return syntax.MapLiteral(span=fields.span, entries=tuple(entries))
 
     def _named(self, member: str, fields: Fields) -> dict[str, Any]:
-        """The member's fields by name, None for one not given; an unknown or repeated one is reported and left out."""
+        """The member's fields by name, None for one not given; a wrong or repeated one is reported and left out."""
         found: dict[str, Expr | None] = dict.fromkeys(FIELDS_OF[member])
-        for key, _, value in fields[1]:
+        for key, _, value in fields.found:
             if key.text not in found:
                 self.findings.append(self._unknown(member, key))
             elif found[key.text] is not None:
                 self._report("PE0302", f"{quoted(key.text)} is given twice", key.span)
             else:
                 found[key.text] = value
+        for name in _MAPS & found.keys():
+            value_of = found[name]
+            if value_of is not None and not isinstance(value_of, syntax.MapLiteral):
+                message = f"`{name}` takes a map, such as `{{cpu: 4, memory: 8Gi}}`"
+                self._report("PE0303", message, value_of.span)
+                found[name] = None
         return found
 
     def _unknown(self, member: str, key: NameText) -> Diagnostic:
@@ -303,13 +274,6 @@ class Actions(ExpressionActions):
         else:
             message += f"; it has {', '.join(f'`{name}`' for name in known)}"
         return syntax_error("PE0301", message, self.file, key.span, fix)
-
-    def _map(self, name: str, value: Expr | None) -> syntax.MapLiteral | None:
-        """The value of a field that takes a map."""
-        if value is None or isinstance(value, syntax.MapLiteral):
-            return value
-        self._report("PE0303", f"`{name}` takes a map, such as `{{cpu: 4, memory: 8Gi}}`", value.span)
-        return None
 
     def _annotation(self, entry: syntax.MapEntry) -> tuple[NameText, syntax.Template] | None:
         key, value = entry.key, entry.value

@@ -130,14 +130,20 @@ class Filter(Member, frozen=True, kw_only=True):
     requires: tuple[Require, ...]
 
 
+class Normalize(Node, frozen=True, kw_only=True):
+    """`normalize max|minmax [reverse]`."""
+
+    method: OneOf["max", "minmax"]
+    reverse: bool
+
+
 class Score(Member, frozen=True, kw_only=True):
     """`score "name" weight N [when e] [normalize max|minmax [reverse]] = e [on error e]`."""
 
     name: NameText
     weight: Expr
     when: Expr | None
-    normalize: OneOf["max", "minmax"] | None
-    reverse: bool
+    normalize: Normalize | None
     value: Expr
     on_error: Expr | None = None
 

@@ -86,7 +86,7 @@ class SliceDevice:
         try:
             if self._names is None:
                 self._names = {"device": self._described()}
-            value = compiled.value(self._names)
+            value = compiled(self._names)
         except EvaluationError as error:
             return f"CEL runtime error: {error}"
         if isinstance(value, bool):
