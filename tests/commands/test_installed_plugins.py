@@ -103,10 +103,10 @@ def test_the_command_line_finds_plugins_of_packages(tmp_path: Path) -> None:
     (tmp_path / "cluster.json").write_text('{"nodes": [], "pending": []}')
     where = ("--cluster", tmp_path / "cluster.json", "--policy", tmp_path / "p.policy")
     root = Path(__file__).resolve().parents[2]
-    assert policyengine("explain", *where, env={"PYTHONPATH": f"{root}:{tmp_path}"}).code == 0
+    assert policyengine("explain", *where, env={"PYTHONPATH": f"{root}:{tmp_path}"}, in_process=False).code == 0
     missing = policyengine("explain", *where)
     assert missing.code == 2 and "no plugin is called `EvenNodes`" in missing.err
     linted = ("lint", "--fail-level", "error", tmp_path / "p.policy")
-    assert policyengine(*linted, env={"PYTHONPATH": f"{root}:{tmp_path}"}).code == 0
+    assert policyengine(*linted, env={"PYTHONPATH": f"{root}:{tmp_path}"}, in_process=False).code == 0
     missing = policyengine(*linted)
     assert missing.code == 1 and "no plugin is called `EvenNodes`" in missing.out

@@ -18,7 +18,7 @@ def test_without_the_extra_one_line_says_how_to_install_it(monkeypatch: MonkeyPa
 
 
 def test_the_server_ends_when_the_editor_goes():
-    assert policyengine("lsp", "--stdio").code == 0
+    assert policyengine("lsp", "--stdio", in_process=False).code == 0
 
 
 def test_the_commands_that_need_no_server_import_none():
