@@ -68,8 +68,8 @@ def _run_configuration(path: Path) -> str:
 
 
 def _wanted(value: object) -> list[WantedProfile]:
-    from policyengine.compiler.conversion.configuration import read_configuration
-    from policyengine.compiler.conversion.legacy_policy import kind_of, read_policy
+    from policyengine.compiler.conversion.configuration import kind_of, read_configuration
+    from policyengine.compiler.conversion.legacy_policy import read_policy
     from policyengine.plugins.registry import IN_TREE
 
     if kind_of(value) == "Policy":

@@ -14,10 +14,14 @@ Its extenders belong into the configuration file of `policyengine run`. The old 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
 from typing import Any
 
+from policyengine.checked_yaml import schema_errors
 from policyengine.compiler.assemble import PluginRegistry
 from policyengine.framework.plugin_entry import ArgumentError, PluginEntry
 
@@ -52,124 +56,54 @@ class WantedProfile:
     """Seconds, where they are not the default."""
 
 
-class Document:
-    """A mapping at a path such as `profiles[0].plugins`. Every reader raises `ConversionError` for a wrong form."""
+def checked(value: object, form: str) -> dict[str, Any]:
+    """A document without its nulls, which mean the same as nothing.
 
-    def __init__(self, value: object, path: str) -> None:
-        if value is None:
-            value = {}
-        if not isinstance(value, Mapping):
-            raise ConversionError(f"`{path or 'the document'}` is not a mapping")
-        self._value: Mapping[Any, Any] = value
-        self.path = path
+    Arguments:
+        form: what of `configurations.schema.json` it is held against.
 
-    def at(self, name: str) -> str:
-        """The path of a field."""
-        return f"{self.path}.{name}" if self.path else name
+    Raises:
+        ConversionError: it is not of that form.
+    """
+    data = _without_nulls(value)
+    schema = _schemas()
+    found = next(schema_errors(data, {**schema, **schema["$defs"].get(form, {})}), None)
+    if found is None:
+        return data  # type: ignore[no-any-return]
+    path = found.json_path.removeprefix("$").removeprefix(".")
+    if found.validator == "required":
+        missing = next(name for name in found.validator_value if name not in found.instance)
+        raise ConversionError(f"`{path}.{missing}` is missing" if path else f"`{missing}` is missing")
+    raise ConversionError(f"`{path or 'the document'}` is not {found.schema['title']}")
 
-    def has(self, name: str) -> bool:
-        """Whether the field is there and not null or empty."""
-        return self._value.get(name) not in (None, [], {}, "")
 
-    def given(self, name: str) -> bool:
-        """Whether the field is there and not null, be it empty."""
-        return self._value.get(name) is not None
+@cache
+def _schemas() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(files(__package__).joinpath("configurations.schema.json").read_bytes())
+    return found
 
-    def given_as(self, name: str) -> tuple[str, object]:
-        """(the field, its value), whatever that is."""
-        return name, self._value.get(name)
 
-    def text(self, name: str, default: str | None = None) -> str:
-        """A string; without a default it must be there."""
-        value = self._value.get(name, default)
-        if not isinstance(value, str) or not value:
-            raise ConversionError(f"`{self.at(name)}` is {'missing' if value is None else 'not a name'}")
-        return value
+def _without_nulls(value: object) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _without_nulls(inner) for key, inner in value.items() if inner is not None}
+    return [_without_nulls(inner) for inner in value] if isinstance(value, list) else value
 
-    def number(self, name: str, default: float) -> float:
-        """A number that is not negative."""
-        value = self._value.get(name)
-        if value is None:
-            return default
-        if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
-            raise ConversionError(f"`{self.at(name)}` is not a number of at least 0")
-        return float(value)
 
-    def whole(self, name: str) -> int | None:
-        """An int, None where it is absent."""
-        value = self._value.get(name)
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
-            raise ConversionError(f"`{self.at(name)}` is not an int")
-        return value
-
-    def flag(self, name: str) -> bool:
-        """A bool, false where it is absent."""
-        value = self._value.get(name, False)
-        if not isinstance(value, bool):
-            raise ConversionError(f"`{self.at(name)}` is neither true nor false")
-        return value
-
-    def texts(self, name: str) -> list[str]:
-        """A list of strings; empty where it is absent."""
-        value = self._value.get(name) or []
-        if not isinstance(value, list) or not all(isinstance(one, str) and one for one in value):
-            raise ConversionError(f"`{self.at(name)}` is not a list of names")
-        return value
-
-    def plain_list(self, name: str) -> list[dict[str, Any]]:
-        """A list of mappings as plain data, without their nulls."""
-        return [
-            {str(key): value for key, value in one._value.items() if value is not None} for one in self.listed(name)
-        ]
-
-    def inner(self, name: str) -> Document:
-        """A mapping; empty where it is absent."""
-        return Document(self._value.get(name), self.at(name))
-
-    def plain(self, name: str) -> dict[str, Any]:
-        """A mapping as plain data, without its nulls."""
-        return {str(key): value for key, value in self.inner(name)._value.items() if value is not None}
-
-    def listed(self, name: str) -> list[Document]:
-        """A list of mappings; empty where it is absent."""
-        value = self._value.get(name)
-        if value is None:
-            return []
-        if not isinstance(value, list):
-            raise ConversionError(f"`{self.at(name)}` is not a list")
-        return [Document(one, f"{self.at(name)}[{number}]") for number, one in enumerate(value)]
-
-    def names(self, name: str) -> set[str]:
-        """The names in a list of `{name: …}`."""
-        return {one.text("name") for one in self.listed(name)}
-
-    def weights(self, name: str) -> dict[str, int | None]:
-        """{name: weight} of a list of `{name: …, weight: …}`, each name once."""
-        found: dict[str, int | None] = {}
-        for one in self.listed(name):
-            plugin = one.text("name")
-            if plugin in found:
-                raise ConversionError(f"`{one.path}`: `{plugin}` is enabled twice")
-            found[plugin] = one.whole("weight")
-        return found
+def kind_of(value: object) -> str:
+    """The kind of a document. Raises `ConversionError`."""
+    kind = checked(value, "").get("kind")
+    if kind not in ("KubeSchedulerConfiguration", "Policy"):
+        told = "is missing" if kind is None else f"is `{kind}`; KubeSchedulerConfiguration and Policy are read"
+        raise ConversionError(f"`kind` {told}")
+    return str(kind)
 
 
 DEFAULT_SCHEDULER = "default-scheduler"
 DEFAULT_BACKOFF = (1.0, 10.0)
 VERSIONS = ("v1", "v1beta3", "v1beta2")
 POINTS = (
-    "preEnqueue",
-    "queueSort",
-    "preFilter",
-    "filter",
-    "postFilter",
-    "preScore",
-    "score",
-    "reserve",
-    "permit",
-    "preBind",
-    "bind",
-    "postBind",
+    *("preEnqueue", "queueSort", "preFilter", "filter", "postFilter", "preScore", "score"),
+    *("reserve", "permit", "preBind", "bind", "postBind"),
 )
 _ELSEWHERE = {
     "leaderElection": "leader election is set in the configuration file of `policyengine run`",
@@ -178,8 +112,8 @@ _ELSEWHERE = {
     "percentageOfNodesToScore": "every node is looked at, whatever `percentageOfNodesToScore` says",
     "parallelism": "`parallelism` has no meaning here: a decision is a few operations over all nodes at once",
 }
-_PLAIN = (("percentageOfNodesToScore", 0), ("parallelism", 16))
-"""Defaults that need no word."""
+_DEFAULTS = {"percentageOfNodesToScore": 0, "parallelism": 16}
+"""What needs no word."""
 _INSTEAD = {
     "Coscheduling": "write a `gang` rule",
     "GangScheduling": "write a `gang` rule",
@@ -207,18 +141,19 @@ Enabled = dict[str, int | None]
 
 def read_configuration(value: object, registry: PluginRegistry) -> list[WantedProfile]:
     """The profiles of a configuration. Raises `ConversionError`."""
-    root = Document(value, "")
-    version = root.text("apiVersion").rpartition("/")[2]
+    root = checked(value, "configuration")
+    version = root["apiVersion"].rpartition("/")[2]
     if version not in VERSIONS:
         raise ConversionError(f"`apiVersion` ends in `{version}`; {', '.join(f'`{one}`' for one in VERSIONS)} are read")
-    shared = [sentence for name, sentence in _ELSEWHERE.items() if root.has(name) and root.given_as(name) not in _PLAIN]
+    shared = [told for name, told in _ELSEWHERE.items() if root.get(name) and root[name] != _DEFAULTS.get(name)]
     if version != "v1":
         shared.append(f"{version} was read as v1, whose default plugins and weights are kube-scheduler 1.36's")
-    backoff = (
-        root.number("podInitialBackoffSeconds", DEFAULT_BACKOFF[0]),
-        root.number("podMaxBackoffSeconds", DEFAULT_BACKOFF[1]),
+    backoff = tuple(
+        float(root.get(name, default))
+        for name, default in zip(("podInitialBackoffSeconds", "podMaxBackoffSeconds"), DEFAULT_BACKOFF, strict=True)
     )
-    profiles = [_profile(one, registry) for one in root.listed("profiles")] or [_profile(Document({}, ""), registry)]
+    given = root.get("profiles") or [{}]
+    profiles = [_profile(one, f"profiles[{number}]", registry) for number, one in enumerate(given)]
     names = [profile.scheduler_name for profile in profiles]
     if len(set(names)) < len(names):
         raise ConversionError("two profiles have one `schedulerName`")
@@ -228,46 +163,60 @@ def read_configuration(value: object, registry: PluginRegistry) -> list[WantedPr
     return profiles
 
 
-def _profile(document: Document, registry: PluginRegistry) -> WantedProfile:
-    wanted = WantedProfile(document.text("schedulerName", DEFAULT_SCHEDULER), {})
-    if document.has("percentageOfNodesToScore"):
+def _profile(given: Mapping[str, Any], path: str, registry: PluginRegistry) -> WantedProfile:
+    wanted = WantedProfile(given.get("schedulerName", DEFAULT_SCHEDULER), {})
+    if given.get("percentageOfNodesToScore"):
         wanted.notes.append(_ELSEWHERE["percentageOfNodesToScore"])
-    sets = document.inner("plugins")
-    multi = _merged(registry, sets.inner("multiPoint"))
-    enabled = {point: _at_point(point, multi, sets.inner(point), registry) for point in POINTS}
+    sets = {
+        point: _PluginSet(given.get("plugins", {}).get(point, {}), f"{path}.plugins.{point}")
+        for point in ("multiPoint", *POINTS)
+    }
+    multi = _merged(registry, sets["multiPoint"])
+    enabled = {point: _at_point(point, multi, sets[point], registry) for point in POINTS}
     for name in {**multi, **{name: None for plugins in enabled.values() for name in plugins}}:
         if name not in registry and name != "DefaultBinder":
             instead = _INSTEAD.get(name)
             wanted.notes.append(f"`{name}` is no plugin of kube-scheduler's own" + (f": {instead}" if instead else ""))
-    arguments = _arguments(document, registry, wanted)
+    arguments = _arguments(given.get("pluginConfig", ()), f"{path}.pluginConfig", registry, wanted)
     for name, entry in registry.items():
         _want(wanted, entry, enabled, arguments.get(name, {}))
     sorting = [name for name in enabled["queueSort"] if name not in registry]
-    if sets.has("queueSort") and not sorting and "PrioritySort" not in enabled["queueSort"]:
+    if given.get("plugins", {}).get("queueSort") and not sorting and "PrioritySort" not in enabled["queueSort"]:
         wanted.notes.append("`queueSort` is empty; the order by priority is kept")
     return wanted
 
 
-def _merged(registry: PluginRegistry, custom: Document) -> Enabled:
+class _PluginSet:
+    """What a profile says of one extension point."""
+
+    def __init__(self, given: Mapping[str, Any], path: str) -> None:
+        self.disabled = {one["name"] for one in given.get("disabled", ())}
+        self.enabled: Enabled = {}
+        for number, one in enumerate(given.get("enabled", ())):
+            if one["name"] in self.enabled:
+                raise ConversionError(f"`{path}.enabled[{number}]`: `{one['name']}` is enabled twice")
+            self.enabled[one["name"]] = one.get("weight")
+
+
+def _merged(registry: PluginRegistry, custom: _PluginSet) -> Enabled:
     """Rule 1."""
-    off = custom.names("disabled")
-    given = custom.weights("enabled")
-    defaults: Enabled = {name: entry.default_weight for name, entry in registry.items() if entry.in_base}
-    kept = {} if "*" in off else {name: given.get(name, weight) for name, weight in defaults.items() if name not in off}
-    return {**kept, **{name: weight for name, weight in given.items() if name not in kept}}
+    if "*" in custom.disabled:
+        return custom.enabled
+    kept = {name: entry.default_weight for name, entry in registry.items() if entry.in_base}
+    return {**{name: weight for name, weight in kept.items() if name not in custom.disabled}, **custom.enabled}
 
 
-def _at_point(point: str, multi: Enabled, custom: Document, registry: PluginRegistry) -> Enabled:
+def _at_point(point: str, multi: Enabled, custom: _PluginSet, registry: PluginRegistry) -> Enabled:
     """Rule 2. Of plugins outside the registry it is not known what they implement: they are taken to be everywhere."""
-    off, own = custom.names("disabled"), custom.weights("enabled")
-    if "*" in off:
-        return own
+    if "*" in custom.disabled:
+        return custom.enabled
     expanded = {
         name: weight
         for name, weight in multi.items()
-        if name not in off and name not in own and (name not in registry or _implements(registry[name], point))
+        if name not in {*custom.disabled, *custom.enabled}
+        and (name not in registry or _implements(registry[name], point))
     }
-    return {**expanded, **own}
+    return {**expanded, **custom.enabled}
 
 
 def _implements(entry: PluginEntry, point: str) -> bool:
@@ -295,22 +244,24 @@ def _want(wanted: WantedProfile, entry: PluginEntry, enabled: Mapping[str, Enabl
                 wanted.notes.append(f"`{name}` cannot do without its {before}; it is kept")
 
 
-def _arguments(document: Document, registry: PluginRegistry, wanted: WantedProfile) -> dict[str, dict[str, Any]]:
+def _arguments(
+    given: Sequence[Mapping[str, Any]], path: str, registry: PluginRegistry, wanted: WantedProfile
+) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
-    for one in document.listed("pluginConfig"):
-        name = one.text("name")
-        given = {key: value for key, value in one.plain("args").items() if key not in ("apiVersion", "kind")}
+    for number, one in enumerate(given):
+        name = one["name"]
+        arguments = {key: value for key, value in one.get("args", {}).items() if key not in ("apiVersion", "kind")}
         if name not in registry:
             wanted.notes.append(f"the arguments of `{name}` were left out")
             continue
         if name in found:
-            raise ConversionError(f"`{one.path}`: the arguments of `{name}` are given twice")
+            raise ConversionError(f"`{path}[{number}]`: the arguments of `{name}` are given twice")
         try:
-            registry[name].build(given)
+            registry[name].build(arguments)
         except ArgumentError as error:
-            raise ConversionError(f"`{one.path}.args`: {error}") from None
+            raise ConversionError(f"`{path}[{number}].args`: {error}") from None
         defaults = DEFAULT_ARGUMENTS.get(name, {})
-        found[name] = {key: value for key, value in given.items() if defaults.get(key) != value}
+        found[name] = {key: value for key, value in arguments.items() if defaults.get(key) != value}
     return found
 
 
@@ -320,21 +271,15 @@ _NANOSECONDS = 10**9
 
 def run_configuration(value: object) -> dict[str, Any]:
     """The configuration, as data for YAML; whether it is valid is for its reader to say. Raises `ConversionError`."""
-    if not isinstance(value, Mapping):
-        raise ConversionError("`the document` is not a mapping")
-    extenders = value.get("extenders") or []
-    if not isinstance(extenders, list) or not all(isinstance(one, Mapping) for one in extenders):
-        raise ConversionError("`extenders` is not a list of mappings")
-    return {**HEAD, "extenders": [_extender(one) for one in extenders]}
+    return {**HEAD, "extenders": [_extender(one) for one in checked(value, "extenders").get("extenders", ())]}
 
 
-def _extender(given: Mapping[str, Any]) -> dict[str, Any]:
-    found = {key: value for key, value in given.items() if value is not None}
-    if "enableHttps" in found:
-        found["enableHTTPS"] = found.pop("enableHttps")
-    timeout = found.get("httpTimeout")
+def _extender(given: dict[str, Any]) -> dict[str, Any]:
+    if "enableHttps" in given:
+        given["enableHTTPS"] = given.pop("enableHttps")
+    timeout = given.get("httpTimeout")
     if isinstance(timeout, int) and not isinstance(timeout, bool):
-        found["httpTimeout"] = f"{timeout / _NANOSECONDS:g}s"
-    if found.get("httpTimeout") in ("0s", "0"):
-        del found["httpTimeout"]  # the default, to kube-scheduler
-    return found
+        given["httpTimeout"] = f"{timeout / _NANOSECONDS:g}s"
+    if given.get("httpTimeout") in ("0s", "0"):
+        del given["httpTimeout"]  # the default, to kube-scheduler
+    return given

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from policyengine.compiler.conversion.configuration import ConversionError, WantedProfile
-from policyengine.compiler.conversion.legacy_policy import kind_of, read_policy
+from policyengine.compiler.conversion.configuration import ConversionError, WantedProfile, kind_of
+from policyengine.compiler.conversion.legacy_policy import read_policy
 from policyengine.compiler.conversion.policy_text import policy_text
 from policyengine.plugins.registry import IN_TREE
 from policyengine.policy_compiler import compile_policy
