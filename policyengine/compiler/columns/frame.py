@@ -28,15 +28,20 @@ class Decision(Evaluation):
     __slots__ = ("attempts", "memo", "pod", "queued_at", "snapshot", "victim")
 
     def __init__(
-        self, pod: PodInfo, snapshot: Snapshot | None = None, queued_at: float | None = None, attempts: int = 0
+        self,
+        pod: PodInfo,
+        snapshot: Snapshot | None = None,
+        queued_at: float | None = None,
+        attempts: int = 0,
+        victim: PodInfo | None = None,
     ) -> None:
-        """`queued_at`, `attempts`: what the queue knows, where it asks itself and there is no snapshot."""
+        """`queued_at`, `attempts`: what the queue knows, where it asks itself and there is no snapshot. `victim`: the
+        pod that may have to make room, in `preempt` only."""
         self.pod = pod
         self.snapshot = snapshot
         self.queued_at = queued_at
         self.attempts = attempts
-        self.victim: PodInfo | None = None
-        """The pod that may have to make room; known in `preempt` only."""
+        self.victim = victim
         self.memo: dict[str, Any] = {}
         self.locals: dict[str, Any] = {}
         self.steps = math.inf
@@ -93,11 +98,6 @@ class PodFrame(Frame):
     def pick(self, array: NDArray[Any]) -> NDArray[Any]:
         """The asked places of a column of the pod table."""
         return array[: self.count] if self.places is None else array[self.places]
-
-    def from_nodes(self, vector: Vector) -> Column:
-        """What a vector says of each pod's node."""
-        assert self.base is not None and self.owners is not None
-        return vector(self.base).take(self.owners)
 
 
 Vector = Callable[[Frame], Column]

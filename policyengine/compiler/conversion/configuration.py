@@ -67,7 +67,7 @@ def checked(value: object, form: str) -> dict[str, Any]:
     """
     data = _without_nulls(value)
     schema = _schemas()
-    found = next(schema_errors(data, {**schema, **schema["$defs"].get(form, {})}), None)
+    found: Any = next(schema_errors(data, {**schema, **schema["$defs"].get(form, {})}), None)
     if found is None:
         return data  # type: ignore[no-any-return]
     path = found.json_path.removeprefix("$").removeprefix(".")
@@ -86,6 +86,8 @@ def _schemas() -> dict[str, Any]:
 def _without_nulls(value: object) -> Any:
     if isinstance(value, dict):
         return {str(key): _without_nulls(inner) for key, inner in value.items() if inner is not None}
+    if isinstance(value, float) and value.is_integer():
+        return int(value)  # to a JSON schema, 3.0 is an integer
     return [_without_nulls(inner) for inner in value] if isinstance(value, list) else value
 
 
@@ -148,10 +150,8 @@ def read_configuration(value: object, registry: PluginRegistry) -> list[WantedPr
     shared = [told for name, told in _ELSEWHERE.items() if root.get(name) and root[name] != _DEFAULTS.get(name)]
     if version != "v1":
         shared.append(f"{version} was read as v1, whose default plugins and weights are kube-scheduler 1.36's")
-    backoff = tuple(
-        float(root.get(name, default))
-        for name, default in zip(("podInitialBackoffSeconds", "podMaxBackoffSeconds"), DEFAULT_BACKOFF, strict=True)
-    )
+    initial, most = DEFAULT_BACKOFF
+    backoff = (float(root.get("podInitialBackoffSeconds", initial)), float(root.get("podMaxBackoffSeconds", most)))
     given = root.get("profiles") or [{}]
     profiles = [_profile(one, f"profiles[{number}]", registry) for number, one in enumerate(given)]
     names = [profile.scheduler_name for profile in profiles]

@@ -2,110 +2,56 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from policyengine.compiler.columns.column import Column, Failed, attempt, single
+from policyengine.compiler.columns.column import Column, Failed, attempt, plain, single
 from policyengine.compiler.columns.frame import Decision, Frame, PodFrame, Scalar, Vector
 from policyengine.compiler.columns.kernels import SCALAR_KERNELS
-from policyengine.compiler.columns.object_fields import Amounts, entry, field_getter, scalar_binding
+from policyengine.compiler.columns.object_fields import entry, field_getter, scalar_binding
 from policyengine.compiler.coverage import Coverage
 from policyengine.language import ir
 from policyengine.language.evaluator import ABSENT, Names, Read
-from policyengine.language.ir.ir_walk import aggregated, children, free_locals, key
-from policyengine.language.schema import attribute
+from policyengine.language.ir.ir_walk import aggregated, free_locals, key
 from policyengine.language.types import Kind, Reach, Shape, Type
-from policyengine.language.values import EvaluationError, Optional, optional
+from policyengine.language.values import EvaluationError, optional
 
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """One hoisted expression."""
-
-    scalar: Scalar
-    type: Type
-
-    def column(self, decision: Decision) -> Column:
-        """Its value as a column of all rows."""
-        return single(attempt(self.scalar, decision), self.type)
-
-
-_NOBODY: Any = None
+Path = tuple[str, ...]
+_NO_POD: Any = None
 """The pod of what depends on none."""
 
 
 class Hoists:
-    """Collects the hoisted parts of one rule while it is lowered."""
+    """Collects the parts of one rule that are the same for every node, while the rule is lowered.
+
+    For example `node.free.cpu >= pod.requests.cpu` has one: the request, computed once for a pod.
+    """
 
     def __init__(self) -> None:
-        self.parts: list[Part] = []
         self.domains: list[Vector] = []
         """The labels whose domains the rule asks about."""
         self.follows_all = False
         """Whether a row may follow any other: a domain's answer depends on another domain's."""
+        self._parts: list[tuple[Scalar, Type]] = []
         self._places: dict[Hashable, int] = {}
 
     def hoist(self, expr: ir.Expr, scalar: Scalar) -> Vector:
         """The closure that finds the value of `expr`, whose closure is `scalar`, in the frame; constants are folded."""
-        part = Part(scalar, expr.type)
         if expr.reach is Reach.CONSTANT and (isinstance(expr, ir.Const) or not free_locals(expr)):
-            constant = part.column(Decision(_NOBODY))
+            constant = single(attempt(scalar, Decision(_NO_POD)), expr.type)
             return lambda frame: constant
-        place = self._place(expr, part)
+        place = self._places.setdefault(key(expr), len(self._parts))
+        if place == len(self._parts):
+            self._parts.append((scalar, expr.type))
         return lambda frame: frame.hoisted[place]
 
-    def _place(self, expr: ir.Expr, part: Part) -> int:
-        place = self._places.setdefault(key(expr), len(self.parts))
-        if place == len(self.parts):
-            self.parts.append(part)
-        return place
-
     def columns(self, decision: Decision) -> tuple[Column, ...]:
-        """The values of all parts for a decision, in order, as a frame wants them."""
-        return tuple(part.column(decision) for part in self.parts)
-
-
-def key_of(value: Any) -> Hashable:
-    """A hashable stand-in for a value: equal only for values no expression can tell apart."""
-    if isinstance(value, float):
-        return value if value else (value, math.copysign(1.0, value))
-    if isinstance(value, bool | int | str | Failed | Amounts) or value is None:
-        return value
-    if isinstance(value, Optional):
-        return (key_of(value.content),) if value.present else ()
-    if isinstance(value, Mapping):
-        return tuple((name, key_of(content)) for name, content in value.items())
-    if isinstance(value, list | tuple):
-        return tuple(map(key_of, value))
-    try:
-        hash(value)
-    except TypeError:
-        return repr(value)
-    return value  # type: ignore[no-any-return]
-
-
-Path = tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Reading:
-    """What is read. One object says it of all that read the same."""
-
-    paths: frozenset[Path]
-    """The fields of the schema."""
-    asks_domains: bool
-    """Whether it asks about a domain of nodes."""
-    roots: frozenset[str]
-    """`pod`, `node`, `podGroup`, …"""
-    changes: frozenset[str]
-    """What may change it, in the schema's words: `node.label`, `assignedPod.add`."""
-    is_evictable: bool
-    """Whether an eviction could change it."""
+        """The values of all parts for a decision, in order, each as a column of all rows."""
+        return tuple(single(attempt(scalar, decision), type_) for scalar, type_ in self._parts)
 
 
 Lower = Callable[[ir.Expr, "Scope", Hoists], Vector]
@@ -129,8 +75,10 @@ class Scope(Names):
     """What a row of the frame is: a node, or a pod of the cluster."""
     scalars: dict[int, tuple[ir.Expr, Scalar]] = field(default_factory=dict, init=False, repr=False, compare=False)
     """id of an expression -> the expression and its closure: what several rules name is lowered once."""
-    readings: dict[int, tuple[ir.Expr, Reading]] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """Likewise what it reads."""
+    paths: dict[int, tuple[ir.Expr, frozenset[Path]]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    """Likewise what it reads; see `rules.requeue_events`."""
     functions = SCALAR_KERNELS
 
     def with_holes(self, holes: Mapping[int, str]) -> Scope:
@@ -158,7 +106,7 @@ class Scope(Names):
             vector = hoists.hoist(expr, self.closure(expr))
         elif expr.shape is Shape.NODE and self.row is Shape.POD:
             of_node = self.column(expr, self.of(Shape.NODE), hoists)
-            vector = lambda frame: _pod_frame(frame).from_nodes(of_node)  # noqa: E731
+            vector = partial(_of_their_nodes, of_node)
         else:
             vector = self.column(expr, self, hoists)
         return vector if self.watch is None else self.watch.vector(expr, vector)
@@ -179,6 +127,30 @@ class Scope(Names):
             scalar = self.watch.scalar(expr, scalar)
         self.scalars[id(expr)] = expr, scalar
         return scalar
+
+    def condition(self, expr: ir.Expr | None, *, failed: bool, absent: bool = True) -> Callable[[Decision], bool]:
+        """A condition: `failed` where it has no value, `absent` where there is no expression."""
+        if expr is None:
+            return lambda decision: absent
+        closure = self.closure(expr)
+
+        def holds(decision: Decision) -> bool:
+            value = attempt(closure, decision)
+            return failed if isinstance(value, Failed) else bool(value)
+
+        return holds
+
+    def value(self, expr: ir.Expr | None) -> Scalar:
+        """What an expression evaluates to; None where it has no value, is empty, or there is no expression."""
+        if expr is None:
+            return lambda decision: None
+        closure = self.closure(expr)
+
+        def value(decision: Decision) -> Any:
+            found = plain(attempt(closure, decision))
+            return None if isinstance(found, Failed) else found
+
+        return value
 
     def _of_cluster(self, expr: ir.Expr) -> Scalar:
         """An aggregate over all nodes or pods, computed by columns."""
@@ -231,9 +203,10 @@ class Scope(Names):
         return ABSENT if found is None else found
 
 
-def _pod_frame(frame: Frame) -> PodFrame:
-    assert isinstance(frame, PodFrame)
-    return frame
+def _of_their_nodes(of_node: Vector, frame: Frame) -> Column:
+    """What a column of nodes says of the node of each pod of a frame of pods."""
+    assert isinstance(frame, PodFrame) and frame.base is not None and frame.owners is not None
+    return of_node(frame.base).take(frame.owners)
 
 
 def unfailed(value: Any) -> Any:
@@ -241,51 +214,3 @@ def unfailed(value: Any) -> Any:
     if isinstance(value, Failed):
         raise EvaluationError(value.detail or value.fault.text)
     return value
-
-
-def reading(expr: ir.Expr, scope: Scope) -> Reading:
-    """What one expression reads."""
-    known = scope.readings.get(id(expr))
-    if known is None:
-        known = scope.readings[id(expr)] = expr, _read(expr, scope)
-    return known[1]
-
-
-def _read(expr: ir.Expr, scope: Scope) -> Reading:
-    paths: set[Path] = set()
-    asks_domains = False
-    pending = [expr]
-    while pending:
-        part = pending.pop()
-        if isinstance(part, ir.Field):
-            paths.add(part.path)
-        elif isinstance(part, ir.LetRef):
-            value = scope.let_value(part.name)
-            if value is not None:
-                let = reading(value, scope)
-                paths |= let.paths
-                asks_domains |= let.asks_domains
-        else:
-            asks_domains |= isinstance(part, ir.Call) and part.function == "domain"
-            pending += children(part)
-    return _reading(frozenset(paths), asks_domains)
-
-
-def all_read(expressions: Iterable[ir.Expr], scope: Scope) -> Reading:
-    """What several expressions read together."""
-    parts = {reading(expr, scope) for expr in expressions}
-    if len(parts) == 1:
-        return parts.pop()
-    return _reading(frozenset[Path]().union(*(part.paths for part in parts)), any(part.asks_domains for part in parts))
-
-
-@lru_cache(maxsize=1024)
-def _reading(paths: frozenset[Path], asks_domains: bool) -> Reading:
-    known = [one for path in paths if (one := attribute(path)) is not None]
-    return Reading(
-        paths,
-        asks_domains,
-        roots=frozenset(path[0] for path in paths),
-        changes=frozenset(change for one in known for change in one.changes),
-        is_evictable=any(one.evictable for one in known),
-    )

@@ -105,7 +105,7 @@ class RuleFilter(NodeRule):
         signature = Signature(rule.when, tuple(_expressions(rule.requires)), scope, decisions)
         super().__init__(rule.name, reads_of(list(_conditions(asked)), scope), signature)
         self._hoists = Hoists()
-        self._when = None if rule.when is None else scope.closure(rule.when)
+        self._when = scope.condition(rule.when, failed=True)
         self._of_nodes = tuple(self._node_require(one, scope) for one in asked)
         self._of_pod = tuple(self._pod_require(one, scope) for one in rule.requires if not one.reads_node)
         when = () if rule.when is None else (rule.when,)
@@ -140,7 +140,7 @@ class RuleFilter(NodeRule):
     def pre_filter(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, FilterState | None]:
         """SKIP where `when` is false or no require is left for nodes; refuses where a require without node fails."""
         decision = Decision(pod, snapshot)
-        if self._when is not None and attempt(self._when, decision) is False:
+        if not self._when(decision):
             return SKIP, None
         for require in self._of_pod:
             refusal = require.refusal(self._name, decision)

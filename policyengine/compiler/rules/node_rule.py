@@ -11,7 +11,8 @@ too. For example a node that moves from zone a to zone b changes the rows of bot
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+import math
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,14 +24,16 @@ from policyengine.cluster.view import Snapshot
 from policyengine.compiler.columns.column import Column, attempt
 from policyengine.compiler.columns.frame import Decision, Frame, Scalar
 from policyengine.compiler.lower.list_aggregates import NOMINEE
-from policyengine.compiler.lower.scope import Hoists, Scope, all_read, key_of, reading
+from policyengine.compiler.lower.scope import Hoists, Scope
+from policyengine.compiler.rules.requeue_events import DOMAIN, is_evictable, paths_read
 from policyengine.framework.plugin import Reads
 from policyengine.framework.status import SUCCESS, Rows, Status
 from policyengine.language import ir
 from policyengine.language.ir.ir_walk import children, free_locals, is_cluster_list, key
 from policyengine.language.types import Reach, Shape
+from policyengine.language.values import Optional
 
-Situation = Callable[["PodInfo", "Snapshot"], Hashable]
+Situation = Callable[[PodInfo, Snapshot], Hashable]
 
 
 class Decisions:
@@ -47,80 +50,85 @@ class Decisions:
 
 
 class Signature:
-    """The subexpressions of a rule that read the pod alone, and those that read the cluster: the largest, each once."""
+    """What a rule reads of the pod alone, and what it reads of the cluster: the largest such parts, each once."""
 
     def __init__(
         self, when: ir.Expr | None, expressions: Iterable[ir.Expr], scope: Scope, decisions: Decisions
     ) -> None:
-        asked = list(expressions)
-        of_pod = when is not None and when.reach <= Reach.POD
-        self._when = scope.closure(when) if when is not None and of_pod else None
-        whole = asked if when is None else [when, *asked]
-        parts = Parts(scope)
-        for expr in whole:
-            if expr is not when or not of_pod:
-                parts.collect(expr)
-        self._parts = tuple(scope.closure(part) for part in parts.of_pod.values())
-        self._wider = tuple(scope.closure(part) for part in parts.of_cluster.values())
-        self._shared = parts.are_values
-        self._decisions = decisions
-        self.situation: Situation | None = self._situation if self._wider else None
+        self._scope, self._decisions = scope, decisions
+        self._seen: set[str] = set()
+        self._of_pod: dict[Hashable, Scalar] = {}
+        self._of_cluster: dict[Hashable, Scalar] = {}
+        self._are_values = True
+        """Whether everything read of the cluster is a value; not so where a list is asked about a variable."""
+        self._when = None
+        if when is not None and when.reach <= Reach.POD:
+            self._when = scope.closure(when)
+        elif when is not None:
+            self._collect(when)
+        for expr in expressions:
+            self._collect(expr)
+        self.situation: Situation | None = self._situation if self._of_cluster else None
         """What the rule reads of the cluster, as a value to compare; None where it reads nothing of it."""
 
     def of(self, pod: PodInfo) -> Hashable:
         """The signature. All pods the rule does not apply to share one."""
-        if not self._shared:
+        if not self._are_values:
             return _Unshared()
         decision = self._decisions.about(pod)
         applies: Any = True if self._when is None else attempt(self._when, decision)
         if applies is False:
             return False
-        return applies, *_values(self._parts, decision)
+        return applies, *_values(self._of_pod, decision)
 
     def _situation(self, pod: PodInfo, snapshot: Snapshot) -> Hashable:
-        return _values(self._wider, Decision(pod, snapshot))
+        return _values(self._of_cluster, Decision(pod, snapshot))
 
-
-def _values(parts: tuple[Scalar, ...], decision: Decision) -> tuple[Hashable, ...]:
-    return tuple(key_of(attempt(part, decision)) for part in parts)
+    def _collect(self, expr: ir.Expr, inside: bool = False) -> None:
+        """Add the parts of an expression. `inside`: it is part of one that is among those of the cluster already."""
+        if expr.reach is Reach.CONSTANT:
+            return
+        if expr.shape is Shape.SCALAR and not free_locals(expr):
+            if expr.reach <= Reach.POD:
+                self._of_pod[key(expr)] = self._scope.closure(expr)
+                return
+            if not inside and is_cluster_list(expr, self._scope.let_value):
+                self._are_values = False
+            elif not inside:
+                self._of_cluster[key(expr)] = self._scope.closure(expr)
+                inside = True
+        if isinstance(expr, ir.Field) and expr.path == ("node", "nominated"):
+            self._of_pod[key(NOMINEE)] = self._scope.closure(NOMINEE)
+        if isinstance(expr, ir.LetRef) and expr.name not in self._seen:
+            self._seen.add(expr.name)
+            self._collect(self._scope.lets[expr.name].value, inside)
+        for part in children(expr):
+            self._collect(part, inside)
 
 
 class _Unshared:
     """Equal to nothing but itself: a column under it serves one decision."""
 
 
-class Parts:
-    """The largest parts that are the same for all nodes, by what they read."""
+def _values(parts: Mapping[Hashable, Scalar], decision: Decision) -> tuple[Hashable, ...]:
+    return tuple(key_of(attempt(part, decision)) for part in parts.values())
 
-    def __init__(self, scope: Scope) -> None:
-        self._scope = scope
-        self.of_pod: dict[Hashable, ir.Expr] = {}
-        self.of_cluster: dict[Hashable, ir.Expr] = {}
-        self.are_values = True
-        """Whether everything read of the cluster is among them; not so where a list is asked about a variable."""
-        self._seen: set[str] = set()
 
-    def collect(self, expr: ir.Expr, inside: bool = False) -> None:
-        """Add the parts of an expression. `inside`: it is part of one that is among those of the cluster already."""
-        if expr.reach is Reach.CONSTANT:
-            return
-        if expr.shape is Shape.SCALAR and not free_locals(expr):
-            if expr.reach is Reach.POD:
-                self.of_pod[key(expr)] = expr
-            if expr.reach <= Reach.POD:
-                return
-            if not inside and is_cluster_list(expr, self._scope.let_value):
-                self.are_values = False
-            elif not inside:
-                self.of_cluster[key(expr)] = expr
-                inside = True
-        if isinstance(expr, ir.Field) and expr.path == ("node", "nominated"):
-            self.of_pod[key(NOMINEE)] = NOMINEE
-        if isinstance(expr, ir.LetRef) and expr.name not in self._seen:
-            self._seen.add(expr.name)
-            self.collect(self._scope.lets[expr.name].value, inside)
-        for part in children(expr):
-            self.collect(part, inside)
+def key_of(value: Any) -> Hashable:
+    """A hashable stand-in for a value: equal only for values no expression can tell apart."""
+    if isinstance(value, Optional):
+        return (key_of(value.content),) if value.present else ()
+    if isinstance(value, Mapping):
+        return tuple((name, key_of(content)) for name, content in value.items())
+    if isinstance(value, list | tuple):
+        return tuple(map(key_of, value))
+    if isinstance(value, float) and not value:
+        return value, math.copysign(1.0, value)
+    try:
+        hash(value)
+    except TypeError:
+        return repr(value)
+    return value  # type: ignore[no-any-return]
 
 
 class NodeRule:
@@ -197,12 +205,12 @@ class FollowsDomains:
 
 def asks_domains(expressions: Iterable[ir.Expr], scope: Scope) -> bool:
     """Whether one of the expressions asks about a domain, through lets too."""
-    return any(reading(expr, scope).asks_domains for expr in expressions)
+    return DOMAIN in paths_read(expressions, scope)
 
 
 def reads_of(expressions: Sequence[ir.Expr], scope: Scope) -> Reads:
     """Which parts of a row expressions read, from their reach; lists of all nodes or pods are read of every row."""
     reach = max((expr.reach for expr in expressions), default=Reach.CONSTANT)
-    if reach is Reach.NODE_CHANGING or all_read(expressions, scope).is_evictable:
+    if reach is Reach.NODE_CHANGING or is_evictable(paths_read(expressions, scope)):
         return Reads.NODE | Reads.PODS
     return Reads.NODE if reach is Reach.NODE_FIXED else Reads.NOTHING

@@ -30,18 +30,16 @@ from policyengine.cluster.events import ActionType, ClusterEvent, Resource
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.requests import EPHEMERAL_STORAGE
 from policyengine.cluster.view import ClusterView, Snapshot
-from policyengine.compiler.columns.column import Failed, attempt
-from policyengine.compiler.columns.frame import Decision, Scalar
+from policyengine.compiler.columns.column import content_of
+from policyengine.compiler.columns.frame import Decision
 from policyengine.compiler.lower.scope import Scope
 from policyengine.compiler.rules.node_rule import Decisions, Signature
-from policyengine.compiler.rules.requeue_events import events_of, own_update
+from policyengine.compiler.rules.requeue_events import events_of, own_update, paths_read
 from policyengine.framework.events import ClusterEventWithHint, QueueingHint
 from policyengine.framework.profile import FairShare, QueueKey, by_priority
 from policyengine.framework.quota import Quotas
 from policyengine.language import ir
-from policyengine.language.ir.ir_walk import fields
 from policyengine.language.types import Kind
-from policyengine.language.values import Optional
 
 Part = Callable[[Decision], tuple[int, Any]]
 
@@ -79,7 +77,7 @@ def queue_key(order: Sequence[ir.OrderKey], scope: Scope) -> QueueKey:
 
 def counts_attempts(order: Sequence[ir.OrderKey], scope: Scope) -> bool:
     """Whether an order reads how often the pod was tried, through lets too."""
-    return any(field.path == ("pod", "attempts") for key in order for field in fields(key.value, scope.let_value))
+    return ("pod", "attempts") in paths_read([key.value for key in order], scope)
 
 
 def key_parts(order: Sequence[ir.OrderKey], scope: Scope) -> tuple[Part, ...]:
@@ -89,52 +87,35 @@ def key_parts(order: Sequence[ir.OrderKey], scope: Scope) -> tuple[Part, ...]:
 
 def flat_key(parts: Sequence[Part], decision: Decision) -> tuple[Any, ...]:
     """The parts of a key for one decision, the smallest first."""
-    flat: list[Any] = []
-    for part in parts:
-        flat += part(decision)
-    return tuple(flat)
+    return tuple(one for part in parts for one in part(decision))
 
 
 def _part(key: ir.OrderKey, scope: Scope) -> Part:
-    value = scope.closure(key.value)
+    value = scope.value(key.value)
     missing = (-1, 0) if key.missing_first else (1, 0)
     turned = _turned(key)
 
     def part(decision: Decision) -> tuple[int, Any]:
-        found = _present(value, decision)
-        return missing if found is None else (0, turned(found))
+        found = value(decision)
+        if found is None or (isinstance(found, float) and not math.isfinite(found)):
+            return missing
+        return 0, turned(found)
 
     return part
-
-
-def _present(value: Scalar, decision: Decision) -> Any:
-    """The value, None where it is missing."""
-    found = attempt(value, decision)
-    if isinstance(found, Optional):
-        found = found.content if found.present else None
-    if isinstance(found, Failed) or (isinstance(found, float) and not math.isfinite(found)):
-        return None
-    return found
 
 
 def _turned(key: ir.OrderKey) -> Callable[[Any], Any]:
     if not key.descending:
         return lambda value: value
-    kind = key.value.type.args[0].kind if key.value.type.kind is Kind.OPTIONAL else key.value.type.kind
-    return Reversed if kind is Kind.STRING else lambda value: -value
+    return Reversed if content_of(key.value.type).kind is Kind.STRING else lambda value: -value
 
 
 def fair_share(queue: ir.Queue, scope: Scope, decisions: Decisions) -> FairShare | None:
     """How the queue serves tenants; None where it knows none."""
     if queue.fair_by is None:
         return None
-    key = scope.closure(queue.fair_by)
-
-    def tenant(pod: PodInfo) -> str:
-        found = attempt(key, decisions.about(pod))
-        return found if isinstance(found, str) else ""
-
-    return FairShare(tenant, dict(queue.fair_weights))
+    key = scope.value(queue.fair_by)
+    return FairShare(lambda pod: key(decisions.about(pod)) or "", dict(queue.fair_weights))
 
 
 DEFAULT_TIMEOUT = 60.0
@@ -146,76 +127,59 @@ class RuleGang:
     """A gang rule of a policy."""
 
     def __init__(self, rule: ir.Gang, scope: Scope, decisions: Decisions) -> None:
-        self._name = rule.name
-        self._when = None if rule.when is None else scope.closure(rule.when)
-        self._key = scope.closure(rule.key)
-        self._min = scope.closure(rule.min)
-        self._timeout = scope.closure(rule.timeout)
-        self._waits = None if rule.waits is None else scope.closure(rule.waits)
+        self.name = rule.name
+        self._when = scope.condition(rule.when, failed=True)
+        self._key, self._min = scope.value(rule.key), scope.value(rule.min)
+        self._timeout, self._waits = scope.value(rule.timeout), scope.value(rule.waits)
         self._decisions = decisions
-
-    @property
-    def name(self) -> str:
-        """The rule's name, as it appears in refusals."""
-        return self._name
 
     def key(self, pod: PodInfo) -> str | None:
         """The gang the pod is a member of; None where the rule does not apply."""
         decision = self._decisions.about(pod)
-        if self._when is not None and attempt(self._when, decision) is False:
-            return None
-        key = attempt(self._key, decision)
-        return key if isinstance(key, str) else None
+        key: str | None = self._key(decision) if self._when(decision) else None
+        return key
 
     def minimum(self, pod: PodInfo) -> int:
         """How many members the pod asks for, 1 or more."""
-        wanted = attempt(self._min, self._decisions.about(pod))
-        return min(max(wanted, 1), MOST_MEMBERS) if isinstance(wanted, int) else 1
+        wanted: int | None = self._min(self._decisions.about(pod))
+        return 1 if wanted is None else min(max(wanted, 1), MOST_MEMBERS)
 
     def timeout(self, pod: PodInfo) -> float:
         """Seconds a partial reservation may last."""
-        nanoseconds = attempt(self._timeout, self._decisions.about(pod))
-        return nanoseconds / 1e9 if isinstance(nanoseconds, int) and nanoseconds > 0 else DEFAULT_TIMEOUT
+        nanoseconds: int = self._timeout(self._decisions.about(pod)) or 0
+        return nanoseconds / 1e9 if nanoseconds > 0 else DEFAULT_TIMEOUT
 
     def waits(self, pod: PodInfo) -> float | None:
         """Seconds the gang is to wait for room at most; None where it just waits."""
-        if self._waits is None:
-            return None
-        nanoseconds = attempt(self._waits, self._decisions.about(pod))
-        return max(nanoseconds / 1e9, 0.0) if isinstance(nanoseconds, int) else None
+        nanoseconds: int | None = self._waits(self._decisions.about(pod))
+        return None if nanoseconds is None else max(nanoseconds / 1e9, 0.0)
 
 
 class RulePreempt:
     """The preempt rule of a policy."""
 
     def __init__(self, rule: ir.Preempt, scope: Scope) -> None:
-        self._when = None if rule.when is None else scope.closure(rule.when)
-        self._victims = None if rule.victims is None else scope.closure(rule.victims)
+        self._when = scope.condition(rule.when, failed=False)
+        self._victims = scope.condition(rule.victims, failed=False)
         self._order = key_parts(rule.order, scope)
-        self._most = None if rule.max_victims is None else scope.closure(rule.max_victims)
+        self._most = scope.value(rule.max_victims)
 
     def applies(self, pod: PodInfo, view: ClusterView) -> bool:
         """Whether the rule has anything to say about what this pod may preempt."""
-        return self._when is None or attempt(self._when, Decision(pod, view.snapshot())) is True
+        return self._when(Decision(pod, view.snapshot()))
 
     def may_go(self, pod: PodInfo, victim: PodInfo, view: ClusterView) -> bool:
         """Whether the victim may have to leave for the pod."""
-        return self._victims is None or attempt(self._victims, _about(pod, victim, view)) is True
+        return self._victims(Decision(pod, view.snapshot(), victim=victim))
 
     def turn(self, pod: PodInfo, victim: PodInfo, view: ClusterView) -> tuple[Any, ...]:
         """The victim's key in the order of going; () where the rule gives none."""
-        return flat_key(self._order, _about(pod, victim, view)) if self._order else ()
+        return flat_key(self._order, Decision(pod, view.snapshot(), victim=victim))
 
     def most(self, pod: PodInfo, view: ClusterView) -> int | None:
         """How many victims a node may take."""
-        found = None if self._most is None else attempt(self._most, Decision(pod, view.snapshot()))
-        return found if isinstance(found, int) else None
-
-
-def _about(pod: PodInfo, victim: PodInfo, view: ClusterView) -> Decision:
-    decision = Decision(pod, view.snapshot())
-    decision.victim = victim
-    return decision
+        most: int | None = self._most(Decision(pod, view.snapshot()))
+        return most
 
 
 _OWN = ClusterEvent(Resource.UNSCHEDULED_POD, ActionType.UPDATE)
@@ -231,8 +195,8 @@ class RuleQuota:
         self.name = rule.name
         self.guarantee: Mapping[str, int] = _amounts(rule.guarantee)
         self.limit: Mapping[str, int] = _amounts(rule.limit or ())
-        self._when = scope.closure(rule.when)
-        self._borrow = None if rule.borrow is None else scope.closure(rule.borrow)
+        self._when = scope.condition(rule.when, failed=True)
+        self._borrow = scope.condition(rule.borrow, failed=False, absent=False)
         self._decisions = decisions
         borrow = () if rule.borrow is None else (rule.borrow,)
         self._signature = Signature(None, (rule.when, *borrow), scope, decisions)
@@ -244,11 +208,11 @@ class RuleQuota:
 
     def matches(self, pod: PodInfo) -> bool:
         """Whether the pod counts in this quota."""
-        return attempt(self._when, self._decisions.about(pod)) is not False
+        return self._when(self._decisions.about(pod))
 
     def may_borrow(self, pod: PodInfo, snapshot: Snapshot) -> bool:
         """Whether the pod may have what exceeds the guarantee."""
-        return self._borrow is not None and attempt(self._borrow, Decision(pod, snapshot)) is True
+        return self._borrow(Decision(pod, snapshot))
 
     def signature(self, pod: PodInfo) -> Hashable:
         """What the rule reads of the pod, and what the pod asks for."""
@@ -272,26 +236,21 @@ def _amounts(written: ir.Amounts) -> dict[str, int]:
     return {_NAMES.get(name, name): amount for name, amount in written}
 
 
-_PARTS: Mapping[str, Callable[[PodInfo], object]] = {
-    "name": lambda pod: pod.name,
-    "namespace": lambda pod: pod.namespace,
-    "uid": lambda pod: pod.uid,
-    "labels": lambda pod: pod.labels,
-    "annotations": lambda pod: pod.annotations,
-    "priority": lambda pod: pod.priority,
-    "owner": lambda pod: pod.owner_references,
-    "createdAt": lambda pod: pod.created_at,
+_OF_POD = {
+    **{name: name for name in ("name", "namespace", "uid", "labels", "annotations", "priority")},
+    "owner": "owner_references",
+    "createdAt": "created_at",
 }
-"""Where a field of a pod stands; the others follow from its shape."""
+"""A field of a pod -> the attribute of `PodInfo` that it follows from; the others follow from its shape."""
 
 
 def quotas(rules: Sequence[ir.Quota], scope: Scope, decisions: Decisions) -> Quotas:
     """The quotas of a policy."""
-    lets = {name: let.value for name, let in scope.lets.items()}
-    read = {field.path[1] for rule in rules for field in fields(rule.when, lets.__getitem__) if field.path[0] == "pod"}
+    read = {path[1] for path in paths_read([rule.when for rule in rules], scope) if path[0] == "pod"}
     if "podGroup" in read:
         read.add("labels")
-    getters = [_PARTS[name] for name in sorted(read & _PARTS.keys())]
-    if read - _PARTS.keys():
-        getters.append(lambda pod: pod.shape)
-    return Quotas((RuleQuota(rule, scope, decisions) for rule in rules), lambda pod: tuple(get(pod) for get in getters))
+    attributes = sorted({_OF_POD.get(name, "shape") for name in read})
+    return Quotas(
+        (RuleQuota(rule, scope, decisions) for rule in rules),
+        lambda pod: tuple(getattr(pod, attribute) for attribute in attributes),
+    )

@@ -1,17 +1,57 @@
-"""What a rule waits for, derived from the schema fields it reads: cluster events, and kinds of objects to watch."""
+"""What a rule reads of the schema, through lets too, and so what a pod that it refused waits for.
+
+The schema says of each field what may change it, as `node.label` or `assignedPod.add`; that becomes cluster events.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from policyengine.cluster import pod_groups
 from policyengine.cluster.events import ActionType, ClusterEvent, Resource
-from policyengine.compiler.lower.scope import Scope, all_read
+from policyengine.compiler.lower.scope import Path, Scope
 from policyengine.framework.events import ClusterEventWithHint, QueueingHint
 from policyengine.language import ir
-from policyengine.language.ir.ir_walk import expressions_in
+from policyengine.language.ir.ir_walk import children, expressions_in
+from policyengine.language.schema import attribute
+
+DOMAIN: Final[Path] = ("domain",)
+"""Stands among the paths read where a domain of nodes is asked about."""
+
+
+def paths_read(expressions: Iterable[ir.Expr], scope: Scope) -> frozenset[Path]:
+    """The fields of the schema that expressions read, and `DOMAIN`."""
+    return frozenset[Path]().union(*(_read(expr, scope) for expr in expressions))
+
+
+def _read(expr: ir.Expr, scope: Scope) -> frozenset[Path]:
+    known = scope.paths.get(id(expr))
+    if known is not None:
+        return known[1]
+    paths: set[Path] = set()
+    pending = [expr]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, ir.Field):
+            paths.add(part.path)
+        elif isinstance(part, ir.LetRef):
+            value = scope.let_value(part.name)
+            paths |= frozenset() if value is None else _read(value, scope)
+        else:
+            if isinstance(part, ir.Call) and part.function == "domain":
+                paths.add(DOMAIN)
+            pending += children(part)
+    scope.paths[id(expr)] = expr, frozenset(paths)
+    return scope.paths[id(expr)][1]
+
+
+@lru_cache(maxsize=1024)
+def is_evictable(paths: frozenset[Path]) -> bool:
+    """Whether an eviction could change what is read."""
+    return any(one is not None and one.evictable for one in map(attribute, paths))
+
 
 _EVENTS: dict[str, tuple[Resource, ActionType]] = {
     "node.add": (Resource.NODE, ActionType.ADD),
@@ -39,8 +79,6 @@ _EVENTS: dict[str, tuple[Resource, ActionType]] = {
 }
 """The schema's changes as events. `node.image` is none: the periodic flush asks again."""
 
-_OWN = frozenset(change for change in _EVENTS if change.startswith("pod."))
-
 
 def own_update(refused: Any, old: Any, new: Any) -> QueueingHint:
     """A change of the pod itself; another pod's changes nothing for it."""
@@ -49,16 +87,18 @@ def own_update(refused: Any, old: Any, new: Any) -> QueueingHint:
 
 def events_of(expressions: Iterable[ir.Expr], scope: Scope, reads_node: bool) -> tuple[ClusterEventWithHint, ...]:
     """The registrations of a rule made of these expressions; a rule that asks nodes also waits for new ones."""
-    changes = all_read(expressions, scope).changes
-    return _registered(changes | {"node.add"} if reads_node else changes)
+    return _registered(paths_read(expressions, scope), reads_node)
 
 
-@lru_cache(maxsize=256)
-def _registered(changes: frozenset[str]) -> tuple[ClusterEventWithHint, ...]:
+@lru_cache(maxsize=1024)
+def _registered(paths: frozenset[Path], reads_node: bool) -> tuple[ClusterEventWithHint, ...]:
+    changes = {change for path in paths if (known := attribute(path)) is not None for change in known.changes}
+    if reads_node:
+        changes.add("node.add")
     registered: dict[tuple[Resource, bool], ActionType] = {}
     for change in changes & _EVENTS.keys():
         resource, action = _EVENTS[change]
-        place = resource, change in _OWN
+        place = resource, change.startswith("pod.")
         registered[place] = registered.get(place, action) | action
     return tuple(
         ClusterEventWithHint(ClusterEvent(resource, action), own_update if own else None)
@@ -68,4 +108,5 @@ def _registered(changes: frozenset[str]) -> tuple[ClusterEventWithHint, ...]:
 
 def kinds_read(policy: ir.Policy, scope: Scope) -> tuple[str, ...]:
     """The kinds behind the roots that the policy names anywhere, lets included."""
-    return pod_groups.KINDS if "podGroup" in all_read(expressions_in(policy), scope).roots else ()
+    paths = paths_read(expressions_in(policy), scope)
+    return pod_groups.KINDS if any(path[0] == "podGroup" for path in paths) else ()

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.view import Snapshot
-from policyengine.compiler.columns.column import Array, Column, Faults, Mask, attempt
+from policyengine.compiler.columns.column import Array, Column, Faults, Mask
 from policyengine.compiler.columns.frame import Decision, Frame
 from policyengine.compiler.lower.scope import Hoists, Scope
 from policyengine.compiler.rules.node_rule import (
@@ -66,7 +66,7 @@ class RuleScore(NodeRule):
         super().__init__(rule.name, reads_of(read, scope), Signature(rule.when, read, scope, decisions))
         self._normalize, self._reverse = rule.normalize, rule.reverse
         self._hoists = Hoists()
-        self._when = None if rule.when is None else scope.closure(rule.when)
+        self._when = scope.condition(rule.when, failed=False)
         self._value = scope.lower(rule.value, self._hoists)
         self._on_error = None if rule.on_error is None else scope.lower(rule.on_error, self._hoists)
 
@@ -77,7 +77,7 @@ class RuleScore(NodeRule):
     def pre_score(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, ScoreState | None]:
         """SKIP unless `when` is true; one without a value counts as false."""
         decision = Decision(pod, snapshot)
-        if self._when is not None and attempt(self._when, decision) is not True:
+        if not self._when(decision):
             return SKIP, None
         hoisted = self._hoists.columns(decision)
         return SUCCESS, ScoreState(hoisted, domain_rows(self._hoists, hoisted, snapshot.nodes))
