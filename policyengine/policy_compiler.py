@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from policyengine.compiler import compile as phases
-from policyengine.compiler.assemble import PluginRegistry
+from policyengine.compiler import front
+from policyengine.compiler.assemble import PluginRegistry, plugin_facts
 from policyengine.compiler.compile import CompileResult, PolicyError
 from policyengine.compiler.coverage import Coverage
 from policyengine.framework.profile import Profile
 from policyengine.language import ir
-from policyengine.language.diagnostics import Diagnostic, Source
+from policyengine.language.diagnostics import Diagnostic, Source, render
 from policyengine.plugins.registry import IN_TREE
 
 __all__ = [
@@ -30,14 +31,15 @@ __all__ = [
 
 def checked(source: Source) -> tuple[list[ir.Policy], list[Diagnostic]]:
     """The policies of a file loaded alone, without errors, and the findings of parse and check in order of place."""
-    return phases.checked([source], IN_TREE)
+    return checked_files([source])
 
 
 def checked_files(
     sources: Sequence[Source], registry: PluginRegistry = IN_TREE
 ) -> tuple[list[ir.Policy], list[Diagnostic]]:
     """The same of files that are loaded together, in order of file and place. The names of the files differ."""
-    return phases.checked(sources, registry)
+    found = front.checked(sources, plugin_facts(registry))
+    return found.policies, found.findings
 
 
 def compile_files(
@@ -49,7 +51,7 @@ def compile_files(
 
 def compile_text(text: str, file: str = "<policy>", params: Mapping[str, object] | None = None) -> CompileResult:
     """Compile the policies of a file, named `file` in messages, with values from outside for their params."""
-    return phases.compile_text(text, IN_TREE, file, params)
+    return compile_files([Source(file, text)], params)
 
 
 def compile_checked(
@@ -62,4 +64,9 @@ def compile_checked(
 
 def compile_policy(text: str, params: Mapping[str, object] | None = None) -> Profile:
     """Compile the one policy of a text. Raises `PolicyError` where it has errors, or is not exactly one policy."""
-    return phases.compile_policy(text, IN_TREE, params)
+    result = compile_text(text, params=params)
+    if result.failed:
+        raise PolicyError(render(result.diagnostics, result.sources[0]), tuple(result.diagnostics))
+    if len(result.profiles) != 1:
+        raise PolicyError(f"the text holds {len(result.profiles)} policies; one is wanted")
+    return result.profiles[0]

@@ -33,7 +33,7 @@ from policyengine.compiler.rules.score import rule_score
 from policyengine.framework.plugin_entry import ArgumentError
 from policyengine.framework.profile import Profile, QueueSettings
 from policyengine.language import ir
-from policyengine.language.diagnostics import Diagnostic, Severity, Source, has_errors, in_order, render
+from policyengine.language.diagnostics import Diagnostic, Severity, Source, has_errors, in_order
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +66,6 @@ class PolicyError(ValueError):
         self.diagnostics = diagnostics
 
 
-def checked(sources: Sequence[Source], registry: PluginRegistry) -> tuple[list[ir.Policy], list[Diagnostic]]:
-    """The policies without errors of files that are loaded together, and the findings of parse and check in order of
-    file and place."""
-    found = front.checked(sources, plugin_facts(registry))
-    return found.policies, found.findings
-
-
 def compile_files(
     sources: Sequence[Source], registry: PluginRegistry, params: Mapping[str, object] | None = None
 ) -> CompileResult:
@@ -83,22 +76,17 @@ def compile_files(
         registry: the plugins there are.
         params: values from outside by the params' full names; each policy takes those it has.
     """
-    policies, findings = checked(sources, registry)
+    policies, findings = front.checked(sources, plugin_facts(registry))[1:3]
     if has_errors(findings) or not policies:
         return CompileResult(tuple(sources), [], findings)
     wrong = wrong_values([param for policy in policies for param in policy.params], params or {})
     findings += [_wrong_param(policies, name, message) for name, message in wrong.items()]
     if wrong:
         return CompileResult(tuple(sources), [], in_order(findings), wrong)
-    profiles: list[Profile] = []
-    for policy in policies:
-        built = _compiled(policy, params or {}, registry)
-        if isinstance(built, Diagnostic):
-            findings.append(built)
-        else:
-            profiles.append(built)
-    built_all = [] if has_errors(findings) else profiles
-    return CompileResult(tuple(sources), built_all, in_order(findings), policies=tuple(policies))
+    built = [compile_checked(policy, registry, params=params) for policy in policies]
+    findings += [one for one in built if isinstance(one, Diagnostic)]
+    profiles = [] if has_errors(findings) else [one for one in built if isinstance(one, Profile)]
+    return CompileResult(tuple(sources), profiles, in_order(findings), policies=tuple(policies))
 
 
 def _wrong_param(policies: Sequence[ir.Policy], name: str, message: str) -> Diagnostic:
@@ -108,37 +96,20 @@ def _wrong_param(policies: Sequence[ir.Policy], name: str, message: str) -> Diag
     return Diagnostic(WRONG_PARAM, Severity.ERROR, message, policy.source.file, policy.span)
 
 
-def compile_text(
-    text: str, registry: PluginRegistry, file: str = "<policy>", params: Mapping[str, object] | None = None
-) -> CompileResult:
-    """Compile the policies of one file, named `file` in messages; see `compile_files`."""
-    return compile_files([Source(file, text)], registry, params)
-
-
-def compile_checked(policy: ir.Policy, registry: PluginRegistry, watch: Coverage | None = None) -> Profile | Diagnostic:
-    """Compile one checked policy with its params' defaults; `watch` is told what the expressions evaluate to."""
-    return _compiled(policy, {}, registry, watch)
-
-
-def compile_policy(text: str, registry: PluginRegistry, params: Mapping[str, object] | None = None) -> Profile:
-    """Compile the one policy of a text.
-
-    Raises:
-        PolicyError: it has errors, or does not hold exactly one policy.
-    """
-    result = compile_text(text, registry, params=params)
-    if result.failed:
-        raise PolicyError(render(result.diagnostics, result.sources[0]), tuple(result.diagnostics))
-    if len(result.profiles) != 1:
-        raise PolicyError(f"the text holds {len(result.profiles)} policies; one is wanted")
-    return result.profiles[0]
-
-
-def _compiled(
-    policy: ir.Policy, given: Mapping[str, object], registry: PluginRegistry, watch: Coverage | None = None
+def compile_checked(
+    policy: ir.Policy,
+    registry: PluginRegistry,
+    watch: Coverage | None = None,
+    params: Mapping[str, object] | None = None,
 ) -> Profile | Diagnostic:
+    """Compile one checked policy; a finding where a plugin refuses its arguments.
+
+    Arguments:
+        watch: is told what the expressions evaluate to.
+        params: values from outside; the others have their defaults.
+    """
     try:
-        return _profile(policy, param_values(policy.params, given), registry, watch)
+        return _profile(policy, param_values(policy.params, params or {}), registry, watch)
     except ArgumentError as error:
         return Diagnostic(WRONG_ARGUMENTS, Severity.ERROR, str(error), policy.source.file, policy.span)
 

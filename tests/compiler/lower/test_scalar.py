@@ -192,7 +192,7 @@ def test_a_column_gives_back_what_went_in(values: list[Any], type_: Type) -> Non
 
 
 def test_the_keys_of_a_signature_tell_zeros_apart() -> None:
-    from policyengine.compiler.lower.scope import key_of
+    from policyengine.compiler.rules.node_rule import key_of
 
     assert key_of(0.0) != key_of(-0.0)
     assert key_of(optional(None)) != key_of(optional(()))
