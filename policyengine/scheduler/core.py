@@ -11,31 +11,67 @@ Invariants (asserted by `SchedulerState.validate`):
 from __future__ import annotations
 
 from copy import copy
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from policyengine.cluster.pod_info import PodState
 from policyengine.cluster.view import ClusterView
 from policyengine.framework.events import ASSIGNED_POD_DELETE, ClusterEvent
 from policyengine.framework.filtering import fit_error_message
+from policyengine.framework.placed import NO_NODE
 from policyengine.framework.status import Code, Status
 from policyengine.scheduler import conditions_and_events
-from policyengine.scheduler.actions import Action
-from policyengine.scheduler.binding.bindings import Bindings
-from policyengine.scheduler.binding.reservation import Reservation
-from policyengine.scheduler.binding.waiting_pods import WaitingPods
+from policyengine.scheduler.actions import Action, Log
 from policyengine.scheduler.conditions_and_events import SCHEDULER_ERROR, UNSCHEDULABLE
-from policyengine.scheduler.extenders.extender import Extender, Question
-from policyengine.scheduler.gangs.pod_group_status import PodGroupStatuses
-from policyengine.scheduler.gangs.reserved_room import ReservedRoom
+from policyengine.scheduler.extender import Extender, Question
 from policyengine.scheduler.pod_timeline import PodTimelines
-from policyengine.scheduler.preemption.evictions import Evictions
-from policyengine.scheduler.preemption.nominations import Nominations
-from policyengine.scheduler.profiles import ServedProfile, ServedProfiles
+from policyengine.scheduler.profiles import ProfileRuntime, ServedProfile, ServedProfiles
 from policyengine.scheduler.queue.queued_pod import NO_PLUGINS, Place, QueuedPod
-from policyengine.scheduler.rollout.candidate import Decided
+from policyengine.scheduler.reservations import Bindings, Reservation, WaitingPods
+from policyengine.scheduler.reserved_room import ReservedRoom
+from policyengine.scheduler.rollout import Decided
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
+    from policyengine.cluster.workload_objects import PodGroupStatus
+
+
+class Nomination(NamedTuple):
+    """A nomination that was decided here and that the watch has not confirmed."""
+
+    seen: str
+    """The node that the server showed when it was decided; "" for none."""
+    node: str
+    """The node that was decided on; "" for none any more."""
+
+
+@dataclass(slots=True)
+class Eviction:
+    """The victims of one pod."""
+
+    victims: frozenset[str]
+    """UIDs of those that were to be deleted."""
+    awaited: set[str]
+    """UIDs of those whose deletion the server has not answered for."""
+    not_before: float = 0.0
+    """The earliest time at which the server wants to hear of it again."""
+    has_failed: bool = False
+    """Whether one of them could not be deleted."""
+
+
+@dataclass(slots=True)
+class PodGroupWrites:
+    """The PodGroups whose status is to be looked at, and what was last asked to be written of each."""
+
+    changed: set[str] = field(default_factory=set)
+    """Keys."""
+    asked: dict[str, tuple[str, PodGroupStatus]] = field(default_factory=dict)
+    """Key -> the version and the status of the last patch."""
+
+
+def failed_with(failure: Exception) -> Status:
+    """A plugin that raised, as the status it should have answered with."""
+    return Status(Code.ERROR, (str(failure) or type(failure).__name__,))
 
 
 class Core:
@@ -47,15 +83,19 @@ class Core:
         self.view.gangs = self.view.queue_status = self.profiles
         self.bindings = Bindings()
         self.waiting_pods = WaitingPods()
-        self.pod_group_status = PodGroupStatuses()
-        self.nominations = Nominations()
-        self.evictions = Evictions()
+        self.pod_groups = PodGroupWrites()
+        self.nominations: dict[str, Nomination] = {}
+        """By pod UID. `nominatedNodeName` is written with a patch, so for a while the watch shows what it was before.
+        Until it shows something else our own word counts; then the server's does (UpdateNominatedPod,
+        backend/queue/nominator.go, v1.36). The view always holds the word that counts."""
+        self.evictions: dict[str, Eviction] = {}
+        """By preemptor's UID: until its victims are seen leaving, a pod preempts nobody else. kube-scheduler keeps such
+        a pod out of its queue (DefaultPreemption's PreEnqueue); here it may be tried, and is bound where it fits."""
         self.confirmed: set[str] = set()
         """Pods that the server said are bound and the watch has not shown there yet."""
         self.extenders: tuple[Extender, ...] = ()
         self.consulted: dict[str, Question] = {}
         """Pods that extenders were asked about, by UID."""
-        self.questions = 0
         self.reserved_room: ReservedRoom | None = None
         """Room that is reserved for a gang, if for one."""
         self.decided: Decided | None = None
@@ -66,6 +106,8 @@ class Core:
         self.is_synced = False
         self.now = 0.0
         self.actions: list[Action] = []
+        self.last_number = 0
+        """Of decisions and questions: none is used twice."""
 
     def profile_of(self, pod: PodInfo) -> ServedProfile | None:
         """The profile that the pod belongs to, served or not."""
@@ -73,18 +115,28 @@ class Core:
 
     def announce(self, event: ClusterEvent, old: Any, new: Any, but: str = "") -> None:
         """Something happened that refused pods may have waited for; the pod `but` did not."""
-        for served in self.profiles:
+        for served in self.profiles.values():
             served.queue.move(event, old, new, self.now, but)
-        if len(self.waiting_pods):
+        if self.waiting_pods:
             self.waiting_pods.note(event)
+
+    def log(self, runtime: ProfileRuntime, point: str, pod: PodInfo, node: str = NO_NODE) -> None:
+        """Say what the policy has to say of the pod at this extension point."""
+        for rule in runtime.profile.logs:
+            if rule.point == point and (line := rule.line(pod, node, self.view.snapshot())) is not None:
+                self.actions.append(Log(pod.uid, pod.namespace, pod.name, point, node, line, runtime.policy_hash))
 
     def took(self, held: Reservation) -> None:
         """A pod was placed: what was noted while it waited is obsolete."""
         pod = held.queued.pod
-        self.nominations.forget(pod.uid)
-        self.evictions.forget(pod.uid)
-        held.served.queue.gangs.note_place(pod)
+        self.waits_no_more(pod.uid)
+        held.served.queue.note_place(pod)
         self.timeline.record(pod.uid, self.now, "reserved", held.node, held.runtime.policy_hash)
+
+    def waits_no_more(self, uid: str) -> None:
+        """No room is made for the pod any more."""
+        self.nominations.pop(uid, None)
+        self.evictions.pop(uid, None)
 
     def unreserve(self, held: Reservation, announce: bool = True) -> None:
         """Have the plugins give back what they reserved; the node's room is the caller's concern. `announce`: False if
@@ -106,7 +158,7 @@ class Core:
         self.timeline.record(pod.uid, self.now, "released", held.node, reason)
         for event in self.view.forget(pod.uid):
             self.announce(event, placed, None, but=pod.uid)
-        held.served.queue.gangs.note_place(pod)
+        held.served.queue.note_place(pod)
 
     def withdraw(self, held: Reservation, reason: str) -> None:
         """Give up a reservation that no longer holds, its binding not posted: the pod takes its old turn again."""
@@ -152,19 +204,22 @@ class Core:
 
     def nominate(self, pod: PodInfo, node: str) -> bool:
         """A node is being cleared for the pod, or ("") none is any more; whether that is news."""
-        before = pod.nominated_node_name
+        before, uid = pod.nominated_node_name, pod.uid
         if before == node or pod.state is not PodState.PENDING:
             return False
+        earlier = self.nominations.pop(uid, None)
+        seen = before if earlier is None else earlier.seen
+        if seen != node:
+            self.nominations[uid] = Nomination(seen, node)
         placed = copy(pod)
-        self.nominations.decide(pod.uid, before, node)
-        self.view.nominate(pod.uid, node)
+        self.view.nominate(uid, node)
         if before:
-            self.announce(ASSIGNED_POD_DELETE, placed, None, but=pod.uid)
+            self.announce(ASSIGNED_POD_DELETE, placed, None, but=uid)
         return True
 
     def tell_kept_out(self) -> None:
         """Tell the owners of pods that came to be kept outside a queue, and still are."""
-        for served in self.profiles:
+        for served in self.profiles.values():
             for queued, place, message, again in served.queue.take_notices():
                 if queued.place is not place or queued.gate_message != message:
                     continue

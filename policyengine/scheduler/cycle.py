@@ -1,35 +1,50 @@
-"""One scheduling cycle: a popped pod is filtered, scored, placed and sent to be bound, or refused.
+"""The scheduling cycles: whose turn it is, and how the popped pod is tried.
 
-    filter (PreFilter, Filter) -> score (PreScore, Score, NormalizeScore) -> select a node -> assume
-    -> Reserve -> Permit -> PreBind -> Bind
+    next_turn -> pop -> with its gang (`gang_cycle`) | with extenders (`consult`) | alone:
+        select a node -> place (assume, Reserve, Permit, PreBind, Bind)
+                     └──> refused: preempt
 
 Rules (kube-scheduler's schedule_one.go, v1.36):
 1. A refusal is worded `0/N nodes are available: …` and names the plugins whose events may cure it.
 2. One feasible node is taken without scoring.
 3. A plugin that fails, or answers Error, makes the attempt an error: condition SchedulerError, error backoff. It
    never ends the loop.
-4. A refusal by Reserve or Permit gives the reservation back.
-5. The decision carries the policy hash it was made with.
-6. A member of a gang that is not satisfied is tried together with the others (`gang_cycle`).
-7. Where extenders have a say, the cycle stops before `rank`, or before a node is cleared, and goes on when they have
-   answered (`extenders.consult`).
+4. A member of a gang that is not satisfied is tried together with the others.
+5. Turns go by `share` among the profiles with active pods (smooth weighted round robin): of any `n · Σ share`
+   consecutive turns in which the same profiles had work, a profile got `n · share`, evenly spread.
+6. Only if no profile has an active pod may one take a pod out of backoff before its time, by the same turns.
+
+Example of rule 5: with shares a: 2 and b: 1 the turns are a, b, a, a, b, a, …
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from policyengine.framework.filtering import NO_NODES, Diagnosis
-from policyengine.scheduler.binding.permit import ask_permit
-from policyengine.scheduler.binding.reservation import Reservation
+from policyengine.scheduler import consult
 from policyengine.scheduler.conditions_and_events import SCHEDULER_ERROR, UNSCHEDULABLE
-from policyengine.scheduler.core import Core
-from policyengine.scheduler.extenders import consult
-from policyengine.scheduler.extenders.extender import Question
+from policyengine.scheduler.core import Core, failed_with
+from policyengine.scheduler.extender import Question
 from policyengine.scheduler.gangs import gang_cycle
 from policyengine.scheduler.messages import ExtendersAnswered, VictimsAnswered
-from policyengine.scheduler.placement import error_in, filter_nodes, reserve, select_node, select_node_at_once
-from policyengine.scheduler.preemption import preempt
+from policyengine.scheduler.placement import error_in, filter_nodes, place, select_node, select_node_at_once
+from policyengine.scheduler.preempt import find_room, refuse
 from policyengine.scheduler.profiles import ServedProfile
 from policyengine.scheduler.queue.queued_pod import QueuedPod
+
+
+def next_turn(core: Core) -> ServedProfile | None:
+    """The profile that may try a pod now; None if none has one."""
+    served = [one for one in core.profiles.values() if one.is_served]
+    ready = [one for one in served if one.queue.active_q] or [one for one in served if one.queue.backoff_q.has_early]
+    if len(ready) <= 1:
+        return ready[0] if ready else None
+    for one in ready:
+        one.credit += one.runtime.profile.share
+    chosen = max(ready, key=lambda one: one.credit)
+    chosen.credit -= sum(one.runtime.profile.share for one in ready)
+    return chosen
 
 
 def run_cycle(core: Core, served: ServedProfile, queued: QueuedPod) -> None:
@@ -38,99 +53,104 @@ def run_cycle(core: Core, served: ServedProfile, queued: QueuedPod) -> None:
     if core.view.nodes.n == 0:
         core.fail(served, queued, UNSCHEDULABLE, NO_NODES)
         return
-    gang = served.queue.gangs.of(queued.uid)
+    gang = served.queue.gang_of(queued.uid)
     if gang is not None and gang.minimum > 1 and gang_cycle.needed(core, gang) and not consult.concern(core, gang):
         gang_cycle.run(core, served, gang, queued)
-        return
-    _attempt(core, served, queued)
+    else:
+        _attempt(core, served, queued, lambda: _select(core, served, queued))
 
 
 def extenders_answered(core: Core, message: ExtendersAnswered) -> None:
     """What was asked about a pod's nodes is known: go on where its cycle stopped, with things as they are now."""
     question = _answered(core, message)
-    if question is not None and message.error:
-        core.fail(question.served, question.queued, SCHEDULER_ERROR, message.error)
-    elif question is not None:
-        _decide(core, question.served, question.queued, message)
+    if question is None:
+        return
+    served, queued = question.served, question.queued
+    if message.error:
+        core.fail(served, queued, SCHEDULER_ERROR, message.error)
+    else:
+        _attempt(core, served, queued, lambda: _select_answered(core, served, queued, message))
 
 
 def victims_answered(core: Core, message: VictimsAnswered) -> None:
     """What was asked about a pod's victims is known: likewise."""
     question = _answered(core, message)
     if question is not None:
-        _preempt(core, question, message)
+        _attempt(core, question.served, question.queued, lambda: _make_room(core, question, message))
 
 
 def _answered(core: Core, message: ExtendersAnswered | VictimsAnswered) -> Question | None:
     """The question, if the answer still counts. If another policy serves meanwhile the pod is attempted anew."""
     question = consult.awaited(core, message)
-    if question is None or (question.runtime is question.served.runtime and question.served.is_served):
-        return question
-    if question.served.is_served:
-        _attempt(core, question.served, question.queued)
+    if question is None:
+        return None
+    served, queued = question.served, question.queued
+    if not served.is_served:
+        served.queue.put_back(queued, core.now, "Unserved")
+    elif question.runtime is not served.runtime:
+        _attempt(core, served, queued, lambda: _select(core, served, queued))
     else:
-        question.served.queue.put_back(question.queued, core.now, "Unserved")
+        return question
     return None
 
 
-def _attempt(core: Core, served: ServedProfile, queued: QueuedPod) -> None:
-    """Place the pod, or refuse it, or ask the extenders first."""
-    numbers = consult.interested(core, queued.pod) if core.extenders else ()
+def _attempt(core: Core, served: ServedProfile, queued: QueuedPod, select: Callable[[], int | None]) -> None:
+    """Place the pod on the row that `select` finds; None: it was refused, or its extenders are asked. Rule 3."""
     try:
-        row = None if numbers else select_node_at_once(core, served, queued.pod)
-        diagnosis = None if row is not None else filter_nodes(core, served, queued.pod)
-        is_refused = diagnosis is not None and len(diagnosis.feasible) == 0
+        row = select()
+    except Exception as failure:
+        core.fail(served, queued, SCHEDULER_ERROR, failed_with(failure).message)
+        return
+    if row is not None:
+        place(core, served, queued, row)
+
+
+def _select(core: Core, served: ServedProfile, queued: QueuedPod) -> int | None:
+    """Find a node for the pod, or refuse it, or ask the extenders first."""
+    pod = queued.pod
+    numbers = consult.interested(core, pod) if core.extenders else ()
+    row = None if numbers else select_node_at_once(core, served, pod)
+    if row is None:
+        diagnosis = filter_nodes(core, served, pod)
+        is_refused = len(diagnosis.feasible) == 0
         core.timeline.mark(queued.uid, core.now, "filtered", "Unschedulable" if is_refused else "Success")
-        if diagnosis is not None and is_refused:
+        if is_refused:
             _refuse(core, served, queued, diagnosis)
-            return
-        if diagnosis is not None and numbers:
+            return None
+        if numbers:
             consult.ask(core, served, queued, numbers, diagnosis)
-            return
-        if diagnosis is not None:
-            row = select_node(served.runtime.evaluator, queued.pod, core.view.snapshot(), diagnosis)
-        assert row is not None
-        core.timeline.mark(queued.uid, core.now, "scored")
-    except Exception as failure:
-        core.fail(served, queued, SCHEDULER_ERROR, str(failure) or type(failure).__name__)
-        return
-    _place(core, served, queued, core.view.nodes.names[row])
+            return None
+        row = select_node(served.runtime.evaluator, pod, core.view.snapshot(), diagnosis)
+    else:
+        core.timeline.mark(queued.uid, core.now, "filtered", "Success")
+    core.timeline.mark(queued.uid, core.now, "scored")
+    return row
 
 
-def _decide(core: Core, served: ServedProfile, queued: QueuedPod, message: ExtendersAnswered) -> None:
-    """Place or refuse a pod whose extenders have answered."""
-    try:
-        diagnosis = consult.filter_again(core, served, queued, message)
-        if len(diagnosis.feasible) == 0:
-            _refuse(core, served, queued, diagnosis, message)
-            return
-        row = consult.select_node_with(core, served, queued, diagnosis, message.scores)
-    except Exception as failure:
-        core.fail(served, queued, SCHEDULER_ERROR, str(failure) or type(failure).__name__)
-        return
-    _place(core, served, queued, core.view.nodes.names[row])
+def _select_answered(core: Core, served: ServedProfile, queued: QueuedPod, message: ExtendersAnswered) -> int | None:
+    """Find a node for a pod whose extenders have answered, or refuse it."""
+    diagnosis = consult.filter_again(core, served, queued, message)
+    if len(diagnosis.feasible):
+        return consult.select_node_with(core, served, queued, diagnosis, message.scores)
+    _refuse(core, served, queued, diagnosis, message)
+    return None
 
 
-def _preempt(core: Core, question: Question, message: VictimsAnswered) -> None:
-    """Clear a node for a pod whose extenders have answered, or refuse the pod; or place it, if it fits by now."""
+def _make_room(core: Core, question: Question, message: VictimsAnswered) -> int | None:
+    """Clear a node for a pod whose extenders have answered, or refuse the pod; or find its node, if it fits by now."""
     served, queued = question.served, question.queued
-    try:
-        if question.answered is None:
-            diagnosis = filter_nodes(core, served, queued.pod)
-        else:
-            diagnosis = consult.filter_again(core, served, queued, question.answered)
-        if len(diagnosis.feasible):
-            _attempt(core, served, queued)
-            return
-        error = error_in(diagnosis)
-        if error is not None:
-            core.fail(served, queued, SCHEDULER_ERROR, error)
-            return
-        found = consult.room_left(core, question, diagnosis, message)
-    except Exception as failure:
-        core.fail(served, queued, SCHEDULER_ERROR, str(failure) or type(failure).__name__)
-        return
-    preempt.refuse(core, served, queued, diagnosis, found)
+    if question.answered is None:
+        diagnosis = filter_nodes(core, served, queued.pod)
+    else:
+        diagnosis = consult.filter_again(core, served, queued, question.answered)
+    if len(diagnosis.feasible):
+        return _select(core, served, queued)
+    error = error_in(diagnosis)
+    if error is not None:
+        core.fail(served, queued, SCHEDULER_ERROR, error)
+    else:
+        refuse(core, served, queued, diagnosis, consult.room_left(core, question, diagnosis, message))
+    return None
 
 
 def _refuse(
@@ -144,17 +164,6 @@ def _refuse(
     if error is not None:
         core.fail(served, queued, SCHEDULER_ERROR, error)
         return
-    found = preempt.find_room(core, served, queued, diagnosis)
+    found = find_room(core, served, queued, diagnosis)
     if not (core.extenders and consult.ask_about_victims(core, served, queued, diagnosis, found, answered)):
-        preempt.refuse(core, served, queued, diagnosis, found)
-
-
-def _place(core: Core, served: ServedProfile, queued: QueuedPod, node: str) -> None:
-    held = Reservation(queued, served, node, served.runtime, core.now)
-    core.view.assume(queued.uid, node)
-    core.took(held)
-    status = reserve(core, held)
-    if status.is_success:
-        ask_permit(core, held)
-    else:
-        core.reject(held, status, "Reserve")
+        refuse(core, served, queued, diagnosis, found)

@@ -15,6 +15,7 @@ from policyengine.framework.events import ASSIGNED_POD_DELETE, ClusterEvent
 from policyengine.scheduler.binding.bind_result import seen_unassigned, settle
 from policyengine.scheduler.binding.revalidate import revalidate
 from policyengine.scheduler.core import Core
+from policyengine.scheduler.gangs import pod_group_status
 from policyengine.scheduler.messages import (
     NodeDeleted,
     NodeObserved,
@@ -77,7 +78,7 @@ def _regroup(core: Core, kind: str, key: str) -> None:
     if kind in pod_groups.KINDS:
         for change in core.view.regroup(kind, key):
             _apply(core, change)
-        core.pod_group_status.note(kind, key)
+        pod_group_status.note(core, kind, key)
 
 
 def pod_observed(core: Core, message: PodObserved) -> None:
@@ -116,7 +117,7 @@ def _apply(core: Core, change: PodChange) -> None:
     if not core.view.pod_groups.is_empty:
         for pod in (old, new):
             if pod is not None:
-                core.pod_group_status.note_pod(pod)
+                pod_group_status.note_pod(core, pod)
     if old is not None and (new is None or old.uid != new.uid):
         _gone(core, old)
     if new is not None:
@@ -159,8 +160,11 @@ def _mind_nomination(core: Core, old: PodInfo | None, new: PodInfo) -> None:
         return
     if new.deleting:
         core.view.nominate(new.uid, "")
-    elif len(core.nominations):
-        core.view.nominate(new.uid, core.nominations.observed(new.uid, new.nominated_node_name))
+    elif (decided := core.nominations.get(new.uid)) is not None:
+        if decided.seen == new.nominated_node_name:
+            core.view.nominate(new.uid, decided.node)
+        else:
+            del core.nominations[new.uid]
     before = "" if old is None or old.uid != new.uid else old.nominated_node_name
     if before and before != new.nominated_node_name:
         core.announce(ASSIGNED_POD_DELETE, old, None, but=new.uid)
@@ -169,7 +173,7 @@ def _mind_nomination(core: Core, old: PodInfo | None, new: PodInfo) -> None:
 def _placed(core: Core, served: ServedProfile | None, old: PodInfo | None, new: PodInfo) -> None:
     """The pod is seen on a node: by our binding, by somebody else's, or after a restart."""
     core.confirmed.discard(new.uid)
-    _waits_no_more(core, new.uid)
+    core.waits_no_more(new.uid)
     if served is not None and new.uid in served.queue:
         waiting = core.waiting_pods.pop(new.uid, None)
         if waiting is not None:
@@ -184,10 +188,10 @@ def _placed(core: Core, served: ServedProfile | None, old: PodInfo | None, new: 
 
 def _leaving(core: Core, pod: PodInfo) -> None:
     """The pod is being deleted before it was bound: no binding can succeed any more, so its room is free."""
-    _waits_no_more(core, pod.uid)
+    core.waits_no_more(pod.uid)
     served = core.profile_of(pod)
     waiting = core.waiting_pods.pop(pod.uid, None)
-    decision = core.bindings.pop(pod.uid)
+    decision = core.bindings.end(pod.uid)
     held = waiting.held if waiting is not None else decision.held if decision is not None else None
     if held is not None:
         held.queued.pod = pod
@@ -199,9 +203,9 @@ def _leaving(core: Core, pod: PodInfo) -> None:
 def _gone(core: Core, pod: PodInfo) -> None:
     """The pod was deleted or has finished; the view has freed its room already."""
     core.confirmed.discard(pod.uid)
-    _waits_no_more(core, pod.uid)
+    core.waits_no_more(pod.uid)
     waiting = core.waiting_pods.pop(pod.uid, None)
-    decision = core.bindings.pop(pod.uid)
+    decision = core.bindings.end(pod.uid)
     if waiting is not None:
         core.unreserve(waiting.held)
     if decision is not None:
@@ -211,11 +215,6 @@ def _gone(core: Core, pod: PodInfo) -> None:
         served.queue.remove(pod.uid)
         served.queue.forget_member(pod.uid, core.now)
         core.timeline.record(pod.uid, core.now, "gone", "finished" if pod.finished else "deleted")
-
-
-def _waits_no_more(core: Core, uid: str) -> None:
-    core.nominations.forget(uid)
-    core.evictions.forget(uid)
 
 
 def _node(core: Core, name: str) -> object | None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from policyengine.cluster.consistency import validate_view
 from policyengine.cluster.pod_info import PodState
-from policyengine.scheduler.binding.bindings import Phase
 from policyengine.scheduler.core import Core
+from policyengine.scheduler.reservations import Phase
 
 
 def validate(core: Core) -> None:
     """AssertionError names the first invariant that does not hold."""
     validate_view(core.view)
-    for served in core.profiles:
+    for served in core.profiles.values():
         served.queue.validate()
         canary = served.rollout if served.rollout is not None and served.rollout.decides else None
         assert served.queue.candidate is (None if canary is None else canary.profile), "the queue knows no canary"
@@ -37,7 +37,7 @@ def validate(core: Core) -> None:
 
 def _whereabouts(core: Core, uid: str) -> list[tuple[str, bool]]:
     return [
-        ("queue", any(uid in served.queue for served in core.profiles)),
+        ("queue", any(uid in served.queue for served in core.profiles.values())),
         ("permit", uid in core.waiting_pods),
         ("binding", uid in core.bindings),
         ("confirmed", uid in core.confirmed),
@@ -45,23 +45,25 @@ def _whereabouts(core: Core, uid: str) -> list[tuple[str, bool]]:
 
 
 def _validate_reservations(core: Core) -> None:
-    for served in core.profiles:
+    for served in core.profiles.values():
         for queued in served.queue:
             assert core.view.pods.get(queued.uid) is queued.pod, f"{queued!r} is not what the view knows"
-    for decision in core.bindings:
+    for decision in core.bindings.values():
         pod = core.view.pods.get(decision.bind.uid)
         assert pod is not None, f"a binding of `{decision.bind.name}` is under way and the pod is gone"
         assert pod.node_name == decision.bind.node, f"{pod!r} is being bound to {decision.bind.node}"
-        preparation = decision.preparation
-        waits = preparation is not None and (decision.awaits_gang or not preparation.is_done)
+        waits = bool(decision.steps) and (decision.awaits_gang or not decision.is_prepared)
         assert waits == (decision.phase is Phase.PREPARING), f"{pod!r} is prepared or is it not"
+        settled = decision.phase is Phase.POSTED
+        assert settled is (decision.bind.uid not in core.bindings.unsettled), f"{pod!r} is {decision.phase.value}"
+    assert core.bindings.unsettled.keys() <= core.bindings.keys(), "a binding that has ended is looked at"
     for uid in core.view.assumption_owners:
         assert uid in core.bindings or uid in core.waiting_pods, f"objects are assumed for {uid}, which has no room"
 
 
 def _validate_gangs(core: Core) -> None:
     """No gang has placed members by count that have no place; none holds room for fewer than it takes."""
-    for served in core.profiles:
+    for served in core.profiles.values():
         for gang in served.queue.gangs:
             placed = {uid for uid in gang.members if core.view.pods[uid].state is not PodState.PENDING}
             assert gang.placed == placed, f"gang {gang.key} counts {gang.placed} as placed, not {placed}"

@@ -23,7 +23,7 @@ from policyengine.scheduler.actions import (
     PatchObject,
     ReadPod,
 )
-from policyengine.scheduler.rollout.rollout_settings import RolloutSettings
+from policyengine.scheduler.rollout import RolloutSettings
 
 
 class Message(msgspec.Struct, frozen=True):

@@ -1,22 +1,31 @@
-"""The part of a cycle that one pod and a member of a gang go through alike: a node, and what the pod needs there.
+"""The part of a cycle that one pod and a member of a gang go through alike: a node, what the pod needs there, Permit.
 
-filter_nodes (PreFilter, Filter, nominated pods, room reserved for a gang)
--> select_node (PreScore, Score, NormalizeScore) -> [assume] -> reserve (Reserve, the plans of PreBind)
+    find_feasible (Filter, nominated pods, room reserved for a gang) -> select_node (PreScore, Score, NormalizeScore)
+    -> [assume] -> reserve (Reserve, the plans of PreBind) -> ask_permit (Permit) -> bind (PreBind, Bind)
+
+Rules:
+1. A refusal by Reserve or Permit gives the reservation back. A plugin that fails answers Error.
+2. A reserved member of a gang waits, as at Permit, until enough of its gang have come as far (`gang_release`).
+3. The decision carries the policy hash it was made with.
 """
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING
 
 from policyengine.framework.evaluator import Evaluator
+from policyengine.framework.events import MINUTE_PASSED
 from policyengine.framework.filtering import Diagnosis
 from policyengine.framework.nominated import filter_with_nominated
-from policyengine.framework.reservation import PreBindPlugin
-from policyengine.framework.status import SKIP, SUCCESS, Code, Status
-from policyengine.scheduler.binding.reservation import Reservation, failed_with
-from policyengine.scheduler.core import Core
-from policyengine.scheduler.logs import log
-from policyengine.scheduler.profiles import ServedProfile
+from policyengine.framework.reservation import MAX_PERMIT_WAIT, Permission, PreBindPlugin
+from policyengine.framework.status import SUCCESS, Code, Status
+from policyengine.scheduler.actions import Bind
+from policyengine.scheduler.binding import prebind
+from policyengine.scheduler.core import Core, failed_with
+from policyengine.scheduler.profiles import ProfileRuntime, ServedProfile
+from policyengine.scheduler.queue.queued_pod import QueuedPod
+from policyengine.scheduler.reservations import Decision, Reservation, WaitingPod
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
@@ -24,11 +33,16 @@ if TYPE_CHECKING:
 
 
 def filter_nodes(core: Core, served: ServedProfile, pod: PodInfo) -> Diagnosis:
+    """As `find_feasible`, as part of an attempt."""
+    core.log(served.runtime, "preFilter", pod)
+    return find_feasible(core, served.runtime, pod)
+
+
+def find_feasible(core: Core, runtime: ProfileRuntime, pod: PodInfo) -> Diagnosis:
     """Which nodes may hold the pod, as things stand in the view, and why the others may not."""
-    log(core, served.runtime, "preFilter", pod)
-    diagnosis = filter_with_nominated(served.runtime.evaluator, core.view, pod)
+    diagnosis = filter_with_nominated(runtime.evaluator, core.view, pod)
     if core.reserved_room is not None:
-        diagnosis = core.reserved_room.refuse(core.view, core.now, served.runtime.evaluator, pod, diagnosis)
+        diagnosis = core.reserved_room.refuse(core.view, core.now, runtime.evaluator, pod, diagnosis)
     return diagnosis
 
 
@@ -49,8 +63,8 @@ def select_node_at_once(core: Core, served: ServedProfile, pod: PodInfo) -> int 
     if core.view.nominated or core.reserved_room is not None or pod.nominated_node_name:
         return None
     row = served.runtime.evaluator.select_node(pod, core.view.snapshot())
-    if row is not None and served.runtime.has_logs:
-        log(core, served.runtime, "preFilter", pod)
+    if row is not None:
+        core.log(served.runtime, "preFilter", pod)
     return row
 
 
@@ -67,22 +81,35 @@ def error_in(diagnosis: Diagnosis) -> str | None:
     return f'running "{status.plugin}" filter plugin: {status.message}'
 
 
+def place(core: Core, served: ServedProfile, queued: QueuedPod, row: int) -> None:
+    """Reserve the node for the pod, and bind it there if nothing is to be waited for."""
+    held = Reservation(queued, served, core.view.nodes.names[row], served.runtime, core.now)
+    core.view.assume(queued.uid, held.node)
+    core.took(held)
+    status = reserve(core, held)
+    if status.is_success:
+        ask_permit(core, held)
+    else:
+        core.reject(held, status, "Reserve")
+
+
 def reserve(core: Core, held: Reservation) -> Status:
     """Have the plugins take what the pod, assumed on its node, needs. The first refusal, signed, or SUCCESS."""
     pod = held.queued.pod
-    if held.runtime.has_logs:
-        log(core, held.runtime, "reserve", pod, held.node)
-    reserving, preparing = held.runtime.needed_by(pod.shape)
-    for plugin in reserving:
+    core.log(held.runtime, "reserve", pod, held.node)
+    for plugin in held.runtime.reserve:
         try:
             status = plugin.reserve(pod, held.node, core.view.snapshot())
         except Exception as failure:
             status = failed_with(failure)
-        if status is not SUCCESS and not status.is_success and not status.is_skip:
+        if not status.is_success and not status.is_skip:
             return status.by(plugin.name)
-    for preparer in preparing:
-        status = _plan(core, held, preparer)
-        if status is not SUCCESS and not status.is_success:
+    for preparer in held.runtime.pre_bind:
+        try:
+            status = _plan(core, held, preparer)
+        except Exception as failure:
+            status = failed_with(failure)
+        if not status.is_success and not status.is_skip:
             return status.by(preparer.name)
     return SUCCESS
 
@@ -90,14 +117,87 @@ def reserve(core: Core, held: Reservation) -> Status:
 def _plan(core: Core, held: Reservation, plugin: PreBindPlugin) -> Status:
     """Note what the plugin will have to do before the pod is bound, and show it to others as done."""
     pod = held.queued.pod
-    try:
-        status, plan = plugin.plan(pod, held.node, core.view.snapshot())
-        if status is SKIP or status.is_skip:
-            return SUCCESS
-        if status.is_success:
-            held.plans.append((plugin, plan))
-            for kind, item in plan.assumed:
-                core.view.assume_object(pod.uid, kind, item)
-    except Exception as failure:
-        return failed_with(failure)
+    status, plan = plugin.plan(pod, held.node, core.view.snapshot())
+    if status.is_success:
+        held.plans.append((plugin, plan))
+        for kind, item in plan.assumed:
+            core.view.assume_object(pod.uid, kind, item)
     return status
+
+
+def ask_permit(core: Core, held: Reservation, again: bool = False) -> None:
+    """Bind a reserved pod if every Permit plugin lets it go; have it wait, or refuse it, if one does not. `again`: it
+    was asked for before."""
+    pod, queue = held.queued.pod, held.served.queue
+    if not again:
+        core.log(held.runtime, "permit", pod, held.node)
+    waits: list[tuple[float, str]] = []
+    ask_at = inf
+    for plugin in held.runtime.permit:
+        try:
+            answer = plugin.permit(pod, held.node, core.view.snapshot(), core.now - held.since)
+        except Exception as failure:
+            answer = Permission(failed_with(failure))
+        status = answer.status
+        if status.code is Code.WAIT:
+            waits.append((held.since + min(answer.timeout, MAX_PERMIT_WAIT), plugin.name))
+            if answer.ask_in is not None:
+                ask_at = min(ask_at, core.now + answer.ask_in)
+        elif not status.is_success and not status.is_skip:
+            core.reject(held, status.by(plugin.name), "Permit")
+            return
+    gang = queue.gang_of(pod.uid)
+    if gang is not None and gang.minimum > 1:
+        _wait(core, held, waits, ask_at, end=(held.since + gang.timeout, gang.rule))
+        queue.gangs.mark_changed(pod.uid)
+    elif waits:
+        _wait(core, held, waits, ask_at)
+    else:
+        bind(core, held)
+
+
+def time_out(core: Core, waiting: WaitingPod) -> None:
+    """The pod has waited at Permit for as long as its plugins, or its gang, allowed."""
+    waited = waiting.deadline - waiting.held.since
+    reason = f"rejected due to timeout after waiting {waited:g}s at plugin {waiting.plugin}"
+    core.reject(waiting.held, Status(Code.UNSCHEDULABLE, (reason,), waiting.plugin), "Permit")
+
+
+def bind(core: Core, held: Reservation, awaits_gang: bool = False) -> None:
+    """The pod may go: what is left is to prepare and to post its binding, which `awaits_gang` puts off until the gang's
+    are posted."""
+    pod = held.queued.pod
+    held.served.queue.remove(pod.uid)
+    held.queued.said = None  # what is not written yet is dropped before a binding, and so may have to be said again
+    rules = held.runtime.profile.annotations
+    try:
+        annotations = {rule.key: rule.value(pod, held.node, core.view.snapshot()) for rule in rules}
+    except Exception as failure:
+        core.reject(held, failed_with(failure), "Bind")
+        return
+    binder = next((at for at, one in enumerate(core.extenders) if one.binds and one.is_interested(pod)), None)
+    asked = Bind(pod.uid, pod.namespace, pod.name, held.node, held.runtime.policy_hash, annotations, binder)
+    core.last_number += 1
+    decision = core.bindings[pod.uid] = Decision(held, asked, core.last_number)
+    core.log(held.runtime, "preBind", pod, held.node)
+    if held.plans:
+        prebind.begin(core, decision, awaits_gang)
+    else:
+        core.actions.append(asked)
+
+
+def _wait(
+    core: Core, held: Reservation, waits: list[tuple[float, str]], ask_at: float, end: tuple[float, str] | None = None
+) -> None:
+    """Let the pod wait, for what the plugins named in `waits` registered, until the first time in `waits` and `end`,
+    which is the gang's."""
+    asked = {plugin for _, plugin in waits}
+    waiters = [plugin for plugin in held.runtime.permit if plugin.name in asked]
+    events = tuple(registered.event for plugin in waiters for registered in plugin.events_to_register())
+    if any(event.matches(MINUTE_PASSED) for event in events):
+        ask_at = min(ask_at, 60.0 * (core.now // 60.0 + 1.0))
+    deadline, name = min(waits if end is None else [*waits, end])
+    uid = held.queued.uid
+    core.waiting_pods[uid] = WaitingPod(held, name, events, deadline, ask_at, is_permitted=not waits)
+    if waits:
+        core.timeline.record(uid, core.now, "waiting", name, deadline - core.now)

@@ -55,6 +55,7 @@ _DETAILS: dict[str, tuple[str, ...]] = {
     "unknown": ("node", "message"),
     "observed": ("node",),
     "room kept": ("nodes",),
+    "not revalidated": ("node", "message"),
     "gone": ("reason",),
     "preempting": ("node", "victims"),
     "preempted": ("by", "node"),

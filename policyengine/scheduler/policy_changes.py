@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from policyengine.cluster.pod_info import PodState
 from policyengine.scheduler.core import Core
-from policyengine.scheduler.extenders.extender import leave_to
+from policyengine.scheduler.extender import leave_to
 from policyengine.scheduler.messages import ProfileRemoved, ProfileReplaced
 from policyengine.scheduler.profiles import ProfileRuntime, ServedProfile
 from policyengine.scheduler.queue import policy_replacement
@@ -37,7 +37,7 @@ def profile_replaced(core: Core, message: ProfileReplaced) -> None:
     runtime = ProfileRuntime(profile)
     queue = SchedulingQueue(profile, core.timeline, core.now, core.view)
     served = ServedProfile(runtime, queue)
-    core.profiles.add(served)
+    core.profiles[served.scheduler_name] = served
     members = list(_members(core, profile.scheduler_name))
     for pod in members:
         queue.observe_member(pod, core.now)

@@ -1,4 +1,4 @@
-"""The pure core: a message and the time in, actions out.
+"""The door of the core: a message and the time in, actions out.
 
 No clock, socket, thread or randomness: a log of (message, now) pairs reproduces every decision. `now` is in
 seconds since the epoch and must not go back; a runner derives it from a monotonic clock.
@@ -14,27 +14,24 @@ in the table below.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from math import inf
 from typing import Any
 
 from policyengine.cluster.pod_info import PodState
 from policyengine.cluster.view import ClusterView
 from policyengine.framework.profile import Profile
-from policyengine.scheduler import event_handlers, messages, policy_changes
+from policyengine.scheduler import candidate_cycles, cycle, event_handlers, messages, policy_changes, preempt
 from policyengine.scheduler.actions import Action
 from policyengine.scheduler.binding import bind_result, prebind
-from policyengine.scheduler.binding.bindings import Phase
-from policyengine.scheduler.binding.permit import ask_permit, time_out
 from policyengine.scheduler.core import Core
-from policyengine.scheduler.cycle import extenders_answered, run_cycle, victims_answered
-from policyengine.scheduler.extenders.extender import Extender
-from policyengine.scheduler.gangs import gang_release, node_choice
+from policyengine.scheduler.extender import Extender
+from policyengine.scheduler.gangs import gang_release, node_choice, pod_group_status
 from policyengine.scheduler.invariants import validate
-from policyengine.scheduler.logs import log_gate
 from policyengine.scheduler.messages import Message
+from policyengine.scheduler.placement import ask_permit, time_out
 from policyengine.scheduler.pod_timeline import Observer, TimelineEntry
-from policyengine.scheduler.preemption import preempt
-from policyengine.scheduler.rollout import candidate_cycles
-from policyengine.scheduler.rollout.candidate import Rollout
+from policyengine.scheduler.reservations import Phase
+from policyengine.scheduler.rollout import Rollout
 
 
 class SchedulerState:
@@ -55,14 +52,13 @@ class SchedulerState:
         core.actions = actions
         _HANDLERS[type(message)](core, message)
         _finish(core)
-        if core.pod_group_status.changed and core.is_synced:
-            actions += core.pod_group_status.take(core.view, core.profiles)
         return actions
 
     @property
     def ready(self) -> bool:
         """Whether a cycle would find a pod to try."""
-        return self._core.is_synced and self._core.profiles.has_work()
+        core = self._core
+        return core.is_synced and any(one.is_served and one.queue.has_work for one in core.profiles.values())
 
     @property
     def has_decided(self) -> bool:
@@ -72,10 +68,13 @@ class SchedulerState:
     def next_wakeup(self, now: float = 0.0) -> float | None:
         """When the next `Tick` is due, on the clock `handle` is given, but not before `now`; None for never."""
         core = self._core
-        times = [served.queue.next_wakeup() for served in core.profiles if served.is_served]
-        times += [core.bindings.next_due(), core.waiting_pods.next_due()]
-        due = min((time for time in times if time is not None), default=None)
-        return None if due is None else max(due, now)
+        times = [one.queue.next_wakeup() for one in core.profiles.values() if one.is_served]
+        if core.bindings.unsettled:
+            times += core.bindings.times()
+        if core.waiting_pods:
+            times += core.waiting_pods.times()
+        due = min(times, default=inf)
+        return None if due == inf else max(due, now)
 
     def may_bind(self, uid: str) -> bool:
         """Whether a `Bind` of this pod still stands. A runner asks right before it posts it; told no, it answers with
@@ -98,12 +97,12 @@ class SchedulerState:
     @property
     def profiles(self) -> list[Profile]:
         """The profiles that serve."""
-        return [served.runtime.profile for served in self._core.profiles if served.is_served]
+        return [served.runtime.profile for served in self._core.profiles.values() if served.is_served]
 
     @property
     def rollouts(self) -> dict[str, Rollout]:
         """The candidates that are tried, or were until they were suspended, by scheduler name; to read from."""
-        return {served.scheduler_name: served.rollout for served in self._core.profiles if served.rollout is not None}
+        return {name: one.rollout for name, one in self._core.profiles.items() if one.rollout is not None}
 
     def pending_counts(self, scheduler_name: str) -> dict[str, int]:
         """How many pods are in each place of one queue: gated, held, active, backoff, unschedulable, in flight."""
@@ -152,14 +151,15 @@ class SchedulerState:
     def usage(self) -> Iterator[tuple[Profile, str, str, int, int]]:
         """(profile, plugin, extension point, how often it was asked about a pod, how often that meant work) since the
         profile serves."""
-        for served in self._core.profiles:
+        for served in self._core.profiles.values():
             if served.is_served:
                 for used in served.runtime.evaluator.usage():
                     yield served.runtime.profile, *used
 
     def queue_position(self, uid: str) -> int | None:
         """How many active pods of its queue come before the pod; None when it is not active. O(n)."""
-        return next((at for served in self._core.profiles if (at := served.queue.active_q.rank(uid)) is not None), None)
+        ranks = (served.queue.active_q.rank(uid) for served in self._core.profiles.values())
+        return next((rank for rank in ranks if rank is not None), None)
 
     def validate(self) -> None:
         """Assert the invariants of `core` and all below; AssertionError names the first that does not hold."""
@@ -169,13 +169,23 @@ class SchedulerState:
 def _finish(core: Core) -> None:
     """What every message ends with. Until the first lists are in no owner is told why a pod is kept outside: the
     missing members of a gang may just not have been listed yet."""
-    if core.reserved_room is None and not any(served.queue.has_deferred_work for served in core.profiles):
-        return
-    gang_release.settle(core)
-    node_choice.review(core)
-    log_gate(core)
-    if core.is_synced:
-        core.tell_kept_out()
+    if core.reserved_room is not None or any(served.queue.has_deferred_work for served in core.profiles.values()):
+        _review_gangs(core)
+        for served in core.profiles.values():
+            for pod in served.queue.take_gate_log():
+                core.log(served.runtime, "preEnqueue", pod)
+        if core.is_synced:
+            core.tell_kept_out()
+    if core.pod_groups.changed and core.is_synced:
+        pod_group_status.write(core)
+
+
+def _review_gangs(core: Core) -> None:
+    """Gangs that changed are let go or taken back; room that was reserved for one that needs none is given up."""
+    if any(served.queue.gangs.changed for served in core.profiles.values()):
+        gang_release.settle(core)
+    if core.reserved_room is not None:
+        node_choice.review(core, core.reserved_room)
 
 
 def _cache_synced(core: Core, message: messages.CacheSynced) -> None:
@@ -183,43 +193,41 @@ def _cache_synced(core: Core, message: messages.CacheSynced) -> None:
 
 
 def _tick(core: Core, message: messages.Tick) -> None:
-    _pass_time(core)
-
-
-def _pass_time(core: Core) -> None:
     """Backoffs, flushes, permits and reads that are due."""
-    for served in core.profiles:
+    for served in core.profiles.values():
         if served.is_served:
             served.queue.advance(core.now)
-    for waiting in core.waiting_pods.due(core.now):
-        core.waiting_pods.pop(waiting.held.queued.uid, None)
-        if waiting.is_to_be_asked(core.now):
-            ask_permit(core, waiting.held, again=True)
-        else:
-            time_out(core, waiting)
-    bind_result.read_due(core)
-    prebind.ask_due(core)
+    if core.waiting_pods:
+        for waiting in core.waiting_pods.due(core.now):
+            core.waiting_pods.pop(waiting.held.queued.uid, None)
+            if waiting.is_to_be_asked(core.now):
+                ask_permit(core, waiting.held, again=True)
+            else:
+                time_out(core, waiting)
+    if core.bindings.unsettled:
+        for decision in core.bindings.due(core.now):
+            if decision.phase is Phase.READING:
+                bind_result.read(core, decision)
+            else:
+                prebind.ask_again(core, decision)
 
 
 def _cycles_requested(core: Core, message: messages.CyclesRequested) -> None:
-    _pass_time(core)
+    _tick(core, messages.Tick())
     if not core.is_synced:
         return
     core.decided = None
-    compares = any(served.rollout is not None and served.rollout.is_tried for served in core.profiles)
+    compares = any(one.rollout is not None and one.rollout.is_tried for one in core.profiles.values())
     for _ in range(min(1, message.limit) if compares else message.limit):
-        served = core.profiles.next_turn()
-        if served is None:
-            return
-        queued = served.queue.pop(core.now)
-        if queued is None:
+        served = cycle.next_turn(core)
+        queued = None if served is None else served.queue.pop(core.now)
+        if served is None or queued is None:
             return
         if served.rollout is None:
-            run_cycle(core, served, queued)
+            cycle.run_cycle(core, served, queued)
         else:
             candidate_cycles.run(core, served, queued)
-        gang_release.settle(core)
-        node_choice.review(core)
+        _review_gangs(core)
 
 
 _HANDLERS: dict[type, Callable[[Core, Any], None]] = {
@@ -241,8 +249,8 @@ _HANDLERS: dict[type, Callable[[Core, Any], None]] = {
     messages.ObjectPatchFailed: prebind.object_patch_failed,
     messages.VictimDeleted: preempt.victim_deleted,
     messages.VictimNotDeleted: preempt.victim_not_deleted,
-    messages.ExtendersAnswered: extenders_answered,
-    messages.VictimsAnswered: victims_answered,
+    messages.ExtendersAnswered: cycle.extenders_answered,
+    messages.VictimsAnswered: cycle.victims_answered,
     messages.PodRead: event_handlers.pod_read,
     messages.ReadPodFailed: bind_result.read_pod_failed,
     messages.Tick: _tick,

@@ -17,10 +17,10 @@ from policyengine.kube.http.aiohttp_transport import AiohttpResponse
 from policyengine.kube.http.client import Response, TimedOut
 from policyengine.kube.policies.precedence import Precedence
 from policyengine.scheduler import policy_changes, state
-from policyengine.scheduler.binding.waiting_pods import WaitingPods
 from policyengine.scheduler.gangs import gang_cycle
 from policyengine.scheduler.messages import BindFailed, BindFailure
 from policyengine.scheduler.profiles import ProfileRuntime
+from policyengine.scheduler.reservations import WaitingPods
 from policyengine.simulator.api_server import statuses
 from policyengine.simulator.api_server.faults import effects as effects
 from tests.faults.defence import fault
@@ -75,7 +75,7 @@ def placing_one_by_one_and_waiting_for_ever(patch: Any) -> None:
     24,
     "I3 I4",
     defence="as many members as a gang takes are placed together, or none, and who waits for mates waits no longer "
-    "than the gang's timeout (`scheduler/gangs/gang_cycle.py`, `scheduler/binding/waiting_pods.py`)",
+    "than the gang's timeout (`scheduler/gangs/gang_cycle.py`, `scheduler/reservations.py`)",
     taken_out="members are placed one by one, and wait without end",
     without=placing_one_by_one_and_waiting_for_ever,
 )

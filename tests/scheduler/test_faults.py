@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from policyengine.scheduler import event_handlers
-from policyengine.scheduler.binding.bindings import Decision, Phase
+from policyengine.scheduler.reservations import Decision, Phase
 from tests.scheduler.driver import Driver, profile
 from tests.scheduler.world import World
 
@@ -32,7 +32,7 @@ def world() -> World:
 def give_up_at_once(core, decision, asked_at):
     """In place of `seen_unassigned`: a pod read unassigned is given back to its queue."""
     if decision.phase is Phase.READING:
-        core.bindings.pop(decision.bind.uid)
+        core.bindings.end(decision.bind.uid)
         core.withdraw(decision.held, "seen unassigned")
 
 

@@ -13,7 +13,7 @@ from policyengine.framework.profile import Profile
 from policyengine.scheduler.actions import DeleteVictim
 from tests.scheduler.driver import Driver
 from tests.scheduler.policy_members import policy
-from tests.scheduler.preemption.test_preemption_histories import SOON, PreemptingWorld
+from tests.scheduler.test_preemption_histories import SOON, PreemptingWorld
 from tests.scheduler.world import replayed
 
 MEMBERS = """

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from policyengine.scheduler.actions import Action, DeleteVictim
 from tests.scheduler.driver import Driver
 from tests.scheduler.policy_members import policy
-from tests.scheduler.preemption.test_preemption_histories import SOON, PreemptingWorld
+from tests.scheduler.test_preemption_histories import SOON, PreemptingWorld
 
 GUARANTEED = {"a": 3, "b": 4}
 LIMIT = {"a": 6}

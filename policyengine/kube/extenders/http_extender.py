@@ -27,7 +27,7 @@ from policyengine.kube.extenders import protocol
 from policyengine.kube.extenders.protocol import ExtenderFailed, as_sent
 from policyengine.kube.http.client import ApiError, Client, ConnectionFailed, TimedOut, Transport
 from policyengine.scheduler.actions import AskAboutVictims, AskExtenders, Bind, NodeVictims
-from policyengine.scheduler.extenders.extender import Extender
+from policyengine.scheduler.extender import Extender
 from policyengine.scheduler.messages import (
     BindFailed,
     BindFailure,

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from policyengine.framework.profile import Profile
-from policyengine.scheduler.rollout.rollout_settings import RolloutSettings
+from policyengine.scheduler.rollout import RolloutSettings
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,8 +40,7 @@ from policyengine.kube.watching.reflector import Reflector
 from policyengine.kube.watching.store import Observed
 from policyengine.scheduler.actions import RecordEvent
 from policyengine.scheduler.messages import CandidateLoaded, CandidateRemoved, ProfileRemoved, ProfileReplaced
-from policyengine.scheduler.rollout.candidate import Rollout
-from policyengine.scheduler.rollout.rollout_settings import RolloutSettings
+from policyengine.scheduler.rollout import Rollout, RolloutSettings
 
 logger = logging.getLogger(__name__)
 

@@ -25,8 +25,7 @@ from policyengine.kube.policies.precedence import Standing
 from policyengine.kube.policies.rollout_annotations import Suspension, described, found
 from policyengine.kube.writing.request_queue import RequestQueue
 from policyengine.scheduler.actions import RecordEvent
-from policyengine.scheduler.rollout.candidate import Rollout
-from policyengine.scheduler.rollout.rollout_settings import RolloutSettings
+from policyengine.scheduler.rollout import Rollout, RolloutSettings
 
 logger = logging.getLogger(__name__)
 

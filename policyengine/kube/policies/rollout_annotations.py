@@ -35,8 +35,7 @@ from policyengine.kube.policies.config_map import (
 from policyengine.language.suggestion import closest
 from policyengine.language.values import EvaluationError, parse_duration
 from policyengine.plain_yaml import PlainYamlError, documents
-from policyengine.scheduler.rollout.candidate import Rollout
-from policyengine.scheduler.rollout.rollout_settings import Budget, LabelTerm, Mode, RolloutSettings
+from policyengine.scheduler.rollout import Budget, LabelTerm, Mode, Rollout, RolloutSettings
 
 LONGEST = 24 * 3600.0
 """Seconds of a window at most."""

@@ -1,5 +1,4 @@
-"""From a chosen node to a bound pod: Reserve, Permit, PreBind, Bind, and the result of the binding.
+"""From a posted binding to its result: PreBind, the answers of the API server, decisions that no longer hold.
 
-The core imports the tables (`bindings`, `waiting_pods`, `reservation`); the cycle, the gangs and the event handlers
-import the steps. These import the core, the gangs' table and which extender binds.
+`placement`, the gangs and the event handlers import it; it imports the core, its tables (`reservations`) and messages.
 """

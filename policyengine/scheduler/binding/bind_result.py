@@ -23,16 +23,15 @@ from __future__ import annotations
 from policyengine.cluster.pod_info import PodState
 from policyengine.scheduler import conditions_and_events
 from policyengine.scheduler.actions import ReadPod
-from policyengine.scheduler.binding.bindings import Decision, Phase
 from policyengine.scheduler.binding.server_time import LANDS_WITHIN, retry_after
 from policyengine.scheduler.core import Core
-from policyengine.scheduler.logs import log
 from policyengine.scheduler.messages import BindFailed, BindFailure, BindSucceeded, BindUnknown, ReadPodFailed
+from policyengine.scheduler.reservations import Decision, Phase
 
 
 def bind_succeeded(core: Core, message: BindSucceeded) -> None:
     """The binding was created."""
-    decision = core.bindings.pop(message.uid)
+    decision = core.bindings.end(message.uid)
     if decision is None:
         return
     pod = core.view.pods.get(message.uid)
@@ -50,7 +49,7 @@ def bind_failed(core: Core, message: BindFailed) -> None:
         return
     pod = core.view.pods.get(message.uid)
     if pod is not None and pod.state is PodState.BOUND:
-        core.bindings.pop(message.uid)
+        core.bindings.end(message.uid)
         if decision.unsure and pod.node_name == decision.bind.node:
             _bound(core, decision)  # by an earlier request
         else:
@@ -60,7 +59,7 @@ def bind_failed(core: Core, message: BindFailed) -> None:
         core.bindings.read_later(decision, core.now, retry_after(message.uid, message.retry_after))
         core.timeline.record(message.uid, core.now, "unknown", decision.bind.node, message.message)
         return
-    core.bindings.pop(message.uid)
+    core.bindings.end(message.uid)
     _give_back(core, decision, message)
 
 
@@ -74,7 +73,7 @@ def bind_unknown(core: Core, message: BindUnknown) -> None:
     if again:
         core.bindings.read_later(decision, core.now)  # not in a hot loop with a server that fails each time
     else:
-        _read(core, decision)
+        read(core, decision)
 
 
 def read_pod_failed(core: Core, message: ReadPodFailed) -> None:
@@ -84,12 +83,6 @@ def read_pod_failed(core: Core, message: ReadPodFailed) -> None:
         core.bindings.read_later(decision, core.now, retry_after(message.uid, message.retry_after))
 
 
-def read_due(core: Core) -> None:
-    """Read the pods whose time to be read has come."""
-    for decision in core.bindings.reads_due(core.now):
-        _read(core, decision)
-
-
 def settle(core: Core, decision: Decision) -> None:
     """A pod with a binding under way was seen, which tells the result where it stands on a node."""
     bind = decision.bind
@@ -97,11 +90,11 @@ def settle(core: Core, decision: Decision) -> None:
     if pod is None or pod.state is not PodState.BOUND:
         return
     if pod.node_name == bind.node and decision.phase is Phase.READING:
-        core.bindings.pop(bind.uid)
+        core.bindings.end(bind.uid)
         _bound(core, decision)
     elif pod.node_name != bind.node or decision.phase is Phase.PREPARING:
         # By somebody else, be it on the same node.
-        core.bindings.pop(bind.uid)
+        core.bindings.end(bind.uid)
         core.unreserve(decision.held)
         core.timeline.record(bind.uid, core.now, "observed", pod.node_name)
 
@@ -118,18 +111,19 @@ def seen_unassigned(core: Core, decision: Decision, asked_at: float) -> None:
     elif decision.unsure:
         core.bindings.read_later(decision, core.now)
     else:
-        core.bindings.pop(decision.bind.uid)
+        core.bindings.end(decision.bind.uid)
         core.withdraw(decision.held, decision.withdrawn)
 
 
 def _bound(core: Core, decision: Decision) -> None:
     queued, bind = decision.held.queued, decision.bind
     core.timeline.record(bind.uid, core.now, "bound", bind.node, bind.policy_hash)
-    log(core, decision.held.runtime, "postBind", queued.pod, bind.node)
+    core.log(decision.held.runtime, "postBind", queued.pod, bind.node)
     core.actions.append(conditions_and_events.scheduled(queued.pod, bind.node))
 
 
-def _read(core: Core, decision: Decision) -> None:
+def read(core: Core, decision: Decision) -> None:
+    """Read the pod of a binding whose result is unknown."""
     bind = decision.bind
     core.bindings.read(decision)
     core.actions.append(ReadPod(bind.uid, bind.namespace, bind.name, core.now))

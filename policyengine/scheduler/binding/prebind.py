@@ -18,24 +18,17 @@ from __future__ import annotations
 from policyengine.framework.status import Code, Status
 from policyengine.scheduler.actions import PatchObject
 from policyengine.scheduler.binding.bind_result import fail_quietly
-from policyengine.scheduler.binding.bindings import Decision, Phase
-from policyengine.scheduler.binding.preparation import Step
-from policyengine.scheduler.binding.reservation import failed_with
-from policyengine.scheduler.core import Core
-from policyengine.scheduler.logs import log
+from policyengine.scheduler.core import Core, failed_with
 from policyengine.scheduler.messages import BindFailure, ObjectPatched, ObjectPatchFailed
+from policyengine.scheduler.reservations import Decision, Phase, Step
 
 
-def begin(core: Core, decision: Decision) -> None:
-    """The pod is reserved and permitted: do what its plans ask for, then bind it."""
-    core.bindings.add(decision)
-    if decision.held.runtime.has_logs:
-        log(core, decision.held.runtime, "preBind", decision.held.queued.pod, decision.bind.node)
-    preparation = decision.preparation
-    if preparation is None:
-        core.actions.append(decision.bind)
-        return
-    for step in preparation.steps:
+def begin(core: Core, decision: Decision, awaits_gang: bool) -> None:
+    """The pod is reserved and permitted: do what its plans ask for, then bind it; `awaits_gang`: with its gang."""
+    decision.steps = tuple(Step(plugin, plan, core.now) for plugin, plan in decision.held.plans)
+    decision.awaits_gang = awaits_gang
+    core.bindings.prepare(decision)
+    for step in decision.steps:
         core.timeline.record(decision.bind.uid, core.now, "preparing", step.plugin.name, step.plan.timeout)
         _send_next(core, decision, step)
     _ask(core, decision)
@@ -52,11 +45,11 @@ def post(core: Core, decision: Decision) -> None:
 def object_patched(core: Core, message: ObjectPatched) -> None:
     """A patch is made."""
     decision = _asked_by(core, message.asked)
-    if decision is None or decision.preparation is None:
+    if decision is None:
         return
     patch = message.asked.patch
     core.timeline.record(message.asked.uid, core.now, "written", patch.kind, patch.key)
-    step = decision.preparation.step(message.asked.plugin)
+    step = next(step for step in decision.steps if step.plugin.name == message.asked.plugin)
     step.patched(message.resource_version)
     _send_next(core, decision, step)
     _ask(core, decision)
@@ -68,21 +61,19 @@ def object_patch_failed(core: Core, message: ObjectPatchFailed) -> None:
     if decision is None:
         return
     if message.failure is BindFailure.OVERLOADED:
-        core.bindings.pop(decision.bind.uid)
+        core.bindings.end(decision.bind.uid)
         core.release(decision.held, message.message)
         fail_quietly(core, decision, message.message, message.retry_after)
     else:
         _give_up(core, decision, Status(Code.ERROR, (message.message,), message.asked.plugin))
 
 
-def ask_due(core: Core) -> None:
-    """Ask again about the pods for which something has changed, and end those whose time is up."""
-    for decision in core.bindings.preparations_due(core.now):
-        assert decision.preparation is not None
-        late = next((step for step in decision.preparation.open() if step.deadline <= core.now), None)
-        _ask(core, decision)
-        if late is not None and decision.phase is Phase.PREPARING and decision.bind.uid in core.bindings:
-            _give_up(core, decision, Status(Code.ERROR, (late.plan.on_timeout,), late.plugin.name))
+def ask_again(core: Core, decision: Decision) -> None:
+    """Something has changed for the pod, or its time is up, which ends it."""
+    late = next((step for step in decision.open_steps() if step.deadline <= core.now), None)
+    _ask(core, decision)
+    if late is not None and decision.phase is Phase.PREPARING and decision.bind.uid in core.bindings:
+        _give_up(core, decision, Status(Code.ERROR, (late.plan.on_timeout,), late.plugin.name))
 
 
 def _asked_by(core: Core, asked: PatchObject) -> Decision | None:
@@ -99,10 +90,8 @@ def _send_next(core: Core, decision: Decision, step: Step) -> None:
 
 def _ask(core: Core, decision: Decision) -> None:
     """Ask the plugins that can answer by now; bind the pod once all are content."""
-    preparation, held = decision.preparation, decision.held
-    assert preparation is not None
-    preparation.ask_again = False
-    for step in list(preparation.open()):
+    held, decision.ask_again = decision.held, False
+    for step in decision.open_steps():
         if not step.has_arrived(core.view):
             continue
         try:
@@ -115,13 +104,14 @@ def _ask(core: Core, decision: Decision) -> None:
         elif status.code is not Code.WAIT:
             _give_up(core, decision, status.by(step.plugin.name))
             return
-    if preparation.is_done:
-        if decision.awaits_gang:
-            held.served.queue.gangs.mark_changed(decision.bind.uid)
-        else:
-            post(core, decision)
+    if not decision.is_prepared:
+        return
+    if decision.awaits_gang:
+        held.served.queue.gangs.mark_changed(decision.bind.uid)
+    else:
+        post(core, decision)
 
 
 def _give_up(core: Core, decision: Decision, status: Status) -> None:
-    core.bindings.pop(decision.bind.uid)
+    core.bindings.end(decision.bind.uid)
     core.reject(decision.held, status, "PreBind")

@@ -14,9 +14,8 @@ b is filtered first, as if only a were there, and refused: its binding is withdr
 
 from __future__ import annotations
 
-from policyengine.scheduler.binding.bindings import Decision, Phase
-from policyengine.scheduler.binding.reservation import Reservation
-from policyengine.scheduler.core import Core
+from policyengine.scheduler.core import Core, failed_with
+from policyengine.scheduler.reservations import Decision, Phase, Reservation
 
 NODE_GONE = "node is gone"
 
@@ -39,13 +38,11 @@ def revalidate(core: Core, node: str) -> None:
 
 
 def _revalidate_preparing(core: Core, decision: Decision, withdrawn: list[str]) -> None:
-    preparation = decision.preparation
-    assert preparation is not None
-    preparation.ask_again = True
-    asked_anyway = frozenset(step.plugin.name for step in preparation.steps)
+    decision.ask_again = True
+    asked_anyway = frozenset(step.plugin.name for step in decision.steps)
     reason = refusal_now(core, decision.held, withdrawn, asked_anyway)
     if reason:
-        core.bindings.pop(decision.bind.uid)
+        core.bindings.end(decision.bind.uid)
         core.withdraw(decision.held, reason)
 
 
@@ -60,8 +57,9 @@ def refusal_now(core: Core, held: Reservation, without: list[str], but: frozense
         with core.view.hypothetically(remove=[pod.uid, *without]):
             diagnosis = held.runtime.evaluator.filter(pod, core.view.snapshot())
             status = diagnosis.refusal(row)
-    except Exception:
-        return ""  # a filter that fails says nothing against the decision it has let pass
+    except Exception as failure:  # a filter that fails says nothing against the decision it has let pass
+        core.timeline.record(pod.uid, core.now, "not revalidated", held.node, failed_with(failure).message)
+        return ""
     if status.is_success or status.plugin in but:
         return ""
     return status.message or status.plugin or "refused"

@@ -1,5 +1,5 @@
-"""Pods that are placed together or not at all: the table of gangs, their cycle, and room reserved for them.
+"""Pods that are placed together or not at all: their cycle, giving places back, and choosing nodes to reserve for them.
 
-The queue imports the table (`gang`); the core and the cycle import the rest. That imports the core, the queue, the
-binding room and preemption.
+The cycle, the event handlers and `state` import it. It imports the core, `placement`, `preempt`, the binding room and
+the table of gangs, which is the queue's.
 """

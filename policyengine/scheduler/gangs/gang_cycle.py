@@ -21,14 +21,14 @@ NodeResourcesFit registered, a and b for c.
 
 from __future__ import annotations
 
-from policyengine.scheduler.binding.permit import ask_permit
+from policyengine.scheduler import preempt
 from policyengine.scheduler.conditions_and_events import SCHEDULER_ERROR, UNSCHEDULABLE
 from policyengine.scheduler.core import Core
 from policyengine.scheduler.gangs import node_choice
-from policyengine.scheduler.gangs.gang import Gang
 from policyengine.scheduler.gangs.gang_draft import Draft, Refused
-from policyengine.scheduler.preemption import preempt
+from policyengine.scheduler.placement import ask_permit
 from policyengine.scheduler.profiles import ServedProfile
+from policyengine.scheduler.queue.gang_table import Gang
 from policyengine.scheduler.queue.queued_pod import QueuedPod
 
 MOST_PREEMPTING = 64
@@ -104,7 +104,7 @@ def _begin(core: Core, served: ServedProfile, queued: QueuedPod) -> None:
 def _may_preempt(core: Core, served: ServedProfile, members: list[QueuedPod], count: int) -> bool:
     if not served.runtime.post_filters or len(members) < count or count > MOST_PREEMPTING:
         return False
-    return not any(core.evictions.is_running(queued.uid, core.view) for queued in members)
+    return not any(preempt.is_running(core, queued.uid) for queued in members)
 
 
 def _refuse(
@@ -112,7 +112,7 @@ def _refuse(
 ) -> None:
     """No member is placed: tell each, and have it wait for what may cure it."""
     count = max(queued.unschedulable_count for queued in members)
-    is_coming = any(core.evictions.is_running(queued.uid, core.view) for queued in members)
+    is_coming = any(preempt.is_running(core, queued.uid) for queued in members)
     nominated = None if is_coming else ""
     for queued in members:
         _begin(core, served, queued)

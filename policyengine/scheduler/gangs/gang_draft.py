@@ -17,11 +17,11 @@ from policyengine.framework.events import ASSIGNED_POD_ADD
 from policyengine.framework.filtering import Diagnosis, fit_error_message
 from policyengine.framework.post_filter import run_post_filters
 from policyengine.framework.profile import Profile
-from policyengine.scheduler.binding.reservation import Reservation
-from policyengine.scheduler.core import Core
+from policyengine.scheduler.core import Core, failed_with
 from policyengine.scheduler.placement import error_in, filter_nodes, reserve, select_node
 from policyengine.scheduler.profiles import ServedProfile
 from policyengine.scheduler.queue.queued_pod import NO_PLUGINS, QueuedPod
+from policyengine.scheduler.reservations import Reservation
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
@@ -41,11 +41,11 @@ class Refused:
 
 
 class Draft:
-    """A decision about several pods of one served, while it is being made."""
+    """A decision about several pods of one profile, while it is being made."""
 
     def __init__(self, core: Core, served: ServedProfile) -> None:
         self._core = core
-        self._lane = served
+        self._served = served
         self._undo = ExitStack()
         self.held: list[Reservation] = []
         """The members placed, in order."""
@@ -60,7 +60,7 @@ class Draft:
         Those refused by a plugin that the placing of other pods may help are tried again while members are placed.
         """
         waiting = list(members)
-        helped = _helped_by_placing(self._lane.runtime.profile)
+        helped = _helped_by_placing(self._served.runtime.profile)
         while waiting and len(self.held) < needed:
             before = len(self.held)
             for queued in waiting:
@@ -109,15 +109,15 @@ class Draft:
         try:
             refused = self._try(queued, is_tight)
         except Exception as failure:
-            refused = Refused(queued, str(failure) or type(failure).__name__, is_error=True)
+            refused = Refused(queued, failed_with(failure).message, is_error=True)
         if refused is None:
             self.refused.pop(queued.uid, None)
         else:
             self.refused[queued.uid] = refused
 
     def _try(self, queued: QueuedPod, is_tight: bool) -> Refused | None:
-        core, evaluator = self._core, self._lane.runtime.evaluator
-        diagnosis = filter_nodes(core, self._lane, queued.pod)
+        core, evaluator = self._core, self._served.runtime.evaluator
+        diagnosis = filter_nodes(core, self._served, queued.pod)
         if len(diagnosis.feasible) == 0:
             error = error_in(diagnosis)
             if error is not None:
@@ -147,7 +147,7 @@ class Draft:
 
     def _take(self, queued: QueuedPod, node: str) -> Refused | None:
         core = self._core
-        held = Reservation(queued, self._lane, node, self._lane.runtime, core.now)
+        held = Reservation(queued, self._served, node, self._served.runtime, core.now)
         core.view.assume(queued.uid, node)
         status = reserve(core, held)
         if status.is_success:
@@ -165,7 +165,7 @@ class Draft:
         self._core.view.forget(held.queued.uid)
 
     def _clear(self, refused: Refused, diagnosis: Diagnosis, kept: frozenset[str]) -> bool:
-        runtime, view, queued = self._lane.runtime, self._core.view, refused.queued
+        runtime, view, queued = self._served.runtime, self._core.view, refused.queued
         found = run_post_filters(runtime.post_filters, queued.pod, diagnosis, runtime.evaluator, view)
         node = found.nominated_node_name
         if not found.status.is_success or not node or any(victim.uid in kept for victim in found.victims):

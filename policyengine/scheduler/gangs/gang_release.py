@@ -13,20 +13,18 @@ given up is tried again together with the member that failed. What is bound stay
 
 from __future__ import annotations
 
-from policyengine.scheduler.binding.bindings import Decision, Phase
-from policyengine.scheduler.binding.permit import bind
 from policyengine.scheduler.binding.prebind import post
-from policyengine.scheduler.binding.reservation import Reservation
-from policyengine.scheduler.binding.waiting_pods import WaitingPod
 from policyengine.scheduler.conditions_and_events import UNSCHEDULABLE
 from policyengine.scheduler.core import Core
-from policyengine.scheduler.gangs.gang import Gang
+from policyengine.scheduler.placement import bind
 from policyengine.scheduler.profiles import ServedProfile
+from policyengine.scheduler.queue.gang_table import Gang
+from policyengine.scheduler.reservations import Decision, Phase, Reservation, WaitingPod
 
 
 def settle(core: Core) -> None:
     """See to every gang of which something has changed."""
-    for served in core.profiles:
+    for served in core.profiles.values():
         while changed := served.queue.gangs.take_changed():
             for gang in changed:
                 _settle(core, served, gang)
@@ -57,7 +55,7 @@ def _let_go(core: Core, gang: Gang, permitted: list[WaitingPod], standing: int) 
         for uid in gang.members
         if (decision := core.bindings.get(uid)) is not None and decision.phase is Phase.PREPARING
     ]
-    done = [one for one in preparing if one.preparation is not None and one.preparation.is_done]
+    done = [one for one in preparing if one.is_prepared]
     unpermitted = sum(core.waiting_pods.get(uid) is not None for uid in gang.members) - sum(
         core.waiting_pods.get(one.held.queued.uid) is one for one in permitted
     )
@@ -79,7 +77,7 @@ def _take_back(
         _give_up(core, served, gang, one.held, reason)
     for decision in decisions:
         if decision.phase is Phase.PREPARING:
-            core.bindings.pop(decision.bind.uid)
+            core.bindings.end(decision.bind.uid)
             _give_up(core, served, gang, decision.held, reason)
         elif not decision.withdrawn:
             decision.withdrawn = reason

@@ -20,11 +20,11 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from policyengine.scheduler.core import Core
-from policyengine.scheduler.gangs.gang import Gang
 from policyengine.scheduler.gangs.gang_draft import Draft
-from policyengine.scheduler.gangs.reserved_room import ReservedRoom, ends
 from policyengine.scheduler.profiles import ServedProfile
+from policyengine.scheduler.queue.gang_table import Gang
 from policyengine.scheduler.queue.queued_pod import QueuedPod
+from policyengine.scheduler.reserved_room import ReservedRoom, ends
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
@@ -68,9 +68,9 @@ def placed(core: Core, gang: Gang) -> None:
         end(core)
 
 
-def review(core: Core) -> None:
+def review(core: Core, room: ReservedRoom) -> None:
     """Give the room up if the gang is gone, or is another one."""
-    if core.reserved_room is not None and not core.reserved_room.is_due():
+    if not room.is_due():
         end(core)
 
 
@@ -81,7 +81,7 @@ def end(core: Core) -> None:
 
 
 def _requeue_refused(core: Core) -> None:
-    for served in core.profiles:
+    for served in core.profiles.values():
         served.queue.requeue_refused_room(core.now)
 
 

@@ -16,71 +16,56 @@ from __future__ import annotations
 
 from policyengine.cluster.pod_groups import POD_GROUP, named_by
 from policyengine.cluster.pod_info import PodInfo, PodState
-from policyengine.cluster.view import ClusterView
 from policyengine.cluster.workload_objects import PodGroup, PodGroupStatus
 from policyengine.framework.reservation import ObjectPatch
 from policyengine.scheduler.actions import PatchObject
-from policyengine.scheduler.profiles import ServedProfiles
+from policyengine.scheduler.core import Core
 
 WRITER = "PodGroupStatus"
 """Who asks for the patch; no plugin, and no decision waits for the answer."""
 
 
-class PodGroupStatuses:
-    """Which groups are to be looked at, and what was last asked to be written of each."""
-
-    def __init__(self) -> None:
-        self.changed: set[str] = set()
-        """Keys of the groups that are to be looked at."""
-        self._asked: dict[str, tuple[str, PodGroupStatus]] = {}
-        """Key -> the version and the status of the last patch."""
-
-    def note(self, kind: str, key: str) -> None:
-        """The group's object changed."""
-        if kind == POD_GROUP:
-            self.changed.add(key)
-
-    def note_pod(self, pod: PodInfo) -> None:
-        """A pod came, changed or went."""
-        named = named_by(pod)
-        if named is not None:
-            self.note(*named)
-
-    def take(self, view: ClusterView, profiles: ServedProfiles) -> list[PatchObject]:
-        """What is to be written now."""
-        taken = sorted(self.changed)
-        self.changed.clear()
-        patches = [self._patch(view, profiles, key) for key in taken]
-        return [patch for patch in patches if patch is not None]
-
-    def _patch(self, view: ClusterView, profiles: ServedProfiles, key: str) -> PatchObject | None:
-        group = view.objects(POD_GROUP).get(key)
-        if not isinstance(group, PodGroup):
-            self._asked.pop(key, None)
-            return None
-        pods = [pod for pod in view.pod_groups.pods_of(POD_GROUP, key).values() if _is_served(pod, profiles)]
-        if not pods:
-            return None
-        status, version = _status(group, pods), group.metadata.resource_version
-        if status == group.status or self._asked.get(key) == (version, status):
-            return None
-        self._asked[key] = (version, status)
-        fields = {"phase": status.phase, "scheduled": status.scheduled, "running": status.running}
-        patch = ObjectPatch(
-            POD_GROUP,
-            group.metadata.namespace,
-            group.metadata.name,
-            group.metadata.uid,
-            version,
-            {"status": fields},
-            subresource="status",
-        )
-        return PatchObject(uid=group.metadata.uid, decision=0, plugin=WRITER, patch=patch)
+def note(core: Core, kind: str, key: str) -> None:
+    """The group's object changed."""
+    if kind == POD_GROUP:
+        core.pod_groups.changed.add(key)
 
 
-def _is_served(pod: PodInfo, profiles: ServedProfiles) -> bool:
-    served = profiles.get(pod.scheduler_name)
-    return served is not None and served.is_served
+def note_pod(core: Core, pod: PodInfo) -> None:
+    """A pod came, changed or went."""
+    named = named_by(pod)
+    if named is not None:
+        note(core, *named)
+
+
+def write(core: Core) -> None:
+    """Have the status written of every group for which it is another one now."""
+    for key in sorted(core.pod_groups.changed):
+        patch = _patch(core, key)
+        if patch is not None:
+            core.actions.append(patch)
+    core.pod_groups.changed.clear()
+
+
+def _patch(core: Core, key: str) -> PatchObject | None:
+    asked, group = core.pod_groups.asked, core.view.objects(POD_GROUP).get(key)
+    if not isinstance(group, PodGroup):
+        asked.pop(key, None)
+        return None
+    known = core.view.pod_groups.pods_of(POD_GROUP, key).values()
+    pods = [pod for pod in known if (served := core.profile_of(pod)) is not None and served.is_served]
+    if not pods:
+        return None
+    status, version = _status(group, pods), group.metadata.resource_version
+    if status == group.status or asked.get(key) == (version, status):
+        return None
+    asked[key] = (version, status)
+    fields = {"phase": status.phase, "scheduled": status.scheduled, "running": status.running}
+    metadata = group.metadata
+    patch = ObjectPatch(
+        POD_GROUP, metadata.namespace, metadata.name, metadata.uid, version, {"status": fields}, subresource="status"
+    )
+    return PatchObject(uid=metadata.uid, decision=0, plugin=WRITER, patch=patch)
 
 
 def _status(group: PodGroup, pods: list[PodInfo]) -> PodGroupStatus:

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from math import floor, inf
 
 from policyengine.framework.profile import QueueSettings
-from policyengine.scheduler.queue.heap import Key, PodHeap
+from policyengine.scheduler.queue.active_queue import Key, PodHeap
 from policyengine.scheduler.queue.queued_pod import Place, QueuedPod
 
 _NEVER_WAITS = -inf
@@ -95,10 +95,9 @@ class BackoffQueue:
         """Remove the pod; False when it is not here."""
         return self._refusals.discard(uid) or self._errors.discard(uid)
 
-    def next_expiry(self) -> float | None:
-        """When the next pod stops waiting, in seconds; None when nobody waits."""
-        earliest = min(self._expiries(), default=None)
-        return None if earliest is None else earliest + 1.0
+    def next_expiry(self) -> float:
+        """When the next pod stops waiting, in seconds; inf when nobody waits."""
+        return min(self._expiries(), default=inf) + 1.0
 
     def _expiries(self) -> list[float]:
         """Of the first of each heap."""

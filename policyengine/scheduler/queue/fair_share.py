@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from policyengine.cluster.usage_counts import PODS
 from policyengine.cluster.view import ClusterView
 from policyengine.framework.profile import FairShare, Profile
-from policyengine.scheduler.queue.heap import Key, PodHeap
+from policyengine.scheduler.queue.active_queue import Key, PodHeap
 from policyengine.scheduler.queue.queued_pod import QueuedPod
 
 if TYPE_CHECKING:

@@ -71,8 +71,6 @@ class QueuedPod:
     """The whole second in which its backoff ends; None until it is computed."""
     not_before: float = 0.0
     """The earliest end of its backoff that the API server asked for (Retry-After); 0 if it did not."""
-    was_flushed: bool = False
-    """Whether its last move was the periodic flush."""
     said: tuple[str, str] | None = None
     """Reason and message of the PodScheduled condition written last, until the watch shows the pod anew."""
     buckets: tuple[tuple[str, Hashable], ...] = ()

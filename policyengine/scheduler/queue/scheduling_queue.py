@@ -25,14 +25,14 @@ active and can be popped. Without the deletion the flush at 330 s would have mad
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from math import floor
+from math import floor, inf
 from typing import TYPE_CHECKING
 
 from policyengine.cluster.view import ClusterView
-from policyengine.framework.events import FLUSH, MINUTE_PASSED, ActionType, ClusterEvent, Resource
+from policyengine.framework.events import FLUSH, MINUTE_PASSED, ClusterEvent
 from policyengine.framework.profile import Profile
-from policyengine.scheduler.gangs.gang import Gang
 from policyengine.scheduler.pod_timeline import PodTimelines
+from policyengine.scheduler.queue.gang_table import Gang
 from policyengine.scheduler.queue.queued_pod import NO_PLUGINS, Place, QueuedPod, Strategy
 from policyengine.scheduler.queue.queueing_hints import RESERVED_ROOM
 from policyengine.scheduler.queue.sub_queues import GateNotice, SubQueues
@@ -40,7 +40,6 @@ from policyengine.scheduler.queue.sub_queues import GateNotice, SubQueues
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
 
-FORCE_ACTIVATE = ClusterEvent(Resource.WILDCARD, ActionType.ALL, "ForceActivate")
 ADDED, UPDATED = "UnscheduledPodAdd", "UnscheduledPodUpdate"
 FLUSH_PERIOD = 30.0
 GANG_MESSAGE_PERIOD = 5.0
@@ -61,7 +60,7 @@ class SchedulingQueue(SubQueues):
         super().__init__(profile, timeline or PodTimelines(), ClusterView() if view is None else view)
         self._next_flush = _next_multiple(FLUSH_PERIOD, now)
         self._next_minute = _next_multiple(60.0, now)
-        self._next_gang_messages: float | None = None
+        self._next_gang_messages = inf
 
     def __len__(self) -> int:
         return len(self.pods)
@@ -77,14 +76,9 @@ class SchedulingQueue(SubQueues):
         return self.pods.get(uid)
 
     @property
-    def active(self) -> int:
-        """How many pods are ready to be tried."""
-        return len(self.active_q)
-
-    @property
-    def has_early(self) -> bool:
-        """Whether a pod in backoff may be tried for want of anything else."""
-        return self.backoff_q.has_early
+    def has_work(self) -> bool:
+        """Whether a pod may be tried, if only one in backoff for want of anything else."""
+        return bool(self.active_q) or self.backoff_q.has_early
 
     @property
     def has_deferred_work(self) -> bool:
@@ -196,7 +190,6 @@ class SchedulingQueue(SubQueues):
         queued.queued_at = now
         queued.expiry = None
         queued.not_before = not_before
-        queued.was_flushed = False
         strategy, plugin = self._hint_for_attempt(queued)
         self.pods[queued.uid] = queued
         self.wake(queued, strategy, "ScheduleAttemptFailure", plugin, now)
@@ -213,17 +206,6 @@ class SchedulingQueue(SubQueues):
                 if found[0] is Strategy.IMMEDIATELY or not queued.pending_plugins:
                     break
         return found
-
-    def activate(self, uids: Iterable[str], now: float) -> None:
-        """Move pods to active whatever they wait for, except for gates and gangs."""
-        for uid in uids:
-            queued = self.pods.get(uid)
-            if queued is None or queued.place in (Place.ACTIVE, Place.HELD):
-                continue
-            if queued.place is Place.IN_FLIGHT:
-                self.in_flight.record(FORCE_ACTIVATE, None, queued.pod)
-            else:
-                self.wake(queued, Strategy.IMMEDIATELY, FORCE_ACTIVATE.label, "", now)
 
     def try_again(self, uid: str, now: float, event: str, not_before: float = 0.0) -> None:
         """What a refused pod waits for will not come: let it be tried after its backoff, not before `not_before`."""
@@ -242,28 +224,27 @@ class SchedulingQueue(SubQueues):
         if now >= self._next_flush:
             self._next_flush = _next_multiple(FLUSH_PERIOD, now)
             self._flush(now)
-        if self._next_gang_messages is not None and now >= self._next_gang_messages:
+        if now >= self._next_gang_messages:
             self._tell_held_members()
         if now >= self._next_minute:
             self._next_minute = _next_multiple(60.0, now)
             self.move(MINUTE_PASSED, None, None, now)
 
-    def next_wakeup(self) -> float | None:
-        """When `advance` has something to do next, in seconds; None if time changes nothing."""
-        oldest, flush = self.unschedulable_pods.peek(), None
+    def next_wakeup(self) -> float:
+        """When `advance` has something to do next, in seconds; inf if time changes nothing."""
+        oldest, flush = self.unschedulable_pods.peek(), inf
         if oldest is not None:
             limit = oldest.queued_at + self.profile.queue.flush_after
             flush = max(_next_multiple(FLUSH_PERIOD, limit), self._next_flush)
-        minute = self._next_minute if any(index.asks_for(MINUTE_PASSED) for index in self.indices) else None
-        times = (self.backoff_q.next_expiry(), flush, self._next_gang_messages, minute)
-        return min((time for time in times if time is not None), default=None)
+        minute = self._next_minute if any(index.asks_for(MINUTE_PASSED) for index in self.indices) else inf
+        return min(self.backoff_q.next_expiry(), flush, self._next_gang_messages, minute)
 
     def _flush(self, now: float) -> None:
         """Rule 2 (flushUnschedulablePodsLeftover). A gated pod is looked at only if its plugin registered for any event
         whatever."""
         limit, flushed = now - self.profile.queue.flush_after, False
         while (oldest := self.unschedulable_pods.peek()) is not None and oldest.queued_at < limit:
-            oldest.was_flushed = flushed = True
+            flushed = True
             self.wake(oldest, Strategy.AFTER_BACKOFF, FLUSH.label, "", now)
         for queued, strategy, plugin in self.indices[0].woken_by(FLUSH, None, None):
             if queued.place is Place.GATED and queued.queued_at < limit:
@@ -275,11 +256,22 @@ class SchedulingQueue(SubQueues):
 
     def observe_member(self, pod: PodInfo, now: float) -> None:
         """A pod of this scheduler name, pending or placed, came or changed: its gang may be complete now."""
-        self._hold_or_admit(self.gangs.observe(pod), now)
+        if self.profile.gangs:
+            self._hold_or_admit(self.gangs.observe(pod), now)
 
     def forget_member(self, uid: str, now: float) -> None:
         """A pod finished or is gone: its gang may have become too small."""
-        self._hold_or_admit(self.gangs.forget(uid), now)
+        if self.profile.gangs:
+            self._hold_or_admit(self.gangs.forget(uid), now)
+
+    def note_place(self, pod: PodInfo) -> None:
+        """The pod was given a place, or lost it."""
+        if self.profile.gangs:
+            self.gangs.note_place(pod)
+
+    def gang_of(self, uid: str) -> Gang | None:
+        """The gang that the pod is a member of."""
+        return self.gangs.of(uid) if self.profile.gangs else None
 
     def _hold_or_admit(self, flipped: list[Gang], now: float) -> None:
         """Rule 7."""
@@ -290,12 +282,12 @@ class SchedulingQueue(SubQueues):
                 elif not gang.is_complete and queued.place in _QUEUED:
                     self.detach(queued)
                     self.keep_out(queued, Place.HELD, "", gang.message, now)
-        if self.gangs.recounted and self._next_gang_messages is None:
+        if self.gangs.recounted and self._next_gang_messages == inf:
             self._next_gang_messages = now + GANG_MESSAGE_PERIOD
 
     def _tell_held_members(self) -> None:
         """Rule 8."""
-        self._next_gang_messages = None
+        self._next_gang_messages = inf
         for gang in self.gangs.recounted.values():
             for queued in self._queued_members(gang):
                 if queued.place is Place.HELD and queued.gate_message != gang.message:

@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from policyengine.cluster.view import ClusterView
 from policyengine.framework.events import ClusterEvent
 from policyengine.framework.profile import Profile
-from policyengine.scheduler.gangs.gang import GangTable
 from policyengine.scheduler.pod_timeline import PodTimelines
+from policyengine.scheduler.queue.active_queue import InFlightPods, Key, PodHeap
 from policyengine.scheduler.queue.backoff import BackoffQueue
 from policyengine.scheduler.queue.fair_share import active_pods
-from policyengine.scheduler.queue.heap import Key, PodHeap
-from policyengine.scheduler.queue.in_flight_pods import InFlightPods
+from policyengine.scheduler.queue.gang_table import GangTable
 from policyengine.scheduler.queue.queued_pod import Place, QueuedPod, Strategy
 from policyengine.scheduler.queue.queueing_hints import UnschedulableIndex
 
@@ -240,5 +239,5 @@ class SubQueues:
                 return Place.GATED, plugin.name, f'running PreEnqueue plugin "{plugin.name}": {failure}'
             if not status.is_success:
                 return Place.GATED, plugin.name, status.message
-        held = self.gangs.hold_message(pod.uid)
+        held = self.gangs.hold_message(pod.uid) if self.profile.gangs else ""
         return (Place.HELD, "", held) if held else None

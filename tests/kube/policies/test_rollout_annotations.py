@@ -21,7 +21,7 @@ from policyengine.kube.policies.rollout_annotations import (
     share,
     suspension_of,
 )
-from policyengine.scheduler.rollout.rollout_settings import Budget, LabelTerm, Mode, RolloutSettings
+from policyengine.scheduler.rollout import Budget, LabelTerm, Mode, RolloutSettings
 
 P = "policyengine.io/"
 

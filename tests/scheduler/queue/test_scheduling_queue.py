@@ -2,9 +2,12 @@ import pytest
 
 from policyengine.cluster.changes import pod_events
 from policyengine.framework.events import ASSIGNED_POD_DELETE, NODE_ADD, WILDCARD
+from policyengine.framework.profile import QueueSettings
 from policyengine.framework.status import SUCCESS, Code, Status
+from policyengine.policy_compiler import compile_policy
 from policyengine.scheduler.queue.queued_pod import Place
 from tests.builders import make_pod
+from tests.scheduler.driver import Driver, binds, node, pod
 from tests.scheduler.queue.queues import FIT, Gates, add, info, place, pop, queue, refuse
 
 
@@ -175,24 +178,6 @@ def test_a_pod_whose_spec_cannot_be_read_waits_until_it_changes():
     assert place(line, "p") is Place.ACTIVE
 
 
-def test_activate_moves_a_pod_from_wherever_it_waits():
-    line = queue()
-    add(line, info("p"))
-    refuse(line, "p", 10.0)
-    line.activate(["p", "unknown"], 10.0)
-    assert place(line, "p") is Place.ACTIVE
-
-
-def test_activate_is_remembered_for_a_pod_in_flight_and_for_no_other():
-    line = queue()
-    add(line, info("a"), info("b"))
-    first, second = line.pop(10.0), line.pop(10.0)
-    line.activate([first.uid], 10.0)
-    line.failed(first, 10.0, FIT)
-    line.failed(second, 10.0, FIT)
-    assert (first.place, second.place) == (Place.BACKOFF, Place.UNSCHEDULABLE)
-
-
 def test_positions_count_the_pods_that_come_before():
     line = queue()
     add(line, info("a"), info("b"), info("c"))
@@ -207,3 +192,52 @@ def test_counts_name_every_place():
     refuse(line, "a", 1.0)
     expected = {"active": 1, "unschedulable": 1, "held": 1, "gated": 1, "backoff": 0, "in flight": 0}
     assert line.counts() == expected
+
+
+def test_a_pod_is_flushed_after_five_minutes_at_the_next_look():
+    line = queue()
+    add(line, info("p"))
+    refuse(line, "p", 10.0)
+    assert line.next_wakeup() == 330.0
+    line.advance(310.0)
+    assert place(line, "p") is Place.UNSCHEDULABLE
+    line.advance(330.0)
+    assert place(line, "p") is Place.ACTIVE
+
+
+def test_the_flush_takes_only_those_that_waited_longer():
+    line = queue(queue=QueueSettings(flush_after=60.0))
+    add(line, info("old"))
+    refuse(line, "old", 0.0)
+    add(line, info("new"))
+    refuse(line, "new", 30.0)
+    line.advance(90.0)
+    assert (place(line, "old"), place(line, "new")) == (Place.ACTIVE, Place.UNSCHEDULABLE)
+    line.validate()
+
+
+LATE = """policy "late" {
+  scheduler "default-scheduler"
+  filter "not yet" { require now >= timestamp("1970-01-01T00:18:20Z") else "it is too early" }
+}"""  # 1100 seconds after the epoch; the driver starts at 1000
+
+
+def test_a_pod_refused_for_the_hour_is_asked_again_when_a_minute_begins() -> None:
+    driver = Driver(compile_policy(LATE))
+    driver.see(node(), pod())
+    assert binds(driver.cycle()) == {}
+    driver.wait(10)
+    assert driver.state.next_wakeup() == 1020.0
+    driver.wait(15)
+    assert binds(driver.cycle()) == {}
+    driver.wait(100)
+    assert list(binds(driver.cycle()).values()) == ["n1"]
+
+
+def test_the_passing_of_time_wakes_nobody_whose_rules_do_not_read_it() -> None:
+    driver = Driver()
+    driver.see(node(cpu="1"), pod(cpu="2"))
+    driver.cycle()
+    wakeup = driver.state.next_wakeup()
+    assert wakeup is not None
+    assert wakeup > 1300

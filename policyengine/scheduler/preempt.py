@@ -12,7 +12,7 @@
 
 Rules:
 1. Nothing here waits: victims are named in actions, and the pod is tried again when an event says that room was made.
-2. While a victim is not seen leaving, the pod preempts nobody else (`evictions`).
+2. While a victim is not seen leaving, the pod preempts nobody else.
 3. A deletion that fails has the pod try again after its backoff; it may find another node then.
 
 Example: p (priority 10) fits nowhere; on n1 it would fit without v (priority 0). p is refused and nominated to n1, v
@@ -32,8 +32,7 @@ from policyengine.framework.status import SUCCESS, Code, Status
 from policyengine.scheduler import conditions_and_events
 from policyengine.scheduler.actions import DeleteVictim
 from policyengine.scheduler.binding.server_time import retry_after
-from policyengine.scheduler.core import Core
-from policyengine.scheduler.logs import log
+from policyengine.scheduler.core import Core, Eviction
 from policyengine.scheduler.messages import VictimDeleted, VictimNotDeleted
 from policyengine.scheduler.profiles import ServedProfile
 from policyengine.scheduler.queue.queued_pod import QueuedPod
@@ -46,10 +45,10 @@ WAITING = Status(Code.UNSCHEDULABLE, ("preemption: waiting for the preemption fo
 
 def find_room(core: Core, served: ServedProfile, queued: QueuedPod, diagnosis: Diagnosis) -> PostFilterResult:
     """Ask the PostFilter plugins where room can be made."""
-    log(core, served.runtime, "postFilter", queued.pod)
+    core.log(served.runtime, "postFilter", queued.pod)
     if not served.runtime.post_filters:
         return PostFilterResult(SUCCESS, nominated_node_name="")
-    if core.evictions.is_running(queued.uid, core.view):
+    if is_running(core, queued.uid):
         return PostFilterResult(WAITING)
     runtime = served.runtime
     return run_post_filters(runtime.post_filters, queued.pod, diagnosis, runtime.evaluator, core.view)
@@ -79,22 +78,49 @@ def clear(core: Core, served: ServedProfile, pod: PodInfo, node: str, victims: t
     _evict(core, pod, node, victims)
 
 
+def is_running(core: Core, preemptor: str) -> bool:
+    """Whether one of the pod's victims is not seen leaving yet."""
+    eviction = core.evictions.get(preemptor)
+    if eviction is None:
+        return False
+    pods = core.view.pods
+    if eviction.awaited or any(uid in pods and not pods[uid].deleting for uid in eviction.victims):
+        return True
+    del core.evictions[preemptor]
+    return False
+
+
 def victim_deleted(core: Core, message: VictimDeleted) -> None:
     """A victim was deleted, or was gone before."""
     asked = message.asked
     if message.was_there:
         core.actions.append(asked.event)
-    core.evictions.answered(asked.preemptor, asked.uid)
-    _try_again_if_failed(core, asked.preemptor)
+    _answered(core, asked, None)
 
 
 def victim_not_deleted(core: Core, message: VictimNotDeleted) -> None:
     """A victim was not deleted, or nobody knows: the UID keeps a late request from doing harm."""
     asked = message.asked
     core.timeline.record(asked.preemptor, core.now, "not preempted", f"{asked.namespace}/{asked.name}", message.message)
-    not_before = core.now + retry_after(asked.preemptor, message.retry_after) if message.retry_after else 0.0
-    core.evictions.failed(asked.preemptor, asked.uid, not_before)
-    _try_again_if_failed(core, asked.preemptor)
+    _answered(core, asked, retry_after(asked.preemptor, message.retry_after))
+
+
+def _answered(core: Core, asked: DeleteVictim, wait: float | None) -> None:
+    """A deletion was answered, or failed (`wait`: seconds that the server asks for). Once all are answered and one has
+    failed the eviction is over, and the preemptor is tried again."""
+    eviction = core.evictions.get(asked.preemptor)
+    if eviction is None:
+        return
+    eviction.awaited.discard(asked.uid)
+    if wait is not None:
+        eviction.has_failed = True
+        eviction.not_before = max(eviction.not_before, core.now + wait if wait else 0.0)
+    if eviction.has_failed and not eviction.awaited:
+        del core.evictions[asked.preemptor]
+        pod = core.view.pods.get(asked.preemptor)
+        served = None if pod is None else core.profile_of(pod)
+        if served is not None:
+            served.queue.try_again(asked.preemptor, core.now, "PreemptionFailed", eviction.not_before)
 
 
 def _end_lesser_nominations(core: Core, served: ServedProfile, pod: PodInfo, node: str) -> None:
@@ -118,7 +144,8 @@ def _evict(core: Core, pod: PodInfo, node: str, victims: tuple[PodInfo, ...]) ->
             by_request.append(victim)
             core.timeline.record(victim.uid, core.now, "preempted", pod.key, node)
     if by_request:
-        core.evictions.begin(pod.uid, [victim.uid for victim in by_request])
+        uids = frozenset(victim.uid for victim in by_request)
+        core.evictions[pod.uid] = Eviction(uids, set(uids))
     for victim in by_request:
         core.actions.append(
             DeleteVictim(
@@ -131,11 +158,3 @@ def _evict(core: Core, pod: PodInfo, node: str, victims: tuple[PodInfo, ...]) ->
                 event=conditions_and_events.preempted(victim, pod, node),
             )
         )
-
-
-def _try_again_if_failed(core: Core, preemptor: str) -> None:
-    eviction = core.evictions.take_failed(preemptor)
-    pod = core.view.pods.get(preemptor)
-    served = None if pod is None else core.profile_of(pod)
-    if eviction is not None and served is not None:
-        served.queue.try_again(preemptor, core.now, "PreemptionFailed", eviction.not_before)

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyengine.scheduler.gangs.gang import GangTable
+from policyengine.scheduler.queue.gang_table import GangTable
 from tests.builders import make_pod
 from tests.scheduler.driver import Label
 

@@ -16,16 +16,16 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict, deque
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import Enum
 from typing import TYPE_CHECKING
 
 from policyengine.cluster.journal import stable_hash
 from policyengine.framework.profile import Profile
-from policyengine.scheduler.rollout.rollout_settings import Mode, RolloutSettings
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
-    from policyengine.scheduler.gangs.gang import Gang
+    from policyengine.scheduler.queue.gang_table import Gang
 
 SAMPLES = 5
 """Differences that are kept to be shown: the last ones."""
@@ -35,6 +35,64 @@ OTHERS = "others"
 LONGEST_REASON = 500
 """Characters; an exception may say anything."""
 _WHOLE = 2**64
+
+
+class Mode(Enum):
+    """How a candidate is tried."""
+
+    SHADOW = "shadow"
+    """It decides nothing: what it would have decided is compared."""
+    CANARY = "canary"
+    """It decides about some of the pods."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelTerm:
+    """One term of a label selector."""
+
+    key: str
+    operator: str
+    """`in`, `notin`, `exists` or `!`."""
+    values: frozenset[str] = frozenset()
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Whether the labels meet this term, as kube-apiserver understands it: a missing label is in no set."""
+        held = labels.get(self.key)
+        if self.operator == "in":
+            return held is not None and held in self.values
+        if self.operator == "notin":
+            return held is None or held not in self.values
+        return (held is not None) is (self.operator == "exists")
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What a candidate may cost. Shares are of pods, between 0 and 1; None allows anything."""
+
+    unschedulable: float | None = None
+    """Of the pods that it decided about, those that it refused last."""
+    divergence: float | None = None
+    """Of the pods that were compared, those that would be on another node, or on one or none."""
+    cycle_time: float | None = 0.05
+    """Seconds of its decisions, on average."""
+    window: float = 600.0
+    """Seconds that are looked back."""
+    least: int = 20
+    """Pods in the window below which nothing is said of shares and averages."""
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutSettings:
+    """How one candidate is tried."""
+
+    mode: Mode
+    sample: float = 1.0
+    """The share of pods whose decisions are compared."""
+    share: float = 1.0
+    """The share of pods, by owner, that a canary decides about."""
+    namespaces: tuple[LabelTerm, ...] = ()
+    """Which namespaces' pods these are; all of them where there is no term."""
+    budget: Budget = field(default_factory=Budget)
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,7 @@ from policyengine.plugins.preemption.candidate_node import Candidate
 from policyengine.plugins.preemption.default_preemption import NAME, DefaultPreemption
 from policyengine.scheduler.actions import AskAboutVictims, AskExtenders, NodeVictims
 from policyengine.scheduler.core import Core
-from policyengine.scheduler.extenders.extender import Question
+from policyengine.scheduler.extender import Question
 from policyengine.scheduler.messages import ExtendersAnswered, VictimsAnswered
 from policyengine.scheduler.placement import filter_nodes, select_node
 from policyengine.scheduler.profiles import ServedProfile
@@ -54,7 +54,7 @@ from policyengine.scheduler.queue.queued_pod import Place, QueuedPod
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
-    from policyengine.scheduler.gangs.gang import Gang
+    from policyengine.scheduler.queue.gang_table import Gang
 
 UNSEEN = "node(s) came to fit after the extenders were asked"
 
@@ -67,13 +67,6 @@ def interested(core: Core, pod: PodInfo) -> tuple[int, ...]:
 def preempting(core: Core, pod: PodInfo) -> tuple[int, ...]:
     """The numbers of the extenders that have a say in who leaves for the pod."""
     return tuple(at for at, one in enumerate(core.extenders) if one.preempts and one.is_interested(pod))
-
-
-def binder(core: Core, pod: PodInfo) -> int | None:
-    """The number of the extender that binds the pod; None where that is ours to do."""
-    if not core.extenders:
-        return None
-    return next((at for at, one in enumerate(core.extenders) if one.binds and one.is_interested(pod)), None)
 
 
 def concern(core: Core, gang: Gang) -> bool:
@@ -98,10 +91,10 @@ def note(
     answered: ExtendersAnswered | None = None,
 ) -> int:
     """A question is about to be asked: its number."""
-    core.questions += 1
-    core.consulted[queued.uid] = Question(core.questions, served, queued, served.runtime, answered)
+    core.last_number += 1
+    core.consulted[queued.uid] = Question(core.last_number, served, queued, served.runtime, answered)
     core.timeline.record(queued.uid, core.now, "consulting", ", ".join(core.extenders[at].name for at in numbers))
-    return core.questions
+    return core.last_number
 
 
 def awaited(core: Core, message: ExtendersAnswered | VictimsAnswered) -> Question | None:

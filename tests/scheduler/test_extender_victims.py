@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from policyengine.framework.profile import Profile
 from policyengine.policy_compiler import compile_policy
 from policyengine.scheduler.actions import Action, DeleteVictim, NodeVictims
-from policyengine.scheduler.extenders.extender import Extender
+from policyengine.scheduler.extender import Extender
 from policyengine.scheduler.messages import (
     ExtendersAnswered,
     NodeDeleted,
@@ -18,8 +18,8 @@ from policyengine.scheduler.messages import (
     ProfileReplaced,
     VictimsAnswered,
 )
+from tests.scheduler.asking import Asking
 from tests.scheduler.driver import NAME, binds, conditions, node, pod, profile
-from tests.scheduler.extenders.asking import Asking
 
 PREEMPTS = Extender("http://x", decides=False, preempts=True)
 BOTH = Extender("http://x", preempts=True)

@@ -25,8 +25,7 @@ from policyengine.scheduler.messages import (
     ProfileRemoved,
     ProfileReplaced,
 )
-from policyengine.scheduler.rollout.candidate import Rollout, SlidingWindow
-from policyengine.scheduler.rollout.rollout_settings import Budget, LabelTerm, Mode, RolloutSettings
+from policyengine.scheduler.rollout import Budget, LabelTerm, Mode, Rollout, RolloutSettings, SlidingWindow
 from tests.builders import make_pod
 from tests.scheduler.driver import NAME, Driver, Label, Rule, binds, node, pod, profile
 

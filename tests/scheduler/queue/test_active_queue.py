@@ -1,7 +1,9 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyengine.scheduler.queue.heap import PodHeap
+from policyengine.framework.events import NODE_ADD
+from policyengine.scheduler.queue.active_queue import InFlightPods, PodHeap
 from policyengine.scheduler.queue.queued_pod import QueuedPod
 from tests.builders import make_pod
 
@@ -36,7 +38,6 @@ def test_it_is_a_sorted_list_in_which_a_pod_occurs_once(steps):
         assert len(heap) == len(model)
         assert heap.peek() is (ordered[0] if ordered else None)
         assert [heap.rank(pod.uid) for pod in ordered] == list(range(len(ordered)))
-        assert all((pod.uid in heap) == (pod.uid in model) for pod in PODS)
 
 
 def test_stale_entries_do_not_pile_up():
@@ -46,3 +47,30 @@ def test_stale_entries_do_not_pile_up():
     assert len(heap._entries) < 200
     assert heap.pop() is PODS[0]
     assert heap.pop() is None
+
+
+@given(st.lists(st.one_of(st.just("event"), st.tuples(st.sampled_from(["start", "done"]), st.integers(0, 3)))))
+def test_each_attempt_sees_exactly_the_events_since_it_began(steps):
+    in_flight, seen, number = InFlightPods(), {}, 0
+    for step in steps:
+        if step == "event":
+            number += 1
+            in_flight.record(NODE_ADD, None, number)
+            for events in seen.values():
+                events.append(number)
+        elif step[0] == "start" and PODS[step[1]].uid not in seen:
+            in_flight.start(PODS[step[1]])
+            seen[PODS[step[1]].uid] = []
+        elif step[0] == "done":
+            in_flight.done(PODS[step[1]].uid)
+            seen.pop(PODS[step[1]].uid, None)
+        for uid, events in seen.items():
+            assert [happening.new for happening in in_flight.events_since_start(uid)] == events
+        assert len(in_flight._events) == max(map(len, seen.values()), default=0)
+
+
+def test_a_pod_has_one_attempt_at_a_time():
+    in_flight = InFlightPods()
+    in_flight.start(PODS[0])
+    with pytest.raises(AssertionError, match="in flight already"):
+        in_flight.start(PODS[0])

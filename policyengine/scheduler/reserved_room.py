@@ -30,8 +30,8 @@ from policyengine.cluster.view import ClusterView
 from policyengine.framework.evaluator import Evaluator
 from policyengine.framework.filtering import Diagnosis
 from policyengine.framework.status import Code, Status
-from policyengine.scheduler.gangs.gang import Gang
 from policyengine.scheduler.profiles import ServedProfile
+from policyengine.scheduler.queue.gang_table import Gang
 from policyengine.scheduler.queue.queueing_hints import RESERVED_ROOM
 
 if TYPE_CHECKING:

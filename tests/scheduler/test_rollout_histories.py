@@ -21,7 +21,7 @@ from policyengine.scheduler.messages import (
     CyclesRequested,
     ProfileReplaced,
 )
-from policyengine.scheduler.rollout.rollout_settings import Budget, Mode, RolloutSettings
+from policyengine.scheduler.rollout import Budget, Mode, RolloutSettings
 from tests.scheduler.driver import Driver, Label, Rule, profile
 from tests.scheduler.test_histories import NO_FLUSH, assert_nobody_is_lost, newest_first, others, ours
 from tests.scheduler.world import OURS, World, replayed

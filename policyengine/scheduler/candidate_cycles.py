@@ -5,26 +5,35 @@
 
 The message comes once the actions of the cycle were handed over, and before any other: what is compared is compared on
 the snapshot of the decision, and no binding waits for it. While a candidate is tried a batch of cycles is one cycle.
+The pod's own room is taken out of the view for the comparison, and that of gang members placed in the same cycle. Both
+policies are asked without extenders, so that only the policies can differ. Nothing is kept: no timeline entry, no
+action.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from copy import copy
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from policyengine.scheduler.core import Core
+import numpy as np
+
+from policyengine.framework.filtering import Diagnosis
+from policyengine.framework.status import Rows
+from policyengine.scheduler.core import Core, failed_with
 from policyengine.scheduler.cycle import run_cycle
-from policyengine.scheduler.extenders.extender import leave_to
+from policyengine.scheduler.extender import leave_to
 from policyengine.scheduler.messages import CandidateLoaded, CandidateRemoved, ComparisonRequested, ComparisonTimed
+from policyengine.scheduler.placement import error_in, find_feasible, select_node
 from policyengine.scheduler.profiles import ProfileRuntime, ServedProfile
 from policyengine.scheduler.queue import policy_replacement
 from policyengine.scheduler.queue.queued_pod import QueuedPod
-from policyengine.scheduler.rollout.candidate import Decided, Rollout
-from policyengine.scheduler.rollout.comparison import CandidateFailed, compare
+from policyengine.scheduler.rollout import Decided, Difference, Rollout
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
+    from policyengine.cluster.view import Snapshot
 
 
 def candidate_loaded(core: Core, message: CandidateLoaded) -> None:
@@ -55,7 +64,7 @@ def run(core: Core, served: ServedProfile, queued: QueuedPod) -> None:
     rollout, candidate = served.rollout, served.candidate
     assert rollout is not None and candidate is not None
     pod = copy(queued.pod)  # as it is before it is given a place
-    gang = served.queue.gangs.of(queued.uid)
+    gang = served.queue.gang_of(queued.uid)
     by_candidate = rollout.takes(pod, gang, _labels(core, pod))
     before = frozenset(gang.placed) if gang is not None else frozenset()
     refusals, errors = queued.unschedulable_count, queued.error_count
@@ -131,7 +140,7 @@ def _settle(core: Core, served: ServedProfile) -> None:
         return
 
     def taken(pod: PodInfo) -> bool:
-        gang = served.queue.gangs.of(pod.uid)
+        gang = served.queue.gang_of(pod.uid)
         return rollout is not None and rollout.takes(pod, gang, _labels(core, pod))
 
     policy_replacement.replace_candidate(served.queue, profile, taken, core.now)
@@ -145,3 +154,84 @@ def _labels(core: Core, pod: PodInfo) -> Mapping[str, str]:
 def _has_place(core: Core, uid: str) -> bool:
     pod = core.view.pods.get(uid)
     return pod is not None and bool(pod.node_name)
+
+
+class CandidateFailed(Exception):
+    """The candidate has no answer; one sentence says why."""
+
+
+@dataclass(slots=True, eq=False)
+class _Answer:
+    """What one policy says."""
+
+    runtime: ProfileRuntime
+    diagnosis: Diagnosis
+    row: int | None
+    """The node that it takes."""
+
+
+def compare(
+    core: Core, pod: PodInfo, placed: Iterable[str], live: ProfileRuntime, candidate: ProfileRuntime
+) -> Difference:
+    """Ask both policies about the pod as if the pods `placed` (UIDs) had no place yet. Raises `CandidateFailed`."""
+    with core.view.hypothetically(remove=placed) as snapshot:
+        ours = _ask(core, pod, live, snapshot)
+        try:
+            theirs = _ask(core, pod, candidate, snapshot)
+        except Exception as failure:
+            raise CandidateFailed(failed_with(failure).message) from failure
+        error = error_in(theirs.diagnosis)
+        if error is not None and error_in(ours.diagnosis) is None:
+            raise CandidateFailed(error)
+        return _difference(pod, snapshot, ours, theirs)
+
+
+def _ask(core: Core, pod: PodInfo, runtime: ProfileRuntime, snapshot: Snapshot) -> _Answer:
+    diagnosis = find_feasible(core, runtime, pod)
+    found = len(diagnosis.feasible) > 0
+    return _Answer(runtime, diagnosis, select_node(runtime.evaluator, pod, snapshot, diagnosis) if found else None)
+
+
+def _difference(pod: PodInfo, snapshot: Snapshot, ours: _Answer, theirs: _Answer) -> Difference:
+    a, b = ours.diagnosis.feasible, theirs.diagnosis.feasible
+    same_feasible = bool(np.array_equal(a, b))
+    rules: set[str] = set()
+    if not same_feasible:
+        rules |= _refusers(theirs.diagnosis, np.setdiff1d(a, b)) | _refusers(ours.diagnosis, np.setdiff1d(b, a))
+    if ours.row != theirs.row and ours.row is not None and theirs.row is not None:
+        rules |= _scorers(pod, snapshot, ours, theirs)
+    return Difference(
+        pod.key,
+        _name(snapshot, ours.row),
+        _name(snapshot, theirs.row),
+        (len(a), len(b)),
+        same_feasible,
+        tuple(sorted(rules)),
+    )
+
+
+def _refusers(diagnosis: Diagnosis, rows: Rows) -> set[str]:
+    """The plugins that refuse these rows."""
+    if not len(rows):
+        return set()
+    return {plugin for plugin, refused in diagnosis.by_plugin().items() if np.isin(rows, refused).any() and plugin}
+
+
+def _scorers(pod: PodInfo, snapshot: Snapshot, ours: _Answer, theirs: _Answer) -> set[str]:
+    """The plugins that set the two chosen nodes apart in one policy otherwise than in the other."""
+    one, other = _margins(pod, snapshot, ours, theirs.row), _margins(pod, snapshot, theirs, ours.row)
+    return {name for name in one.keys() | other.keys() if one.get(name, 0) != -other.get(name, 0)}
+
+
+def _margins(pod: PodInfo, snapshot: Snapshot, answer: _Answer, instead: int | None) -> dict[str, int]:
+    """By how much each plugin prefers the node taken to the other one; none where that is not feasible."""
+    rows = answer.diagnosis.feasible
+    if answer.row is None or instead is None or instead not in rows:
+        return {}
+    node_scores = answer.runtime.evaluator.score(pod, snapshot, answer.diagnosis)
+    taken, left = np.searchsorted(node_scores.rows, (answer.row, instead)).tolist()
+    return {name: int(scores[taken]) - int(scores[left]) for name, scores in node_scores.per_plugin.items()}
+
+
+def _name(snapshot: Snapshot, row: int | None) -> str:
+    return "" if row is None else snapshot.nodes.names[row]

@@ -7,7 +7,7 @@ from typing import Any
 from policyengine.framework.profile import Profile
 from policyengine.plugins.registry import default_profile
 from policyengine.scheduler.actions import Action, AskAboutVictims, AskExtenders
-from policyengine.scheduler.extenders.extender import Extender
+from policyengine.scheduler.extender import Extender
 from policyengine.scheduler.messages import CacheSynced, ExtendersAnswered
 from policyengine.scheduler.state import SchedulerState
 from tests.scheduler.driver import Driver

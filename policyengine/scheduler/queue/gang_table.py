@@ -138,8 +138,6 @@ class GangTable:
 
     def observe(self, pod: PodInfo) -> list[Gang]:
         """A member came or changed; its gang may be another one than before."""
-        if not self._rules:
-            return []
         try:
             joins = self._membership(pod)
         except Exception as problem:

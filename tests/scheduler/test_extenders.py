@@ -4,15 +4,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policyengine.scheduler.actions import Action
-from policyengine.scheduler.extenders.extender import Extender
+from policyengine.scheduler.extender import Extender
 from policyengine.scheduler.messages import (
     NodeDeleted,
     PodDeleted,
     ProfileRemoved,
     ProfileReplaced,
 )
+from tests.scheduler.asking import Asking
 from tests.scheduler.driver import NAME, binds, conditions, node, pod, profile
-from tests.scheduler.extenders.asking import Asking
 
 EVERYBODY = Extender("http://x")
 GPU = Extender("http://gpu", frozenset({"x.io/gpu"}))

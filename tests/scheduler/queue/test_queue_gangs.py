@@ -1,3 +1,5 @@
+from math import inf
+
 from policyengine.scheduler.queue.queued_pod import Place
 from tests.builders import make_pod
 from tests.scheduler.queue.queues import FIT, add, info, place, queue, refuse
@@ -14,18 +16,16 @@ def test_members_are_held_until_their_gang_is_complete():
 
 def test_a_gang_that_lost_a_member_is_held_again_wherever_its_members_are():
     line = queue()
-    names = ["active", "unschedulable", "backoff", "gone"]
+    names = ["unschedulable", "backoff", "active", "gone"]
     add(line, *[make_pod(name).labels({"gang": "g", "min": "4"}).priority(-i).info() for i, name in enumerate(names)])
-    refuse(line, "active", 10.0)
     refuse(line, "unschedulable", 10.0)
     refuse(line, "backoff", 10.0, plugins=frozenset())
-    line.activate(["active"], 10.0)
     line.remove("gone")
     line.forget_member("gone", 10.0)
     assert {place(line, name) for name in names[:3]} == {Place.HELD}
     line.validate()
     line.observe_member(info("new", gang="g", min="4"), 11.0)
-    assert place(line, "active") is Place.BACKOFF
+    assert place(line, "active") is Place.ACTIVE
     assert place(line, "backoff") is Place.BACKOFF
     line.validate()
 
@@ -53,4 +53,4 @@ def test_members_are_told_how_far_their_gang_is_but_not_at_every_arrival():
     assert [notice.pod.uid for notice in again] == ["p0", "p1", "p2"]
     assert {notice.message for notice in again} == {"gang pod-group: 4 of 9 members exist"}
     assert all(notice.again for notice in again)
-    assert line.next_wakeup() is None
+    assert line.next_wakeup() == inf

@@ -1,0 +1,149 @@
+"""The pods that are ready to be tried, and those that are being tried (kube-scheduler's backend/queue/active_queue.go).
+
+`PodHeap` is a priority queue with removal from the middle. A pod is in the heap at most once. A removed or re-keyed pod
+leaves a stale entry behind, which is passed over when it comes up; stale entries never outnumber live ones by more than
+`_SLACK`, so that memory stays linear and every operation is O(log n) amortised. Equal keys leave in the order in which
+they came.
+
+`InFlightPods` keeps what happens while an attempt runs. A pod that is being scheduled is in no queue, so an event that
+would have woken it passes it by. Every event is therefore kept for as long as an attempt that began before it still
+runs, and is held against the refusal when the attempt fails.
+
+Example: p is popped; a node comes; q is popped; p fails. The node's event is held against p's refusal, and wakes p. It
+is then dropped: q began after it.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Iterator
+from heapq import heapify, heappop, heappush
+from itertools import islice
+from typing import Any, NamedTuple
+
+from policyengine.framework.events import ClusterEvent
+from policyengine.scheduler.queue.queued_pod import QueuedPod
+
+Key = tuple[Any, ...]
+Entry = tuple[Any, ...]
+"""(*key, number, key, pod): no two numbers are equal, so that nothing beyond them is compared."""
+_SLACK = 64
+
+
+class PodHeap:
+    """Pods by key, smallest first."""
+
+    def __init__(self) -> None:
+        self._entries: list[Entry] = []
+        self._live: dict[str, Entry] = {}
+        self._sequence = 0
+
+    def __len__(self) -> int:
+        return len(self._live)
+
+    def __iter__(self) -> Iterator[QueuedPod]:
+        """The pods, in no particular order."""
+        return (entry[-1] for entry in self._live.values())
+
+    def push(self, pod: QueuedPod, key: Key) -> None:
+        """Add the pod, or give it a new key."""
+        self._sequence += 1
+        entry = (*key, self._sequence, key, pod)
+        self._live[pod.uid] = entry
+        heappush(self._entries, entry)
+        if len(self._entries) > 2 * len(self._live) + _SLACK:
+            self._drop_stale()
+
+    def pop(self) -> QueuedPod | None:
+        """Remove and return the pod with the smallest key; None when there is none."""
+        entries, live = self._entries, self._live
+        while entries:
+            entry = heappop(entries)
+            pod: QueuedPod = entry[-1]
+            if live.get(pod.uid) is entry:
+                del live[pod.uid]
+                return pod
+        return None
+
+    def peek(self) -> QueuedPod | None:
+        """The pod with the smallest key, which stays; None when the heap is empty."""
+        return self._entries[0][-1] if self.peek_key() is not None else None
+
+    def peek_key(self) -> Key | None:
+        """The smallest key; None when the heap is empty."""
+        entries, live = self._entries, self._live
+        while entries:
+            entry = entries[0]
+            if live.get(entry[-1].uid) is entry:
+                key: Key = entry[-2]
+                return key
+            heappop(entries)
+        return None
+
+    def discard(self, uid: str) -> bool:
+        """Remove the pod; False when it is not here."""
+        if self._live.pop(uid, None) is None:
+            return False
+        if len(self._entries) > 2 * len(self._live) + _SLACK:
+            self._drop_stale()
+        return True
+
+    def rank(self, uid: str) -> int | None:
+        """How many pods would be popped before this one; None when it is not here. O(n)."""
+        mine = self._live.get(uid)
+        if mine is None:
+            return None
+        return sum(entry < mine for entry in self._live.values())
+
+    def _drop_stale(self) -> None:
+        self._entries = list(self._live.values())
+        heapify(self._entries)
+
+
+class Happening(NamedTuple):
+    """An event with the objects involved, either of which may be None."""
+
+    event: ClusterEvent
+    old: Any
+    new: Any
+
+
+class InFlightPods:
+    """The pods whose attempt runs, and the events since the oldest of these attempts began."""
+
+    def __init__(self) -> None:
+        self._running: OrderedDict[str, tuple[QueuedPod, int]] = OrderedDict()
+        """UID -> (pod, the number of the first event that is held against it), in the order in which they began."""
+        self._events: deque[Happening] = deque()
+        self._base = 0
+        """The number of the first event that is kept."""
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._running
+
+    def __iter__(self) -> Iterator[QueuedPod]:
+        return (pod for pod, _ in self._running.values())
+
+    def start(self, pod: QueuedPod) -> None:
+        """An attempt begins. A pod has one attempt at a time."""
+        assert pod.uid not in self._running, f"{pod!r} is in flight already"
+        self._running[pod.uid] = pod, self._base + len(self._events)
+
+    def record(self, event: ClusterEvent, old: Any, new: Any) -> None:
+        """Keep an event, if an attempt runs that may want it."""
+        if self._running:
+            self._events.append(Happening(event, old, new))
+
+    def events_since_start(self, uid: str) -> Iterator[Happening]:
+        """The events since the pod's attempt began, in order."""
+        return islice(self._events, self._running[uid][1] - self._base, None)
+
+    def done(self, uid: str) -> None:
+        """The attempt is over; does nothing when none runs."""
+        if self._running.pop(uid, None) is None or not self._events:
+            return
+        oldest = next(iter(self._running.values()), None)
+        first = self._base + len(self._events) if oldest is None else oldest[1]
+        while self._base < first:
+            self._events.popleft()
+            self._base += 1
