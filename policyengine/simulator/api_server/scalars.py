@@ -6,77 +6,40 @@ A quantity keeps its family of suffixes and loses everything redundant: `1000m` 
 
 import re
 from datetime import UTC, datetime
-from fractions import Fraction
 from functools import lru_cache
 
-_QUANTITY = re.compile(r"([+-]?)(\d+\.?\d*|\.\d+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?\d+)?", re.ASCII)
-_DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
-_BINARY = {"": 0, "Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
-_DECIMAL_SUFFIX = {exponent: suffix for suffix, exponent in _DECIMAL.items()}
+from policyengine import quantity
+
+_SUFFIXES = ("n", "u", "m", "", "k", "M", "G", "T", "P", "E")
+"""Of a decimal quantity, from a billionth upwards in steps of a thousand."""
+_EXPONENT = re.compile(r"[eE][+-]?\d+$")
 _SECONDS = re.compile(r"\d{4}-[01]\d-[0-3]\dT[012]\d:[0-5]\d:[0-5]\dZ", re.ASCII)
 _MICROS = re.compile(r"\d{4}-[01]\d-[0-3]\dT[012]\d:[0-5]\d:[0-5]\d\.\d{6}Z", re.ASCII)
 _SIX_DIGITS = re.compile(r"\.\d{6}(Z|[+-]\d\d:\d\d)$", re.ASCII)
-_LARGEST = Fraction(2**63 - 1)
 
 
 class ScalarError(ValueError):
     """A string that is no quantity or time; the message is the real server's."""
 
 
-def _split(text: str) -> tuple[Fraction, str]:
-    found = _QUANTITY.fullmatch(text)
-    if found is None:
-        raise ScalarError("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")
-    sign, number, suffix = found.groups(default="")
-    value = Fraction(number.rstrip(".") or "0")
-    if suffix in _BINARY and suffix:
-        value *= 2 ** _BINARY[suffix]
-    elif suffix in _DECIMAL:
-        value *= Fraction(10) ** _DECIMAL[suffix]
-    else:
-        exponent = int(suffix[1:])
-        value *= Fraction(10) ** max(-40, min(40, exponent))
-    return min(value, _LARGEST) * (-1 if sign == "-" else 1), suffix
-
-
-@lru_cache(maxsize=8192)
-def quantity_value(text: str) -> Fraction:
-    """The exact value; raises ScalarError."""
-    return _split(text)[0]
-
-
-def _ceil(value: Fraction) -> int:
-    """Away from zero, as Quantity rounds."""
-    whole = -(-abs(value.numerator) // value.denominator)
-    return whole if value >= 0 else -whole
-
-
-def _thousands(value: Fraction) -> tuple[int, int]:
-    """`(number, exponent)` with the largest exponent, a multiple of three, that keeps the number whole."""
-    nanos = _ceil(value * 10**9)
-    exponent = -9
-    if nanos == 0:
-        return 0, 0
-    while nanos % 1000 == 0 and exponent < 18:
-        nanos //= 1000
-        exponent += 3
-    return nanos, exponent
-
-
 @lru_cache(maxsize=8192)
 def canonical_quantity(text: str) -> str:
     """The quantity as the real server writes it; raises ScalarError."""
-    value, suffix = _split(text)
-    if suffix.endswith("i") and not -1024 < value < 1024:
-        number, step = _ceil(value), 0
-        while number % 1024 == 0 and step < 60:
-            number //= 1024
-            step += 10
-        return f"{number}{next(s for s, bits in _BINARY.items() if bits == step)}"
-    number, exponent = _thousands(value)
-    if suffix[:1] in ("e", "E") and len(suffix) > 1:
-        return f"{number}e{exponent}" if exponent else str(number)
-    return f"{number}{_DECIMAL_SUFFIX[exponent]}"
+    try:
+        number = quantity.nanos(text)
+    except quantity.QuantityError as error:
+        expected = "^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$"
+        raise ScalarError(f"quantities must match the regular expression '{expected}'") from error
+    if text.endswith("i") and abs(number) >= 1024 * 10**9:
+        return quantity.format_bytes(quantity.value(text))
+    # The largest power of a thousand that leaves a whole number.
+    place = 0 if number else 3
+    while number and number % 1000 == 0 and place < len(_SUFFIXES) - 1:
+        number //= 1000
+        place += 1
+    if not _EXPONENT.search(text):
+        return f"{number}{_SUFFIXES[place]}"
+    return f"{number}e{3 * place - 9}" if place != 3 else str(number)
 
 
 def _instant(text: str, layout: str) -> datetime:

@@ -11,38 +11,26 @@ It never writes about a pod it has not read, and never twice about the same stat
 
 import asyncio
 import contextlib
-import re
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
 from policyengine.clock import Clock
 from policyengine.kube.http.client import ConnectionFailed, Transport
+from policyengine.simulator.api_server.scalars import format_time, parse_duration, parse_seconds
 from policyengine.simulator.controllers.client import RETRY_SECONDS, STRATEGIC, Caller, Object, Refused
 
 RUN_FOR = "policyengine.io/run-for"
 FINISHED = ("Succeeded", "Failed")
-_SPAN = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
-_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 AGENT = "kubelet/v1.36.2 (stand-in)"
 
 
-def parse_span(text: str) -> float | None:
-    """Seconds of a span such as `30s` or `1m30s`; None for nonsense."""
-    found = _SPAN.findall(text)
-    if not found or "".join(number + unit for number, unit in found) != text.strip():
+def run_seconds(pod: Object) -> float | None:
+    """How long a pod runs before it succeeds; None for ever, and where the annotation is no duration."""
+    try:
+        return parse_duration((pod["metadata"].get("annotations") or {})[RUN_FOR])
+    except (KeyError, ValueError):
         return None
-    return sum(float(number) * _UNITS[unit] for number, unit in found)
-
-
-def stamp(seconds: float) -> str:
-    """Seconds since the epoch as the API writes times."""
-    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _seconds(text: str | None) -> float | None:
-    return datetime.fromisoformat(text).timestamp() if text else None
 
 
 class Kubelet:
@@ -115,10 +103,7 @@ class Kubelet:
             return
         if status.get("phase") == "Pending":
             self._begin(pod, "start", self._start)
-        elif (
-            status.get("phase") == "Running"
-            and parse_span((meta.get("annotations") or {}).get(RUN_FOR, "")) is not None
-        ):
+        elif status.get("phase") == "Running" and run_seconds(pod) is not None:
             self._begin(pod, "finish", self._finish)
 
     def _begin(self, pod: Object, what: str, act: Any) -> None:
@@ -155,14 +140,13 @@ class Kubelet:
         return f"10.{64 + (number >> 16 & 63)}.{number >> 8 & 255}.{number & 255}"
 
     async def _finish(self, pod: Object) -> None:
-        length = parse_span(pod["metadata"]["annotations"][RUN_FOR]) or 0.0
-        started = _seconds(pod["status"].get("startTime")) or self._clock.now()
-        await self._clock.sleep(max(0.0, started + length - self._clock.now()))
+        started = parse_seconds(pod["status"].get("startTime")) or self._clock.now()
+        await self._clock.sleep(max(0.0, started + (run_seconds(pod) or 0.0) - self._clock.now()))
         await self._write_status(pod, succeeded_status(pod, self._clock.now()))
 
     async def _stop(self, pod: Object) -> None:
         meta = pod["metadata"]
-        left = (_seconds(meta["deletionTimestamp"]) or 0.0) - self._clock.now()
+        left = (parse_seconds(meta["deletionTimestamp"]) or 0.0) - self._clock.now()
         if self._stop_after is not None:
             left = min(left, self._stop_after)
         await self._clock.sleep(max(0.0, left))
@@ -214,7 +198,7 @@ def _conditions(at: str, ready: str, reason: str = "") -> list[Object]:
 
 def running_status(pod: Object, address: str, now: float) -> Object:
     """The status of a pod that runs and is ready."""
-    at = stamp(now)
+    at = format_time(now)
     return {
         "phase": "Running",
         "startTime": at,
@@ -229,7 +213,7 @@ def running_status(pod: Object, address: str, now: float) -> Object:
 
 def succeeded_status(pod: Object, now: float) -> Object:
     """The status of a pod whose containers all ended well."""
-    at = stamp(now)
+    at = format_time(now)
     started = (pod.get("status") or {}).get("startTime") or at
     ended = {"exitCode": 0, "reason": "Completed", "startedAt": started, "finishedAt": at}
     return {

@@ -9,9 +9,9 @@ import msgspec
 
 from policyengine.clock import Clock
 from policyengine.kube.http.client import ConnectionFailed, Transport
+from policyengine.simulator.api_server.scalars import format_time
 from policyengine.simulator.controllers.budgets import budgets
 from policyengine.simulator.controllers.client import RETRY_SECONDS, Caller, Object, Refused
-from policyengine.simulator.controllers.kubelet import stamp
 from policyengine.simulator.controllers.objects import PATHS, Cluster, Write, key_of, terminating
 from policyengine.simulator.controllers.workloads import deployments, jobs, owners, replica_sets, stateful_sets
 
@@ -70,7 +70,7 @@ class ControllerManager:
 
     async def _settle(self) -> bool:
         """Do everything there is to do for what is there now; whether all of it is done."""
-        now = stamp(self._clock.now())
+        now = format_time(self._clock.now())
         writes = [write for controller in CONTROLLERS for write in controller(self._cluster, now)]
         done = [await self._make(write) for write in writes]
         done += [await self._empty(one) for one in list(self._cluster.all("Namespace")) if terminating(one)]

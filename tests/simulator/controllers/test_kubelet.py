@@ -4,11 +4,9 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from hypothesis import given
-from hypothesis import strategies as st
 
 from policyengine.simulator.api_server import MemoryTransport
-from policyengine.simulator.controllers.kubelet import RUN_FOR, Kubelet, parse_span
+from policyengine.simulator.controllers.kubelet import RUN_FOR, Kubelet, run_seconds
 from tests.simulator.api_server.server_bench import NODES, PODS, Bench, binding, node, pod
 
 
@@ -95,12 +93,6 @@ async def test_a_pod_made_anew_under_the_same_name_is_not_ended_with_the_old_one
     assert await phase(bench, "p") == "Running"
 
 
-@pytest.mark.parametrize(("text", "seconds"), [("30s", 30.0), ("1m30s", 90.0), ("250ms", 0.25), ("2h", 7200.0)])
-def test_spans_are_read(text: str, seconds: float) -> None:
-    assert parse_span(text) == seconds
-
-
-@given(st.text(max_size=12))
-def test_no_text_breaks_the_reading_of_a_span(text: str) -> None:
-    seconds = parse_span(text)
-    assert seconds is None or seconds >= 0
+@pytest.mark.parametrize(("text", "seconds"), [("30s", 30.0), ("1m30s", 90.0), ("250ms", 0.25), ("soon", None)])
+def test_an_annotation_that_is_no_duration_lets_a_pod_run_for_ever(text: str, seconds: float | None) -> None:
+    assert run_seconds({"metadata": {"annotations": {RUN_FOR: text}}}) == seconds

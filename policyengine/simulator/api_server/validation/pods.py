@@ -6,7 +6,7 @@ constraints; on update, only images, deadlines, added tolerations and removed ga
 
 from collections.abc import Iterator
 
-from policyengine.simulator.api_server import scalars
+from policyengine import quantity
 from policyengine.simulator.api_server.field_errors import (
     dns_label,
     forbidden,
@@ -70,7 +70,7 @@ def _amount(resource: str, amount: Json, at: str) -> Iterator[Cause]:
     if not faults and "/" not in resource and not known:
         faults = ["must be a standard resource type or fully qualified", "must be a standard resource for containers"]
     yield from (invalid(here, resource, why) for why in faults)
-    if scalars.quantity_value(str(amount)) < 0:
+    if quantity.nanos(str(amount)) < 0:
         yield invalid(here, amount, "must be greater than or equal to 0")
 
 
@@ -84,7 +84,7 @@ def _resources(resources: Object, at: str) -> Iterator[Cause]:
         if limit is None:
             if "/" in resource and "kubernetes.io/" not in resource:
                 yield required(f"{at}.limits", "Limit must be set for non overcommitable resources")
-        elif scalars.quantity_value(str(amount)) > scalars.quantity_value(str(limit)):
+        elif quantity.nanos(str(amount)) > quantity.nanos(str(limit)):
             why = f"must be less than or equal to {resource} limit of {limit}"
             yield invalid(f"{at}.requests", amount, why)
 

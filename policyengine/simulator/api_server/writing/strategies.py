@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address
 from itertools import count
 
-from policyengine.simulator.api_server import scalars
+from policyengine import quantity
 from policyengine.simulator.api_server.kinds.served import Kind
 from policyengine.simulator.api_server.statuses import Json
 from policyengine.simulator.api_server.store import Object, Store, child, metadata, objects
@@ -51,7 +51,7 @@ def qos_class(spec: Object) -> str:
 
 def _amount(held: Object, name: str) -> Json:
     text = held.get(name)
-    if text is None or scalars.quantity_value(str(text)) == 0:
+    if text is None or quantity.nanos(str(text)) == 0:
         return None
     return text
 
