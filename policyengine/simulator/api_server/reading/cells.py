@@ -1,7 +1,6 @@
-"""The cells `kubectl get` prints for each kind (pkg/printers/internalversion).
+"""The cells `kubectl get` prints that no path leads to (pkg/printers/internalversion).
 
-A cell is a function of the object and the time. Most are a path, `field(".spec.nodeName", NONE)`; `CELLS` lists those
-of each kind in the order of its columns.
+A cell is a function of the object, the time and the arguments `kinds/schemas/columns.txt` gives it there.
 """
 
 from collections.abc import Callable
@@ -10,8 +9,7 @@ from policyengine.simulator.api_server.scalars import parse_seconds
 from policyengine.simulator.api_server.statuses import Json
 from policyengine.simulator.api_server.store import Object, child, metadata, objects
 
-Cell = Callable[[Object, float], Json]
-NONE, UNKNOWN, UNSET = "<none>", "<unknown>", "<unset>"
+NONE, UNKNOWN = "<none>", "<unknown>"
 MINUTE, HOUR, DAY, YEAR = 60, 3600, 86400, 86400 * 365
 # Up to so many seconds: the unit, and the smaller one that is shown beside it.
 SPANS = (
@@ -24,6 +22,7 @@ SPANS = (
     (2 * YEAR, DAY, "d", 0, ""),
     (8 * YEAR, YEAR, "y", DAY, "d"),
 )
+ACCESS_MODES = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX", "ReadWriteOncePod": "RWOP"}
 
 
 def human_duration(seconds: float) -> str:
@@ -58,55 +57,55 @@ def jsonpath(obj: Json, path: str) -> Json:
     return value
 
 
-# What a cell shows
-
-
-def field(path: str, empty: Json = "") -> Cell:
-    """The value at a path, or `empty` for none."""
-    return lambda obj, now: jsonpath(obj, path) or empty
-
-
-def age(path: str = ".metadata.creationTimestamp") -> Cell:
-    """How long ago the time at a path was."""
-    return lambda obj, now: elapsed(jsonpath(obj, path), now)
-
-
-def number(*paths: str) -> Cell:
-    """How many items the lists or maps at some paths have."""
-
-    def cell(obj: Object, now: float) -> Json:
-        held = [jsonpath(obj, path) for path in paths]
-        return sum(len(one) for one in held if isinstance(one, list | dict))
-
-    return cell
-
-
-def text(cell: Cell) -> Cell:
-    """A cell as a string."""
-    return lambda obj, now: str(cell(obj, now))
-
-
-def joined(path: str, name: str) -> Cell:
-    """One field of every item of a list, between commas."""
-    return lambda obj, now: ",".join(str(one.get(name)) for one in objects(jsonpath(obj, path)))
-
-
-def labels(path: str) -> Cell:
-    """Labels in order, e.g. `a=b,c=d`; of a selector those it matches."""
-
-    def cell(obj: Object, now: float) -> Json:
-        held = jsonpath(obj, path)
-        held = held.get("matchLabels", held) if isinstance(held, dict) else {}
-        return ",".join(f"{k}={v}" for k, v in sorted(held.items())) or NONE if isinstance(held, dict) else NONE
-
-    return cell
-
-
 def _count(value: Json) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
-# Pods and nodes
+def _conditions(obj: Object) -> dict[str, Json]:
+    return {str(one.get("type")): one.get("status") for one in objects(child(obj, "status").get("conditions"))}
+
+
+def age(obj: Object, now: float, path: str = ".metadata.creationTimestamp") -> Json:
+    """How long ago the time at a path was."""
+    return elapsed(jsonpath(obj, path), now)
+
+
+def _text(obj: Object, now: float, path: str, empty: str) -> Json:
+    """The value at a path as text."""
+    value = jsonpath(obj, path)
+    return empty if value is None else str(value).lower()
+
+
+def _number(obj: Object, now: float, *paths: str) -> Json:
+    """How many items the lists or maps at some paths have."""
+    held = [jsonpath(obj, path) for path in paths]
+    return sum(len(one) for one in held if isinstance(one, list | dict))
+
+
+def _count_text(obj: Object, now: float, *paths: str) -> Json:
+    return str(_number(obj, now, *paths))
+
+
+def _names(obj: Object, now: float, path: str, name: str) -> Json:
+    """One field of every item of a list, between commas."""
+    return ",".join(str(one.get(name)) for one in objects(jsonpath(obj, path)))
+
+
+def _labels(obj: Object, now: float, path: str) -> Json:
+    """Labels in order, e.g. `a=b,c=d`; of a selector those it matches."""
+    held = jsonpath(obj, path)
+    held = held.get("matchLabels", held) if isinstance(held, dict) else {}
+    return ",".join(f"{k}={v}" for k, v in sorted(held.items())) or NONE if isinstance(held, dict) else NONE
+
+
+def _ratio(obj: Object, now: float, part: str, whole: str) -> Json:
+    """Two counts as `part/whole`."""
+    return f"{jsonpath(obj, part) or 0}/{jsonpath(obj, whole) or 0}"
+
+
+def _access_modes(obj: Object, now: float, path: str) -> Json:
+    held = jsonpath(obj, path)
+    return ",".join(word for mode, word in ACCESS_MODES.items() if isinstance(held, list) and mode in held)
 
 
 def _container_reason(status: Object) -> str:
@@ -117,10 +116,6 @@ def _container_reason(status: Object) -> str:
     if ended.get("reason"):
         return str(ended["reason"])
     return f"Signal:{ended['signal']}" if ended.get("signal") else f"ExitCode:{ended.get('exitCode', 0)}"
-
-
-def _conditions(obj: Object) -> dict[Json, Json]:
-    return {one.get("type"): one.get("status") for one in objects(child(obj, "status").get("conditions"))}
 
 
 def _running(row: Object) -> bool:
@@ -153,16 +148,18 @@ def _pod_ready(obj: Object, now: float) -> Json:
 
 
 def _pod_restarts(obj: Object, now: float) -> Json:
-    return str(sum(_count(row.get("restartCount")) for row in objects(jsonpath(obj, ".status.containerStatuses"))))
+    return str(sum(_count(row.get("restartCount")) for row in objects(child(obj, "status").get("containerStatuses"))))
 
 
 def _pod_readiness_gates(obj: Object, now: float) -> Json:
     gates, held = objects(jsonpath(obj, ".spec.readinessGates")), _conditions(obj)
-    return f"{sum(held.get(one.get('conditionType')) == 'True' for one in gates)}/{len(gates)}" if gates else NONE
+    true = sum(held.get(str(one.get("conditionType"))) == "True" for one in gates)
+    return f"{true}/{len(gates)}" if gates else NONE
 
 
 def _node_status(obj: Object, now: float) -> Json:
-    word = {"True": "Ready", None: "Unknown"}.get(_conditions(obj).get("Ready"), "NotReady")  # type: ignore[arg-type]
+    ready = _conditions(obj).get("Ready")
+    word = "Unknown" if ready is None else "Ready" if ready == "True" else "NotReady"
     return word + (",SchedulingDisabled" if child(obj, "spec").get("unschedulable") else "")
 
 
@@ -172,12 +169,9 @@ def _node_roles(obj: Object, now: float) -> Json:
     return ",".join(sorted(k.removeprefix(prefix) for k in held if k.startswith(prefix) and k != prefix)) or NONE
 
 
-def _node_address(kind: str) -> Cell:
-    def cell(obj: Object, now: float) -> Json:
-        rows = objects(child(obj, "status").get("addresses"))
-        return next((one.get("address") for one in rows if one.get("type") == kind), NONE) or NONE
-
-    return cell
+def _node_address(obj: Object, now: float, kind: str) -> Json:
+    rows = objects(child(obj, "status").get("addresses"))
+    return next((one.get("address") for one in rows if one.get("type") == kind), NONE) or NONE
 
 
 def _node_kernel(obj: Object, now: float) -> Json:
@@ -219,16 +213,8 @@ def _event_source(obj: Object, now: float) -> Json:
 
 
 def _service_ports(obj: Object, now: float) -> Json:
-    def shown(port: Object) -> str:
-        outside = f":{port['nodePort']}" if port.get("nodePort") else ""
-        return f"{port.get('port')}{outside}/{port.get('protocol')}"
-
-    return ",".join(map(shown, objects(child(obj, "spec").get("ports")))) or NONE
-
-
-def _of(part: str, whole: str) -> Cell:
-    """Two counts as `part/whole`."""
-    return lambda obj, now: f"{jsonpath(obj, part) or 0}/{jsonpath(obj, whole) or 0}"
+    ports = objects(child(obj, "spec").get("ports"))
+    return ",".join(f"{port.get('port')}/{port.get('protocol')}" for port in ports) or NONE
 
 
 def _job_status(obj: Object, now: float) -> Json:
@@ -254,20 +240,6 @@ def _job_duration(obj: Object, now: float) -> Json:
     return "" if began is None else human_duration((now if ended is None else ended) - began)
 
 
-def _modes(path: str) -> Cell:
-    short = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX", "ReadWriteOncePod": "RWOP"}
-
-    def cell(obj: Object, now: float) -> Json:
-        held = jsonpath(obj, path)
-        return ",".join(word for mode, word in short.items() if isinstance(held, list) and mode in held)
-
-    return cell
-
-
-def _if_bound(cell: Cell) -> Cell:
-    return lambda obj, now: cell(obj, now) if child(obj, "spec").get("volumeName") else ""
-
-
 def _volume_phase(obj: Object, now: float) -> Json:
     return "Terminating" if metadata(obj).get("deletionTimestamp") else child(obj, "status").get("phase") or ""
 
@@ -282,18 +254,6 @@ def _class_name(obj: Object, now: float) -> Json:
     return f"{metadata(obj).get('name')}{' (default)' if default else ''}"
 
 
-def _expands(obj: Object, now: float) -> Json:
-    return str(bool(obj.get("allowVolumeExpansion"))).lower()
-
-
-def _budget_bound(name: str) -> Cell:
-    def cell(obj: Object, now: float) -> Json:
-        bound = child(obj, "spec").get(name)
-        return "N/A" if bound is None else str(bound)
-
-    return cell
-
-
 def _claim_state(obj: Object, now: float) -> Json:
     going, status = bool(metadata(obj).get("deletionTimestamp")), child(obj, "status")
     allocated = bool(status.get("allocation"))
@@ -301,76 +261,35 @@ def _claim_state(obj: Object, now: float) -> Json:
     return ",".join(states + ["reserved"] * (allocated and bool(status.get("reservedFor"))))
 
 
-NAME, AGE = field(".metadata.name"), age()
-NODE_INFO = ".status.nodeInfo"
-TEMPLATE = (
-    joined(".spec.template.spec.containers", "name"),
-    joined(".spec.template.spec.containers", "image"),
-)
-SELECTOR = labels(".spec.selector")
-REPLICAS = [field(path, 0) for path in (".spec.replicas", ".status.replicas", ".status.readyReplicas")]
-READY = _of(".status.readyReplicas", ".spec.replicas")
-STORAGE_ATTRIBUTES = field(".spec.volumeAttributesClassName", UNSET)
-CELLS: dict[str, tuple[Cell, ...]] = {
-    "Pod": (
-        *(NAME, _pod_ready, _pod_status, _pod_restarts, AGE, field(".status.podIPs[0].ip", NONE)),
-        *(field(".spec.nodeName", NONE), field(".status.nominatedNodeName", NONE), _pod_readiness_gates),
-    ),
-    "Node": (
-        *(NAME, _node_status, _node_roles, AGE, field(f"{NODE_INFO}.kubeletVersion"), _node_address("InternalIP")),
-        *(_node_address("ExternalIP"), field(f"{NODE_INFO}.osImage", UNKNOWN), _node_kernel),
-        field(f"{NODE_INFO}.containerRuntimeVersion", UNKNOWN),
-    ),
-    "Event": (
-        *(_event_last, field(".type"), field(".reason"), _event_object, field(".involvedObject.fieldPath")),
-        *(_event_source, lambda obj, now: str(obj.get("message") or "").strip(), _event_first, _event_count, NAME),
-    ),
-    "Service": (
-        *(
-            NAME,
-            field(".spec.type", None),
-            field(".spec.clusterIPs[0]", NONE),
-            field(".spec.externalName", NONE),
-            _service_ports,
-            AGE,
-        ),
-        labels(".spec.selector"),
-    ),
-    "Namespace": (NAME, field(".status.phase", None), AGE),
-    "ConfigMap": (NAME, text(number(".data", ".binaryData")), AGE),
-    "Secret": (NAME, field(".type", None), text(number(".data")), AGE),
-    "Lease": (NAME, field(".spec.holderIdentity"), AGE),
-    "PriorityClass": (NAME, field(".value", 0), field(".globalDefault", False), AGE, field(".preemptionPolicy", None)),
-    "PodDisruptionBudget": (
-        *(NAME, _budget_bound("minAvailable"), _budget_bound("maxUnavailable")),
-        *(field(".status.disruptionsAllowed", 0), AGE),
-    ),
-    "ReplicaSet": (NAME, *REPLICAS, AGE, *TEMPLATE, SELECTOR),
-    "Deployment": (
-        *(NAME, READY, field(".status.updatedReplicas", 0), field(".status.availableReplicas", 0), AGE),
-        *(*TEMPLATE, SELECTOR),
-    ),
-    "StatefulSet": (NAME, READY, AGE, *TEMPLATE),
-    "Job": (NAME, _job_status, _job_completions, _job_duration, AGE, *TEMPLATE, SELECTOR),
-    "PersistentVolumeClaim": (
-        *(NAME, _volume_phase, field(".spec.volumeName"), _if_bound(field(".status.capacity.storage"))),
-        *(_if_bound(_modes(".status.accessModes")), field(".spec.storageClassName"), STORAGE_ATTRIBUTES, AGE),
-        field(".spec.volumeMode", UNSET),
-    ),
-    "PersistentVolume": (
-        *(NAME, field(".spec.capacity.storage"), _modes(".spec.accessModes")),
-        *(field(".spec.persistentVolumeReclaimPolicy", None), _volume_phase, _volume_claim),
-        *(field(".spec.storageClassName"), STORAGE_ATTRIBUTES, field(".status.reason"), AGE),
-        field(".spec.volumeMode", UNSET),
-    ),
-    "StorageClass": (
-        *(_class_name, field(".provisioner", None), field(".reclaimPolicy", None)),
-        *(field(".volumeBindingMode", None), _expands, AGE),
-    ),
-    "ServiceAccount": (NAME, AGE),
-    "DeviceClass": (NAME, AGE),
-    "ResourceClaim": (NAME, _claim_state, AGE),
-    "ResourceClaimTemplate": (NAME, AGE),
-    "ResourceSlice": (NAME, field(".spec.nodeName", UNSET), field(".spec.driver", None), field(".spec.pool.name"), AGE),
-    "CSINode": (NAME, number(".spec.drivers"), AGE),
+CELLS: dict[str, Callable[..., Json]] = {
+    "age": age,
+    "text": _text,
+    "number": _number,
+    "count": _count_text,
+    "names": _names,
+    "labels": _labels,
+    "ratio": _ratio,
+    "access_modes": _access_modes,
+    "pod_status": _pod_status,
+    "pod_ready": _pod_ready,
+    "pod_restarts": _pod_restarts,
+    "pod_readiness_gates": _pod_readiness_gates,
+    "node_status": _node_status,
+    "node_roles": _node_roles,
+    "node_address": _node_address,
+    "node_kernel": _node_kernel,
+    "event_first": _event_first,
+    "event_last": _event_last,
+    "event_count": _event_count,
+    "event_object": _event_object,
+    "event_source": _event_source,
+    "service_ports": _service_ports,
+    "job_status": _job_status,
+    "job_completions": _job_completions,
+    "job_duration": _job_duration,
+    "volume_phase": _volume_phase,
+    "volume_claim": _volume_claim,
+    "class_name": _class_name,
+    "claim_state": _claim_state,
 }
+"""By the name they go by in `columns.txt`."""

@@ -85,14 +85,14 @@ class PartialView(View):
 
     def object(self, raw: bytes) -> bytes:
         """One object's metadata as sent."""
-        return encode(partial(decode(raw)))
+        return encode(only_metadata(decode(raw)))
 
     def items(self, raws: Iterable[bytes]) -> bytes:
         """List items."""
         return b",".join(map(self.object, raws))
 
 
-def partial(obj: Object) -> dict[str, Json]:
+def only_metadata(obj: Object) -> dict[str, Json]:
     """An object cut down to its metadata."""
     return {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": obj["metadata"]}
 

@@ -1,96 +1,74 @@
 """Tables: the columns `kubectl get` prints, as the server works them out.
 
-Column definitions are read from `kinds/schemas/columns.txt`; cells come from `cells.py`. Ages are worked out at the
-time of the request; a kind without columns of its own shows Name and Created At.
+Columns are read from `kinds/schemas/columns.txt`, or from a custom kind's `additionalPrinterColumns`. Ages are worked
+out at the time of the request; a kind without columns of its own shows Name and Created At.
 """
 
 import json
-from collections.abc import Iterable, Sequence
-from functools import cache
-from typing import cast
+from collections.abc import Callable, Iterable
+from functools import cache, partial
 
 from policyengine.clock import Clock
 from policyengine.simulator.api_server.kinds.schema import FOLDER
 from policyengine.simulator.api_server.kinds.served import Kind
-from policyengine.simulator.api_server.reading.cells import AGE, CELLS, NAME, Cell, age, field, jsonpath
-from policyengine.simulator.api_server.reading.representation import View, from_storage, partial
+from policyengine.simulator.api_server.reading.cells import CELLS, age, jsonpath
+from policyengine.simulator.api_server.reading.representation import View, from_storage, only_metadata
 from policyengine.simulator.api_server.statuses import Json
 from policyengine.simulator.api_server.store import Object, decode, encode, metadata, objects
 
+Cell = Callable[[Object, float], Json]
+Column = tuple[Object, Cell]
+"""A column's definition, and what stands in it."""
 GENERIC = "generic"
-SAME_COLUMNS = {"events.k8s.io/v1/events": "core/v1/events"}
+
+
+def _field(obj: Object, now: float, path: str, empty: Json) -> Json:
+    value = jsonpath(obj, path)
+    return empty if value in (None, "") else value
+
+
+def _cell(text: str) -> Cell:
+    word, *arguments = text.split(" ")
+    if word.startswith("."):
+        return partial(_field, path=word, empty=json.loads(arguments[0]) if arguments else "")
+    found = CELLS.get(word)
+    return (lambda obj, now: found(obj, now, *arguments)) if found else (lambda obj, now: "")
 
 
 @cache
-def _definitions() -> dict[str, list[Object]]:
-    found: dict[str, list[Object]] = {}
+def _built_in() -> dict[str, list[Column]]:
+    found: dict[str, list[Column]] = {}
     current = ""
     for line in (FOLDER / "columns.txt").read_text(encoding="utf-8").splitlines():
-        if line.startswith("#"):
-            continue
-        if not line.startswith(" "):
+        if line.startswith(" "):
+            name, type_, format_, priority, cell, text = line.strip().split("|", 5)
+            described = json.loads(f'"{text}"')
+            head: Object = {"name": name, "type": type_, "format": format_, "description": described}
+            found[current].append(({**head, "priority": int(priority)}, _cell(cell)))
+        elif not line.startswith("#"):
             current = line
             found[current] = []
-            continue
-        name, type_, format_, priority, description = line.strip().split("|", 4)
-        found[current].append(
-            {
-                "name": name,
-                "type": type_,
-                "format": format_,
-                "description": cast(str, json.loads(f'"{description}"')),
-                "priority": int(priority),
-            }
-        )
     return found
 
 
-def columns(kind: Kind) -> list[Object]:
-    """The column definitions of a kind."""
+def columns(kind: Kind) -> list[Column]:
+    """What is printed of a kind."""
     if kind.custom is None:
-        key = f"{kind.schema_home}/{kind.plural}"
-        found = _definitions()
-        return found.get(SAME_COLUMNS.get(key, key)) or found[GENERIC]
-    name, created = _definitions()[GENERIC]
-    shown = [
-        {
-            "name": column.get("name"),
-            "type": column.get("type"),
-            "format": column.get("format") or "",
-            "description": column.get("description")
-            or f"Custom resource definition column (in JSONPath format): {column.get('jsonPath', '')}",
-            "priority": column.get("priority") or 0,
-        }
-        for column in printer_columns(kind)
-    ]
-    return [name, *(shown or [{**created, "name": "Age"}])]
+        # Both versions of an Event are shown alike.
+        home = "core/v1" if kind.kind == "Event" else kind.schema_home
+        return _built_in().get(f"{home}/{kind.plural}") or _built_in()[GENERIC]
+    name, (created, _) = _built_in()[GENERIC]
+    own = [_custom(column) for column in objects(kind.custom.get("additionalPrinterColumns"))]
+    return [name, *(own or [({**created, "name": "Age"}, age)])]
 
 
-def cells(kind: Kind, count: int) -> Sequence[Cell]:
-    """What stands in each column; a built-in kind that `CELLS` does not list shows its name and age."""
-    if kind.custom is not None:
-        shown = [_custom_cell(column) for column in printer_columns(kind)]
-        return [NAME, *(shown or [AGE])]
-    known = CELLS.get(kind.kind)
-    if known is not None:
-        return known
-    if columns(kind) is _definitions()[GENERIC]:
-        return [NAME, field(".metadata.creationTimestamp", None)]
-    return [NAME, *[_blank] * (count - 2), AGE]
-
-
-def printer_columns(kind: Kind) -> list[Object]:
-    """A custom kind's `additionalPrinterColumns`."""
-    return objects((kind.custom or {}).get("additionalPrinterColumns"))
-
-
-def _custom_cell(column: Object) -> Cell:
+def _custom(column: Object) -> Column:
     path = str(column.get("jsonPath", ""))
-    return age(path) if column.get("type") == "date" else lambda obj, now: jsonpath(obj, path)
-
-
-def _blank(obj: Object, now: float) -> Json:
-    return ""
+    unsaid = f"Custom resource definition column (in JSONPath format): {path}"
+    head = {"name": column.get("name"), "type": column.get("type"), "format": column.get("format") or ""}
+    text = column.get("description") or unsaid
+    cell = partial(age, path=path) if column.get("type") == "date" else partial(_field, path=path, empty=None)
+    return {**head, "description": text, "priority": column.get("priority") or 0}, cell
 
 
 class TableView(View):
@@ -103,25 +81,21 @@ class TableView(View):
         self.key = f"{kind.api_version}/{kind.kind};table;{include}"
         self._clock = clock
         self._include = include
-        self._columns: list[Json] = [*columns(kind)]
-        self._shown = cells(kind, len(self._columns))
-
-    def _cells(self, obj: Object) -> list[Json]:
-        now = self._clock.now()
-        return [cell(obj, now) for cell in self._shown]
+        self._columns = columns(kind)
 
     def _row(self, raw: bytes) -> Json:
         obj = decode(raw)
-        row: dict[str, Json] = {"cells": self._cells(obj)}
+        now = self._clock.now()
+        row: dict[str, Json] = {"cells": [cell(obj, now) for _, cell in self._columns]}
         if self._include == "Metadata":
-            row["object"] = partial(obj)
+            row["object"] = only_metadata(obj)
         elif self._include == "Object":
             row["object"] = {**self.kind.type_meta(), **from_storage(self.kind, obj)}
         return row
 
     def _table(self, rows: list[Json], meta: dict[str, Json]) -> bytes:
         head: dict[str, Json] = {"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": meta}
-        return encode({**head, "columnDefinitions": self._columns, "rows": rows})
+        return encode({**head, "columnDefinitions": [column for column, _ in self._columns], "rows": rows})
 
     def object(self, raw: bytes) -> bytes:
         """One object as a Table of one row."""
