@@ -3,7 +3,6 @@
 import asyncio
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -15,38 +14,30 @@ from policyengine.kube.http.client import Client, Response, Transport
 from policyengine.kube.scheduling import Scheduler
 from policyengine.plugins.registry import default_profile
 from policyengine.simulator.api_server import ApiServer, MemoryTransport
-from policyengine.simulator.api_server.access.authentication import read_tokens
+from policyengine.simulator.api_server.access.authentication import service_account
+from policyengine.simulator.api_server.requests import ADMIN
 from policyengine.simulator.real_server import ASSETS, real_server, unverified
 from policyengine.simulator.sandbox import create, node
 from tests.record.servers import As
 from tests.record.session import POOR, Session
 from tests.simulator import manifests as m
 
-TOKENS = (
-    'admin-token,admin,admin,"system:masters"\n'
-    'scheduler-token,system:serviceaccount:kube-system:policyengine,u1,"system:serviceaccounts"\n'
-    'annotator-token,system:serviceaccount:kube-system:policyengine-annotator,u2,"system:serviceaccounts"\n'
-    'rewards-token,system:serviceaccount:kube-system:policyengine-rewards,u3,"system:serviceaccounts"\n'
-)
-BEARERS = {
-    "policyengine": "Bearer scheduler-token",
-    "policyengine-annotator": "Bearer annotator-token",
-    "policyengine-rewards": "Bearer rewards-token",
-}
+ACCOUNTS = ("policyengine", "policyengine-annotator", "policyengine-rewards")
+TOKENS = {"admin-token": ADMIN, **{f"{name}-token": service_account("kube-system", name) for name in ACCOUNTS}}
+BEARERS = {name: f"Bearer {name}-token" for name in ACCOUNTS}
 
 
-async def guarded(tmp_path: Path) -> ApiServer:
-    """A server with a token file, RBAC and the manifests applied."""
-    (tmp_path / "tokens.csv").write_text(TOKENS)
-    api = ApiServer(SystemClock(), tokens=read_tokens(tmp_path / "tokens.csv"))
+async def guarded() -> ApiServer:
+    """A server with tokens, RBAC and the manifests applied."""
+    api = ApiServer(SystemClock(), tokens=TOKENS)
     for obj in m.manifests():
         await m.apply(As(api, "Bearer admin-token"), obj)
     return api
 
 
 @pytest.mark.parametrize("grant", m.grants(), ids=lambda grant: grant.id)
-async def test_each_verb_is_granted_and_without_it_the_call_is_refused(grant: m.Grant, tmp_path: Path) -> None:
-    api = await guarded(tmp_path)
+async def test_each_verb_is_granted_and_without_it_the_call_is_refused(grant: m.Grant) -> None:
+    api = await guarded()
     ours = As(api, BEARERS[grant.account])
     status, message = await m.call(ours, grant)
     assert status != 403, message
@@ -69,8 +60,8 @@ async def test_each_verb_is_granted_and_without_it_the_call_is_refused(grant: m.
         ("POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"),
     ],
 )
-async def test_nothing_else_is_granted(method: str, path: str, tmp_path: Path) -> None:
-    ours = As(await guarded(tmp_path), BEARERS["policyengine"])
+async def test_nothing_else_is_granted(method: str, path: str) -> None:
+    ours = As(await guarded(), BEARERS["policyengine"])
     body = b"{}" if method in ("POST", "PUT", "PATCH") else None
     headers = {"Content-Type": "application/merge-patch+json" if method == "PATCH" else "application/json"}
     response = await ours.request(method, path, body=body, headers=headers)
@@ -81,8 +72,8 @@ def test_no_rule_is_a_wildcard() -> None:
     assert all("*" not in (grant.group, grant.resource, grant.verb) for grant in m.grants())
 
 
-async def test_a_scheduling_round_as_that_account(tmp_path: Path) -> None:
-    api = await guarded(tmp_path)
+async def test_a_scheduling_round_as_that_account() -> None:
+    api = await guarded()
     admin, ours = As(api, "Bearer admin-token"), As(api, BEARERS["policyengine"])
 
     async def said(who: Transport, method: str, path: str, body: str = "", content: str = "application/json") -> int:
@@ -137,8 +128,8 @@ class Watched(As):
 
 
 @pytest.mark.parametrize("missing", [None, ("pods/binding", "create")])
-async def test_the_scheduler_itself_runs_as_that_account(missing: tuple[str, str] | None, tmp_path: Path) -> None:
-    api = await guarded(tmp_path)
+async def test_the_scheduler_itself_runs_as_that_account(missing: tuple[str, str] | None) -> None:
+    api = await guarded()
     admin, ours = As(api, "Bearer admin-token"), Watched(api, BEARERS["policyengine"])
     if missing is not None:
         await m.apply(admin, m.without(next(g for g in m.grants() if (g.resource, g.verb) == missing)))
@@ -160,8 +151,8 @@ async def test_the_scheduler_itself_runs_as_that_account(missing: tuple[str, str
     assert set(ours.refused) == (set() if missing is None else {"POST /api/v1/namespaces/default/pods/p/binding"})
 
 
-async def test_the_token_a_real_account_asks_for_has_the_same_rights(tmp_path: Path) -> None:
-    api = await guarded(tmp_path)
+async def test_the_token_a_real_account_asks_for_has_the_same_rights() -> None:
+    api = await guarded()
     session = Session(lambda header: As(api, "Bearer admin-token" if header is None else header))
     await session.begin()
     listed = await session.quietly("GET", "/api/v1/pods", user=POOR)

@@ -1,9 +1,6 @@
-from pathlib import Path
 from typing import Any
 
-import pytest
-
-from policyengine.simulator.api_server.access.authentication import TokenFileError, read_tokens, service_account
+from policyengine.simulator.api_server.access.authentication import service_account
 from policyengine.simulator.api_server.requests import ADMIN, User
 from tests.simulator.api_server.server_bench import PODS, Bench
 
@@ -120,15 +117,3 @@ async def test_a_requested_token_speaks_for_its_service_account() -> None:
     token = made.body["status"]["token"]
     who = await bench.ask("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", {}, token=token)
     assert who.body["status"]["userInfo"]["username"] == ACCOUNT.name
-
-
-def test_a_token_file_is_read_as_kube_apiserver_reads_it(tmp_path: Path) -> None:
-    path = tmp_path / "tokens.csv"
-    path.write_text('t1,ann,u1,"a,b"\n\nt2,bob,u2\n')
-    assert read_tokens(path) == {
-        "t1": User("ann", ("a", "b", "system:authenticated"), "u1"),
-        "t2": User("bob", ("system:authenticated",), "u2"),
-    }
-    path.write_text("t1,ann\n")
-    with pytest.raises(TokenFileError, match="line 1 of the token file"):
-        read_tokens(path)

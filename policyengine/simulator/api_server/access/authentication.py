@@ -1,11 +1,9 @@
 """Who asks: bearer tokens, client certificates (CN is the user, O the groups), and acting as somebody else.
 
-Without credentials a request is from `system:anonymous`. The token file is kube-apiserver's: CSV rows
-`token,user,uid,"group1,group2"`. Each name taken on with `kubectl --as` needs the verb `impersonate`
-(https://kubernetes.io/docs/reference/access-authn-authz/authentication/#user-impersonation).
+Without credentials a request is from `system:anonymous`. Each name taken on with `kubectl --as` needs the verb
+`impersonate` (https://kubernetes.io/docs/reference/access-authn-authz/authentication/#user-impersonation).
 """
 
-import csv
 import ssl
 from collections.abc import Mapping
 from dataclasses import replace
@@ -19,31 +17,10 @@ AUTHENTICATED = "system:authenticated"
 SERVICE_ACCOUNT = "system:serviceaccount:"
 
 
-class TokenFileError(ValueError):
-    """A token file that cannot be read; the message names the file and line."""
-
-
 def service_account(namespace: str, name: str) -> User:
     """A ServiceAccount as a user, with its groups."""
     groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", AUTHENTICATED)
     return User(f"{SERVICE_ACCOUNT}{namespace}:{name}", groups)
-
-
-def read_tokens(path: Path) -> dict[str, User]:
-    """The users of a token file; raises TokenFileError."""
-    try:
-        rows = list(csv.reader(path.read_text(encoding="utf-8").splitlines(), skipinitialspace=True))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise TokenFileError(f"cannot read the token file `{path}`: {error}") from error
-    found: dict[str, User] = {}
-    for number, row in enumerate(rows, start=1):
-        if not row:
-            continue
-        if len(row) < 3:
-            raise TokenFileError(f"line {number} of the token file `{path}` has fewer than three fields")
-        groups = tuple(g.strip() for g in row[3].split(",") if g.strip()) if len(row) > 3 else ()
-        found[row[0]] = User(row[1], (*groups, AUTHENTICATED), row[2])
-    return found
 
 
 class Authenticator:

@@ -6,8 +6,12 @@ Decoding prunes fields the schema does not know (unless it preserves them), fill
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any, cast
 
-from policyengine.simulator.api_server.decoding.codec import Decoder
+import jsonschema
+
+from policyengine.simulator.api_server.decoding.codec import Decoder, json_kind
 from policyengine.simulator.api_server.field_errors import invalid, required, unsupported
 from policyengine.simulator.api_server.kinds.schema import struct
 from policyengine.simulator.api_server.kinds.served import Kind
@@ -15,7 +19,6 @@ from policyengine.simulator.api_server.statuses import Cause, Json
 from policyengine.simulator.api_server.store import Object, child
 
 PRESERVE = "x-kubernetes-preserve-unknown-fields"
-INT_OR_STRING = "x-kubernetes-int-or-string"
 EMBEDDED = "x-kubernetes-embedded-resource"
 
 
@@ -66,101 +69,56 @@ class CustomDecoder:
         return out
 
 
-TYPES: dict[str, tuple[type, ...]] = {
-    "object": (dict,),
-    "array": (list,),
-    "string": (str,),
-    "boolean": (bool,),
-    "integer": (int,),
-    "number": (int, float),
+LIMITS = {
+    "minimum": "be greater than or equal to {}",
+    "maximum": "be less than or equal to {}",
+    "minLength": "be at least {} chars long",
+    "minItems": "have at least {} items",
+    "pattern": "match '{}'",
 }
+"""What the real server says of a value that breaks a rule of its schema."""
+
+
+def _type(validator: Any, wanted: str, value: Json, schema: Object) -> Iterator[jsonschema.ValidationError]:
+    """Null is taken where the schema says so, as OpenAPI has it."""
+    if not (value is None and schema.get("nullable")) and not validator.is_type(value, wanted):
+        yield jsonschema.ValidationError("")
+
+
+def _pattern(validator: Any, pattern: str, value: Json, schema: Object) -> Iterator[jsonschema.ValidationError]:
+    """What Python cannot read of Go's expressions holds for every text."""
+    with suppress(re.error):
+        if isinstance(value, str) and not re.search(pattern, value):
+            yield jsonschema.ValidationError("")
+
+
+# OpenAPI 3.0 schemas are those of draft 4.
+_Validator = jsonschema.validators.extend(jsonschema.Draft4Validator, {"type": _type, "pattern": _pattern})
 
 
 def validate_custom(obj: Object, kind: Kind) -> list[Cause]:
     """What is wrong with a custom resource by its schema."""
     rest = {k: v for k, v in obj.items() if k != "metadata"}
-    return list(_validate(rest, kind.custom_schema, ""))
+    errors = _Validator(kind.custom_schema).iter_errors(rest)
+    return list(dict.fromkeys(cause for error in errors for cause in _causes(error)))
 
 
-def _type_name(value: Json) -> str:
-    if isinstance(value, bool):
-        return "boolean"
-    if isinstance(value, int):
-        return "integer"
-    if isinstance(value, float):
-        return "number"
-    return {"dict": "object", "list": "array", "str": "string"}.get(type(value).__name__, "null")
-
-
-def _validate(value: Json, schema: Object, path: str) -> Iterator[Cause]:
-    at = path or "<nil>"
-    wanted = schema.get("type")
-    if value is None:
-        if not schema.get("nullable") and wanted:
-            yield invalid(at, "null", f'{at} in body must be of type {wanted}: "null"')
-        return
-    if isinstance(wanted, str) and not schema.get(INT_OR_STRING):
-        fits = isinstance(value, TYPES.get(wanted, (object,))) and (wanted == "boolean" or not isinstance(value, bool))
-        if not fits:
-            yield invalid(at, _type_name(value), f'{at} in body must be of type {wanted}: "{_type_name(value)}"')
-            return
-    if isinstance(value, dict):
-        yield from _validate_object(value, schema, path)
-    elif isinstance(value, list):
-        yield from _validate_list(value, schema, path)
-    else:
-        yield from _validate_scalar(value, schema, at)
-
-
-def _validate_object(value: Object, schema: Object, path: str) -> Iterator[Cause]:
-    needed = schema.get("required")
-    for name in needed if isinstance(needed, list) else []:
-        if str(name) not in value:
-            yield required(f"{path}.{name}".lstrip("."))
-    known, extra = child(schema, "properties"), schema.get("additionalProperties")
-    for name, given in value.items():
-        below = child(known, name) if name in known else extra if isinstance(extra, dict) else None
-        if below is not None:
-            yield from _validate(given, below, f"{path}.{name}".lstrip("."))
-
-
-def _validate_list(value: list[Json], schema: Object, path: str) -> Iterator[Cause]:
-    limit, least = schema.get("maxItems"), schema.get("minItems")
-    if isinstance(limit, int) and len(value) > limit:
+def _causes(error: jsonschema.ValidationError) -> Iterator[Cause]:
+    path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.absolute_path).lstrip(".")
+    rule, value, at = error.validator, cast(Json, error.instance), path or "<nil>"
+    limit = cast(Any, error.validator_value)
+    if rule == "required" and isinstance(value, dict):
+        yield from (required(f"{path}.{name}".lstrip(".")) for name in limit if name not in value)
+    elif rule == "type":
+        found = "integer" if type(value) is int else {"bool": "boolean"}.get(json_kind(value), json_kind(value))
+        yield invalid(at, found, f'{at} in body must be of type {limit}: "{found}"')
+    elif rule == "enum":
+        yield unsupported(at, value, tuple(map(str, limit)))
+    elif rule == "maxLength":
+        yield Cause("FieldValueTooLong", at, f"Too long: may not be more than {limit} bytes")
+    elif rule == "maxItems" and isinstance(value, list):
         yield Cause("FieldValueTooMany", path, f"Too many: {len(value)}: must have at most {limit} items")
-    if isinstance(least, int) and len(value) < least:
-        yield invalid(path, len(value), f"{path} in body should have at least {least} items")
-    items = child(schema, "items")
-    for at, item in enumerate(value):
-        yield from _validate(item, items, f"{path}[{at}]")
-
-
-def _validate_scalar(value: Json, schema: Object, at: str) -> Iterator[Cause]:
-    allowed = schema.get("enum")
-    if isinstance(allowed, list) and value not in allowed:
-        yield unsupported(at, value, tuple(str(item) for item in allowed))
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        least, most = schema.get("minimum"), schema.get("maximum")
-        if isinstance(least, int | float) and value < least:
-            yield invalid(at, value, f"{at} in body should be greater than or equal to {least}")
-        if isinstance(most, int | float) and value > most:
-            yield invalid(at, value, f"{at} in body should be less than or equal to {most}")
-    if isinstance(value, str):
-        yield from _validate_text(value, schema, at)
-
-
-def _validate_text(value: str, schema: Object, at: str) -> Iterator[Cause]:
-    least, most, pattern = schema.get("minLength"), schema.get("maxLength"), schema.get("pattern")
-    if isinstance(least, int) and len(value) < least:
-        yield invalid(at, value, f"{at} in body should be at least {least} chars long")
-    if isinstance(most, int) and len(value) > most:
-        yield Cause("FieldValueTooLong", at, f"Too long: may not be more than {most} bytes")
-    if isinstance(pattern, str) and not _matches(pattern, value):
-        yield invalid(at, value, f"{at} in body should match '{pattern}'")
-
-
-def _matches(pattern: str, value: str) -> bool:
-    try:
-        return re.search(pattern, value) is not None
-    except re.error:
-        return True
+    else:
+        shown = len(value) if isinstance(value, list) else value
+        said = LIMITS.get(str(rule))
+        yield invalid(at, shown, f"{at} in body should {said.format(limit)}" if said else error.message)

@@ -103,16 +103,6 @@ CONTAINER = (
 )
 
 
-def _mounts(spec: Object, at: str) -> Iterator[Cause]:
-    volumes = {str(volume.get("name")) for volume in objects(spec.get("volumes"))}
-    for group in ("containers", "initContainers"):
-        for index, one in enumerate(objects(spec.get(group))):
-            for place, mount in enumerate(objects(one.get("volumeMounts"))):
-                if str(mount.get("name")) not in volumes:
-                    path = f"{at}.{group}[{index}].volumeMounts[{place}].name"
-                    yield Cause("FieldValueNotFound", path, f'Not found: "{mount.get("name")}"')
-
-
 # Placement
 
 
@@ -170,9 +160,7 @@ POD_SPEC = (
     needed("containers"),
     distinct("containers", "name", *CONTAINER),
     distinct("initContainers", "name", *CONTAINER),
-    _mounts,
     field("restartPolicy", one_of("Always", "OnFailure", "Never")),
-    field("dnsPolicy", one_of("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")),
     lambda spec, at: iter(validate_labels(spec.get("nodeSelector"), f"{at}.nodeSelector")),
     each("tolerations", _toleration, field("effect", one_of(*EFFECTS), optional=True)),
     within(

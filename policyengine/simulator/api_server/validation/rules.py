@@ -70,9 +70,6 @@ def validate_metadata(obj: Object, kind: str, namespaced: bool) -> list[Cause]:
     return found
 
 
-IMMUTABLE = "field is immutable"
-
-
 def validate_metadata_update(new: Object, old: Object) -> list[Cause]:
     """What an update may not touch, and finalizers that come too late."""
     fresh, before = metadata(new), metadata(old)
@@ -91,11 +88,6 @@ def validate_metadata_update(new: Object, old: Object) -> list[Cause]:
             )
             found.append(forbidden("metadata.finalizers", why))
     return found
-
-
-def immutable(new: Json, old: Json, field: str) -> list[Cause]:
-    """The field may not change."""
-    return [] if new == old else [invalid(field, new, IMMUTABLE)]
 
 
 Rule = Callable[[Object, str], Iterator[Cause]]
