@@ -15,7 +15,7 @@ from policyengine.cluster.pod_objects import Pod
 from policyengine.framework.profile import Profile
 from policyengine.scheduler.messages import ObjectDeleted, ObjectObserved, ProfileReplaced
 from policyengine.trials.play import Play
-from policyengine.trials.scenario import Change, Json, Place, ScenarioError
+from policyengine.trials.scenario import Clause, Json, Place, ScenarioError
 
 UNREACHABLE = "node.kubernetes.io/unreachable"
 TOLERATED = 300.0
@@ -28,9 +28,9 @@ def plan_changes(play: Play, profiles: Mapping[int, Sequence[Profile]]) -> None:
         play.plan(0.0, partial(_see_object, play, item, ("objects", index)))
     for index, change in enumerate(play.scenario.changes):
         if change.what == "policy":
-            play.plan(change.at, partial(_replace_policies, play, profiles.get(index, ())))
+            play.plan(change.said["at"], partial(_replace_policies, play, profiles.get(index, ())))
         else:
-            play.plan(change.at, partial(_CHANGES[change.what], play, change))
+            play.plan(change.said["at"], partial(_CHANGES[change.what], play, change))
 
 
 def matching(pattern: str, names: Iterable[str]) -> list[str]:
@@ -41,7 +41,7 @@ def matching(pattern: str, names: Iterable[str]) -> list[str]:
 # --- nodes --------------------------------------------------------------------------------------------
 
 
-def _nodes(play: Play, change: Change) -> list[str]:
+def _nodes(play: Play, change: Clause) -> list[str]:
     """The nodes that are meant and there, in the order they came."""
     pattern = change.said[change.what]
     if not matching(pattern, play.ledger.nodes):
@@ -50,31 +50,31 @@ def _nodes(play: Play, change: Change) -> list[str]:
 
 
 def _edit_node(play: Play, name: str, place: Place, edit: Callable[[Json], object]) -> None:
-    """Change a node, if it is there."""
+    """Clause a node, if it is there."""
     if name in play.node_items:
         item = deepcopy(play.node_items[name])
         edit(item)
         play.show_node(item, place)
 
 
-def _cordon(play: Play, change: Change) -> None:
+def _cordon(play: Play, change: Clause) -> None:
     flag = {"unschedulable": change.what != "uncordon"}
     for name in _nodes(play, change):
         _edit_node(play, name, change.place, lambda item: item["spec"].update(flag))
 
 
-def _drain(play: Play, change: Change) -> None:
+def _drain(play: Play, change: Clause) -> None:
     _cordon(play, change)
     for name in _nodes(play, change):
         play.end_pods_on(name, "drained")
 
 
-def _remove(play: Play, change: Change) -> None:
+def _remove(play: Play, change: Clause) -> None:
     for name in _nodes(play, change):
         play.remove_node(name)
 
 
-def _fail(play: Play, change: Change) -> None:
+def _fail(play: Play, change: Clause) -> None:
     """The node does not answer any more; its pods are given up after a while, unless it is back."""
     lasts = change.said.get("for", float("inf"))
     for name in _nodes(play, change):
@@ -96,7 +96,7 @@ def _set_ready(item: Json, status: str) -> None:
     item["spec"]["taints"] = others + [{"key": UNREACHABLE, "effect": effect} for effect in effects]
 
 
-def _node(play: Play, change: Change) -> None:
+def _node(play: Play, change: Clause) -> None:
     for name in _nodes(play, change):
         _edit_node(play, name, change.place, lambda item: _apply(item, change.said))
 
@@ -117,7 +117,7 @@ def _edited(texts: Mapping[str, str], edit: Mapping[str, str | None]) -> dict[st
 # --- pods ---------------------------------------------------------------------------------------------
 
 
-def _pods(play: Play, change: Change) -> list[str]:
+def _pods(play: Play, change: Clause) -> list[str]:
     """UIDs of the pods that are meant and there, in the order they came."""
     pattern = change.said[change.what]
     if not matching(pattern, (record.name for record in play.ledger.pods.values())):
@@ -125,7 +125,7 @@ def _pods(play: Play, change: Change) -> list[str]:
     return [uid for uid in play.pods if matching(pattern, (play.ledger.pods[uid].name,))]
 
 
-def _end(play: Play, change: Change) -> None:
+def _end(play: Play, change: Clause) -> None:
     for uid in _pods(play, change):
         if change.what == "delete":
             play.end_pod(uid, "deleted")
@@ -133,7 +133,7 @@ def _end(play: Play, change: Change) -> None:
             play.end_pod(uid, "finished")
 
 
-def _pod(play: Play, change: Change) -> None:
+def _pod(play: Play, change: Clause) -> None:
     for uid in _pods(play, change):
         play.change_pod(uid, partial(_edited_pod, change.said))
 
@@ -156,7 +156,7 @@ def _replace_policies(play: Play, profiles: Sequence[Profile]) -> None:
     play.trial.see(*(ProfileReplaced(profile) for profile in profiles))
 
 
-def _object(play: Play, change: Change) -> None:
+def _object(play: Play, change: Clause) -> None:
     _see_object(play, change.said["object"], (*change.place, "object"))
 
 
@@ -168,7 +168,7 @@ def _see_object(play: Play, item: Json, place: Place) -> None:
         raise ScenarioError(str(error), place) from None
 
 
-def _remove_object(play: Play, change: Change) -> None:
+def _remove_object(play: Play, change: Clause) -> None:
     item = change.said["removeObject"]
     kind = _kind(item, (*change.place, "removeObject"))
     metadata = item["metadata"]
@@ -183,7 +183,7 @@ def _kind(item: Json, place: Place) -> str:
     return kind
 
 
-_CHANGES: Mapping[str, Callable[[Play, Change], None]] = {
+_CHANGES: Mapping[str, Callable[[Play, Clause], None]] = {
     "cordon": _cordon,
     "uncordon": _cordon,
     "drain": _drain,

@@ -12,7 +12,7 @@ from policyengine import quantity
 from policyengine.framework.profile import Profile
 from policyengine.trials.changes import matching
 from policyengine.trials.ledger import Ledger, NodeRecord, PodRecord, clock, mean_share, percentile
-from policyengine.trials.scenario import Expectation, Json, Scenario, ScenarioError
+from policyengine.trials.scenario import Clause, Json, Scenario, ScenarioError
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ def verdicts(scenario: Scenario, ledger: Ledger, end: float) -> list[Verdict]:
     return [_verdict(run, one) for one in scenario.expect]
 
 
-def _verdict(run: Run, expectation: Expectation) -> Verdict:
+def _verdict(run: Run, expectation: Clause) -> Verdict:
     said = expectation.said
     text = _worded(said)
     for key in ("pods", "before"):

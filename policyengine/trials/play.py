@@ -25,7 +25,7 @@ from policyengine.framework.profile import Profile
 from policyengine.scheduler.messages import NodeDeleted, NodeObserved, ObjectObserved, PodDeleted, PodObserved
 from policyengine.scheduler.pod_timeline import TimelineEntry
 from policyengine.trials.ledger import Ledger
-from policyengine.trials.scenario import Json, NodeTemplate, Scenario, ScenarioError
+from policyengine.trials.scenario import Json, Scenario, ScenarioError, Template
 from policyengine.trials.templates import PodMaker, SimulatedPod, decoded, group_of, moments, node_json, uid
 from policyengine.trials.trial import Trial
 from policyengine.trials.trial_cluster import timestamp
@@ -60,24 +60,37 @@ class Play:
         self._uids = count(1)
         self._over = False
         self._started = False
-        self._at = 0.0
+        self.at = 0.0
+        """Seconds from the start."""
         self._last_planned = 0.0
         self._prepare(profiles[0].scheduler_name, seed)
 
     def _prepare(self, scheduler_name: str, seed: int) -> None:
         for nodes in self.scenario.nodes:
             random = Random(f"{seed}/node/{nodes.name}")
-            self._next_node(nodes, enumerate(moments(nodes.arrival, random)), random)
+            times = enumerate(moments(nodes.arrival, random))
+            self._plan_next(times, partial(self._node_comes, nodes, random), False)
         for pods in self.scenario.pods:
             times = enumerate(moments(pods.arrival, Random(f"{seed}/arrival/{pods.name}")))
-            self._next_pods(PodMaker(pods, scheduler_name, Random(f"{seed}/pod/{pods.name}")), times)
+            maker = PodMaker(pods, scheduler_name, Random(f"{seed}/pod/{pods.name}"))
+            self._plan_next(times, partial(self._pods_come, maker), True)
+
+    def _plan_next(self, times: Iterator[tuple[int, float]], come: Callable[[int], None], together: bool) -> None:
+        """Plan the next arrival of a template. `together`: those of this very moment come right away, before those of
+        other templates."""
+        for number, at in times:
+            if not together or at > self.at or not self._started:
+                self.plan(at, partial(self._come, number, times, come, together))
+                return
+            come(number)
+
+    def _come(
+        self, number: int, times: Iterator[tuple[int, float]], come: Callable[[int], None], together: bool
+    ) -> None:
+        come(number)
+        self._plan_next(times, come, together)
 
     # --- time -----------------------------------------------------------------------------------------
-
-    @property
-    def at(self) -> float:
-        """Seconds from the start."""
-        return self._at
 
     def plan(self, at: float, what: Callable[[], None]) -> None:
         """Have something happen at a time, in seconds from the start, which is not past."""
@@ -93,7 +106,7 @@ class Play:
         if self._over:
             return False
         self._started = True
-        due = self._at = self._due()
+        due = self.at = self._due()
         self.trial.advance_to(due + self.scenario.start)
         self._notice()
         while self._agenda and self._agenda[0][0] <= due:
@@ -120,7 +133,7 @@ class Play:
         if planned is not None:
             self._last_planned = planned
             return None
-        return max(self._at, self._last_planned + (QUIET if self.ledger.pending else 0.0))
+        return max(self.at, self._last_planned + (QUIET if self.ledger.pending else 0.0))
 
     def _settle(self) -> None:
         """Let the scheduler act until nothing moves, and the kubelet follow."""
@@ -130,20 +143,11 @@ class Play:
 
     # --- nodes ----------------------------------------------------------------------------------------
 
-    def _next_node(self, template: NodeTemplate, times: Iterator[tuple[int, float]], random: Random) -> None:
-        found = next(times, None)
-        if found is not None:
-            number, at = found
-            self.plan(at, partial(self._node_comes, template, number, times, random))
-
-    def _node_comes(
-        self, template: NodeTemplate, number: int, times: Iterator[tuple[int, float]], random: Random
-    ) -> None:
+    def _node_comes(self, template: Template, random: Random, number: int) -> None:
         item = node_json(template, number, self.trial.now)
         self.show_node(item, template.place)
-        if template.lives is not None:
-            self.plan(self.at + template.lives(random), partial(self.remove_node, item["metadata"]["name"]))
-        self._next_node(template, times, random)
+        if template.lasts is not None:
+            self.plan(self.at + template.lasts(random), partial(self.remove_node, item["metadata"]["name"]))
 
     def show_node(self, item: Json, place: tuple[str | int, ...]) -> None:
         """A node is there, or has changed, to what the JSON says."""
@@ -167,23 +171,8 @@ class Play:
 
     # --- pods -----------------------------------------------------------------------------------------
 
-    def _next_pods(self, maker: PodMaker, times: Iterator[tuple[int, float]]) -> None:
-        """Plan the next arrival; those of this very moment come right away, before those of other templates."""
-        for number, at in times:
-            if at > self.at or not self._started:
-                self.plan(at, partial(self._pods_come, maker, number, times))
-                return
-            self._arrive(maker, number)
-
-    def _pods_come(self, maker: PodMaker, number: int, times: Iterator[tuple[int, float]]) -> None:
-        self._arrive(maker, number)
-        self._next_pods(maker, times)
-
-    def _arrive(self, maker: PodMaker, number: int) -> None:
-        first = next(self._uids)
-        made = maker.arrival(number, first, self.trial.now)
-        for _ in made[1:]:
-            next(self._uids)
+    def _pods_come(self, maker: PodMaker, number: int) -> None:
+        made = maker.arrival(number, self._uids, self.trial.now)
         group = group_of(made[0])
         if group is not None:
             self.trial.see(ObjectObserved("PodGroup", group))
@@ -232,7 +221,7 @@ class Play:
         pod = self.pods.pop(uid_)
         self.ledger.ended(uid_, how, self.at)
         self._watch(self.at, "ended", {"uid": uid_, "how": how})
-        if pod.template.recreate and how != "finished":
+        if pod.template.given.get("recreate") and how != "finished":
             self.plan(self.at + RECREATED_AFTER, partial(self._come_again, pod))
 
     # --- what the scheduler did -----------------------------------------------------------------------

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from random import Random
 from typing import Any, TypeVar
@@ -59,44 +59,22 @@ class Gang:
 
 
 @dataclass(frozen=True, slots=True)
-class PodTemplate:
-    """Pods that come."""
+class Template:
+    """Nodes or pods that come."""
 
     place: Place
     name: str
     arrival: Arrival
     given: Json
-    """namespace, requests, limits, labels, annotations, priority, scheduler, gated, spec: as written."""
-    runs: Drawn | None = None
+    """As written: allocatable, labels, zones, … of nodes; namespace, requests, priority, spec, … of pods."""
+    lasts: Drawn | None = None
+    """How long a node lives, or a pod runs."""
     gang: Gang | None = None
-    recreate: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class NodeTemplate:
-    """Nodes that come."""
-
-    place: Place
-    name: str
-    arrival: Arrival
-    given: Json
-    """allocatable, labels, annotations, zones, taints, unschedulable: as written."""
-    lives: Drawn | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """Something that happens at a time: `what` is the key that tells which, `said` the whole of it."""
-
-    place: Place
-    at: float
-    what: str
-    said: Json
-
-
-@dataclass(frozen=True, slots=True)
-class Expectation:
-    """What has to hold: `what` is the key that tells which, `said` the whole of it, its durations in seconds."""
+class Clause:
+    """A change, or an expectation: `what` is the key that tells which, `said` the whole of it, durations in seconds."""
 
     place: Place
     what: str
@@ -112,13 +90,13 @@ class Scenario:
     """Seconds since the epoch."""
     seed: int
     duration: float | None
-    nodes: tuple[NodeTemplate, ...]
-    pods: tuple[PodTemplate, ...]
+    nodes: tuple[Template, ...]
+    pods: tuple[Template, ...]
     policies: tuple[Json, ...] = ()
     """Each by its `file`, or by its `text`."""
     objects: tuple[Json, ...] = ()
-    changes: tuple[Change, ...] = ()
-    expect: tuple[Expectation, ...] = ()
+    changes: tuple[Clause, ...] = ()
+    expect: tuple[Clause, ...] = ()
 
 
 def read(data: Mapping[str, Any]) -> Scenario:
@@ -127,33 +105,49 @@ def read(data: Mapping[str, Any]) -> Scenario:
     Raises:
         ScenarioError: a time or duration is none, or two templates have one name.
     """
-    nodes = _each(data, "nodes", _node)
-    pods = _each(data, "pods", _pod)
-    _distinct(nodes, "nodes")
-    _distinct(pods, "pods")
-    bounded = "duration" in data
-    templates: list[NodeTemplate | PodTemplate] = [*nodes, *pods]
-    for template in templates:
-        if template.arrival.count is None and template.arrival.until == float("inf") and not bounded:
-            raise ScenarioError(
-                f"`{template.name}` comes for ever; give `count`, `until` or a `duration`", template.place
-            )
+    nodes, pods = _each(data, "nodes", _template), _each(data, "pods", _template)
+    for what, templates in (("nodes", nodes), ("pods", pods)):
+        seen: set[str] = set()
+        for template in templates:
+            if template.name in seen:
+                raise ScenarioError(f"other {what} are called `{template.name}` too", (*template.place, "name"))
+            seen.add(template.name)
+            endless = template.arrival.count is None and template.arrival.until == float("inf")
+            if endless and "duration" not in data:
+                message = f"`{template.name}` comes for ever; give `count`, `until` or a `duration`"
+                raise ScenarioError(message, template.place)
     return Scenario(
         name=str(data.get("name", "")),
         start=_moment(data.get("start", START)),
         seed=int(data.get("seed", 0)),
-        duration=seconds(data["duration"], ("duration",)) if bounded else None,
+        duration=seconds(data["duration"], ("duration",)) if "duration" in data else None,
         nodes=nodes,
         pods=pods,
         policies=tuple(data.get("policies", ())),
         objects=tuple(data.get("objects", ())),
-        changes=_each(data, "changes", _change),
-        expect=_each(data, "expect", _expectation),
+        changes=_each(data, "changes", _clause),
+        expect=_each(data, "expect", _clause),
     )
 
 
 def _each(data: Mapping[str, Any], key: str, reader: Callable[[Json, Place], T]) -> tuple[T, ...]:
-    return tuple(reader(one, (key, index)) for index, one in enumerate(data.get(key, ())))
+    return tuple(reader(_timed(one, (key, index)), (key, index)) for index, one in enumerate(data.get(key, ())))
+
+
+_TIMES = frozenset({"at", "poisson", "until", "for", "boundWithin", "boundBy", "from", "to"})
+_DRAWN = frozenset({"every", "runs", "lives"})
+
+
+def _timed(said: Json, place: Place) -> Json:
+    """The same with its durations in seconds, and those that are drawn as functions."""
+    timed = dict(said)
+    for key in said.keys() & _TIMES:
+        timed[key] = seconds(said[key], (*place, key))
+    for key in said.keys() & _DRAWN:
+        timed[key] = _drawn(said[key], (*place, key))
+    if "waited" in said:
+        timed["waited"] = {key: seconds(value, (*place, "waited", key)) for key, value in said["waited"].items()}
+    return timed
 
 
 def seconds(value: Any, place: Place) -> float:
@@ -164,14 +158,6 @@ def seconds(value: Any, place: Place) -> float:
     if not parts or "".join(number + unit for number, unit in parts) != value:
         raise ScenarioError(f"`{value}` is no duration; write 90s, 5min, 2h30min or 1d", place)
     return sum(float(number) * _UNITS[unit] for number, unit in parts)
-
-
-def _distinct(templates: Sequence[NodeTemplate | PodTemplate], what: str) -> None:
-    seen: set[str] = set()
-    for template in templates:
-        if template.name in seen:
-            raise ScenarioError(f"other {what} are called `{template.name}` too", (*template.place, "name"))
-        seen.add(template.name)
 
 
 def _moment(text: str) -> float:
@@ -196,45 +182,22 @@ def _drawn(said: Any, place: Place) -> Drawn:
     return lambda random: round(random.uniform(least, most), 3)
 
 
-def _optional(said: Json, key: str, place: Place) -> Drawn | None:
-    return _drawn(said[key], (*place, key)) if key in said else None
-
-
 def _arrival(said: Json, place: Place) -> Arrival:
-    gap = _optional(said, "every", place)
+    gap = said.get("every")
     if "poisson" in said:
         gap = _drawn({"exponential": said["poisson"]}, (*place, "poisson"))
     if gap is not None and gap(Random(0)) <= 0.0:
-        raise ScenarioError(
-            "the time between two arrivals is more than 0", (*place, "poisson" if "poisson" in said else "every")
-        )
-    repeats = gap is not None and "count" not in said
-    return Arrival(
-        at=seconds(said.get("at", 0), (*place, "at")),
-        gap=gap,
-        count=None if repeats else said.get("count", 1),
-        until=seconds(said["until"], (*place, "until")) if "until" in said else float("inf"),
-    )
+        key = "poisson" if "poisson" in said else "every"
+        raise ScenarioError("the time between two arrivals is more than 0", (*place, key))
+    count = None if gap is not None and "count" not in said else said.get("count", 1)
+    return Arrival(said.get("at", 0.0), gap, count, said.get("until", float("inf")))
 
 
-def _node(said: Json, place: Place) -> NodeTemplate:
-    return NodeTemplate(place, said["name"], _arrival(said, place), said, _optional(said, "lives", place))
-
-
-def _pod(said: Json, place: Place) -> PodTemplate:
-    gang = None
-    if "gang" in said:
-        size = said["gang"]["size"]
-        gang = Gang(size, said["gang"].get("min", size), said["gang"].get("by", "labels") == "labels")
-    return PodTemplate(
-        place=place,
-        name=said["name"],
-        arrival=_arrival(said, place),
-        given=said,
-        runs=_optional(said, "runs", place),
-        gang=gang,
-        recreate=said.get("recreate", False),
-    )
+def _template(said: Json, place: Place) -> Template:
+    gang = said.get("gang")
+    if gang is not None:
+        gang = Gang(gang["size"], gang.get("min", gang["size"]), gang.get("by", "labels") == "labels")
+    return Template(place, said["name"], _arrival(said, place), said, said.get("runs", said.get("lives")), gang)
 
 
 _DETAILS = frozenset({
@@ -244,20 +207,5 @@ _DETAILS = frozenset({
 """Keys of changes and expectations beside the one that tells which it is; by the schema there is one other."""
 
 
-def _what(said: Json) -> str:
-    return next(key for key in said if key not in _DETAILS)
-
-
-def _change(said: Json, place: Place) -> Change:
-    held = {**said, "for": seconds(said["for"], (*place, "for"))} if "for" in said else said
-    return Change(place, seconds(said["at"], (*place, "at")), _what(said), held)
-
-
-_TIMES = ("boundWithin", "boundBy", "from", "to")
-
-
-def _expectation(said: Json, place: Place) -> Expectation:
-    held = {key: seconds(value, (*place, key)) if key in _TIMES else value for key, value in said.items()}
-    if "waited" in said:
-        held["waited"] = {key: seconds(value, (*place, "waited", key)) for key, value in said["waited"].items()}
-    return Expectation(place, _what(said), held)
+def _clause(said: Json, place: Place) -> Clause:
+    return Clause(place, next(key for key in said if key not in _DETAILS), said)

@@ -12,7 +12,7 @@ from policyengine.cluster.node_objects import Node
 from policyengine.cluster.objects import ObjectError, decode
 from policyengine.cluster.pod_objects import Pod
 from policyengine.cluster.workload_objects import PodGroup
-from policyengine.trials.scenario import Arrival, Json, NodeTemplate, Place, PodTemplate, ScenarioError
+from policyengine.trials.scenario import Arrival, Json, Place, ScenarioError, Template
 from policyengine.trials.trial_cluster import timestamp
 
 T = TypeVar("T", Node, Pod)
@@ -26,7 +26,7 @@ GROUP_LABEL = "scheduling.x-k8s.io/pod-group"
 class SimulatedPod:
     """A pod that comes: its JSON, and what the API does not know of it."""
 
-    template: PodTemplate
+    template: Template
     item: Json
     runs: float | None
     """Seconds from its binding to its end."""
@@ -58,7 +58,7 @@ def numbered(name: str, number: int, count: int | None) -> str:
     return name if count == 1 else f"{name}-{number}"
 
 
-def node_json(template: NodeTemplate, number: int, now: float) -> Json:
+def node_json(template: Template, number: int, now: float) -> Json:
     """The number-th node of a template."""
     given = template.given
     name = numbered(template.name, number, template.arrival.count)
@@ -105,12 +105,12 @@ def group_of(pod: SimulatedPod) -> PodGroup | None:
 class PodMaker:
     """Makes the pods of a template, one arrival after the other; draws in that order."""
 
-    def __init__(self, template: PodTemplate, scheduler_name: str, random: Random) -> None:
+    def __init__(self, template: Template, scheduler_name: str, random: Random) -> None:
         self._template = template
         self._scheduler_name = scheduler_name
         self._random = random
 
-    def arrival(self, number: int, first_uid: int, now: float) -> list[SimulatedPod]:
+    def arrival(self, number: int, uids: Iterator[int], now: float) -> list[SimulatedPod]:
         """The pods of the number-th arrival: one, or all of a gang. UIDs rise in the order of creation."""
         template, random = self._template, self._random
         name = numbered(template.name, number, template.arrival.count)
@@ -120,10 +120,12 @@ class PodMaker:
         made = []
         for member in range(gang.size if gang else 1):
             item = self._item(f"{name}-{member}" if gang else name, namespace, priority)
-            item["metadata"] |= {"uid": uid(first_uid + member), "creationTimestamp": timestamp(now)}
-            if gang:
-                item["metadata"]["labels"] |= _gang_labels(template, name)
-            runs = template.runs(random) if template.runs else None
+            item["metadata"] |= {"uid": uid(next(uids)), "creationTimestamp": timestamp(now)}
+            if gang and gang.by_labels:
+                item["metadata"]["labels"] |= {"podGroup": name, "minAvailable": str(gang.minimum)}
+            elif gang:
+                item["metadata"]["labels"][GROUP_LABEL] = name
+            runs = template.lasts(random) if template.lasts else None
             made.append(SimulatedPod(template, item, runs, f"{namespace}/{name}" if gang else ""))
         return made
 
@@ -149,10 +151,3 @@ class PodMaker:
 def uid(number: int) -> str:
     """The UID of the number-th pod: text that rises with the number, so that equals queue as they were created."""
     return f"{number:08d}-0000-4000-8000-000000000000"
-
-
-def _gang_labels(template: PodTemplate, name: str) -> dict[str, str]:
-    assert template.gang is not None
-    if template.gang.by_labels:
-        return {"podGroup": name, "minAvailable": str(template.gang.minimum)}
-    return {GROUP_LABEL: name}
