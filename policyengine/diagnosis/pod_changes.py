@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeVar
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from policyengine import quantity
-from policyengine.cluster.node_objects import Taint
+from policyengine.cluster.node_objects import NodeSelector
 from policyengine.cluster.objects import SelectorRequirement
-from policyengine.cluster.pod_objects import Affinity, Container, PodSpec, Resources, Toleration
+from policyengine.cluster.pod_objects import Container, PodSpec, Resources
 from policyengine.cluster.pod_shape import shape_of
 from policyengine.cluster.requests import CPU, EPHEMERAL_STORAGE, MEMORY
 
-_REQUIRED: Final = "required_during_scheduling_ignored_during_execution"
+T = TypeVar("T", bound=Struct)
+REQUIRED: Final = "required_during_scheduling_ignored_during_execution"
 
 
 def amount_text(resource: str, amount: int) -> str:
@@ -76,15 +78,12 @@ def _resources(resources: Resources, resource: str, amount: int) -> Resources:
     return replace(resources, requests=dict(resources.requests) | {resource: amount_text(resource, amount)})
 
 
-def tolerating(spec: PodSpec, taint: Taint) -> PodSpec:
-    """The spec with a toleration of exactly this taint."""
-    toleration = Toleration(key=taint.key, operator="Equal", value=taint.value, effect=taint.effect)
-    return replace(spec, tolerations=(*spec.tolerations, toleration))
-
-
-def without_selector_label(spec: PodSpec, key: str) -> PodSpec:
-    """The spec without one key of its nodeSelector."""
-    return replace(spec, node_selector={name: value for name, value in spec.node_selector.items() if name != key})
+def replaced(item: T, path: Sequence[str], change: Callable[[Any], object]) -> T:
+    """The struct with what a path of attributes leads to changed; `item` itself stays as it is."""
+    name, *further = path
+    held = getattr(item, name)
+    changes: dict[str, Any] = {name: replaced(held, further, change) if further else change(held)}
+    return replace(item, **changes)
 
 
 def required_node_expressions(spec: PodSpec) -> list[SelectorRequirement]:
@@ -96,55 +95,27 @@ def required_node_expressions(spec: PodSpec) -> list[SelectorRequirement]:
 
 
 def without_node_expression(spec: PodSpec, expression: SelectorRequirement) -> PodSpec:
-    """The spec without a label requirement in any required term; without required node affinity where nothing else
-    was in it (an empty term would match no node)."""
-    affinity = spec.affinity
-    node = affinity.node_affinity if affinity else None
-    selector = node.required_during_scheduling_ignored_during_execution if node else None
-    if affinity is None or node is None or selector is None:
-        return spec
-    terms = tuple(
-        replace(term, match_expressions=tuple(one for one in term.match_expressions if one != expression))
-        for term in selector.node_selector_terms
-    )
-    emptied = any(not term.match_expressions and not term.match_fields for term in terms)
-    left = None if emptied else replace(selector, node_selector_terms=terms)
-    lower = replace(node, required_during_scheduling_ignored_during_execution=left)
-    return replace(spec, affinity=replace(affinity, node_affinity=lower))
+    """The spec without a label requirement in any term of its required node affinity; without that affinity where
+    nothing else was in a term (an empty one would match no node)."""
 
+    def without(selector: NodeSelector) -> NodeSelector | None:
+        terms = tuple(
+            replace(term, match_expressions=tuple(one for one in term.match_expressions if one != expression))
+            for term in selector.node_selector_terms
+        )
+        emptied = any(not term.match_expressions and not term.match_fields for term in terms)
+        return None if emptied else replace(selector, node_selector_terms=terms)
 
-def without_pod_term(spec: PodSpec, anti: bool, place: int) -> PodSpec:
-    """The spec without one required term of pod affinity, or anti-affinity."""
-    affinity = spec.affinity or Affinity()
-    field = "pod_anti_affinity" if anti else "pod_affinity"
-    side = getattr(affinity, field)
-    terms = getattr(side, _REQUIRED)
-    kept: dict[str, Any] = {_REQUIRED: (*terms[:place], *terms[place + 1 :])}
-    lower: dict[str, Any] = {field: replace(side, **kept)}
-    return replace(spec, affinity=replace(affinity, **lower))
-
-
-def with_spread(spec: PodSpec, place: int, **changes: object) -> PodSpec:
-    """The spec with fields of one topology spread constraint replaced."""
-    constraints = list(spec.topology_spread_constraints)
-    constraints[place] = replace(constraints[place], **changes)
-    return replace(spec, topology_spread_constraints=tuple(constraints))
+    return replaced(spec, ("affinity", "node_affinity", REQUIRED), without)
 
 
 def without_host_port(spec: PodSpec, port: int) -> PodSpec:
     """The spec with this port on no host any more."""
-    return _each_container(
-        spec,
-        lambda container: replace(
-            container,
-            ports=tuple(replace(one, host_port=0) if one.host_port == port else one for one in container.ports),
-        ),
-    )
 
+    def without(containers: tuple[Container, ...]) -> tuple[Container, ...]:
+        return tuple(
+            replace(one, ports=tuple(replace(of, host_port=0) if of.host_port == port else of for of in one.ports))
+            for one in containers
+        )
 
-def _each_container(spec: PodSpec, change: Callable[[Container], Container]) -> PodSpec:
-    return replace(
-        spec,
-        containers=tuple(map(change, spec.containers)),
-        init_containers=tuple(map(change, spec.init_containers)),
-    )
+    return replace(spec, containers=without(spec.containers), init_containers=without(spec.init_containers))

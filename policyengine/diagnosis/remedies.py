@@ -5,25 +5,22 @@ A remedy for a policy's own rule is found by trying: how much less of a resource
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Final, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
 
 from msgspec.structs import replace
 
 from policyengine.cluster.node_objects import Taint
-from policyengine.cluster.pod_objects import PodResourceClaim
-from policyengine.cluster.storage_objects import Volume
+from policyengine.cluster.pod_objects import PodSpec, Toleration
 from policyengine.diagnosis.free_capacity import free_ports, free_room, nearest_fit, roomiest
 from policyengine.diagnosis.pod_changes import (
+    REQUIRED,
     amount_text,
+    replaced,
     requesting,
     required_node_expressions,
-    tolerating,
-    with_spread,
     without_host_port,
     without_node_expression,
-    without_pod_term,
-    without_selector_label,
 )
 from policyengine.diagnosis.what_if import Attempt, Change, WhatIf
 from policyengine.framework.filtering import Diagnosis
@@ -36,10 +33,10 @@ from policyengine.plugins.selectors.tolerations import HARD, UNSCHEDULABLE_TAINT
 from policyengine.plugins.topology import pod_topology_spread
 from policyengine.plugins.volumes import node_volume_limits, volume_binding, volume_restrictions, volume_zone
 
-T = TypeVar("T", Volume, PodResourceClaim)
 Remedy = Callable[[Attempt, WhatIf, Rows], Iterator[Attempt]]
 _TAINT_SETS: Final = 4
 """Different sets of taints that are looked at."""
+SPREAD: Final = ("topology_spread_constraints",)
 _TRIES: Final = 14
 """Steps of a search for the largest request that a rule lets pass: within a ten-thousandth."""
 
@@ -88,7 +85,9 @@ def _tolerate(attempt: Attempt, taint: Taint, cost: float = 1.2) -> Attempt:
     text = f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
     detail = {"key": taint.key, "value": taint.value, "effect": taint.effect}
     change = Change("tolerate", text, f"tolerate the taint {text}", cost, detail)
-    return attempt.with_spec(change, tolerating(attempt.pod.shape.spec, taint))
+    toleration = Toleration(key=taint.key, operator="Equal", value=taint.value, effect=taint.effect)
+    spec = attempt.pod.shape.spec
+    return attempt.with_spec(change, replace(spec, tolerations=(*spec.tolerations, toleration)))
 
 
 def _cordoned(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Attempt]:
@@ -104,7 +103,8 @@ def _node_affinity(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[At
     for key, value in spec.node_selector.items():
         text = f"drop `{key}: {value}` from nodeSelector"
         change = Change("drop", f"nodeSelector {key}", text, 1.3, {"nodeSelector": {key: value}})
-        yield attempt.with_spec(change, without_selector_label(spec, key))
+        others = {name: kept for name, kept in spec.node_selector.items() if name != key}
+        yield attempt.with_spec(change, replace(spec, node_selector=others))
     for expression in required_node_expressions(spec):
         told = f"{expression.key} {expression.operator} {', '.join(expression.values)}".strip()
         detail = {
@@ -128,18 +128,17 @@ def _ports(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Attempt]:
 
 def _pod_affinity(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Attempt]:
     spec = attempt.pod.shape.spec
-    affinity = spec.affinity
-    if affinity is None:
-        return
-    for anti, side, name in (
-        (False, affinity.pod_affinity, "podAffinity"),
-        (True, affinity.pod_anti_affinity, "podAntiAffinity"),
-    ):
-        terms = side.required_during_scheduling_ignored_during_execution if side else ()
-        for place, term in enumerate(terms):
+    for field, name in (("pod_affinity", "podAffinity"), ("pod_anti_affinity", "podAntiAffinity")):
+        side = getattr(spec.affinity, field, None)
+        for place, term in enumerate(getattr(side, REQUIRED, ())):
             text = f"drop the required {name} over {term.topology_key}"
             change = Change("drop", f"{name} {place}", text, 1.4, {name: {"topologyKey": term.topology_key}})
-            yield attempt.with_spec(change, without_pod_term(spec, anti, place))
+            yield attempt.with_spec(change, _with_place(spec, ("affinity", field, REQUIRED), place))
+
+
+def _with_place(spec: PodSpec, path: Sequence[str], place: int, *items: object) -> PodSpec:
+    """The spec with one item of a list replaced, or left out."""
+    return replaced(spec, path, lambda listed: (*listed[:place], *items, *listed[place + 1 :]))
 
 
 def _spread(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Attempt]:
@@ -148,38 +147,30 @@ def _spread(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Attempt]:
         if one.when_unsatisfiable != "DoNotSchedule":
             continue
         key, wider = one.topology_key, one.max_skew + 1
-        detail: dict[str, object] = {"topologyKey": key, "maxSkew": wider}
+        detail = {"topologyKey": key, "maxSkew": wider}
         change = Change("relax", f"spread {place}", f"allow maxSkew {wider} over {key}", 1.2, detail)
-        yield attempt.with_spec(change, with_spread(spec, place, max_skew=wider))
-        text, detail = (
-            f"spread over {key} with ScheduleAnyway",
-            {"topologyKey": key, "whenUnsatisfiable": "ScheduleAnyway"},
-        )
-        change = Change("relax", f"spread {place} anyway", text, 1.4, detail)
-        soft = with_spread(spec, place, when_unsatisfiable="ScheduleAnyway")
-        yield attempt.with_spec(change, soft)
+        yield attempt.with_spec(change, _with_place(spec, SPREAD, place, replace(one, max_skew=wider)))
+        detail = {"topologyKey": key, "whenUnsatisfiable": "ScheduleAnyway"}
+        change = Change("relax", f"spread {place} anyway", f"spread over {key} with ScheduleAnyway", 1.4, detail)
+        soft = replace(one, when_unsatisfiable="ScheduleAnyway")
+        yield attempt.with_spec(change, _with_place(spec, SPREAD, place, soft))
 
 
 def _volumes(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Attempt]:
     spec = attempt.pod.shape.spec
-    for volume in spec.volumes:
+    for place, volume in enumerate(spec.volumes):
         claim = volume.persistent_volume_claim
         text = f"drop the volume {volume.name}" + (f", claim {claim.claim_name}" if claim is not None else "")
         change = Change("drop", f"volume {volume.name}", text, 1.6, {"volume": volume.name})
-        yield attempt.with_spec(change, replace(spec, volumes=_without(spec.volumes, volume.name)))
+        yield attempt.with_spec(change, _with_place(spec, ("volumes",), place))
 
 
 def _devices(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Attempt]:
     spec = attempt.pod.shape.spec
-    for claim in spec.resource_claims:
-        change = Change(
-            "drop", f"claim {claim.name}", f"drop the resource claim {claim.name}", 1.6, {"resourceClaim": claim.name}
-        )
-        yield attempt.with_spec(change, replace(spec, resource_claims=_without(spec.resource_claims, claim.name)))
-
-
-def _without(items: tuple[T, ...], name: str) -> tuple[T, ...]:
-    return tuple(one for one in items if one.name != name)
+    for place, claim in enumerate(spec.resource_claims):
+        text = f"drop the resource claim {claim.name}"
+        change = Change("drop", f"claim {claim.name}", text, 1.6, {"resourceClaim": claim.name})
+        yield attempt.with_spec(change, _with_place(spec, ("resource_claims",), place))
 
 
 def _nothing(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Attempt]:
