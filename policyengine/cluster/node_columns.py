@@ -5,6 +5,8 @@ Columns handed out are views of `[:n]`: read-only by convention, stale after the
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,6 +16,7 @@ from policyengine.cluster.node_objects import Node, Taint
 from policyengine.cluster.requests import CPU, EPHEMERAL_STORAGE, MEMORY
 
 Int64 = NDArray[np.int64]
+Float64 = NDArray[np.float64]
 Bool = NDArray[np.bool_]
 _FIXED = (
     "_name_hash",
@@ -25,6 +28,16 @@ _FIXED = (
     "_ready",
     "_created_at",
 )
+
+
+class Offer(NamedTuple):
+    """What the nodes offer of one resource, for arithmetic on whole columns."""
+
+    amounts: Int64
+    floats: Float64
+    """The same, for division; exact below 2**53."""
+    least: int
+    most: int
 
 
 class NodeColumns:
@@ -47,6 +60,8 @@ class NodeColumns:
         self._created_at = np.zeros(0, np.float64)
         self._allocatable: dict[str, Int64] = {name: np.zeros(0, np.int64) for name in self.resources}
         self._requested: dict[str, Int64] = {name: np.zeros(0, np.int64) for name in self.resources}
+        self._offers: dict[str, Offer] = {}
+        """Emptied whenever an allocatable amount may have changed."""
         self.derived = DerivedColumns(self.objects)
 
     @property
@@ -93,6 +108,15 @@ class NodeColumns:
         """The nodes' allocatable, millicores for cpu, else whole units: `int64[n]`; zeros for an unknown resource."""
         column = self._allocatable.get(resource)
         return np.zeros(self.n, np.int64) if column is None else column[: self.n]
+
+    def offer(self, resource: str) -> Offer:
+        """`allocatable`, converted and its range known, worked out once for all pods until a node changes."""
+        offer = self._offers.get(resource)
+        if offer is None:
+            amounts = self.allocatable(resource)
+            least, most = (int(amounts.min()), int(amounts.max())) if self.n else (0, 0)
+            offer = self._offers[resource] = Offer(amounts, amounts.astype(np.float64), least, most)
+        return offer
 
     def requested(self, resource: str) -> Int64:
         """What the pods on each node ask for, in the same units: `int64[n]`."""
@@ -153,6 +177,7 @@ class NodeColumns:
 
     def _clear(self, row: int) -> None:
         """Make a row ready for the next node to come."""
+        self._offers.clear()
         for name in _FIXED:
             getattr(self, name)[row] = 0
         for amounts in (*self._allocatable.values(), *self._requested.values()):

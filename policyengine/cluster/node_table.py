@@ -213,6 +213,7 @@ class NodeTable(NodeColumns):
             self._requested_column(name)
         for name, column in self._allocatable.items():
             column[row] = allocatable.amounts.get(name, 0)
+        self._offers.clear()
         self._unschedulable[row] = node.spec.unschedulable
         self._ready[row] = any(c.type == "Ready" and c.status == "True" for c in node.status.conditions)
         self._created_at[row] = seconds_or_none(node.metadata.creation_timestamp) or 0.0

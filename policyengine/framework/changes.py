@@ -6,9 +6,8 @@ The answer to "what changed since position P" is always a `Delta`: the rows, asc
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from policyengine.framework.status import Rows
 
 if TYPE_CHECKING:
+    from policyengine.cluster.node_table import NodeTable
     from policyengine.cluster.view import Snapshot
 
 Delta = Rows | None
@@ -23,7 +23,7 @@ Delta = Rows | None
 FEW: Final = 8
 """Up to so many rows are worked through one by one: calling numpy costs more than the arithmetic."""
 KEPT: Final = 64
-"""Deltas that a log remembers; a reader that is further behind computes everything again."""
+"""Deltas that a log remembers at least; a reader that is further behind computes everything again."""
 NO_ROWS: Final[Rows] = np.zeros(0, dtype=np.int64)
 
 T = TypeVar("T", bound=np.generic)
@@ -55,11 +55,15 @@ class ChangeLog:
     __slots__ = ("_deltas", "position")
 
     def __init__(self) -> None:
-        self._deltas: deque[Delta] = deque(maxlen=KEPT)
+        self._deltas: list[Delta] = []
         self.position = 1
 
     def note(self, delta: Delta) -> None:
         """The array changed."""
+        if delta is None:
+            self._deltas.clear()  # who has not read them is told "everything" in any case
+        elif len(self._deltas) > 2 * KEPT:
+            del self._deltas[:KEPT]
         self._deltas.append(delta)
         self.position += 1
 
@@ -102,9 +106,9 @@ class Reader:
 
 
 class Changes:
-    """What changed in the cluster up to one snapshot, asked by journal position; each answer is worked out once."""
+    """What changed in the cluster up to one snapshot, asked by journal position."""
 
-    __slots__ = ("_merged", "_nodes", "_pods", "n", "node_position", "object_changes", "pod_position", "snapshot")
+    __slots__ = ("_all_rows", "_asked", "_since", "n", "node_position", "object_changes", "pod_position", "snapshot")
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
@@ -113,9 +117,10 @@ class Changes:
         self.node_position = nodes.node_journal.position
         self.pod_position = nodes.pod_journal.position
         self.object_changes = snapshot.object_changes
-        self._nodes: dict[int, Delta] = {}
-        self._pods: dict[int, Delta] = {}
-        self._merged: dict[tuple[int, int], Delta] = {}
+        self._all_rows: Rows | None = None
+        self._asked = self.node_position, self.pod_position
+        """What `since` was asked last: mostly all columns stand where the last decision left them."""
+        self._since: Delta = NO_ROWS
 
     def is_current(self, snapshot: Snapshot) -> bool:
         """Whether nothing was noted in the journals since, and no other object changed."""
@@ -127,30 +132,53 @@ class Changes:
             and self.object_changes == snapshot.object_changes
         )
 
+    @property
+    def all_rows(self) -> Rows:
+        """Every row; not to be written to."""
+        if self._all_rows is None:
+            self._all_rows = np.arange(self.n)
+        return self._all_rows
+
     def nodes_since(self, position: int) -> Delta:
         """Rows whose Node object changed since the position."""
-        if position == self.node_position:
-            return NO_ROWS
-        if position not in self._nodes:
-            self._nodes[position] = self._clip(self.snapshot.node_journal.since(position))
-        return self._nodes[position]
-
-    def pods_since(self, position: int) -> Delta:
-        """Rows whose pods changed since the position."""
-        if position == self.pod_position:
-            return NO_ROWS
-        if position not in self._pods:
-            self._pods[position] = self._clip(self.snapshot.pod_journal.since(position))
-        return self._pods[position]
+        return self._clip(self.snapshot.node_journal.since(position))
 
     def since(self, node_position: int, pod_position: int) -> Delta:
-        """Rows in which anything changed since the two positions."""
-        key = (node_position, pod_position)
-        if key not in self._merged:
-            self._merged[key] = union(self.nodes_since(node_position), self.pods_since(pod_position))
-        return self._merged[key]
+        """Rows in which a Node object or the pods changed since the two positions."""
+        asked = node_position, pod_position
+        if asked != self._asked:
+            pods = self._clip(self.snapshot.pod_journal.since(pod_position))
+            self._since = union(self.nodes_since(node_position), pods)
+            self._asked = asked
+        return self._since
 
     def _clip(self, rows: Delta) -> Delta:
         if rows is None or len(rows) == 0 or rows[-1] < self.n:
             return rows
         return rows[rows < self.n]
+
+
+class RowColumn:
+    """One value a node that follows from the node's own row, kept for pods of all signatures."""
+
+    def __init__(self, kernel: Callable[[NodeTable, Rows], NDArray[Any]]) -> None:
+        """`kernel` works out the values of some rows."""
+        self._kernel = kernel
+        self._nodes: NodeTable | None = None
+        self._positions = (-1, -1)
+        self._values: NDArray[Any] = np.zeros(0)
+
+    def values(self, nodes: NodeTable) -> NDArray[Any]:
+        """`[nodes]`, up to date; it holds until the next call, and is not to be written to."""
+        positions = nodes.node_journal.position, nodes.pod_journal.position
+        if nodes is not self._nodes or positions != self._positions:
+            changed: Delta = None
+            if nodes is self._nodes and len(self._values) == nodes.n:
+                node_position, pod_position = self._positions
+                changed = union(nodes.node_journal.since(node_position), nodes.pod_journal.since(pod_position))
+            if changed is None:
+                self._values = self._kernel(nodes, np.arange(nodes.n))
+            else:
+                self._values[changed] = self._kernel(nodes, changed)
+            self._nodes, self._positions = nodes, positions
+        return self._values

@@ -10,10 +10,10 @@ Rules of this file:
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from cachetools import LRUCache
 from numpy.typing import NDArray
 
 from policyengine.framework.changes import FEW, NO_ROWS, ChangeLog, Changes, Delta, union
@@ -58,22 +58,13 @@ class PluginColumns:
         self.kinds: tuple[str, ...] = plugin.kinds if extends(plugin, ObjectReader) else ()
         self.situation = plugin.situation if extends(plugin, SituationReader) else None
         self.reads_beside = bool(self.kinds) or self.situation is not None
-        self._columns: LRUCache[Hashable, PluginColumn] = LRUCache(size)
-        self._last: tuple[Hashable, PluginColumn] | None = None
-        """The one handed out last: most pods differ from the one before in little."""
+        self.follows_more_than_nodes = self.follows_pods or self.reads_beside
+        self.of: Callable[[Hashable], PluginColumn] = lru_cache(size)(lambda signature: PluginColumn(self))
+        """The column of a signature; not up to date."""
         self.asked = 0
         """How often a column was asked for."""
         self.computed = 0
         """How often that meant work."""
-
-    def of(self, signature: Hashable) -> PluginColumn:
-        """The column of a signature; not up to date."""
-        if self._last is None or self._last[0] != signature:
-            column = self._columns.get(signature)
-            if column is None:
-                column = self._columns[signature] = PluginColumn(self)
-            self._last = signature, column
-        return self._last[1]
 
 
 class PluginColumn:
@@ -175,20 +166,16 @@ class PluginColumn:
         elif self.status.code is not Code.SUCCESS:
             self._arrived(changes)  # said before any row was looked at
         else:
-            rows = self._changed(changes)
+            rows: Delta = NO_ROWS
+            if source.follows_pods:  # with the node that takes a row what stands in it changes, so both are asked
+                rows = changes.since(self.node_position, self.pod_position)
+            elif Reads.NODE in source.reads:
+                rows = changes.nodes_since(self.node_position)
             if rows is None:
                 self._refresh(pod, changes)
             else:
                 self._recompute(changes, rows)
                 self._arrived(changes)
-
-    def _changed(self, changes: Changes) -> Delta:
-        if self.source.reads is Reads.NODE:
-            return changes.nodes_since(self.node_position)
-        if self.source.reads is Reads.NOTHING:
-            return NO_ROWS
-        # What stands in a row changes with the node that takes the row, so PODS alone is asked of both.
-        return changes.since(self.node_position, self.pod_position)
 
     def _follow_topology(self, topology: TopologyPlugin, pod: PodInfo, changes: Changes) -> None:
         changed = changes.since(self.node_position, self.pod_position)
@@ -223,7 +210,7 @@ class PluginColumn:
     def _compute(self, changes: Changes) -> None:
         source = self.source
         source.computed += 1
-        values, refusals = source.kernel(self.state, changes.snapshot, np.arange(changes.n))
+        values, refusals = source.kernel(self.state, changes.snapshot, changes.all_rows)
         self._put(values if values.flags.owndata and values.flags.writeable else values.copy(), refusals)
 
     def _put(self, values: Array, refusals: Sequence[Refusal]) -> None:

@@ -23,10 +23,10 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
-from cachetools import LRUCache
 
 from policyengine.framework.best_nodes import Ring
 from policyengine.framework.changes import NO_ROWS, Changes
@@ -58,8 +58,6 @@ class Evaluator:
         self._size = columns
         self._table: NodeTable | None = None
         self._changes: Changes | None = None
-        self._last: tuple[tuple[Hashable, ...], TotalScores] | None = None
-        """The signatures asked for last, and what they lead to: most pods are like the one before."""
         self._start_over()
 
     def filter(self, pod: PodInfo, snapshot: Snapshot) -> Diagnosis:
@@ -163,13 +161,7 @@ class Evaluator:
 
     def _total(self, pod: PodInfo) -> TotalScores:
         """The part of the graph for the pod's signatures; not up to date."""
-        signatures = tuple([signature(pod) for signature in self._signatures.values()])
-        if self._last is None or signatures != self._last[0]:
-            total = self._totals.get(signatures)
-            if total is None:
-                total = self._totals[signatures] = self._build(signatures)
-            self._last = signatures, total
-        return self._last[1]
+        return self._totals(tuple([signature(pod) for signature in self._signatures.values()]))
 
     def _build(self, signatures: tuple[Hashable, ...]) -> TotalScores:
         by_plugin = dict(zip(self._signatures, signatures, strict=True))
@@ -193,8 +185,7 @@ class Evaluator:
         every = (*self._filters, *(columns for columns, _ in self._scorers))
         self._signatures = {id(columns.plugin): columns.signature for columns in every}
         """By the plugin's identity: one that filters and scores is asked once."""
-        self._totals: LRUCache[tuple[Hashable, ...], TotalScores] = LRUCache(size)
-        self._last = None
+        self._totals = lru_cache(size)(self._build)
         self._ring: tuple[int, Ring] | None = None
 
     def _changes_up_to(self, snapshot: Snapshot) -> Changes:

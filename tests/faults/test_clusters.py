@@ -183,8 +183,7 @@ async def test_29_room_comes_free_while_the_pod_is_being_refused(world: World) -
 
 
 def never_computing_again(patch: Any) -> None:
-    for name in ("nodes_since", "pods_since"):
-        patch.setattr(changes.Changes, name, lambda self, position: changes.NO_ROWS)
+    patch.setattr(changes.Changes, "nodes_since", lambda self, position: changes.NO_ROWS)
     patch.setattr(changes.Changes, "since", lambda self, nodes, pods: changes.NO_ROWS)
 
 

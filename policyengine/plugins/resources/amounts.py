@@ -104,17 +104,28 @@ def _reader(resource: str, with_defaults: bool) -> Callable[[PodShape], int]:
     return lambda shape: shape.requests.get(resource)
 
 
-def columns_of(nodes: NodeTable, asked: Asked, rows: Rows, with_defaults: bool) -> list[tuple[Amounts, Amounts]]:
-    """(offered, used) of each resource: `int64[rows]`."""
-    used = [_taken(nodes, resource, with_defaults) for resource in asked.resources]
-    offered = [nodes.allocatable(resource) for resource in asked.resources]
-    return [(at(one, rows), at(other, rows)) for one, other in zip(offered, used, strict=True)]
+Amount = tuple[Any, Any, Any]
+"""(allocatable, used, whether anything is allocatable) of one resource: of nodes as columns, or of one node in Python's
+integers. A column of allocatable is `float64`, or `int64` where that would not be exact; the third is True where it is
+so on all nodes, else `bool[rows]`."""
 
 
-def amounts_at(nodes: NodeTable, asked: Asked, row: int, with_defaults: bool) -> list[tuple[int, int]]:
-    """The same of one row, in Python's integers."""
+def columns_of(nodes: NodeTable, asked: Asked, rows: Rows, with_defaults: bool) -> list[Amount]:
+    """The amounts of each resource asked for."""
+    found: list[Amount] = []
+    for resource in asked.resources:
+        offer = nodes.offer(resource)
+        capacity = at(offer.floats if offer.most < EXACT // 100 else offer.amounts, rows)
+        used = at(_taken(nodes, resource, with_defaults), rows)
+        found.append((capacity, used, True if offer.least > 0 else capacity > 0))
+    return found
+
+
+def amounts_at(nodes: NodeTable, asked: Asked, row: int, with_defaults: bool) -> list[Amount]:
+    """The same of one row."""
     room = nodes.room_with_defaults if with_defaults else nodes.room
-    return [room(resource, row) for resource in asked.resources]
+    rooms = [room(resource, row) for resource in asked.resources]
+    return [(capacity, used, capacity > 0) for capacity, used in rooms]
 
 
 def _taken(nodes: NodeTable, resource: str, with_defaults: bool) -> Amounts:
@@ -139,33 +150,23 @@ def at_most(amount: Any, most: Any) -> Any:
     return np.minimum(amount, most) if isinstance(amount, np.ndarray) else min(amount, most)
 
 
-def above_zero(amount: Any) -> Any:
-    """Whether the amount is above 0: True where it is in all rows, else `bool[rows]`."""
-    if isinstance(amount, int):
-        return amount > 0
-    return True if amount.min() > 0 else amount > 0
-
-
 def quotient(part: Any, whole: Any) -> Any:
     """part/whole, rounded down; of whole numbers below `EXACT` in columns of floats too."""
     return np.floor(part / whole) if is_float(part) else part // whole
 
 
 def percent(part: Any, whole: Any) -> Any:
-    """100·part/whole, rounded down, for 0 <= part <= whole and whole > 0.
+    """100·part/whole, rounded down, for 0 <= part <= whole and whole > 0; a column of floats in `part` is written
+    over.
 
-    Of columns it is `float64[rows]`, which is several times faster. Beyond 2**53/100 the division of columns is done in
-    int64, and beyond what 100 of fit into that, in Python's integers: exact too, and slower.
+    By a column of floats the quotient is `float64[rows]`, exact as long as `whole` is below 2**53/100. Integers are
+    divided in int64, or, beyond what 100 of fit into that, in Python's integers.
     """
-    if isinstance(part, int):
-        return part * 100 // whole
-    largest = int(whole.max())
-    if largest < EXACT // 100:
-        scaled = part.astype(np.float64)
-        scaled *= 100.0
-        scaled /= whole
-        return np.floor(scaled, out=scaled)
-    if largest <= _INT64_MAX // 100:
+    if is_float(whole):
+        part = part * 100.0 if not is_float(part) else np.multiply(part, 100.0, out=part)
+        part /= whole
+        return np.floor(part, out=part)
+    if isinstance(part, int) or int(whole.max()) <= _INT64_MAX // 100:
         return part * 100 // whole
     exact: Amounts = (part.astype(object) * 100 // whole).astype(np.int64)
     return exact

@@ -9,18 +9,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policyengine.cluster.pod_info import PodInfo
-from policyengine.framework.changes import FEW
+from policyengine.framework.changes import FEW, RowColumn, at
 from policyengine.framework.events import ClusterEventWithHint
 from policyengine.framework.plugin import MAX_NODE_SCORE, UNCONCERNED, Reads, Scores
 from policyengine.framework.status import SKIP, SUCCESS, Rows, State, Status
 from policyengine.plugins.resources.amounts import (
-    Amounts,
+    Amount,
     Asked,
     ScoredResources,
     amounts_at,
@@ -30,10 +31,14 @@ from policyengine.plugins.resources.amounts import (
 from policyengine.plugins.resources.per_shape import PerShape
 
 if TYPE_CHECKING:
+    from policyengine.cluster.node_table import NodeTable
     from policyengine.cluster.view import Snapshot
 
 NAME: Final = "NodeResourcesBalancedAllocation"
+Balance = NDArray[np.int64]
 Fractions = NDArray[np.float64]
+_COMBINATIONS: Final = 32
+"""Combinations of resources whose balance without the pod is kept."""
 _HALF: Final = MAX_NODE_SCORE // 2
 
 ARGUMENTS: Final[Mapping[str, object]] = {
@@ -67,6 +72,8 @@ class NodeResourcesBalancedAllocation:
                 raise ValueError(f"NodeResourcesBalancedAllocation: `resources`: `{name}` stands there twice")
         self._resources = ScoredResources(resources, with_defaults=False)
         self._requests = PerShape(self._resources.requests)
+        self._before = lru_cache(_COMBINATIONS)(_without_pod)
+        """By the names of the resources that count."""
 
     def signature(self, pod: PodInfo) -> Hashable:
         """What is asked for of the resources that count."""
@@ -84,14 +91,12 @@ class NodeResourcesBalancedAllocation:
         """50..100: above 75 where the pod evens the node out."""
         asked: Asked = state
         nodes = snapshot.nodes
-        if len(rows) <= FEW:
-            each = [_node_score(amounts_at(nodes, asked, row, with_defaults=False), asked) for row in rows.tolist()]
-            if None not in each:
-                return np.array(each, dtype=np.int64)
-        amounts = columns_of(nodes, asked, rows, with_defaults=False)
-        offers, before = [offered for offered, _ in amounts], [used for _, used in amounts]
-        after = [used + request for used, request in zip(before, asked.requests, strict=True)]
-        scores: Scores = _score(balance(before, offers), balance(after, offers))
+        if _is_few(asked, rows):
+            none = asked._replace(requests=(0, 0))
+            each = [(amounts_at(nodes, asked, row, with_defaults=False)) for row in rows.tolist()]
+            return np.array([_score(_of_two(one, none), _of_two(one, asked)) for one in each], dtype=np.int64)
+        before = at(self._before(asked.resources).values(nodes), rows)
+        scores: Scores = _score(before, balances(nodes, asked, rows))
         return scores
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
@@ -101,38 +106,54 @@ class NodeResourcesBalancedAllocation:
 
 def _score(before: Any, after: Any) -> Any:
     """By B without the pod and with it, of columns or ints."""
-    return _HALF + (_HALF + after - before) // 2
+    return _HALF + (_HALF + after - before >> 1)
 
 
-def _balance_of_two(first: Any, second: Any) -> Any:
-    """B, not yet truncated, of two fractions, columns or floats."""
-    return (1 - abs((first - second) / 2)) * MAX_NODE_SCORE
+def _is_few(asked: Asked, rows: Rows) -> bool:
+    """Whether to work the rows out one by one."""
+    return len(rows) <= FEW and len(asked.resources) == 2
 
 
-def _node_score(amounts: Sequence[tuple[int, int]], asked: Asked) -> int | None:
-    """The score of one node, by (offered, used) of two resources that it offers; None of others."""
-    if len(amounts) != 2 or not (amounts[0][0] and amounts[1][0]):
-        return None
-    before = [min(float(used) / float(offered), 1.0) for offered, used in amounts]
-    after = [
-        min(float(u + more) / float(offered), 1.0) for (offered, u), more in zip(amounts, asked.requests, strict=True)
-    ]
-    score: int = _score(int(_balance_of_two(*before)), int(_balance_of_two(*after)))
-    return score
+def _without_pod(resources: tuple[str, ...]) -> RowColumn:
+    """B of every node as it is."""
+    none = Asked(resources, (0,) * len(resources), ())
+    return RowColumn(lambda nodes, rows: balances(nodes, none, rows))
 
 
-def balance(used: Sequence[Amounts], capacities: Sequence[Amounts]) -> Amounts:
-    """B: `int64[rows]`, 0..100, of what is used of each resource and offered, 0 where it is not."""
-    if len(capacities) == 2 and all(capacity.min() > 0 for capacity in capacities):
-        first, second = (np.minimum(a, c) / c for a, c in zip(used, capacities, strict=True))
-        even: Amounts = _balance_of_two(first, second).astype(np.int64)
-        return even
+def balances(nodes: NodeTable, asked: Asked, rows: Rows) -> Balance:
+    """B with what is asked for on top of what is used: `int64[rows]`, 0..100."""
+    if _is_few(asked, rows):
+        each = [_of_two(amounts_at(nodes, asked, row, with_defaults=False), asked) for row in rows.tolist()]
+        return np.array(each, dtype=np.int64)
+    amounts = columns_of(nodes, asked, rows, with_defaults=False)
+    if len(amounts) == 2 and all(offered is True for _, _, offered in amounts):
+        fractions = [
+            (used + more) / capacity for (capacity, used, _), more in zip(amounts, asked.requests, strict=True)
+        ]
+        first, second = (np.minimum(fraction, 1.0, out=fraction) for fraction in fractions)
+        even: Fractions = _even(abs(first - second) / 2)
+        return even.astype(np.int64)
     fractions = [
-        np.minimum(np.divide(a, c, out=np.zeros(len(c)), where=c != 0), 1.0)
-        for a, c in zip(used, capacities, strict=True)
+        np.minimum(np.divide(used + more, capacity, out=np.zeros(len(used)), where=capacity != 0), 1.0)
+        for (capacity, used, _), more in zip(amounts, asked.requests, strict=True)
     ]
-    offered = [capacity != 0 for capacity in capacities]
-    return ((1 - _deviation(fractions, offered)) * MAX_NODE_SCORE).astype(np.int64)
+    even = _even(_deviation(fractions, [capacity != 0 for capacity, _, _ in amounts]))
+    return even.astype(np.int64)
+
+
+def _even(deviation: Any) -> Any:
+    """B, not yet truncated, of a standard deviation or a column of them."""
+    return (1 - deviation) * MAX_NODE_SCORE
+
+
+def _of_two(amounts: Sequence[Amount], asked: Asked) -> int:
+    """B of one node and two resources; of what it does not offer nothing is used, and one resource is even."""
+    (first_capacity, first_used, first_offered), (second_capacity, second_used, second_offered) = amounts
+    if not (first_offered and second_offered):
+        return MAX_NODE_SCORE
+    first = min((first_used + asked.requests[0]) / first_capacity, 1.0)
+    second = min((second_used + asked.requests[1]) / second_capacity, 1.0)
+    return int(_even(abs(first - second) / 2))
 
 
 def _deviation(fractions: Sequence[Fractions], offered: Sequence[NDArray[np.bool_]]) -> Fractions:

@@ -21,10 +21,10 @@ from policyengine.framework.status import Rows
 from policyengine.plugins.resources.amounts import (
     DEFAULT_RESOURCES,
     RESOURCES_SCHEMA,
+    Amount,
     Asked,
     ScoredResources,
     WeightedResource,
-    above_zero,
     amounts_at,
     at_least,
     at_most,
@@ -85,15 +85,13 @@ class AllocationStrategy(ABC):
         scores[:] = self._score(columns_of(nodes, asked, rows, with_defaults=True), asked)
         return scores
 
-    def _score(self, amounts: Sequence[tuple[Any, Any]], asked: Asked) -> Any:
-        """The mean over the resources that a node offers. `amounts`: (offered, used) of each, columns or ints."""
+    def _score(self, amounts: Sequence[Amount], asked: Asked) -> Any:
+        """The mean over the resources that a node offers, of columns or ints."""
         total: Any = 0
         shares: Any = 0
-        for (capacity, used), request, weight in zip(amounts, asked.requests, asked.weights, strict=True):
-            counts = above_zero(capacity)
-            points = self._points(used + request, capacity if counts is True else at_least(capacity, 1))
-            if self.zero_counts_not:
-                counts = counts & (points > 0)
+        for (capacity, used, offered), request, weight in zip(amounts, asked.requests, asked.weights, strict=True):
+            points = self._points(used + request, capacity if offered is True else at_least(capacity, 1))
+            counts = offered & (points > 0) if self.zero_counts_not else offered
             share = weight if counts is True else counts * weight
             total = total + points * share
             shares = shares + share

@@ -26,7 +26,10 @@ def test_percent_is_the_exact_floor_at_every_size(pairs: list[tuple[int, int]]) 
     huge = [(part % (2**61 + whole), 2**61 + whole) for part, whole in pairs]
     for chosen in (small, large, huge):
         part, whole = (np.array(column, dtype=np.int64) for column in zip(*chosen, strict=True))
-        assert percent(part, whole).tolist() == [p * 100 // w for p, w in chosen]
+        exact = [p * 100 // w for p, w in chosen]
+        assert percent(part, whole).tolist() == exact
+        if chosen is small:
+            assert percent(part, whole.astype(np.float64)).tolist() == exact
 
 
 def score(strategy: AllocationStrategy, cpu: str, wanted: int) -> int:

@@ -1,4 +1,4 @@
-"""The leaders that are kept, and the answers of a run of identical pods, equal those worked out afresh."""
+"""The best nodes, kept while totals change, and answers to identical pods equal those worked out afresh."""
 
 from __future__ import annotations
 
