@@ -40,7 +40,7 @@ async def main(argument: dict[str, Any]) -> None:
     client = Client(LeadersTransport(bare, elector) if elector else bare)
     core = AuditedCore(SchedulerState([profile]), argument["check_every"])
     stop = asyncio.Event()
-    runner = Runner(core, client, clock, random, leadership=elector)
+    runner = Runner(core, client, clock, random, elector=elector)
     work = asyncio.create_task(runner.run(stop))
     quiet = asyncio.create_task(process.keep_quiet(runner.synced))
     leading = asyncio.create_task(elector.run()) if elector else None

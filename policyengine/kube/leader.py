@@ -24,10 +24,10 @@ import logging
 import uuid
 from dataclasses import dataclass
 from random import Random
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
 
 from policyengine.clock import Clock, micro_time
-from policyengine.kube.http.client import ApiError, Client, ConnectionFailed, Response, Transport
+from policyengine.kube.http.client import ApiError, Client, ConnectionFailed, Response, Transport, object_of
 
 logger = logging.getLogger(__name__)
 
@@ -35,6 +35,9 @@ logger = logging.getLogger(__name__)
 HEALTHY_WAIT, FAILING_WAIT = 0.25, 1.0
 """Periods that a follower waits at least after a try that was answered, and after one that failed; twice as many at
 most."""
+
+
+_LEASE: dict[str, object] = {"kind": "Lease", "apiVersion": "coordination.k8s.io/v1"}
 
 
 class LeadershipLost(Exception):
@@ -108,9 +111,9 @@ class LeaderElector:
             return
         self._leads = False
         now = micro_time(self._clock.now())
-        spec = {**self._lease.get("spec", {}), "holderIdentity": "", "leaseDurationSeconds": 1}
+        given_back = {"holderIdentity": "", "leaseDurationSeconds": 1, "acquireTime": now, "renewTime": now}
         try:
-            await self._write(self._lease, spec | {"acquireTime": now, "renewTime": now})
+            await self._write(self._lease["spec"] | given_back)
             logger.info("gave back %s", self._name)
         except (ApiError, ConnectionFailed) as error:
             logger.warning("%s was not given back, it expires: %s", self._name, error)
@@ -119,45 +122,83 @@ class LeaderElector:
     def _name(self) -> str:
         return f"lease `{self.settings.namespace}/{self.settings.name}`"
 
-    # ---- waiting for it
-
     async def _acquire(self) -> None:
+        """Ask for the lease until it is ours."""
         logger.info("waiting for %s as `%s`", self._name, self.identity)
         said = ""
         while True:
-            acquired, periods = False, HEALTHY_WAIT
+            periods = HEALTHY_WAIT
             try:
                 async with asyncio.timeout(self.settings.renew_deadline):
-                    acquired = await self._try_to_acquire()
+                    if await self._try_to_acquire_or_renew():
+                        logger.info("leading: %s is held by `%s`", self._name, self.identity)
+                        return
             except (ApiError, ConnectionFailed, TimeoutError) as error:
                 periods = FAILING_WAIT
                 problem = str(error) or "no answer in time"
                 if problem != said:
                     logger.warning("cannot ask for %s: %s", self._name, problem)
                 said = problem
-            if acquired:
-                logger.info("leading: %s is held by `%s`", self._name, self.identity)
-                return
             await self._clock.sleep(self._until_next_try(periods))
 
-    async def _try_to_acquire(self) -> bool:
-        asked_at = self._clock.monotonic()
+    def _until_next_try(self, periods: float) -> float:
+        wait = self.settings.retry_period * periods * (1 + self._random.random())
+        left = self._expires_at() - self._clock.monotonic() if self._lease else wait
+        return min(wait, left) if left > 0 else wait
+
+    async def _renew(self) -> None:
+        """Renew, again and again until the deadline. Raises `LeadershipLost`."""
+        problem = "no answer in time"
+        while (left := self._may_act_until - self._clock.monotonic()) > 0:
+            asked_at = self._clock.monotonic()
+            try:
+                async with asyncio.timeout(left):
+                    if not await self._try_to_acquire_or_renew():
+                        self._lose(f"{self._name} is held by `{self.holder or 'nobody'}`")
+                return
+            except (ApiError, ConnectionFailed) as error:
+                problem = str(error)
+                logger.warning("cannot renew %s: %s", self._name, problem)
+            except TimeoutError:
+                break
+            # Time spent waiting for an answer has been waited: as many tries as there can be, a period apart.
+            due = min(asked_at + self.settings.retry_period, self._may_act_until)
+            await self._clock.sleep(max(0.0, due - self._clock.monotonic()))
+        self._lose(f"{self._name} was not renewed within {self.settings.renew_deadline:g} s: {problem}")
+
+    def _lose(self, why: str) -> NoReturn:
+        self._leads = False
+        raise LeadershipLost(f"leadership lost: {why}")
+
+    async def _try_to_acquire_or_renew(self) -> bool:
+        """Take the lease, or renew it; False where somebody else holds it.
+
+        Who leads knows the lease and writes at once; it is read only where somebody touched it meanwhile, or an answer
+        of ours was lost.
+        """
+        asked_at, now = self._clock.monotonic(), micro_time(self._clock.now())
+        if self._leads:
+            try:
+                return self._took(await self._write(self._lease["spec"] | {"renewTime": now}), asked_at)
+            except ApiError as error:
+                if error.status not in (404, 409):
+                    raise
         lease = await self._read()
         if lease is None:
-            return self._took(await self._create(), asked_at)
+            return self._took(await self._create(self._spec(now, 0, now)), asked_at)
         self._observe(lease)
-        if self.holder not in ("", self.identity) and self._clock.monotonic() < self._expires_at():
+        if self.holder != self.identity and (
+            self._leads or (self.holder and self._clock.monotonic() < self._expires_at())
+        ):
             return False
         spec = lease.get("spec") or {}
-        now = micro_time(self._clock.now())
-        if self.holder == self.identity:  # an earlier request, whose answer was lost
-            taken = self._spec(spec.get("acquireTime") or now, _count(spec.get("leaseTransitions")), now)
-        else:
-            taken = self._spec(now, _count(spec.get("leaseTransitions")) + 1, now)
+        acquired, transitions = spec.get("acquireTime") or now, _count(spec.get("leaseTransitions"))
+        if self.holder != self.identity:  # else an earlier request took it, whose answer was lost
+            acquired, transitions = now, transitions + 1
         try:
-            return self._took(await self._write(lease, taken), asked_at)
+            return self._took(await self._write(self._spec(acquired, transitions, now)), asked_at)
         except ApiError as error:
-            if error.status == 409:
+            if error.status == 409 and not self._leads:
                 return False  # another candidate was faster
             raise
 
@@ -172,59 +213,8 @@ class LeaderElector:
     def _expires_at(self) -> float:
         """When a lease that does not change any more counts as given up; one that names no time lasts as long as
         ours."""
-        seconds = (self._lease.get("spec") or {}).get("leaseDurationSeconds")
-        named = seconds if isinstance(seconds, int) and seconds > 0 else self.settings.lease_duration
-        return self._changed_at + named
-
-    def _until_next_try(self, periods: float) -> float:
-        wait = self.settings.retry_period * periods * (1 + self._random.random())
-        left = self._expires_at() - self._clock.monotonic() if self._lease else wait
-        return min(wait, left) if left > 0 else wait
-
-    # ---- keeping it
-
-    async def _renew(self) -> None:
-        """Renew, again and again until the deadline. Raises `LeadershipLost`."""
-        problem = "no answer in time"
-        while (left := self._may_act_until - self._clock.monotonic()) > 0:
-            asked_at = self._clock.monotonic()
-            try:
-                async with asyncio.timeout(left):
-                    await self._try_to_renew()
-                return
-            except (ApiError, ConnectionFailed) as error:
-                problem = str(error)
-                logger.warning("cannot renew %s: %s", self._name, problem)
-            except TimeoutError:
-                break
-            # Time spent waiting for an answer has been waited: as many tries as there can be, a period apart.
-            due = min(asked_at + self.settings.retry_period, self._may_act_until)
-            await self._clock.sleep(max(0.0, due - self._clock.monotonic()))
-        self._lose(f"{self._name} was not renewed within {self.settings.renew_deadline:g} s: {problem}")
-
-    async def _try_to_renew(self) -> None:
-        asked_at = self._clock.monotonic()
-        spec = self._lease["spec"]
-        acquired, transitions = spec["acquireTime"], spec["leaseTransitions"]
-        renewed = self._spec(acquired, transitions, micro_time(self._clock.now()))
-        try:
-            self._took(await self._write(self._lease, renewed), asked_at)
-            return
-        except ApiError as error:
-            if error.status not in (404, 409):
-                raise
-        lease = await self._read()  # somebody touched it, or an answer of ours was lost
-        if lease is None:
-            self._took(await self._create(), asked_at)
-            return
-        self._observe(lease)
-        if self.holder != self.identity:
-            self._lose(f"{self._name} is held by `{self.holder or 'nobody'}`")
-        self._took(await self._write(lease, renewed), asked_at)
-
-    def _lose(self, why: str) -> NoReturn:
-        self._leads = False
-        raise LeadershipLost(f"leadership lost: {why}")
+        seconds = _count((self._lease.get("spec") or {}).get("leaseDurationSeconds"))
+        return self._changed_at + (seconds if seconds > 0 else self.settings.lease_duration)
 
     def _took(self, lease: dict[str, Any], asked_at: float) -> bool:
         self._lease, self.holder, self._leads = lease, self.identity, True
@@ -243,33 +233,28 @@ class LeaderElector:
             "leaseTransitions": transitions,
         }
 
-    @property
-    def _patience(self) -> float:
-        """Seconds for one request: client-go's half of the renew deadline, so that one lost request loses no lease."""
-        return self.settings.renew_deadline / 2
-
     async def _read(self) -> dict[str, Any] | None:
         try:
-            return await self._client.read_lease(self.settings.namespace, self.settings.name, self._patience)
+            return await self._call("GET", self.settings.name)
         except ApiError as error:
             if error.status == 404:
                 return None
             raise
 
-    async def _create(self) -> dict[str, Any]:
-        now = micro_time(self._clock.now())
-        lease = {
-            "kind": "Lease",
-            "apiVersion": "coordination.k8s.io/v1",
-            "metadata": {"name": self.settings.name, "namespace": self.settings.namespace},
-            "spec": self._spec(now, 0, now),
-        }
-        return await self._client.create_lease(self.settings.namespace, lease, self._patience)
+    async def _create(self, spec: dict[str, object]) -> dict[str, Any]:
+        metadata = {"name": self.settings.name, "namespace": self.settings.namespace}
+        return await self._call("POST", "", _LEASE | {"metadata": metadata, "spec": spec})
 
-    async def _write(self, lease: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
-        metadata = {key: value for key, value in lease.get("metadata", {}).items() if key != "managedFields"}
-        changed = {"kind": "Lease", "apiVersion": "coordination.k8s.io/v1", "metadata": metadata, "spec": spec}
-        return await self._client.update_lease(self.settings.namespace, self.settings.name, changed, self._patience)
+    async def _write(self, spec: dict[str, object]) -> dict[str, Any]:
+        """Replace the lease; the server refuses it (409) where that is not the version seen last."""
+        metadata = {key: value for key, value in self._lease["metadata"].items() if key != "managedFields"}
+        return await self._call("PUT", self.settings.name, _LEASE | {"metadata": metadata, "spec": spec})
+
+    async def _call(self, method: str, name: str, body: dict[str, object] | None = None) -> dict[str, Any]:
+        # client-go's half of the renew deadline, so that one lost request loses no lease.
+        seconds = self.settings.renew_deadline / 2
+        path = f"/apis/coordination.k8s.io/v1/namespaces/{self.settings.namespace}/leases/{name}".rstrip("/")
+        return object_of(await self._client.call(method, path, body, seconds=seconds))
 
 
 def _count(value: object) -> int:
@@ -283,38 +268,15 @@ class NotLeading(ConnectionFailed):
         super().__init__("this replica does not lead", sent=False)
 
 
-class Leadership(Protocol):
-    """Whether this replica may change anything."""
-
-    @property
-    def elected(self) -> asyncio.Event:
-        """Set once it leads."""
-
-    def holds(self) -> bool:
-        """Whether it may act now."""
-
-
-class Alone:
-    """No election: the only replica."""
-
-    def __init__(self) -> None:
-        self.elected = asyncio.Event()
-        self.elected.set()
-
-    def holds(self) -> bool:
-        """Always."""
-        return True
-
-
 class LeadersTransport:
     """A transport that lets requests which change something out only while this replica leads.
 
     To whoever asks that looks like a server that cannot be reached: bindings fail, what may wait is tried again.
     """
 
-    def __init__(self, transport: Transport, leadership: Leadership) -> None:
+    def __init__(self, transport: Transport, elector: LeaderElector) -> None:
         self._transport = transport
-        self._leadership = leadership
+        self._elector = elector
 
     async def request(self, method: str, path: str, **how: Any) -> Response:
         """As `Transport.request`; raises `NotLeading`."""
@@ -327,5 +289,5 @@ class LeadersTransport:
         await self._transport.close()
 
     def _check(self) -> None:
-        if not self._leadership.holds():
+        if not self._elector.holds():
             raise NotLeading

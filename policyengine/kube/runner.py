@@ -10,18 +10,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from random import Random
 from typing import Any, Protocol
 
 from policyengine.clock import Clock
 from policyengine.framework.profile import Profile
-from policyengine.kube.extenders.http_extender import HttpExtender, Observe
+from policyengine.kube.extenders.http_extender import HttpExtender
 from policyengine.kube.http.client import Client
-from policyengine.kube.leader import Alone, Leadership
+from policyengine.kube.leader import LeaderElector
 from policyengine.kube.watching.informers import Informers, MessageQueue, PolicyMessage
 from policyengine.kube.watching.reflector import Reflector
-from policyengine.kube.writing.writer import Limits, Writer
+from policyengine.kube.writing.writer import Writer
 from policyengine.scheduler.actions import Action, RecordEvent
 from policyengine.scheduler.binding.server_time import SLEW
 from policyengine.scheduler.messages import (
@@ -35,6 +35,12 @@ from policyengine.scheduler.messages import (
 
 logger = logging.getLogger(__name__)
 
+CYCLES = 16
+"""Cycles between two turns of the event loop."""
+MESSAGES, QUEUED = 256, 2048
+"""Messages handled between two turns of the event loop; and those not handled yet, above which watches wait."""
+BINDINGS_DEADLINE = 10.0
+"""Seconds for the bindings under way at the end."""
 _TURNS_TO_SEND = 8
 """Turns of the event loop in which a binding comes from the core to its socket: the worker's, its task's, the
 connection's. No message is handled meanwhile."""
@@ -73,22 +79,19 @@ class Runner:
         *,
         profiles: Iterable[Profile] = (),
         host: str = "",
-        limits: Limits = Limits(),  # noqa: B008  (frozen)
-        leadership: Leadership | None = None,
+        elector: LeaderElector | None = None,
         extenders: Sequence[HttpExtender] = (),
-        observe_extender: Observe = lambda extender, verb, result, seconds: None,
     ) -> None:
-        """`profiles` are those that `core` serves from the start; others come as messages. Without `leadership` there
+        """`profiles` are those that `core` serves from the start; others come as messages. Without an `elector` there
         is no other replica."""
         self.synced = asyncio.Event()
         """Set once every list of the start is in: a replica that does not lead stands by from then on."""
         self._core = core
         self._clock = clock
         self._core_clock = MonotonicClock(clock)
-        self._limits = limits
-        self._leadership = leadership or Alone()
+        self._elector = elector
         self._stopping = False
-        self._messages = MessageQueue(limits.queued)
+        self._messages = MessageQueue(QUEUED)
         self._informers = Informers(client, clock, random, self._messages, profiles)
         self._writer = Writer(
             client,
@@ -97,14 +100,10 @@ class Runner:
             self._messages.put,
             informers=self._informers,
             may_bind=core.may_bind,
-            leadership=self._leadership,
-            limits=limits,
+            leads=self.leads,
             host=host,
             extenders=extenders,
-            observe_extender=observe_extender,
         )
-        self.handled = 0
-        """Messages handled so far, cycles included."""
 
     @property
     def reflectors(self) -> list[Reflector[Any]]:
@@ -121,6 +120,10 @@ class Runner:
         """Bindings posted, or to be posted, and not answered."""
         return self._writer.bindings
 
+    def leads(self) -> bool:
+        """Whether this replica may change anything."""
+        return self._elector is None or self._elector.holds()
+
     def admit(self, message: PolicyMessage) -> None:
         """Hand a policy to the core, once all it reads is known."""
         self._informers.admit(message)
@@ -136,14 +139,12 @@ class Runner:
         replica leads.
         """
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(work) for work in self._background(stop, ready)]
+            background = [self._informers.run(), *self._writer.work(), self._announce(ready), self._when_stopped(stop)]
+            tasks = [group.create_task(work) for work in background]
             await self._loop()
             await self._finish()
             for task in tasks:
                 task.cancel()
-
-    def _background(self, stop: asyncio.Event, ready: Sequence[asyncio.Event]) -> list[Coroutine[Any, Any, None]]:
-        return [*self._informers.work(), *self._writer.work(), self._announce(ready), self._when_stopped(stop)]
 
     async def _announce(self, ready: Sequence[asyncio.Event]) -> None:
         """Tell the core once cycles may begin."""
@@ -151,8 +152,8 @@ class Runner:
             await event.wait()
         await self._informers.wait_for_sync()
         self.synced.set()
-        await self._leadership.elected.wait()
-        if not isinstance(self._leadership, Alone):
+        if self._elector is not None:
+            await self._elector.elected.wait()
             await self._informers.catch_up()
         self._messages.put(CacheSynced())
 
@@ -175,21 +176,18 @@ class Runner:
     async def _cycle(self) -> None:
         """Run a few cycles and let what they decided be sent; then compare, where a candidate is tried."""
         began = self._clock.monotonic()
-        self._handle(CyclesRequested(self._limits.cycles), self._core_clock.now())
+        self._handle(CyclesRequested(CYCLES), self._core_clock.now())
         ended = self._clock.monotonic()
         await asyncio.sleep(0)
         if self._core.has_decided:
-            await self._let_be_sent()
+            for _ in range(_TURNS_TO_SEND):
+                await asyncio.sleep(0)
             compares = self._clock.monotonic()
             self._handle(ComparisonRequested(ended - began), self._core_clock.now())
             self._handle(ComparisonTimed(self._clock.monotonic() - compares), self._core_clock.now())
 
-    async def _let_be_sent(self) -> None:
-        for _ in range(_TURNS_TO_SEND):
-            await asyncio.sleep(0)
-
     def _may_cycle(self) -> bool:
-        return self._core.ready and self._leadership.holds() and self._writer.has_room
+        return self._core.ready and self.leads() and self._writer.has_room
 
     def _drain(self) -> None:
         """Hand over what came, all of it at one time: a few milliseconds make no difference to anything it starts."""
@@ -197,7 +195,7 @@ class Runner:
         if not waiting:
             return
         now = self._core_clock.now()
-        for _ in range(min(len(waiting), self._limits.messages)):
+        for _ in range(min(len(waiting), MESSAGES)):
             self._handle(waiting.popleft(), now)
         self._messages.taken()
 
@@ -216,7 +214,6 @@ class Runner:
         await self._messages.sleep(seconds)
 
     def _handle(self, message: Message, now: float) -> None:
-        self.handled += 1
         for action in self._core.handle(message, now):
             self._writer.dispatch(action)
 
@@ -225,9 +222,9 @@ class Runner:
 
         Where another replica leads, or may, there is nothing to wait for.
         """
-        if not self._leadership.holds():
+        if not self.leads():
             return
-        deadline = self._clock.monotonic() + self._limits.bindings_deadline
+        deadline = self._clock.monotonic() + BINDINGS_DEADLINE
         while self._writer.outstanding and self._clock.monotonic() < deadline:
             self._drain()
             await self._clock.sleep(0.01)

@@ -9,7 +9,7 @@ from random import Random
 
 from policyengine.clock import Clock
 from policyengine.framework.profile import Profile
-from policyengine.kube.extenders.http_extender import HttpExtender, Observe
+from policyengine.kube.extenders.http_extender import HttpExtender
 from policyengine.kube.http.client import Client
 from policyengine.kube.leader import LeaderElector
 from policyengine.kube.policies.compiling import compile_at_once
@@ -17,7 +17,6 @@ from policyengine.kube.policies.config_map import DEFAULT_NAMESPACE, LABEL_SELEC
 from policyengine.kube.policies.precedence import Compile
 from policyengine.kube.policies.reload import PolicyReloader
 from policyengine.kube.runner import Core, Runner
-from policyengine.kube.writing.writer import Limits
 from policyengine.scheduler.state import SchedulerState
 
 STATUS_DEADLINE = 1.0
@@ -37,10 +36,8 @@ class Scheduler:
         label_selector: str = LABEL_SELECTOR,
         compile_files: Compile = compile_at_once,
         host: str = "",
-        limits: Limits = Limits(),  # noqa: B008  (frozen)
         elector: LeaderElector | None = None,
         extenders: Sequence[HttpExtender] = (),
-        observe_extender: Observe = lambda extender, verb, result, seconds: None,
         observed: Callable[[SchedulerState], Core] = lambda state: state,
     ) -> None:
         """With an `elector`, `client` is to speak through its `LeadersTransport`. `observed` gives what the runner
@@ -56,10 +53,8 @@ class Scheduler:
             random,
             profiles=profiles,
             host=host,
-            limits=limits,
-            leadership=elector,
+            elector=elector,
             extenders=extenders,
-            observe_extender=observe_extender,
         )
         self.reloader = PolicyReloader(
             client,
@@ -72,7 +67,7 @@ class Scheduler:
             label_selector=label_selector,
             rollouts=lambda: self.state.rollouts,
             record=self.runner.record,
-            leads=lambda: elector is None or elector.holds(),
+            leads=self.runner.leads,
         )
 
     async def run(self, stop: asyncio.Event) -> None:

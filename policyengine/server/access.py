@@ -11,7 +11,7 @@ from typing import Any
 
 from cachetools import TTLCache
 
-from policyengine.kube.http.client import ApiError, Client, ConnectionFailed
+from policyengine.kube.http.client import ApiError, Client, ConnectionFailed, object_of
 
 BELIEVED = 10.0
 """Seconds, as kube-scheduler's --authentication-token-webhook-cache-ttl."""
@@ -52,7 +52,7 @@ class Reviewer:
 
     async def _refusal(self, token: str, path: str) -> AccessRefused | None:
         review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
-        status = (await self._client.create_review(_TOKENS, review)).get("status") or {}
+        status = object_of(await self._client.call("POST", _TOKENS, review)).get("status") or {}
         if not status.get("authenticated"):
             return AccessRefused(401, "the token is not known to the API server")
         user: dict[str, Any] = status.get("user") or {}
@@ -63,7 +63,7 @@ class Reviewer:
             "nonResourceAttributes": {"path": path, "verb": "get"},
         }
         asked = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
-        verdict = (await self._client.create_review(_ACCESS, asked)).get("status") or {}
+        verdict = object_of(await self._client.call("POST", _ACCESS, asked)).get("status") or {}
         if verdict.get("allowed"):
             return None
         return AccessRefused(403, f"`{spec['user']}` may not get `{path}`")

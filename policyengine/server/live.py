@@ -86,7 +86,7 @@ async def live(
 
     policies = configuration.data["policies"]
     async with AsyncExitStack() as stack:
-        extenders = [HttpExtender(given) for given in configuration.data["extenders"]]
+        extenders = [HttpExtender(given, observe=observe_extender) for given in configuration.data["extenders"]]
         for extender in extenders:
             stack.push_async_callback(extender.close)
         scheduler = Scheduler(
@@ -100,7 +100,6 @@ async def live(
             host=socket.gethostname(),
             elector=connection.elector,
             extenders=extenders,
-            observe_extender=observe_extender,
             observed=lambda state: ObservedCore(state, registry),
         )
         read_before_scrape(registry, scheduler, clock)

@@ -29,7 +29,7 @@ def kept(replica: Replica) -> dict[str, int]:
         "bindings": state.bindings_under_way,
         "queued": sum(sum(state.pending_counts(profile.scheduler_name).values()) for profile in state.profiles),
         "writes": runner._writer.queue.backlog,
-        "known": len(runner._informers.pods._known),
+        "known": len(runner._informers.pods.store),
         "reads": runner._writer._under_way["read"],
         "messages": runner.backlog,
         "tasks": len(asyncio.all_tasks()),

@@ -13,7 +13,7 @@ from policyengine.cluster import view
 from policyengine.kube.http.client import ApiError
 from policyengine.kube.watching import reflector, store
 from policyengine.kube.watching.reflector import Reflector
-from policyengine.kube.watching.store import WatchReader
+from policyengine.kube.watching.store import Store
 from policyengine.simulator.api_server import statuses
 from policyengine.simulator.api_server.faults import effects as effects
 from tests.faults.defence import fault
@@ -25,9 +25,9 @@ HEARD = {"verb": "watch", "client": "scheduler", "resource": "pods"}
 def trusting_any_410(patch: Any) -> None:
     original = Reflector._request
 
-    async def request(self: Any, hurries: bool) -> AsyncGenerator[Any, None]:
+    async def request(self: Any) -> AsyncGenerator[Any, None]:
         try:
-            async for batch in original(self, hurries):
+            async for batch in original(self):
                 yield batch
         except ApiError as error:
             raise ApiError(500, "", "taken for any other failure") from error
@@ -127,7 +127,7 @@ async def test_04_an_older_list_after_a_failover_and_events_out_of_order(world: 
 
 
 def taking_lists_as_additions(patch: Any) -> None:
-    patch.setattr(store.Store, "forget_keys", lambda self, keys, version: [])
+    patch.setattr(Store, "forget_keys", lambda self, keys, version: [])
 
 
 @fault(
@@ -152,18 +152,18 @@ async def test_05_a_deletion_nobody_told_of(world: World) -> None:
 
 
 def trusting_event_types(patch: Any) -> None:
-    original = WatchReader._apply
+    original = Store._apply
 
     def apply(self: Any, line: bytes) -> Any:
         event = msgspec.json.decode(line) if line.strip() else {}
         meta = event.get("object", {}).get("metadata", {})
         key = f"{meta.get('namespace', '')}/{meta.get('name', '')}"
-        if event.get("type") == "MODIFIED" and key not in self._known:
+        if event.get("type") == "MODIFIED" and key not in self._seen:
             self._advance(meta["resourceVersion"])
             return None  # of what was not added there is nothing to modify
         return original(self, line)
 
-    patch.setattr(WatchReader, "_apply", apply)
+    patch.setattr(Store, "_apply", apply)
 
 
 @fault(

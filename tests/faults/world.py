@@ -96,9 +96,6 @@ class Replica:
             elector=self.elector,
             extenders=world.extenders,
         )
-        if world.seed % 2:  # its kinds are few: let half of the worlds catch up by bookmarks all the same
-            for reflector in self.scheduler.runner.reflectors:
-                reflector.few = 0
         self.state = self.scheduler.state
         self._handle = self.state.handle
         self.state.handle = self._checked  # type: ignore[method-assign]

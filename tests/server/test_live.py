@@ -10,6 +10,7 @@ from pathlib import Path
 from random import Random
 
 from policyengine.clock import SystemClock
+from policyengine.cluster.kinds import PODS
 from policyengine.kube.config import configuration, credentials
 from policyengine.server.live import connected
 
@@ -39,7 +40,7 @@ async def test_the_lease_is_asked_for_though_every_other_connection_waits_for_a_
         port = server.sockets[0].getsockname()[1]
         given = configuration.load(None, {"clientConnection": {"connections": CONNECTIONS}})
         async with connected(_server(port, tmp_path), given, SystemClock(), Random(1)) as connection:
-            reads = (connection.client.read_pod("default", f"p{number}") for number in range(CONNECTIONS))
+            reads = (connection.client.call("GET", PODS.path("default", f"p{number}")) for number in range(CONNECTIONS))
             waiting = asyncio.gather(*reads)
             await slow.wait()
             assert connection.elector is not None

@@ -10,6 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 from policyengine.cluster.kinds import NODES
 from policyengine.kube.config.kubeconfig import (
@@ -18,7 +21,7 @@ from policyengine.kube.config.kubeconfig import (
     Settings,
     first_line,
     kubeconfig_settings,
-    pod_settings,
+    of_service_account,
 )
 from policyengine.kube.http.client import ApiError, Client, ConnectionFailed, Transport
 
@@ -37,9 +40,9 @@ class Server:
     proxy: str | None
     authorize: Credentials
 
-    def connect(self, connections: int = 192) -> Transport:
+    def connect(self, connections: int | None = None) -> Transport:
         """A transport to it; call inside a running event loop."""
-        from policyengine.kube.http.aiohttp_transport import AiohttpTransport  # a seventh of a second
+        from policyengine.kube.http.aiohttp_transport import CONNECTIONS, AiohttpTransport  # a seventh of a second
 
         return AiohttpTransport(
             self.url,
@@ -47,7 +50,7 @@ class Server:
             server_hostname=self.server_hostname,
             proxy=self.proxy,
             authorize=self.authorize,
-            connections=connections,
+            connections=connections or CONNECTIONS,
         )
 
 
@@ -98,7 +101,7 @@ def load(kubeconfig: Path | None = None, context: str | None = None) -> Server:
     if paths:
         read, source = partial(kubeconfig_settings, paths, context), ":".join(paths)
     elif "KUBERNETES_SERVICE_HOST" in os.environ:
-        read, source = pod_settings, "the cluster this runs in"
+        read, source = of_service_account, "the cluster this runs in"
     else:
         raise ConfigError(f"no kubeconfig: `{DEFAULT_KUBECONFIG}` does not exist; pass --kubeconfig or set $KUBECONFIG")
     settings = read()
@@ -107,9 +110,15 @@ def load(kubeconfig: Path | None = None, context: str | None = None) -> Server:
         source=source,
         ssl_context=_ssl_context(settings),
         server_hostname=settings.server_hostname,
-        proxy=settings.proxy,
+        proxy=settings.proxy or _environment_proxy(settings.url),
         authorize=Credentials(read, settings),
     )
+
+
+def _environment_proxy(url: str) -> str | None:
+    """That of `https_proxy` or its like, unless `no_proxy` names the host."""
+    parts = urlsplit(url)
+    return None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)
 
 
 def _kubeconfig_paths(kubeconfig: Path | None) -> list[str]:
@@ -131,7 +140,11 @@ def _ssl_context(settings: Settings) -> ssl.SSLContext | None:
         return None
     context = _verifying(settings.authority) if settings.verify else _trusting()
     if settings.certificate is not None:
-        _load_client_certificate(context, settings.certificate, settings.key)
+        try:
+            load_certificate(context, settings.certificate, settings.key)
+        except OSError as error:  # also ssl.SSLError
+            name = settings.certificate.path or "client-certificate-data"
+            raise ConfigError(f"client certificate `{name}`: {first_line(error)}") from None
     return context
 
 
@@ -159,26 +172,21 @@ def _trusting() -> ssl.SSLContext:
     return context
 
 
-def _load_client_certificate(context: ssl.SSLContext, certificate: Pem, key: Pem | None) -> None:
-    """OpenSSL reads them from files only: those that are not in one are written to one for a moment."""
-    from tempfile import TemporaryDirectory
+def load_certificate(context: ssl.SSLContext, certificate: Pem, key: Pem | None) -> None:
+    """Have a connection show a client certificate. Raises `OSError` (`ssl.SSLError` too).
 
+    OpenSSL reads it from files only: what is not in one is written to one for a moment.
+    """
     with TemporaryDirectory(prefix="policyengine-") as folder:  # readable by its owner alone
-        certificate_path = _path_in(folder, "certificate", certificate)
-        key_path = _path_in(folder, "key", key) if key is not None else None
-        try:
-            context.load_cert_chain(certificate_path, key_path)
-        except (OSError, ssl.SSLError) as error:
-            name = certificate.path or "client-certificate-data"
-            raise ConfigError(f"client certificate `{name}`: {first_line(error)}") from None
 
+        def path_of(pem: Pem, name: str) -> str:
+            if pem.path:
+                return pem.path
+            path = Path(folder, name)
+            path.write_bytes(pem.content)
+            return str(path)
 
-def _path_in(folder: str, name: str, pem: Pem) -> str:
-    if pem.path:
-        return pem.path
-    path = Path(folder, name)
-    path.write_bytes(pem.content)
-    return str(path)
+        context.load_cert_chain(path_of(certificate, "certificate"), path_of(key, "key") if key is not None else None)
 
 
 def _headers(settings: Settings) -> dict[str, str]:

@@ -2,8 +2,8 @@
 
 Of kubeconfig files laid over each other the first to name a cluster, a user, a context or the current context has the
 last word (https://kubernetes.io/docs/concepts/configuration/organize-cluster-access-kubeconfig/). What is simply
-written down is read here. What has to be worked out (exec plugins, identity providers, proxies of the environment) is
-left to the `kubernetes` package, which is imported only then: it costs a fifth of a second and 34 MB.
+written down is read here. What has to be worked out (exec plugins, identity providers) is left to the `kubernetes`
+package, which is imported only then: it costs a fifth of a second and 34 MB.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from base64 import b64decode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 
 class ConfigError(Exception):
@@ -145,6 +145,7 @@ class Settings:
     verify: bool = True
     server_hostname: str | None = None
     proxy: str | None = None
+    """One that the kubeconfig names; else that of the environment counts."""
 
 
 def kubeconfig_settings(paths: Sequence[str], context: str | None) -> Settings:
@@ -153,19 +154,9 @@ def kubeconfig_settings(paths: Sequence[str], context: str | None) -> Settings:
     return written(chosen) if is_written_down(chosen) else by_package(paths, chosen)
 
 
-def pod_settings() -> Settings:
-    """The settings of the pod this runs in. Raises `ConfigError`."""
-    return _of_service_account_by_package() if has_environment_proxy() else of_service_account()
-
-
-def has_environment_proxy() -> bool:
-    """Whether `https_proxy` or its like is set."""
-    return any(name.lower().endswith("_proxy") and value for name, value in os.environ.items())
-
-
 def is_written_down(chosen: Chosen) -> bool:
     """Whether `written` is all there is to a context."""
-    return _WORKED_OUT.isdisjoint(chosen.user.fields) and not has_environment_proxy()
+    return _WORKED_OUT.isdisjoint(chosen.user.fields)
 
 
 def written(chosen: Chosen) -> Settings:
@@ -240,10 +231,6 @@ def _pem(section: Section, field: str, where: str) -> Pem | None:
     return Pem(path)
 
 
-if TYPE_CHECKING:
-    from kubernetes.client import Configuration
-
-
 def by_package(paths: Sequence[str], chosen: Chosen) -> Settings:
     """The settings of a context that was found in the files. Raises `ConfigError`."""
     from kubernetes.client import Configuration
@@ -261,23 +248,7 @@ def by_package(paths: Sequence[str], chosen: Chosen) -> Settings:
         raise ConfigError(f"{chosen.where}: {first_line(error)}") from None
     if complaints.messages and not configuration.api_key and not configuration.cert_file:
         raise ConfigError(f"{chosen.where}: no credentials: {complaints.messages[0]}")
-    return _settings(configuration)
 
-
-def _of_service_account_by_package() -> Settings:
-    """The settings of the pod this runs in. Raises `ConfigError`."""
-    from kubernetes.client import Configuration
-    from kubernetes.config import ConfigException, load_incluster_config
-
-    configuration = Configuration()
-    try:
-        load_incluster_config(client_configuration=configuration)
-    except (ConfigException, OSError) as error:
-        raise ConfigError(f"the service account of this pod cannot be used: {first_line(error)}") from None
-    return _settings(configuration)
-
-
-def _settings(configuration: Configuration) -> Settings:
     def authorization() -> str:
         token = configuration.get_api_key_with_prefix("BearerToken", alias="authorization")
         return token.strip() if token else ""

@@ -38,8 +38,8 @@ class _NodeList(msgspec.Struct):
     items: list[_Node] | None = None
 
 
-class FilterResult(msgspec.Struct, rename="pascal"):
-    """ExtenderFilterResult: the names of the nodes, whatever was sent."""
+class ExtenderFilterResult(msgspec.Struct, rename="pascal"):
+    """The names of the nodes, whatever was sent."""
 
     nodes: _NodeList | None = None
     node_names: list[str] | None = None
@@ -63,7 +63,7 @@ class HostPriority(msgspec.Struct, rename="pascal"):
     score: int = 0
 
 
-class _BindingResult(msgspec.Struct, rename="pascal"):
+class _ExtenderBindingResult(msgspec.Struct, rename="pascal"):
     error: str = ""
 
 
@@ -76,16 +76,10 @@ class _MetaVictims(msgspec.Struct, rename={"pods": "Pods", "violations": "NumPDB
     violations: int = 0
 
 
-class _PreemptionResult(msgspec.Struct, rename={"victims": "NodeNameToMetaVictims"}):
-    """ExtenderPreemptionResult: UIDs of victims, whatever was sent."""
+class _ExtenderPreemptionResult(msgspec.Struct, rename={"victims": "NodeNameToMetaVictims"}):
+    """UIDs of victims, whatever was sent."""
 
     victims: dict[str, _MetaVictims | None] | None = None
-
-
-_decode_filtered = msgspec.json.Decoder(FilterResult).decode
-_decode_priorities = msgspec.json.Decoder(list[HostPriority] | None).decode
-_decode_preemption = msgspec.json.Decoder(_PreemptionResult).decode
-_decode_binding = msgspec.json.Decoder(_BindingResult).decode
 
 
 def as_sent(pod: bytes) -> msgspec.Raw:
@@ -115,13 +109,19 @@ def preemption_args_of_uids(pod: msgspec.Raw, victims: Mapping[str, NodeVictims]
 
 
 def preemption_args_of_pods(
-    pod: msgspec.Raw, victims: Mapping[str, NodeVictims], whole: Callable[[str, str], bytes | None]
+    pod: msgspec.Raw,
+    victims: Mapping[str, NodeVictims],
+    names: Mapping[str, Mapping[str, tuple[str, str]]],
+    text: Callable[[str, str], bytes | None],
 ) -> bytes:
-    """ExtenderPreemptionArgs for one that keeps none: the pods themselves; `whole`: (node, UID) -> its victim."""
-    by_node = {
-        node: _victims([as_sent(raw) for uid in one.pods if (raw := whole(node, uid)) is not None], one)
-        for node, one in sorted(victims.items())
-    }
+    """ExtenderPreemptionArgs for one that keeps none: the pods themselves.
+
+    `names`: node -> UID -> namespace and name; `text`: (name, namespace) -> the pod as the API server has it.
+    """
+    by_node = {}
+    for node, one in sorted(victims.items()):
+        texts = [text(name, namespace) for namespace, name in map(names[node].__getitem__, one.pods)]
+        by_node[node] = _victims([as_sent(raw) for raw in texts if raw is not None], one)
     return _encode({"Pod": pod, "NodeNameToVictims": by_node, "NodeNameToMetaVictims": None})
 
 
@@ -134,9 +134,9 @@ def binding_args(bind: Bind) -> bytes:
     return _encode({"PodName": bind.name, "PodNamespace": bind.namespace, "PodUID": bind.uid, "Node": bind.node})
 
 
-def filter_result(body: bytes) -> FilterResult:
+def filter_result(body: bytes) -> ExtenderFilterResult:
     """What a filter answered. Raises `ExtenderFailed`."""
-    answer = _decoded(_decode_filtered, body, "ExtenderFilterResult")
+    answer = _decoded(body, ExtenderFilterResult)
     if answer.error:
         raise ExtenderFailed(answer.error)
     return answer
@@ -144,28 +144,29 @@ def filter_result(body: bytes) -> FilterResult:
 
 def priorities(body: bytes) -> Sequence[HostPriority]:
     """What a prioritise answered. Raises `ExtenderFailed`."""
-    return _decoded(_decode_priorities, body, "HostPriorityList") or ()
+    return [] if body.strip() == b"null" else _decoded(body, list[HostPriority])
 
 
 def preemption_result(body: bytes) -> dict[str, NodeVictims]:
     """What is left of the victims by node; a node may come without any. Raises `ExtenderFailed`."""
-    answer = _decoded(_decode_preemption, body, "ExtenderPreemptionResult").victims or {}
-    return {node: _node_victims(said or _MetaVictims()) for node, said in answer.items()}
-
-
-def _node_victims(said: _MetaVictims) -> NodeVictims:
-    return NodeVictims(tuple(one.uid for one in said.pods or ()), said.violations)
+    found = {}
+    for node, said in (_decoded(body, _ExtenderPreemptionResult).victims or {}).items():
+        left = said or _MetaVictims()
+        found[node] = NodeVictims(tuple(one.uid for one in left.pods or ()), left.violations)
+    return found
 
 
 def binding_result(body: bytes) -> None:
     """Take in that a pod was bound. Raises `ExtenderFailed`."""
-    answer = _decoded(_decode_binding, body, "ExtenderBindingResult")
+    answer = _decoded(body, _ExtenderBindingResult)
     if answer.error:
         raise ExtenderFailed(answer.error, sent=False)
 
 
-def _decoded(decode: Callable[[bytes], _Result], body: bytes, what: str) -> _Result:
+def _decoded(body: bytes, type_: type[_Result]) -> _Result:
+    """The answer; its name in messages is the protocol's."""
     try:
-        return decode(body)
+        return msgspec.json.decode(body, type=type_)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise ExtenderFailed(f"its answer is no {what}: {error}") from None
+        name = "HostPriorityList" if type_ is list[HostPriority] else type_.__name__.lstrip("_")
+        raise ExtenderFailed(f"its answer is no {name}: {error}") from None

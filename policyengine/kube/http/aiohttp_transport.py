@@ -11,26 +11,23 @@ Rules:
 
 from __future__ import annotations
 
+import re
 import socket
 import ssl
 import struct
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from typing import NoReturn
+from urllib.parse import quote
 
 import aiohttp
 from yarl import URL
 
-from policyengine.kube.http.client import (
-    Authorize,
-    ConnectionFailed,
-    Response,
-    TimedOut,
-    authorized,
-    lines_of,
-    target_of,
-)
+from policyengine.kube.http.client import ConnectionFailed, Response, TimedOut, lines_of
 
+CONNECTIONS = 192
+"""Those that a scheduler can use at once: 96 for its writes (`Limits.writes`), 32 for pods that extenders are asked
+about, one for each kind that is listed (about 20), and some for leases, statuses and reviews."""
 CONNECT_TIMEOUT = 10.0
 """Seconds for the connection and its TLS handshake."""
 IDLE = 60.0
@@ -45,6 +42,12 @@ READ_AHEAD = 1024 * 1024
 """Bytes of a body that are held for its reader."""
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 """`struct linger`: on, and no time (socket(7))."""
+
+
+Authorize = Callable[[bool], Awaitable[Mapping[str, str]]]
+"""Gives the headers that identify the caller; True asks for fresh ones, because the last were refused."""
+_is_plain = re.compile(r"[\w/.~-]*", re.ASCII).fullmatch
+"""Nearly every path: nothing in it needs quoting."""
 
 
 class _Sending:
@@ -118,7 +121,7 @@ class AiohttpTransport:
         server_hostname: str | None = None,
         proxy: str | None = None,
         authorize: Authorize | None = None,
-        connections: int = 192,
+        connections: int = CONNECTIONS,
         max_answer: int | None = None,
     ) -> None:
         """`max_answer`: bytes; None for the sizes of an API server's answers."""
@@ -141,46 +144,39 @@ class AiohttpTransport:
         timeout: float | None = None,  # noqa: ASYNC109  (bounds the exchange, the body included)
         before: Callable[[], None] | None = None,
     ) -> Response:
-        """Send one request."""
-        # Encoded here once: yarl's own quoting costs more than the rest of a request.
-        url = URL(self._server + target_of(path, query), encoded=True)
-
-        async def send(sent: Mapping[str, str]) -> AiohttpResponse:
-            return await self._send(method, url, sent, body, timeout, before)
-
-        return await authorized(self._authorize, headers, send)
-
-    async def _send(
-        self,
-        method: str,
-        url: URL,
-        headers: Mapping[str, str],
-        body: bytes | None,
-        seconds: float | None,
-        before: Callable[[], None] | None,
-    ) -> AiohttpResponse:
-        session = self._watches if seconds is None else self._calls
-        sending = _Sending(before)
-        token = _sending.set(sending)
-        try:
-            response = await session.request(
-                method,
-                url,
-                data=body,
-                headers=headers,
-                proxy=self._proxy,
-                server_hostname=self._server_hostname,
-                allow_redirects=False,
-                timeout=aiohttp.ClientTimeout(total=seconds, sock_connect=CONNECT_TIMEOUT),
-            )
-        except (TimeoutError, aiohttp.ClientError, OSError) as error:
-            _fail(error, sent=sending.sent)
-        except RuntimeError:
-            if not session.closed:
-                raise
-            raise ConnectionFailed("the client is closed", sent=sending.sent) from None
-        finally:
-            _sending.reset(token)
+        """As `Transport.request`."""
+        # Encoded here once: yarl's own quoting takes longer.
+        url = URL(self._server + _target(path, query), encoded=True)
+        session = self._watches if timeout is None else self._calls
+        bounds = aiohttp.ClientTimeout(total=timeout, sock_connect=CONNECT_TIMEOUT)
+        given = dict(headers or {})
+        for fresh in (False, True):
+            if self._authorize is not None:
+                given |= await self._authorize(fresh)
+            sending = _Sending(before)
+            token = _sending.set(sending)
+            try:
+                response = await session.request(
+                    method,
+                    url,
+                    data=body,
+                    headers=given,
+                    proxy=self._proxy,
+                    server_hostname=self._server_hostname,
+                    allow_redirects=False,
+                    timeout=bounds,
+                )
+            except (TimeoutError, aiohttp.ClientError, OSError) as error:
+                _fail(error, sent=sending.sent)
+            except RuntimeError:
+                if not session.closed:
+                    raise
+                raise ConnectionFailed("the client is closed", sent=sending.sent) from None
+            finally:
+                _sending.reset(token)
+            if response.status != 401 or self._authorize is None or fresh:
+                break
+            response.release()
         return AiohttpResponse(response, self._max_answer or (MAX_LIST if method == "GET" else MAX_ANSWER))
 
     async def close(self) -> None:
@@ -207,6 +203,14 @@ def _session(ssl_context: ssl.SSLContext | None, limit: int) -> aiohttp.ClientSe
         skip_auto_headers=("Accept-Encoding", "Content-Type"),
         read_bufsize=READ_AHEAD,
     )
+
+
+def _target(path: str, query: Mapping[str, str] | None) -> str:
+    """A request's target, percent-encoded."""
+    text = path if _is_plain(path) else quote(path)
+    if query:
+        text += "?" + "&".join(f"{quote(key)}={quote(value, safe='')}" for key, value in query.items())
+    return text
 
 
 def _socket(address: aiohttp.AddrInfoType) -> socket.socket:

@@ -13,19 +13,18 @@ Rules of a transport:
    nothing is sent and the exception is passed on.
 5. Whoever asked for a response closes it; closing one whose body was read returns its connection.
 6. A request refused for its credentials (401) is sent once more with fresh ones. An idempotent one (GET, PUT, DELETE)
-   may be sent again if a reused connection ends before the first byte of an answer (RFC 9110 9.2.2).
+   may be sent again if a reused connection ends before the first byte of an answer (RFC 9110 9.2.2): a lease that is
+   replaced names the version it replaces, a pod that is deleted its UID. `before` is called again.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from typing import Any, Protocol, TypeVar
-from urllib.parse import quote
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any, Protocol
 
 import msgspec
 
-from policyengine.cluster.kinds import CONFIG_MAPS, PODS, Kind
+from policyengine.cluster.kinds import PODS, Kind
 from policyengine.kube.http.rate_limit import TokenBucket
 
 REQUEST_TIMEOUT = 30.0
@@ -33,268 +32,12 @@ REQUEST_TIMEOUT = 30.0
 PAGE_SIZE = 500
 """Objects of one page of a list, as client-go's pager asks for."""
 
-EVENTS_PATH = "/apis/events.k8s.io/v1"
-LEASES_PATH = "/apis/coordination.k8s.io/v1"
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
-_KNOWN_FIELDS = {"fieldValidation": "Ignore"}
+UNVALIDATED = {"fieldValidation": "Ignore"}
 """For objects whose form is fixed here: the server need not look for unknown fields, which costs it CPU
 (https://kubernetes.io/docs/reference/using-api/api-concepts/#field-validation)."""
-
-
-class ApiError(Exception):
-    """The API server's refusal: an HTTP status and the fields of its Status object."""
-
-    def __init__(self, status: int, reason: str, message: str, retry_after: float = 0.0) -> None:
-        super().__init__(message)
-        self.status = status
-        self.reason = reason
-        self.message = message
-        self.retry_after = retry_after
-        """Seconds the server asks to wait; 0 where it asks for none."""
-
-
-class _Status(msgspec.Struct):
-    """meta/v1 Status, as far as it is read."""
-
-    reason: str = ""
-    message: str = ""
-    code: int = 0
-
-
-class _ListMeta(msgspec.Struct, rename={"resource_version": "resourceVersion", "continue_": "continue"}):
-    resource_version: str = ""
-    continue_: str = ""
-
-
-class Page(msgspec.Struct):
-    """One page of a list; the items are still JSON."""
-
-    metadata: _ListMeta
-    items: list[msgspec.Raw] | None = None
-
-
-class _Changed(msgspec.Struct):
-    metadata: _ListMeta
-
-
-_decode_changed = msgspec.json.Decoder(_Changed).decode
-_decode_object = msgspec.json.Decoder(dict[str, Any]).decode
-_decode_status = msgspec.json.Decoder(_Status).decode
-_decode_page = msgspec.json.Decoder(Page).decode
-_encode = msgspec.json.Encoder().encode
-
-
-class Client:
-    """Calls to one API server. Every method raises `ApiError` for a refusal, `ConnectionFailed` for no answer."""
-
-    def __init__(
-        self, transport: Transport, request_timeout: float = REQUEST_TIMEOUT, limiter: TokenBucket | None = None
-    ) -> None:
-        """`request_timeout` bounds every call but watches, in seconds. With a `limiter` lists and watches wait for a
-        token; whoever makes other calls takes one before (`RequestQueue`)."""
-        self.limiter = limiter
-        self._transport = transport
-        self._request_timeout = request_timeout
-
-    async def throttle(self) -> None:
-        """Wait for a token, if requests are limited."""
-        if self.limiter is not None:
-            await self.limiter.take()
-
-    async def list_page(
-        self,
-        resource: Kind[Any],
-        namespace: str = "",
-        label_selector: str = "",
-        continue_: str = "",
-        limit: int = PAGE_SIZE,
-    ) -> Page:
-        """One page of a consistent list."""
-        query = _selectors(resource, label_selector) | {"limit": str(limit)}
-        if continue_:
-            query["continue"] = continue_
-        await self.throttle()
-        body = await self._call("GET", resource.path(namespace), query=query)
-        try:
-            return _decode_page(body)
-        except msgspec.MsgspecError as error:
-            raise ApiError(200, "Malformed", f"the list of {resource.plural} cannot be read: {error}") from error
-
-    async def list_all(self, resource: Kind[Any]) -> AsyncIterator[bytes]:
-        """Each object as JSON, read page by page. Raises `ApiError`, `ConnectionFailed`."""
-        token = ""
-        while True:
-            page = await self.list_page(resource, continue_=token)
-            for raw in page.items or ():
-                yield bytes(raw)
-            token = page.metadata.continue_
-            if not token:
-                return
-
-    async def watch(
-        self,
-        resource: Kind[Any],
-        version: str,
-        seconds: int,
-        namespace: str = "",
-        label_selector: str = "",
-    ) -> Response:
-        """Open a watch that the server ends after about `seconds`; the caller reads and closes the response."""
-        query = _selectors(resource, label_selector) | {
-            "watch": "true",
-            "allowWatchBookmarks": "true",
-            "resourceVersion": version,
-            "timeoutSeconds": str(seconds),
-        }
-        await self.throttle()
-        response = await self._transport.request("GET", resource.path(namespace), query=query)
-        if response.status != 200:
-            raise await _error(response)
-        return response
-
-    async def read_pod(self, namespace: str, name: str) -> bytes:
-        """One pod, as JSON."""
-        return await self._call("GET", PODS.path(namespace, name))
-
-    async def bind(self, namespace: str, name: str, uid: str, node: str, annotations: Mapping[str, str]) -> None:
-        """Create the binding of a pod; the server refuses it where the UID is not the pod's."""
-        metadata: dict[str, object] = {"name": name, "namespace": namespace, "uid": uid}
-        if annotations:
-            metadata["annotations"] = dict(annotations)
-        body = {"kind": "Binding", "apiVersion": "v1", "metadata": metadata, "target": {"kind": "Node", "name": node}}
-        path = f"/api/v1/namespaces/{namespace}/pods/{name}/binding"
-        await self._call("POST", path, query=_KNOWN_FIELDS, body=_encode(body))
-
-    async def patch_pod_status(self, namespace: str, name: str, status: Mapping[str, object], uid: str = "") -> None:
-        """Strategic-merge into a pod's status: conditions merge by type. With a UID the server refuses it where that
-        is not the pod's."""
-        body = _encode({"metadata": {"uid": uid}, "status": status} if uid else {"status": status})
-        await self._call("PATCH", PODS.path(namespace, name, "status"), body=body, content=STRATEGIC_MERGE_PATCH)
-
-    async def delete_pod(self, namespace: str, name: str, uid: str) -> None:
-        """Delete a pod, with the grace period of its own; the server refuses it where the UID is not the pod's."""
-        body = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": uid}}
-        await self._call("DELETE", PODS.path(namespace, name), body=_encode(body))
-
-    async def create_event(self, namespace: str, event: Mapping[str, object]) -> None:
-        """Create an Event."""
-        path = f"{EVENTS_PATH}/namespaces/{namespace}/events"
-        await self._call("POST", path, query=_KNOWN_FIELDS, body=_encode(event))
-
-    async def patch_event(self, namespace: str, name: str, patch: Mapping[str, object]) -> None:
-        """Merge into an Event, as a series grows."""
-        path = f"{EVENTS_PATH}/namespaces/{namespace}/events/{name}"
-        await self._call("PATCH", path, body=_encode(patch), content=MERGE_PATCH)
-
-    async def read_config_map(self, namespace: str, name: str) -> bytes:
-        """The ConfigMap's JSON. Raises `ApiError`, `ConnectionFailed`."""
-        return await self._call("GET", CONFIG_MAPS.path(namespace, name))
-
-    async def patch_config_map(self, namespace: str, name: str, patch: Mapping[str, object]) -> None:
-        """Merge into a ConfigMap."""
-        path = CONFIG_MAPS.path(namespace, name)
-        await self._call("PATCH", path, body=_encode(patch), content=MERGE_PATCH)
-
-    async def read_lease(self, namespace: str, name: str, seconds: float) -> dict[str, Any]:
-        """A Lease, as JSON; `seconds` bounds the call."""
-        return _object(await self._call("GET", _lease_path(namespace, name), seconds=seconds))
-
-    async def create_lease(self, namespace: str, lease: Mapping[str, object], seconds: float) -> dict[str, Any]:
-        """Create a Lease; as it is then."""
-        return _object(await self._call("POST", _lease_path(namespace), body=_encode(lease), seconds=seconds))
-
-    async def update_lease(
-        self, namespace: str, name: str, lease: Mapping[str, object], seconds: float
-    ) -> dict[str, Any]:
-        """Replace a Lease; the server refuses it (409) where its resourceVersion is not the one given."""
-        return _object(await self._call("PUT", _lease_path(namespace, name), body=_encode(lease), seconds=seconds))
-
-    async def create_review(self, path: str, review: Mapping[str, object]) -> dict[str, Any]:
-        """Create a TokenReview or SubjectAccessReview; as the server answers it."""
-        return _object(await self._call("POST", path, body=_encode(review)))
-
-    async def patch_object(self, path: str, patch: Mapping[str, object]) -> str:
-        """Merge into an object; the resourceVersion it has then."""
-        answer = await self._call("PATCH", path, body=_encode(patch), content=MERGE_PATCH)
-        try:
-            return _decode_changed(answer).metadata.resource_version
-        except msgspec.MsgspecError as error:
-            raise ApiError(200, "Malformed", f"the answer of `{path}` cannot be read: {error}") from error
-
-    async def close(self) -> None:
-        """Close every connection."""
-        await self._transport.close()
-
-    async def _call(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str] | None = None,
-        body: bytes | None = None,
-        content: str = JSON,
-        seconds: float | None = None,
-    ) -> bytes:
-        headers = {"Content-Type": content} if body is not None else None
-        response = await self._transport.request(
-            method, path, query=query, body=body, headers=headers, timeout=seconds or self._request_timeout
-        )
-        if response.status >= 300:
-            raise await _error(response)
-        try:
-            return await response.read()
-        finally:
-            await response.close()
-
-
-def _lease_path(namespace: str, name: str = "") -> str:
-    return "/".join(part for part in (f"{LEASES_PATH}/namespaces/{namespace}/leases", name) if part)
-
-
-def _object(body: bytes) -> dict[str, Any]:
-    try:
-        return _decode_object(body)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise ApiError(200, "Malformed", f"the answer cannot be read: {error}") from error
-
-
-def _selectors(resource: Kind[Any], label_selector: str) -> dict[str, str]:
-    query = {}
-    if label_selector:
-        query["labelSelector"] = label_selector
-    if resource.field_selector:
-        query["fieldSelector"] = resource.field_selector
-    return query
-
-
-async def _error(response: Response) -> ApiError:
-    """The refusal a response carries; a body that is no Status is quoted."""
-    try:
-        body = await response.read()
-    finally:
-        await response.close()
-    return error_of(response.status, body, response.headers.get("Retry-After", ""))
-
-
-def error_of(status: int, body: bytes, retry_after: str = "") -> ApiError:
-    """The refusal in a Status object's JSON; its own code, where it has one, comes before the HTTP status."""
-    seconds = float(retry_after) if retry_after.isdecimal() else 0.0
-    try:
-        answer = _decode_status(body)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        text = body[:200].decode("utf-8", "replace").strip()
-        return ApiError(status, "", text or f"HTTP status {status}", seconds)
-    code = answer.code or status
-    return ApiError(code, answer.reason, answer.message or f"HTTP status {code}", seconds)
-
-
-Authorize = Callable[[bool], Awaitable[Mapping[str, str]]]
-"""Gives the headers that identify the caller; True asks for fresh ones, because the last were refused."""
-
-_is_plain = re.compile(r"[\w/.~-]*", re.ASCII).fullmatch
-"""Nearly every path: nothing in it needs quoting."""
 
 
 class ConnectionFailed(Exception):
@@ -332,9 +75,6 @@ class Response(Protocol):
 
     async def close(self) -> None:
         """Give the connection up, or back if the body was read to its end."""
-
-
-R = TypeVar("R", bound=Response)
 
 
 class Transport(Protocol):
@@ -378,23 +118,185 @@ async def lines_of(chunks: AsyncIterator[bytes], longest: int | None = None) -> 
         yield [b"".join(parts)]
 
 
-async def authorized(
-    authorize: Authorize | None, headers: Mapping[str, str] | None, send: Callable[[Mapping[str, str]], Awaitable[R]]
-) -> R:
-    """Send with the headers that identify the caller, a second time with fresh ones if the first were refused."""
-    given = headers or {}
-    if authorize is None:
-        return await send(given)
-    response = await send({**given, **await authorize(False)})
-    if response.status != 401:
+class ApiError(Exception):
+    """The API server's refusal: an HTTP status and the fields of its Status object."""
+
+    def __init__(self, status: int, reason: str, message: str, retry_after: float = 0.0) -> None:
+        super().__init__(message)
+        self.status = status
+        self.reason = reason
+        self.message = message
+        self.retry_after = retry_after
+        """Seconds the server asks to wait; 0 where it asks for none."""
+
+
+class _Status(msgspec.Struct):
+    """meta/v1 Status, as far as it is read."""
+
+    reason: str = ""
+    message: str = ""
+    code: int = 0
+
+
+class _ListMeta(msgspec.Struct, rename={"resource_version": "resourceVersion", "continue_": "continue"}):
+    resource_version: str = ""
+    continue_: str = ""
+
+
+class Page(msgspec.Struct):
+    """One page of a list; the items are still JSON."""
+
+    metadata: _ListMeta
+    items: list[msgspec.Raw] | None = None
+
+
+_decode_object = msgspec.json.Decoder(dict[str, Any]).decode
+_decode_status = msgspec.json.Decoder(_Status).decode
+_decode_page = msgspec.json.Decoder(Page).decode
+_encode = msgspec.json.Encoder().encode
+
+
+class Client:
+    """Calls to one API server. Every method raises `ApiError` for a refusal, `ConnectionFailed` for no answer."""
+
+    def __init__(
+        self, transport: Transport, request_timeout: float = REQUEST_TIMEOUT, limiter: TokenBucket | None = None
+    ) -> None:
+        """`request_timeout` bounds every call but watches, in seconds. With a `limiter` lists and watches wait for a
+        token; whoever makes other calls takes one before (`RequestQueue`)."""
+        self.limiter = limiter
+        self._transport = transport
+        self._request_timeout = request_timeout
+
+    async def throttle(self) -> None:
+        """Wait for a token, if requests are limited."""
+        if self.limiter is not None:
+            await self.limiter.take()
+
+    async def list_page(
+        self,
+        resource: Kind[Any],
+        namespace: str = "",
+        label_selector: str = "",
+        continue_: str = "",
+        limit: int = PAGE_SIZE,
+    ) -> Page:
+        """One page of a consistent list."""
+        query = _selectors(resource, label_selector) | {"limit": str(limit)}
+        if continue_:
+            query["continue"] = continue_
+        await self.throttle()
+        body = await self.call("GET", resource.path(namespace), query=query)
+        try:
+            return _decode_page(body)
+        except msgspec.MsgspecError as error:
+            raise ApiError(200, "Malformed", f"the list of {resource.plural} cannot be read: {error}") from error
+
+    async def list_all(self, resource: Kind[Any]) -> AsyncIterator[bytes]:
+        """Each object as JSON, read page by page. Raises `ApiError`, `ConnectionFailed`."""
+        token = ""
+        while True:
+            page = await self.list_page(resource, continue_=token)
+            for raw in page.items or ():
+                yield bytes(raw)
+            token = page.metadata.continue_
+            if not token:
+                return
+
+    async def watch(
+        self, resource: Kind[Any], version: str, seconds: int, namespace: str = "", label_selector: str = ""
+    ) -> Response:
+        """Open a watch that the server ends after about `seconds`; the caller reads and closes the response."""
+        query = _selectors(resource, label_selector) | {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": version,
+            "timeoutSeconds": str(seconds),
+        }
+        await self.throttle()
+        response = await self._transport.request("GET", resource.path(namespace), query=query)
+        if response.status != 200:
+            raise await _error(response)
         return response
-    await response.close()
-    return await send({**given, **await authorize(True)})
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, object] | None = None,
+        *,
+        query: Mapping[str, str] | None = None,
+        content: str = "",
+        seconds: float | None = None,
+    ) -> bytes:
+        """Any other request; the body of its answer. `content`: the form of `body`, by default JSON, of a PATCH a JSON
+        merge patch; `seconds` bounds this call."""
+        headers = None
+        if body is not None:
+            headers = {"Content-Type": content or (MERGE_PATCH if method == "PATCH" else JSON)}
+        response = await self._transport.request(
+            method,
+            path,
+            query=query,
+            body=None if body is None else _encode(body),
+            headers=headers,
+            timeout=seconds or self._request_timeout,
+        )
+        if response.status >= 300:
+            raise await _error(response)
+        try:
+            return await response.read()
+        finally:
+            await response.close()
+
+    async def bind(self, namespace: str, name: str, uid: str, node: str, annotations: Mapping[str, str]) -> None:
+        """Create the binding of a pod; the server refuses it where the UID is not the pod's."""
+        metadata: dict[str, object] = {"name": name, "namespace": namespace, "uid": uid}
+        if annotations:
+            metadata["annotations"] = annotations
+        body = {"kind": "Binding", "apiVersion": "v1", "metadata": metadata, "target": {"kind": "Node", "name": node}}
+        await self.call("POST", PODS.path(namespace, name, "binding"), body, query=UNVALIDATED)
+
+    async def patch_pod_status(self, namespace: str, name: str, status: Mapping[str, object], uid: str = "") -> None:
+        """Strategic-merge into a pod's status: conditions merge by type. With a UID the server refuses it where that
+        is not the pod's."""
+        patch = {"metadata": {"uid": uid}, "status": status} if uid else {"status": status}
+        await self.call("PATCH", PODS.path(namespace, name, "status"), patch, content=STRATEGIC_MERGE_PATCH)
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._transport.close()
 
 
-def target_of(path: str, query: Mapping[str, str] | None) -> str:
-    """A request's target, percent-encoded."""
-    text = path if _is_plain(path) else quote(path)
-    if query:
-        text += "?" + "&".join(f"{quote(key)}={quote(value, safe='')}" for key, value in query.items())
-    return text
+def object_of(body: bytes) -> dict[str, Any]:
+    """An answer as an object. Raises `ApiError` where it is none."""
+    try:
+        return _decode_object(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise ApiError(200, "Malformed", f"the answer cannot be read: {error}") from error
+
+
+def _selectors(resource: Kind[Any], label_selector: str) -> dict[str, str]:
+    selectors = {"labelSelector": label_selector, "fieldSelector": resource.field_selector}
+    return {name: text for name, text in selectors.items() if text}
+
+
+async def _error(response: Response) -> ApiError:
+    """The refusal a response carries; a body that is no Status is quoted."""
+    try:
+        body = await response.read()
+    finally:
+        await response.close()
+    return error_of(response.status, body, response.headers.get("Retry-After", ""))
+
+
+def error_of(status: int, body: bytes, retry_after: str = "") -> ApiError:
+    """The refusal in a Status object's JSON; its own code, where it has one, comes before the HTTP status."""
+    seconds = float(retry_after) if retry_after.isdecimal() else 0.0
+    try:
+        answer = _decode_status(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        text = body[:200].decode("utf-8", "replace").strip()
+        return ApiError(status, "", text or f"HTTP status {status}", seconds)
+    code = answer.code or status
+    return ApiError(code, answer.reason, answer.message or f"HTTP status {code}", seconds)

@@ -18,6 +18,7 @@ from random import Random
 from typing import Any
 
 from policyengine.clock import Clock
+from policyengine.cluster.kinds import CONFIG_MAPS
 from policyengine.cluster.workload_objects import ConfigMap
 from policyengine.kube.http.client import ApiError, Client
 from policyengine.kube.policies.config_map import STATUS, SUSPENDED, annotated, status_of
@@ -134,7 +135,7 @@ class PolicyReports:
     async def _write(self, report: _Report) -> None:
         patch = {"metadata": {"annotations": {STATUS: json.dumps(report.status)}}}
         try:
-            await self._client.patch_config_map(report.namespace, report.name, patch)
+            await self._client.call("PATCH", CONFIG_MAPS.path(report.namespace, report.name), patch)
         except ApiError as error:
             if error.status != 404:
                 raise

@@ -13,14 +13,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Iterable
 from random import Random
 from typing import Any
 
 from policyengine.clock import Clock
 from policyengine.cluster.kinds import BY_KIND, NAMESPACES, NODES, PODS, SERVICES, Kind
-from policyengine.cluster.node_objects import Node
-from policyengine.cluster.pod_objects import Pod
 from policyengine.framework.plugin import ObjectReader
 from policyengine.framework.profile import Profile
 from policyengine.framework.reservation import PreBindPlugin
@@ -43,81 +41,10 @@ from policyengine.scheduler.messages import (
 
 logger = logging.getLogger(__name__)
 
+ALWAYS: tuple[Kind[Any], ...] = (NODES, PODS, NAMESPACES, SERVICES)
+"""Rules may read these without a plugin's help."""
 
-class Informers:
-    """One reflector for each kind, whose changes go into the queue no faster than the core takes them."""
-
-    def __init__(
-        self, client: Client, clock: Clock, random: Random, messages: MessageQueue, profiles: Iterable[Profile]
-    ) -> None:
-        """`profiles` are those that the core serves from the start."""
-
-        def reflector(resource: Kind[Any]) -> Reflector[Any]:
-            return Reflector(client, resource, clock, random, on_problem=logger.warning)
-
-        self.pods: Reflector[Pod] = reflector(PODS)
-        self.nodes: Reflector[Node] = reflector(NODES)
-        self._others = WatchedKinds(reflector, self._follow_other, messages.put, profiles)
-        self._clock = clock
-        self._messages = messages
-
-    @property
-    def reflectors(self) -> list[Reflector[Any]]:
-        """What is listed and watched."""
-        return [self.nodes, self.pods, *self._others.reflectors]
-
-    def work(self) -> list[Coroutine[Any, Any, None]]:
-        """What is to run until cancelled."""
-        return [self._follow(self.nodes, _of_node), self._follow(self.pods, _of_pod), self._others.run()]
-
-    def admit(self, message: PolicyMessage) -> None:
-        """Pass a policy on to the core, once all it reads is known."""
-        self._others.admit(message)
-
-    async def wait_for_sync(self) -> None:
-        """Return once every kind's first list is in, and every policy admitted was passed on."""
-        await self.nodes.synced.wait()
-        await self.pods.synced.wait()
-        await self._others.synced()
-
-    async def catch_up(self) -> None:
-        """What a predecessor decided last may not have been seen here yet: nothing is decided before it is.
-
-        kube-scheduler does not wait: where an informer of the new leader is behind it decides by what it has, and the
-        kubelet refuses what does not fit.
-        """
-        began = self._clock.monotonic()
-        async with asyncio.TaskGroup() as group:
-            for reflector in self.reflectors:
-                if reflector.resource.holds_decisions:
-                    group.create_task(reflector.catch_up())
-        logger.info("what was decided before is known, after %.1f s", self._clock.monotonic() - began)
-
-    async def _follow(self, reflector: Reflector[Any], message_of: Callable[[Change[Any]], Message]) -> None:
-        async for batch in reflector.batches():
-            await self._messages.fill(map(message_of, batch))
-
-    async def _follow_other(self, reflector: Reflector[Any]) -> None:
-        await self._follow(reflector, _of_kind(reflector.resource.kind))
-
-
-def _of_node(change: Change[Node]) -> Message:
-    return NodeObserved(change.object) if isinstance(change, Observed) else NodeDeleted(change.name)
-
-
-def _of_pod(change: Change[Pod]) -> Message:
-    if isinstance(change, Observed):
-        return PodObserved(change.object)
-    return PodDeleted(change.namespace, change.name, change.uid)
-
-
-def _of_kind(kind: str) -> Callable[[Change[Any]], Message]:
-    def message_of(change: Change[Any]) -> Message:
-        if isinstance(change, Observed):
-            return ObjectObserved(kind, change.object)
-        return ObjectDeleted(kind, change.namespace, change.name)
-
-    return message_of
+PolicyMessage = ProfileReplaced | ProfileRemoved | CandidateLoaded | CandidateRemoved
 
 
 class MessageQueue:
@@ -162,12 +89,6 @@ class MessageQueue:
             pass
 
 
-ALWAYS: tuple[Kind[Any], ...] = (NAMESPACES, SERVICES)
-"""Rules may read these without a plugin's help."""
-
-PolicyMessage = ProfileReplaced | ProfileRemoved | CandidateLoaded | CandidateRemoved
-
-
 def kinds_read(profile: Profile) -> set[str]:
     """The kinds that the profile's plugins and rules read. KeyError for one that is not known here: a plugin's bug."""
     found = {BY_KIND[kind].kind for kind in profile.kinds}
@@ -177,82 +98,117 @@ def kinds_read(profile: Profile) -> set[str]:
     return found
 
 
-class WatchedKinds:
-    """Follows kinds as policies come to read them, and passes the policies on."""
+class Informers:
+    """One reflector for each kind, whose changes go into the queue no faster than the core takes them."""
 
     def __init__(
-        self,
-        reflector: Callable[[Kind[Any]], Reflector[Any]],
-        follow: Callable[[Reflector[Any]], Coroutine[Any, Any, None]],
-        put: Callable[[Message], None],
-        profiles: Iterable[Profile] = (),
+        self, client: Client, clock: Clock, random: Random, messages: MessageQueue, profiles: Iterable[Profile]
     ) -> None:
-        """`follow` feeds a reflector's changes to the core for ever; `profiles` serve from the start."""
-        self._reflector = reflector
-        self._follow = follow
-        self._put = put
-        kinds = {resource.kind for resource in ALWAYS}.union(*map(kinds_read, profiles))
-        self._followed = {kind: reflector(BY_KIND[kind]) for kind in sorted(kinds)}
-        self._waiting: dict[tuple[str, bool], PolicyMessage] = {}
-        """(scheduler name, whether it is about its candidate) -> the newest word on that policy."""
+        """`profiles` are those that the core serves from the start."""
+        self._client = client
+        self._clock = clock
+        self._random = random
+        self._messages = messages
+        kinds = set[str]().union(*map(kinds_read, profiles))
+        resources = dict.fromkeys([*ALWAYS, *(BY_KIND[kind] for kind in sorted(kinds))])
+        self._by_kind = {resource.kind: self._reflector(resource) for resource in resources}
+        self._admitted: dict[tuple[str, bool], PolicyMessage] = {}
+        """(scheduler name, whether it is about its candidate) -> the newest word on that policy, not passed on yet."""
         self._changed = asyncio.Event()
         self._settled = asyncio.Event()
         self._settled.set()
 
     @property
-    def kinds(self) -> set[str]:
-        """The kinds followed."""
-        return set(self._followed)
+    def reflectors(self) -> list[Reflector[Any]]:
+        """What is listed and watched."""
+        return list(self._by_kind.values())
 
     @property
-    def reflectors(self) -> list[Reflector[Any]]:
-        """One for each kind."""
-        return list(self._followed.values())
+    def nodes(self) -> Reflector[Any]:
+        """That of the nodes."""
+        return self._by_kind[NODES.kind]
+
+    @property
+    def pods(self) -> Reflector[Any]:
+        """That of the pods."""
+        return self._by_kind[PODS.kind]
+
+    async def run(self) -> None:
+        """Follow every kind, and pass policies on, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for reflector in self.reflectors:
+                group.create_task(self._follow(reflector))
+            while True:
+                if not self._admitted:
+                    self._settled.set()
+                    self._changed.clear()
+                    await self._changed.wait()
+                message = self._admitted.pop(next(iter(self._admitted)))
+                kinds = _kinds_of(message)
+                for kind in sorted(kinds - self._by_kind.keys()):
+                    self._by_kind[kind] = self._reflector(BY_KIND[kind])
+                    group.create_task(self._follow(self._by_kind[kind]))
+                for kind in kinds:
+                    await self._by_kind[kind].synced.wait()
+                self._messages.put(message)
 
     def admit(self, message: PolicyMessage) -> None:
-        """Pass a policy on, at once where all it reads is known, else as soon as it is."""
+        """Pass a policy on to the core, at once where all it reads is known, else as soon as it is."""
+        if self._settled.is_set() and all(
+            kind in self._by_kind and self._by_kind[kind].synced.is_set() for kind in _kinds_of(message)
+        ):
+            self._messages.put(message)
+            return
         if isinstance(message, ProfileReplaced | CandidateLoaded):
             scheduler_name = message.profile.scheduler_name
         else:
             scheduler_name = message.scheduler_name
         name = scheduler_name, isinstance(message, CandidateLoaded | CandidateRemoved)
-        if not self._waiting and self._settled.is_set() and self._knows(message):
-            self._put(message)
-            return
-        self._waiting.pop(name, None)
-        self._waiting[name] = message
+        self._admitted.pop(name, None)
+        self._admitted[name] = message
         self._settled.clear()
         self._changed.set()
 
-    async def run(self) -> None:
-        """Follow until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            for reflector in self._followed.values():
-                group.create_task(self._follow(reflector))
-            while True:
-                if not self._waiting:
-                    self._settled.set()
-                    self._changed.clear()
-                    await self._changed.wait()
-                name = next(iter(self._waiting))
-                message = self._waiting.pop(name)
-                if isinstance(message, ProfileReplaced | CandidateLoaded):
-                    for kind in sorted(kinds_read(message.profile) - self._followed.keys()):
-                        self._followed[kind] = self._reflector(BY_KIND[kind])
-                        group.create_task(self._follow(self._followed[kind]))
-                    for kind in kinds_read(message.profile):
-                        await self._followed[kind].synced.wait()
-                self._put(message)
-
-    async def synced(self) -> None:
+    async def wait_for_sync(self) -> None:
         """Return once every kind's first list is in, and every policy admitted was passed on."""
         await self._settled.wait()
-        for reflector in list(self._followed.values()):
+        for reflector in self.reflectors:
             await reflector.synced.wait()
 
-    def _knows(self, message: PolicyMessage) -> bool:
-        if isinstance(message, ProfileRemoved | CandidateRemoved):
-            return True
-        return all(
-            kind in self._followed and self._followed[kind].synced.is_set() for kind in kinds_read(message.profile)
-        )
+    async def catch_up(self) -> None:
+        """What a predecessor decided last may not have been seen here yet: nothing is decided before it is.
+
+        kube-scheduler does not wait: where an informer of the new leader is behind it decides by what it has, and the
+        kubelet refuses what does not fit.
+        """
+        began = self._clock.monotonic()
+        async with asyncio.TaskGroup() as group:
+            for reflector in self.reflectors:
+                if reflector.resource.holds_decisions:
+                    group.create_task(reflector.catch_up())
+        logger.info("what was decided before is known, after %.1f s", self._clock.monotonic() - began)
+
+    def _reflector(self, resource: Kind[Any]) -> Reflector[Any]:
+        return Reflector(self._client, resource, self._clock, self._random, on_problem=logger.warning)
+
+    async def _follow(self, reflector: Reflector[Any]) -> None:
+        kind = reflector.resource.kind
+        async for batch in reflector.batches():
+            await self._messages.fill([_message(kind, change) for change in batch])
+
+
+def _kinds_of(message: PolicyMessage) -> set[str]:
+    """The kinds that have to be known before the core is told."""
+    return kinds_read(message.profile) if isinstance(message, ProfileReplaced | CandidateLoaded) else set()
+
+
+def _message(kind: str, change: Change[Any]) -> Message:
+    if isinstance(change, Observed):
+        if kind == PODS.kind:
+            return PodObserved(change.object)
+        return NodeObserved(change.object) if kind == NODES.kind else ObjectObserved(kind, change.object)
+    if kind == PODS.kind:
+        return PodDeleted(change.namespace, change.name, change.uid)
+    if kind == NODES.kind:
+        return NodeDeleted(change.name)
+    return ObjectDeleted(kind, change.namespace, change.name)

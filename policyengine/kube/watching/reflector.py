@@ -1,30 +1,30 @@
 """Follows one kind of object: forever > one session > one request, as generators inside each other.
 
 A session is a list and the watches that continue it; it ends where the server no longer knows the version we hold
-(410), and the next one finds by comparison what was missed. A request is one watch; when it ends, for whatever
-reason, the next one resumes from the last version seen.
+(410), or somebody asks for a list, and the next one finds by comparison what was missed. A request is one watch; when
+it ends, for whatever reason, the next one resumes from the last version seen.
 
 What holds here:
 1. What is not newer than what was seen is dropped, and what a list no longer has was deleted (`Store`).
-2. A line that cannot be read ends the request; nothing of it is applied (`WatchReader`).
+2. A line that cannot be read ends the request; nothing of it is applied (`Store`).
 3. A kind that is optional and not served (404) has no objects; the server is asked again after a while.
 4. A silent connection ends after `stall_after` seconds; a server sends a bookmark about every minute.
-5. Whoever has to know that nothing is missing asks `catch_up`, which waits for what the server has by then (`Goal`).
+5. Whoever has to know that nothing is missing asks `catch_up`: the kind is listed anew.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, suppress
 from random import Random
-from typing import Any, Generic
+from typing import Generic, TypeVar
 
 from policyengine.clock import Clock
 from policyengine.cluster.kinds import Kind, T
-from policyengine.kube.http.client import PAGE_SIZE, ApiError, Client, ConnectionFailed, Page, Response
+from policyengine.kube.http.client import ApiError, Client, ConnectionFailed, Page
 from policyengine.kube.http.rate_limit import Backoff
-from policyengine.kube.watching.store import Change, Malformed, Store, WatchReader, number
+from policyengine.kube.watching.store import Change, Malformed, Store, number
 
 STALL_AFTER = 150.0
 WATCH_SECONDS = (300, 600)
@@ -35,6 +35,8 @@ REWIND_AFTER = 60.0
 """Seconds for which only older lists must come before one is believed: the server was restored from a backup."""
 ABSENT_FOR = 30.0
 """Seconds after which a server that did not serve an optional kind is asked again."""
+
+_Arrival = TypeVar("_Arrival")
 
 
 class _Expired(Exception):
@@ -59,6 +61,10 @@ class Reflector(Generic[T]):
         self.synced = asyncio.Event()
         """Set once the first list was yielded to its end."""
         self.resource = resource
+        self.store = Store(resource, on_problem)
+        """What is known by now."""
+        self.failing_since: float | None = None
+        """Since when neither list nor watch succeeded, on the monotonic clock; None where the last one did."""
         self._client = client
         self._clock = clock
         self._random = random
@@ -68,53 +74,25 @@ class Reflector(Generic[T]):
         self._backoff = Backoff(clock, random)
         self._relists = Backoff(clock, random, first=0.1)
         """A list is the dearest request there is: a server that forgets fast is not listed in a hot loop."""
-        self._known = Store[T]()
-        self._reader = WatchReader(resource, self._known, on_problem)
-        self._goal = Goal(self._reader)
         self._fresh_at = clock.monotonic()
-        self.few = FEW
-        """So many known objects at most are listed by `catch_up` at once."""
-        self.failing_since: float | None = None
-        """Since when neither list nor watch succeeded, on the monotonic clock; None where the last one did."""
-
-    def keep_texts(self) -> None:
-        """Keep every object as the server sent it, too, for `text`; before the first list."""
-        self._known.keep_texts()
-
-    def text(self, name: str, namespace: str = "") -> bytes | None:
-        """An object as the server sent it last; None where it does not exist, or texts are not kept."""
-        return self._known.text(namespace, name)
-
-    @property
-    def version(self) -> int:
-        """The newest resourceVersion seen."""
-        return self._reader.number
-
-    def knows(self, namespace: str, name: str, uid: str) -> bool:
-        """Whether the object exists as far as the events seen tell."""
-        return self._known.uid(namespace, name) == uid
+        self._waiting: list[asyncio.Event] = []
+        """Of those who wait for a list that begins from now on."""
+        self._asked = asyncio.Event()
+        """Set when somebody begins to wait, to end a pause."""
+        self._silence: asyncio.Timeout | None = None
+        """Runs out when the watch that is read counts as silent."""
 
     async def catch_up(self) -> None:
         """Return once every change that the server knows of by now was yielded.
 
-        The server's version comes with a consistent list of one object. A kind of few objects is listed then. Of others
-        the watch, which tells by its events and bookmarks only how far it is, is opened anew, to have a bookmark soon;
-        where none comes the kind is listed.
+        The kind is listed anew, consistently: of a watch nobody knows how far behind it is.
         """
-        await self._goal.reach(await self._newest())
-
-    async def _newest(self) -> int:
-        """The version that the server has now; 0 for a kind that it does not serve."""
-        backoff = Backoff(self._clock, self._random)
-        while True:
-            try:
-                return number((await self._page(limit=1)).metadata.resource_version)
-            except (ApiError, ConnectionFailed) as error:
-                if isinstance(error, ApiError) and self._is_absent(error):
-                    return 0
-                wait = backoff.delay(error.retry_after if isinstance(error, ApiError) else 0.0)
-                self._on_problem(f"cannot ask how far {self.resource.plural} are: {error}; again in {wait:.1f} s")
-                await self._clock.sleep(wait)
+        listed = asyncio.Event()
+        self._waiting.append(listed)
+        self._asked.set()
+        if self._silence is not None:
+            self._silence.reschedule(asyncio.get_running_loop().time())
+        await listed.wait()
 
     async def changes(self) -> AsyncGenerator[Change[T], None]:
         """Forever: one change after the other."""
@@ -126,87 +104,86 @@ class Reflector(Generic[T]):
     async def batches(self) -> AsyncGenerator[list[Change[T]], None]:
         """Forever: one session after the other. Changes that arrived together come together; no batch is empty."""
         while True:
+            waiting = list(self._waiting)
             try:
-                async with aclosing(self._session()) as session:
+                async with aclosing(self._session(waiting)) as session:
                     async for batch in session:
                         yield batch
             except _Expired as error:
                 self._on_problem(f"the watch of {self.resource.plural} starts over: {error}")
-                await self._goal.rest(self._relists.delay())
+                await self._rest(self._relists.delay())
             except (ApiError, ConnectionFailed, Malformed) as error:
-                if isinstance(error, ApiError) and self._is_absent(error):
-                    if self._known:
-                        yield self._all_gone()
-                    self.synced.set()
-                    await self._clock.sleep(ABSENT_FOR)
+                if self._is_absent(error):
+                    self.store.version = ""
+                    gone: list[Change[T]] = list(self.store.forget_keys(self.store.keys(), 0))
+                    if gone:
+                        yield gone
+                    self._note_listed(waiting)
+                    await self._rest(ABSENT_FOR)
                 else:
                     await self._pause(error, "list")
 
-    def _is_absent(self, error: ApiError) -> bool:
+    def _is_absent(self, error: Exception) -> bool:
         """Whether the server does not serve the kind, and need not."""
-        return self.resource.is_optional and error.status == 404
+        return self.resource.is_optional and isinstance(error, ApiError) and error.status == 404
 
-    def _all_gone(self) -> list[Change[T]]:
-        """What was known of a kind that the server does not serve, or not any more."""
-        self._reader.reach("")
-        return list(self._known.forget_keys(self._known.keys(), 0))
+    def _note_listed(self, waiting: list[asyncio.Event]) -> None:
+        """A list was yielded to its end that began when these waited."""
+        self.synced.set()
+        for listed in waiting:
+            self._waiting.remove(listed)
+            listed.set()
 
-    async def _session(self) -> AsyncGenerator[list[Change[T]], None]:
-        """One list, then watches for as long as the server can continue from what was seen, and nobody needs a list."""
+    async def _session(self, waiting: list[asyncio.Event]) -> AsyncGenerator[list[Change[T]], None]:
+        """One list, then watches for as long as the server can continue from what was seen, and nobody waits for a
+        list."""
         async with aclosing(self._list()) as listed:
             async for batch in listed:
                 yield batch
-        self.synced.set()
-        while True:
-            started, version, hurries = self._clock.monotonic(), self._reader.version, self._goal.is_ahead
-            if hurries and len(self._known) <= self.few:
-                return
+        self._note_listed(waiting)
+        while not self._waiting:
+            started, version = self._clock.monotonic(), self.store.version
             try:
-                async with aclosing(self._request(hurries)) as request:
+                async with aclosing(self._request()) as request:
                     async for batch in request:
                         yield batch
-                if hurries and self._goal.is_ahead:
-                    raise _Expired(f"no bookmark of resourceVersion {self._goal.version} comes")
-                quick = self._clock.monotonic() - started < QUICK_WATCH and self._reader.version == version
-                if quick and not self._goal.is_ahead:
-                    await self._goal.rest(self._backoff.delay())
+                quick = self._clock.monotonic() - started < QUICK_WATCH and self.store.version == version
+                if quick and not self._waiting:
+                    await self._rest(self._backoff.delay())
             except (ApiError, ConnectionFailed, Malformed) as error:
                 if isinstance(error, ApiError) and error.status == 410:
                     raise _Expired(error.message) from error
-                if isinstance(error, ApiError) and self._is_absent(error):
+                if self._is_absent(error):
                     raise
-                if hurries:
-                    raise _Expired(str(error)) from error
-                if self._reader.version != version:
+                if self.store.version != version:
                     self._backoff.reset()  # it worked: whoever cuts connections now and then does not slow us down
                 await self._pause(error, "watch")
 
     async def _list(self) -> AsyncGenerator[list[Change[T]], None]:
         """Every page, compared with what is known; what no page had is deleted."""
-        missing, versions, continue_ = self._known.keys(), "", ""
+        missing, version, continue_ = self.store.keys(), "", ""
         while True:
             page = await self._page(continue_)
-            if not versions:
-                versions = page.metadata.resource_version
-                self._refuse_older(versions)
-            listed = self._reader.apply_page(page.items or (), missing)
+            if not version:
+                version = page.metadata.resource_version
+                self._refuse_older(version)
+            listed = self.store.apply_page(page.items or (), missing)
             if listed:
                 yield listed
             continue_ = page.metadata.continue_
             if not continue_:
                 break
-        gone: list[Change[T]] = list(self._known.forget_keys(missing, number(versions)))
+        gone: list[Change[T]] = list(self.store.forget_keys(missing, number(version)))
         if gone:
             yield gone
-        self._reader.reach(versions)
+        self.store.version = version
         self._fresh_at = self._clock.monotonic()
         self._backoff.reset()
-        self._goal.note()
 
-    async def _page(self, continue_: str = "", limit: int = PAGE_SIZE) -> Page:
+    async def _page(self, continue_: str) -> Page:
         """One page; a list whose continuation expired starts over."""
         try:
-            page = await self._client.list_page(self.resource, *self._scope, continue_=continue_, limit=limit)
+            page = await self._client.list_page(self.resource, *self._scope, continue_=continue_)
         except ApiError as error:
             if error.status == 410 and continue_:
                 raise _Expired("the list took longer than the server keeps its versions") from error
@@ -216,124 +193,63 @@ class Reflector(Generic[T]):
 
     def _refuse_older(self, version: str) -> None:
         """A list older than what was seen comes from a lagging server, unless nothing newer comes for long."""
-        seen = self._reader.version
-        if number(version) >= self.version:
+        seen = self.store.version
+        if number(version) >= number(seen):
             return
         if self._clock.monotonic() - self._fresh_at < REWIND_AFTER:
             raise ApiError(504, "Timeout", f"resourceVersion {version} is older than {seen}, seen before")
-        self._known.believe_anything()
-        self._reader.reach("")
+        self.store.believe_anything()
 
-    async def _request(self, hurries: bool) -> AsyncGenerator[list[Change[T]], None]:
-        """One watch, resumed from the last version seen; one that hurries tells soon how far it is."""
-        response = await self._open(hurries)
+    async def _request(self) -> AsyncGenerator[list[Change[T]], None]:
+        """One watch, resumed from the last version seen."""
+        seconds = self._random.randint(*WATCH_SECONDS)
+        watch = self._client.watch(self.resource, self.store.version, seconds, *self._scope)
+        response = await self._unless_silent(watch)  # headers come at once, so their absence is a stall as well
+        if response is None:
+            return
+        self.failing_since = None
         try:
-            async with aclosing(self._arrivals(response, hurries)) as arrivals:
-                async for lines in arrivals:
-                    version = self._reader.version
-                    changes, failure = self._reader.apply_lines(lines)
-                    if self._reader.version != version:
-                        self._fresh_at = self._clock.monotonic()
-                        self._goal.note()
-                    if changes:
-                        yield changes
-                    if failure is not None:
-                        raise failure
+            arrivals = aiter(response.lines())
+            while not self._waiting:
+                lines = await self._unless_silent(anext(arrivals, None))
+                if lines is None:
+                    return
+                version = self.store.version
+                changes, failure = self.store.apply_lines(lines)
+                if self.store.version != version:
+                    self._fresh_at = self._clock.monotonic()
+                if changes:
+                    yield changes
+                if failure is not None:
+                    raise failure
         finally:
             await response.close()
 
-    async def _open(self, hurries: bool) -> Response:
-        """Start a watch; headers come at once, so their absence is a stall as well."""
-        namespace, label_selector = self._scope
-        seconds = CATCH_UP_WATCH if hurries else self._random.randint(*WATCH_SECONDS)
-        patience = self._patience(hurries)
+    async def _unless_silent(self, arrival: Awaitable[_Arrival]) -> _Arrival | None:
+        """What arrives; None where somebody begins to wait for a list. Raises `ConnectionFailed` after a long silence.
+
+        The time-out covers this one await and never a yield: it would cancel the reader's own work.
+        """
         try:
-            async with asyncio.timeout(patience):
-                response = await self._client.watch(
-                    self.resource, self._reader.version, seconds, namespace, label_selector
-                )
+            async with asyncio.timeout(self._stall_after) as self._silence:
+                return await arrival
         except TimeoutError:
-            raise ConnectionFailed(f"no answer for {patience:g} s", sent=True) from None
-        self.failing_since = None
-        return response
-
-    async def _arrivals(self, response: Response, hurries: bool) -> AsyncGenerator[list[bytes], None]:
-        """The lines of a response as they arrive, until it ends or falls silent, or is to be replaced by one that
-        hurries."""
-        arrivals, patience = aiter(response.lines()), self._patience(hurries)
-        while hurries or not self._goal.is_ahead:
-            try:
-                # The time-out covers this one await and never a yield: it would cancel the reader's own work.
-                async with asyncio.timeout(patience) as silence:
-                    self._goal.silence = None if hurries else silence
-                    lines = await anext(arrivals, None)
-            except TimeoutError:
-                if self._goal.is_ahead and not hurries:
-                    return
-                raise ConnectionFailed(f"silent for {patience:g} s", sent=True) from None
-            finally:
-                self._goal.silence = None
-            if lines is None:
-                return
-            yield lines
-
-    def _patience(self, hurries: bool) -> float:
-        """Seconds of silence that are borne."""
-        return min(CATCH_UP, self._stall_after) if hurries else self._stall_after
+            if self._waiting:
+                return None
+            raise ConnectionFailed(f"silent for {self._stall_after:g} s", sent=True) from None
+        finally:
+            self._silence = None
 
     async def _pause(self, error: ApiError | ConnectionFailed | Malformed, doing: str) -> None:
         wait = self._backoff.delay(error.retry_after if isinstance(error, ApiError) else 0.0)
         if self.failing_since is None:
             self.failing_since = self._clock.monotonic()
         self._on_problem(f"cannot {doing} {self.resource.plural}: {error}; trying again in {wait:.1f} s")
-        await self._goal.rest(wait)
+        await self._rest(wait)
 
-
-CATCH_UP_WATCH = 3
-"""Seconds of a watch that is to tell soon how far it is: the server sends a bookmark two seconds before the end
-(`nextBookmarkTime`, apiserver's cache_watcher.go, v1.36)."""
-CATCH_UP = 5.0
-"""Seconds of silence after which such a watch is given up, and the kind is listed."""
-
-FEW = 2_000
-"""As many objects are listed sooner than a bookmark comes."""
-
-
-class Goal:
-    """The version up to which a kind is to be known, where somebody waits for one."""
-
-    def __init__(self, reader: WatchReader[Any]) -> None:
-        self.version = 0
-        """0 where nobody waits."""
-        self.silence: asyncio.Timeout | None = None
-        """Runs out when the watch that is read counts as silent; None where that hurries, or none is read."""
-        self._reader = reader
-        self._set, self._reached = asyncio.Event(), asyncio.Event()
-
-    @property
-    def is_ahead(self) -> bool:
-        """Whether somebody waits for what is not known yet."""
-        return self._reader.number < self.version
-
-    async def reach(self, version: int) -> None:
-        """Return once `note` finds that the version was reached."""
-        self.version = max(self.version, version)
-        if self.is_ahead:
-            self._reached.clear()
-            self._set.set()
-            if self.silence is not None:
-                self.silence.reschedule(asyncio.get_running_loop().time())
-            await self._reached.wait()
-
-    def note(self) -> None:
-        """The reader came further, and all it read was yielded."""
-        if self.version and not self.is_ahead:
-            self.version = 0
-            self._reached.set()
-
-    async def rest(self, seconds: float) -> None:
-        """Wait, but not on where a goal is set from then on: the server has answered whoever set it."""
-        self._set.clear()
+    async def _rest(self, seconds: float) -> None:
+        """Wait, but not on where somebody asks for a list from then on: the server has answered whoever asks."""
+        self._asked.clear()
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                await self._set.wait()
+                await self._asked.wait()

@@ -1,15 +1,20 @@
-"""Events as kube-scheduler writes them (events.k8s.io/v1; client-go's tools/events).
+"""What users see of a pod: Events and the PodScheduled condition, as kube-scheduler writes them.
 
-Events wait behind the bindings (`request_queue`). The same event again does not become a second object: the first one
+Both wait behind the bindings (`request_queue`).
+
+Events (events.k8s.io/v1; client-go's tools/events): the same event again does not become a second object; the first one
 grows a series, which is written when its count reaches a power of two. The last `SERIES` events are remembered for it.
 While `LIMIT` writes wait, which they do only if the server fails them, new events are dropped, and a warning says so.
+
+Conditions: a patch must not overtake a binding: the API server sets PodScheduled to True with the binding, and a late
+False would stay on a pod that runs. So a binding first settles what is on its way for its pod.
 """
 
 from __future__ import annotations
 
 import socket
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,37 +22,39 @@ from cachetools import LRUCache
 from msgspec.structs import replace
 
 from policyengine.clock import Clock, micro_time
-from policyengine.kube.http.client import ApiError, Client
+from policyengine.kube.http.client import UNVALIDATED, ApiError, Client
 from policyengine.kube.writing.request_queue import LIMIT, RequestQueue
 from policyengine.scheduler.actions import PatchPodCondition, RecordEvent
 
 SERIES = 8192
 NOTE_LIMIT = 1024
 """Bytes of a note the API server accepts (events.k8s.io validation)."""
+CONDITIONS = 65_536
+"""Pods whose last condition is remembered."""
 
 
+def second_time(seconds: float) -> str:
+    """metav1.Time: RFC 3339 in UTC, whole seconds."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+@dataclass(slots=True)
 class _Series:
     """One event and how often it happened."""
 
-    __slots__ = ("at", "count", "created", "event", "last", "name")
-
-    def __init__(self, event: RecordEvent, stamp: int, at: float) -> None:
-        self.event = event
-        self.name = f"{event.name}.{stamp:x}"
-        self.at = at
-        """Epoch seconds of the first time."""
-        self.count = 1
-        self.created = False
-        self.last = ""
-
-    @property
-    def namespace(self) -> str:
-        """Where the event lies."""
-        return self.event.namespace or "default"
+    event: RecordEvent
+    namespace: str
+    name: str
+    at: float
+    """Epoch seconds of the first time."""
+    count: int = 1
+    last: str = ""
+    """The time of the last, where there are several."""
+    created: bool = False
 
 
 class EventRecorder:
-    """Turns `RecordEvent` actions into Event objects and writes them, behind the bindings."""
+    """Turns `RecordEvent` actions into Event objects and writes them."""
 
     def __init__(
         self,
@@ -61,20 +68,18 @@ class EventRecorder:
         self._client = client
         self._clock = clock
         self._host = host or socket.gethostname()
-        self._series: OrderedDict[tuple[str, ...], _Series] = OrderedDict()
-        """Those used last stand last. (In a plain dict, whose first entries are gone, the first is searched for.)"""
+        self._series: LRUCache[tuple[str, ...], _Series] = LRUCache(SERIES)
         self._last_stamp = 0
         self._queue = queue
         self._on_problem = on_problem
-        self.dropped = 0
-        """Events that were dropped so far."""
+        self._drops = False
 
     def record(self, event: RecordEvent) -> None:
         """Write the event soon, or let the one it repeats grow."""
         if self._queue.backlog >= LIMIT:
-            if not self.dropped:
+            if not self._drops:
                 self._on_problem(f"events are dropped: {LIMIT} writes wait for the API server")
-            self.dropped += 1
+            self._drops = True
             return
         about = event.uid, event.resource_version, event.node, event.scheduler_name
         key = (*about, event.reason, event.action, event.note)
@@ -82,19 +87,16 @@ class EventRecorder:
         if series is None:
             series = self._series[key] = self._begin(event)
         else:
-            self._series.move_to_end(key)
             series.count += 1
             series.last = micro_time(self._clock.now())
         if not series.count & (series.count - 1):
             self._queue.write(f"event of `{series.namespace}/{series.name}`", self._write, series)
 
     def _begin(self, event: RecordEvent) -> _Series:
-        if len(self._series) >= SERIES:
-            self._series.popitem(last=False)
         now = self._clock.now()
         # Two events of one moment need two names.
         self._last_stamp = max(self._last_stamp + 1, int(now * 1e9))
-        return _Series(event, self._last_stamp, now)
+        return _Series(event, event.namespace or "default", f"{event.name}.{self._last_stamp:x}", now)
 
     def _body(self, series: _Series) -> dict[str, Any]:
         event = series.event
@@ -123,20 +125,21 @@ class EventRecorder:
         }
         if event.node:
             body["related"] = {"kind": "Node", "apiVersion": "v1", "name": event.node}
-        return body | {"series": _growth(series)} if series.count > 1 else body
+        return body | _growth(series) if series.count > 1 else body
 
     async def _write(self, series: _Series) -> None:
         """Grow the event if it is there, else create it: a new one, or one that the server has dropped meanwhile."""
+        path = f"/apis/events.k8s.io/v1/namespaces/{series.namespace}/events"
         if series.created:
             try:
-                await self._client.patch_event(series.namespace, series.name, {"series": _growth(series)})
+                await self._client.call("PATCH", f"{path}/{series.name}", _growth(series))
                 return
             except ApiError as error:
                 if error.status != 404:
                     raise
                 series.created = False
         try:
-            await self._client.create_event(series.namespace, self._body(series))
+            await self._client.call("POST", path, self._body(series), query=UNVALIDATED)
         except ApiError as error:
             if error.reason != "AlreadyExists":  # A lost answer: the first try had arrived.
                 raise
@@ -144,12 +147,7 @@ class EventRecorder:
 
 
 def _growth(series: _Series) -> dict[str, object]:
-    return {"count": series.count, "lastObservedTime": series.last}
-
-
-def second_time(seconds: float) -> str:
-    """metav1.Time: RFC 3339 in UTC, whole seconds."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return {"series": {"count": series.count, "lastObservedTime": series.last}}
 
 
 def _cut(note: str) -> str:
@@ -160,9 +158,6 @@ def _cut(note: str) -> str:
     return encoded[: NOTE_LIMIT - 4].decode("utf-8", "ignore") + " ..."
 
 
-_REMEMBERED = 65_536
-
-
 class ConditionWriter:
     """Writes conditions, the latest a pod, and none that says what was said before."""
 
@@ -170,9 +165,9 @@ class ConditionWriter:
         self._client = client
         self._clock = clock
         self._queue = queue
-        self._since: LRUCache[str, str] = LRUCache(_REMEMBERED)
+        self._since: LRUCache[str, str] = LRUCache(CONDITIONS)
         """UID -> when its condition first became False: the transition time stays while the status does."""
-        self._said: LRUCache[str, PatchPodCondition] = LRUCache(_REMEMBERED)
+        self._said: LRUCache[str, PatchPodCondition] = LRUCache(CONDITIONS)
 
     def write(self, condition: PatchPodCondition) -> None:
         """Write the condition soon."""
@@ -191,7 +186,12 @@ class ConditionWriter:
         return self._queue.settle(_key(uid))
 
     async def _write(self, condition: PatchPodCondition) -> None:
-        status: dict[str, object] = {"conditions": [self._entry(condition)]} if condition.reason else {}
+        status: dict[str, object] = {}
+        if condition.reason:
+            since = self._since.get(condition.uid) or second_time(self._clock.now())
+            status = conditions(
+                "PodScheduled", "False", condition.reason, condition.message, since, condition.observed_generation
+            )
         if condition.nominated_node_name is not None:
             status["nominatedNodeName"] = condition.nominated_node_name or None
         try:
@@ -200,18 +200,20 @@ class ConditionWriter:
             if error.status != 404:
                 raise
 
-    def _entry(self, condition: PatchPodCondition) -> dict[str, Any]:
-        entry: dict[str, Any] = {
-            "lastProbeTime": None,
-            "lastTransitionTime": self._since.get(condition.uid) or second_time(self._clock.now()),
-            "message": condition.message,
-            "reason": condition.reason,
-            "status": "False",
-            "type": "PodScheduled",
-        }
-        if condition.observed_generation:
-            entry["observedGeneration"] = condition.observed_generation
-        return entry
+
+def conditions(type_: str, status: str, reason: str, message: str, since: str, generation: int) -> dict[str, object]:
+    """A pod's status with this condition; `generation`: the pod's, as it was observed, 0 where it is not known."""
+    condition: dict[str, object] = {
+        "lastProbeTime": None,
+        "lastTransitionTime": since,
+        "message": message,
+        "reason": reason,
+        "status": status,
+        "type": type_,
+    }
+    if generation:
+        condition["observedGeneration"] = generation
+    return {"conditions": [condition]}
 
 
 def _key(uid: str) -> str:

@@ -9,22 +9,20 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from dataclasses import dataclass
 from functools import partial
 from random import Random
 from typing import Any
 
 from policyengine.clock import Clock
-from policyengine.cluster.kinds import BY_KIND
+from policyengine.cluster.kinds import BY_KIND, PODS
 from policyengine.cluster.objects import ObjectError, decode
 from policyengine.cluster.pod_objects import Pod
-from policyengine.kube.extenders.http_extender import ExtenderAsker, HttpExtender, Observe
+from policyengine.kube.extenders.http_extender import ExtenderAsker, HttpExtender
 from policyengine.kube.http.client import ApiError, Client, ConnectionFailed
-from policyengine.kube.leader import Leadership, NotLeading
+from policyengine.kube.leader import NotLeading
 from policyengine.kube.watching.informers import Informers
-from policyengine.kube.watching.reflector import Reflector
-from policyengine.kube.watching.store import number
-from policyengine.kube.writing.events import ConditionWriter, EventRecorder, second_time
+from policyengine.kube.watching.store import Malformed, Store, identity, number
+from policyengine.kube.writing.events import ConditionWriter, EventRecorder, conditions, second_time
 from policyengine.kube.writing.request_queue import RequestQueue
 from policyengine.scheduler.actions import (
     Action,
@@ -53,8 +51,15 @@ from policyengine.scheduler.messages import (
     VictimNotDeleted,
 )
 
-QUESTIONS_AT_ONCE = 32
-"""Pods that extenders are asked about at once."""
+BINDINGS = 512
+"""Bindings that are not answered, above which no cycle runs."""
+WRITES = 96
+"""Requests under way at once: half of the changing requests that an API server of default flags serves at a time (200,
+`--max-mutating-requests-inflight`), so that one scheduler leaves as much to all others."""
+QUESTIONS, QUESTIONS_AT_ONCE = 256, 32
+"""Pods that extenders are to be asked about, above which no cycle runs; and those they are asked about at once."""
+FLUSH_DEADLINE = 10.0
+"""Seconds for what waits at the end."""
 
 logger = logging.getLogger("policyengine.kube.runner")
 """By this name users know the lines of their policies."""
@@ -72,30 +77,19 @@ class Writer:
         *,
         informers: Informers,
         may_bind: Callable[[str], bool],
-        leadership: Leadership,
-        limits: Limits,
+        leads: Callable[[], bool],
         host: str,
         extenders: Sequence[HttpExtender],
-        observe_extender: Observe,
     ) -> None:
         """`answer` takes the outcomes; `may_bind` says whether a `Bind` still stands, by the pod's UID."""
         self._client = client
         self._clock = clock
         self._answer = answer
         self._may_bind = may_bind
-        self._leadership = leadership
-        self._limits = limits
-        self._pods = informers.pods
-        if any(extender.wants_nodes for extender in extenders):
-            informers.nodes.keep_texts()
-        if any(extender.wants_pods for extender in extenders):
-            informers.pods.keep_texts()
-        self._extenders = ExtenderAsker(
-            extenders, client, informers.nodes.text, informers.pods.text, observe=observe_extender
-        )
-        self.queue = RequestQueue(
-            clock, random, workers=limits.writes, limiter=client.limiter, on_problem=logger.warning
-        )
+        self._leads = leads
+        self._pods = informers.pods.store
+        self._extenders = ExtenderAsker(extenders, client, informers.nodes.store, self._pods)
+        self.queue = RequestQueue(clock, random, workers=WRITES, limiter=client.limiter, on_problem=logger.warning)
         self._questions = RequestQueue(clock, random, workers=QUESTIONS_AT_ONCE)
         self._events = EventRecorder(client, clock, self.queue, host=host, on_problem=logger.warning)
         self._conditions = ConditionWriter(client, clock, self.queue)
@@ -159,15 +153,11 @@ class Writer:
     @property
     def has_room(self) -> bool:
         """Whether what a few more cycles decide can be taken."""
-        return (
-            self.bindings < self._limits.bindings
-            and self._under_way["ask"] < self._limits.questions
-            and self.queue.has_room
-        )
+        return self.bindings < BINDINGS and self._under_way["ask"] < QUESTIONS and self.queue.has_room
 
     async def flush(self) -> None:
         """Write the events and conditions that wait, if there is time."""
-        left = await self.queue.flush(self._limits.flush_deadline)
+        left = await self.queue.flush(FLUSH_DEADLINE)
         if left:
             logger.warning("%d events and conditions were not written before the end", left)
 
@@ -180,7 +170,7 @@ class Writer:
         if not self._may_bind(action.uid):
             return BindFailed(action.uid, BindFailure.WITHDRAWN, "the decision no longer stands")
         if action.extender is not None:
-            if not self._leadership.holds():
+            if not self._leads():
                 return BindFailed(action.uid, BindFailure.OVERLOADED, str(NotLeading()))
             outcome = await self._extenders.bind(action)
             if outcome is not None:
@@ -241,10 +231,13 @@ async def patch_object(client: Client, asked: PatchObject) -> ObjectPatched | Ob
     metadata |= {"uid": patch.uid, "resourceVersion": patch.resource_version}
     path = BY_KIND[patch.kind].path(patch.namespace, patch.name, patch.subresource)
     try:
-        return ObjectPatched(asked, await client.patch_object(path, {**patch.patch, "metadata": metadata}))
+        answer = await client.call("PATCH", path, {**patch.patch, "metadata": metadata})
+        return ObjectPatched(asked, identity(answer).resource_version)
     except ApiError as error:
         failure = BindFailure.OVERLOADED if error.status in _OPEN else _FAILURES.get(error.status, BindFailure.REFUSED)
         return ObjectPatchFailed(asked, failure, error.message, error.retry_after)
+    except Malformed as error:
+        return ObjectPatchFailed(asked, BindFailure.REFUSED, f"the answer of `{path}`: {error}")
     except ConnectionFailed as error:
         return ObjectPatchFailed(asked, BindFailure.OVERLOADED, str(error))
 
@@ -256,19 +249,14 @@ async def delete_victim(client: Client, clock: Clock, asked: DeleteVictim) -> Vi
     harm. The eviction API is not used: it would refuse what DefaultPreemption may choose (a disruption budget it has to
     break). Rights needed: `patch` on pods/status and `delete` on pods.
     """
-    condition: dict[str, object] = {
-        "lastProbeTime": None,
-        "lastTransitionTime": second_time(clock.now()),
-        "message": asked.message,
-        "reason": "PreemptionByScheduler",
-        "status": "True",
-        "type": "DisruptionTarget",
-    }
-    if asked.observed_generation:
-        condition["observedGeneration"] = asked.observed_generation
+    since = second_time(clock.now())
+    status = conditions(
+        "DisruptionTarget", "True", "PreemptionByScheduler", asked.message, since, asked.observed_generation
+    )
+    options = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": asked.uid}}
     try:
-        await client.patch_pod_status(asked.namespace, asked.name, {"conditions": [condition]}, asked.uid)
-        await client.delete_pod(asked.namespace, asked.name, asked.uid)
+        await client.patch_pod_status(asked.namespace, asked.name, status, asked.uid)
+        await client.call("DELETE", PODS.path(asked.namespace, asked.name), options)
     except ApiError as error:
         if error.status in _GONE:
             return VictimDeleted(asked, was_there=False)
@@ -278,10 +266,10 @@ async def delete_victim(client: Client, clock: Clock, asked: DeleteVictim) -> Vi
     return VictimDeleted(asked)
 
 
-async def read_pod(client: Client, seen: Reflector[Pod], asked: ReadPod) -> PodRead | PodDeleted | ReadPodFailed:
+async def read_pod(client: Client, seen: Store[Pod], asked: ReadPod) -> PodRead | PodDeleted | ReadPodFailed:
     """Read a pod whose binding's outcome is open; `seen`: the pods as the watch tells of them."""
     try:
-        pod = decode(Pod, await client.read_pod(asked.namespace, asked.name))
+        pod = decode(Pod, await client.call("GET", PODS.path(asked.namespace, asked.name)))
     except ApiError as error:
         if error.status == 404:
             return PodDeleted(asked.namespace, asked.name, asked.uid)
@@ -290,27 +278,7 @@ async def read_pod(client: Client, seen: Reflector[Pod], asked: ReadPod) -> PodR
         return ReadPodFailed(asked.uid)
     # The watch may have told meanwhile that the pod is gone: an answer may be older than that.
     meta = pod.metadata
-    is_known = seen.knows(meta.namespace, meta.name, meta.uid)
-    if meta.uid != asked.uid or (not is_known and number(meta.resource_version) <= seen.version):
+    is_known = seen.uid(meta.namespace, meta.name) == meta.uid
+    if meta.uid != asked.uid or (not is_known and number(meta.resource_version) <= number(seen.version)):
         return PodDeleted(asked.namespace, asked.name, asked.uid)
     return PodRead(asked, pod)
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Counts, and seconds where the name says `deadline`."""
-
-    cycles: int = 16
-    """Cycles between two turns of the event loop."""
-    bindings: int = 512
-    """Bindings posted and not answered, above which no cycle runs."""
-    writes: int = 96
-    """Requests under way at once."""
-    questions: int = 256
-    """Pods that extenders are asked about, above which no cycle runs."""
-    queued: int = 2048
-    """Messages not handled yet, above which watches wait."""
-    messages: int = 256
-    """Messages handled between two turns of the event loop."""
-    bindings_deadline: float = 10.0
-    flush_deadline: float = 10.0

@@ -107,7 +107,7 @@ class Annotator:
         failed = 0
         for name, patch in patches:
             try:
-                await self._client.patch_object(RESOURCE.path(name=name), {"metadata": {"annotations": patch}})
+                await self._client.call("PATCH", RESOURCE.path(name=name), {"metadata": {"annotations": patch}})
             except ApiError as error:
                 if error.status != HTTPStatus.NOT_FOUND:
                     failed += 1

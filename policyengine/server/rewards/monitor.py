@@ -127,7 +127,7 @@ class Monitor:
 
     async def _write(self, node: str, patch: Mapping[str, str | None]) -> None:
         try:
-            await self._client.patch_object(NODES.path(name=node), {"metadata": {"annotations": patch}})
+            await self._client.call("PATCH", NODES.path(name=node), {"metadata": {"annotations": patch}})
         except (ApiError, ConnectionFailed) as error:
             self._on_problem(f"node `{node}` cannot be annotated: {error}")
             return

@@ -7,6 +7,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Protocol
 
+from policyengine.cluster.kinds import CONFIG_MAPS
 from policyengine.cluster.objects import decode
 from policyengine.cluster.workload_objects import ConfigMap
 from policyengine.kube.http.client import ApiError, Client, ConnectionFailed
@@ -76,11 +77,12 @@ class ConfigMapStore:
         self._client = client
         self._namespace = namespace
         self._name = name
+        self._path = CONFIG_MAPS.path(namespace, name)
 
     async def load(self) -> str | None:
         """See `Store`."""
         try:
-            found = decode(ConfigMap, await self._client.read_config_map(self._namespace, self._name))
+            found = decode(ConfigMap, await self._client.call("GET", self._path))
         except ApiError as error:
             if error.status != HTTPStatus.NOT_FOUND:
                 raise self._error(error) from error
@@ -95,7 +97,7 @@ class ConfigMapStore:
     async def save(self, text: str) -> None:
         """See `Store`."""
         try:
-            await self._client.patch_config_map(self._namespace, self._name, {"data": {KEY: text}})
+            await self._client.call("PATCH", self._path, {"data": {KEY: text}})
         except (ApiError, ConnectionFailed) as error:
             raise self._error(error) from error
 

@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 
 from policyengine.kube.extenders import http_extender
-from policyengine.kube.extenders.http_extender import ExtenderConnection, ExtenderUnusable
+from policyengine.kube.extenders.http_extender import ExtenderUnusable, HttpExtender
 from policyengine.kube.extenders.protocol import ExtenderFailed
 from tests.kube.extenders.extender_world import configured
 
@@ -35,14 +35,14 @@ async def long(request: web.Request) -> web.Response:
 
 
 @asynccontextmanager
-async def connected(handler: Handler, **given: Any) -> AsyncIterator[ExtenderConnection]:
+async def connected(handler: Handler, **given: Any) -> AsyncIterator[HttpExtender]:
     application = web.Application()
     application.router.add_route("*", "/{path:.*}", handler)
     runner = web.AppRunner(application, shutdown_timeout=0.1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     (completed,) = configured({"urlPrefix": f"http://127.0.0.1:{runner.addresses[0][1]}/ext/", **given})
-    connection = ExtenderConnection(completed)
+    connection = HttpExtender(completed)
     yield connection
     await connection.close()
     await runner.cleanup()
@@ -76,7 +76,7 @@ async def test_who_cannot_be_reached_has_not_acted() -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         (given,) = configured({"urlPrefix": f"http://127.0.0.1:{probe.getsockname()[1]}"})
-    connection = ExtenderConnection(given)
+    connection = HttpExtender(given)
     with pytest.raises(ExtenderFailed, match="cannot be reached") as raised:
         await connection.post("bind", b"{}")
     await connection.close()
@@ -92,4 +92,4 @@ async def test_https_is_spoken_where_it_is_enabled_whatever_the_prefix_says() ->
 async def test_tls_files_that_cannot_be_used_are_said_to_be() -> None:
     (given,) = configured({"urlPrefix": "https://a", "tlsConfig": {"caFile": "/nowhere/ca.crt"}})
     with pytest.raises(ExtenderUnusable, match="extender `https://a`: its tlsConfig cannot be used: no such file"):
-        ExtenderConnection(given)
+        HttpExtender(given)

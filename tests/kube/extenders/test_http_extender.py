@@ -26,7 +26,7 @@ def extender(answer: Any, **given: Any) -> HttpExtender:
     async def post(verb: str, body: bytes) -> bytes:
         return json.dumps(answer).encode()
 
-    found._connection.post = post  # type: ignore[method-assign]
+    found.post = post  # type: ignore[method-assign]
     return found
 
 

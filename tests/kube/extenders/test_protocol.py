@@ -68,10 +68,11 @@ def test_victims_are_sent_by_uid_to_who_keeps_a_cache() -> None:
 
 
 def test_victims_that_have_gone_meanwhile_are_not_sent_whole() -> None:
-    def whole(node: str, uid: str) -> bytes | None:
-        return None if uid == "gone" else f'{{"kind":"Pod","metadata":{{"uid":"{uid}"}}}}'.encode()
+    def text(name: str, namespace: str) -> bytes | None:
+        return None if name == "gone" else f'{{"kind":"Pod","metadata":{{"uid":"{name}"}}}}'.encode()
 
-    assert json.loads(protocol.preemption_args_of_pods(POD, VICTIMS, whole)) == {
+    names = {node: {uid: ("ns", uid) for uid in one.pods} for node, one in VICTIMS.items()}
+    assert json.loads(protocol.preemption_args_of_pods(POD, VICTIMS, names, text)) == {
         "Pod": {"metadata": {"name": "p"}},
         "NodeNameToVictims": {
             "a": {"Pods": [{"metadata": {"uid": "u1"}}], "NumPDBViolations": 1},

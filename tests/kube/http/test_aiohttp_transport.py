@@ -224,7 +224,7 @@ async def test_watches_take_no_connection_from_calls() -> None:
             await watch.close()
 
 
-@pytest.mark.parametrize("method", ["GET", "POST", "PATCH"])
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "POST", "PATCH"])
 async def test_only_an_idempotent_request_is_sent_again_where_a_kept_connection_ends_unheard(method: str) -> None:
     asked: list[int] = []
 
@@ -240,7 +240,7 @@ async def test_only_an_idempotent_request_is_sent_again_where_a_kept_connection_
 
     async with served(peer) as transport:
         await call(transport, method)
-        if method == "GET":
+        if method in ("GET", "PUT", "DELETE"):
             assert await call(transport, method) == b"{}"
             assert asked == [2, 1]
         else:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from policyengine.cluster.kinds import CONFIG_MAPS
 from policyengine.cluster.workload_objects import ConfigMap
 from policyengine.kube.http.client import ApiError
-from policyengine.kube.watching.store import Change, Malformed, Store, WatchReader
+from policyengine.kube.watching.store import Change, Malformed, Store
 from tests.kube.scripted_server import bookmark, config_map, event, gone
 
 
@@ -28,8 +28,8 @@ class Reading:
 def read(*lines: Any, cut: int = 0) -> Reading:
     """What the lines bring, those before and after `cut` arriving apart."""
     problems: list[str] = []
-    reader = WatchReader(CONFIG_MAPS, Store[ConfigMap](), problems.append)
-    reader.reach("5")
+    reader = Store(CONFIG_MAPS, problems.append)
+    reader.version = "5"
     texts = [line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines]
     changes, failure = reader.apply_lines(texts[:cut])
     if failure is None:
@@ -60,10 +60,9 @@ def test_an_event_of_an_unknown_type_is_refused() -> None:
 
 
 def test_a_page_strikes_out_what_is_not_missing() -> None:
-    known = Store[ConfigMap]()
-    reader = WatchReader(CONFIG_MAPS, known, lambda problem: None)
+    reader = Store(CONFIG_MAPS, lambda problem: None)
     reader.apply_lines([json.dumps(event("ADDED", config_map(name, 6))).encode() for name in "ab"])
-    missing = known.keys()
+    missing = reader.keys()
     changes = reader.apply_page([msgspec.Raw(json.dumps(config_map("a", 7)).encode())], missing)
     assert len(changes) == 1
     assert missing == {"ns/b"}

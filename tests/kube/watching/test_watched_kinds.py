@@ -3,13 +3,11 @@
 import asyncio
 import random
 from dataclasses import replace
-from typing import Any
 
-from policyengine.cluster.kinds import BY_KIND, Kind
+from policyengine.cluster.kinds import BY_KIND
 from policyengine.framework.profile import Profile
 from policyengine.kube.http.client import Client
-from policyengine.kube.watching.informers import ALWAYS, WatchedKinds, kinds_read
-from policyengine.kube.watching.reflector import Reflector
+from policyengine.kube.watching.informers import ALWAYS, Informers, MessageQueue, kinds_read
 from policyengine.plugins.registry import IN_TREE, build, default_profile
 from policyengine.scheduler.messages import Message, ProfileRemoved, ProfileReplaced
 from policyengine.simulator.api_server import statuses
@@ -28,15 +26,18 @@ class World:
     def __init__(self, *profiles: Profile) -> None:
         self.clock = VirtualClock()
         self.api = ApiServer(self.clock)
-        self.passed: list[Message] = []
-        self.following = WatchedKinds(self._reflector, self._follow, self.passed.append, profiles)
+        self._messages = MessageQueue(limit=1000)
+        client = Client(MemoryTransport(self.api))
+        self.following = Informers(client, self.clock, random.Random(1), self._messages, profiles)
 
-    def _reflector(self, resource: Kind[Any]) -> Reflector[Any]:
-        return Reflector(Client(MemoryTransport(self.api)), resource, self.clock, random.Random(1))
+    @property
+    def passed(self) -> list[Message]:
+        """The policies that the core was told of."""
+        return [one for one in self._messages.waiting if isinstance(one, ProfileReplaced | ProfileRemoved)]
 
-    async def _follow(self, reflector: Reflector[Any]) -> None:
-        async for _ in reflector.changes():
-            pass
+    @property
+    def kinds(self) -> set[str]:
+        return {reflector.resource.kind for reflector in self.following.reflectors}
 
 
 def test_every_kind_that_an_in_tree_plugin_reads_can_be_followed() -> None:
@@ -48,8 +49,8 @@ def test_every_kind_that_an_in_tree_plugin_reads_can_be_followed() -> None:
 def test_nothing_is_followed_that_nobody_reads() -> None:
     async def work() -> None:
         always = {resource.kind for resource in ALWAYS}
-        assert World(BARE).following.kinds == always
-        assert World(BARE, ZONED).following.kinds == always | set(build("VolumeZone").kinds)
+        assert World(BARE).kinds == always
+        assert World(BARE, ZONED).kinds == always | set(build("VolumeZone").kinds)
         assert kinds_read(default_profile()) <= set(BY_KIND)
 
     run(work())
@@ -59,7 +60,7 @@ def test_a_policy_that_reads_nothing_new_is_passed_on_at_once() -> None:
     async def work() -> None:
         world = World(ZONED)
         task = asyncio.ensure_future(world.following.run())
-        await world.following.synced()
+        await world.following.wait_for_sync()
         message = ProfileReplaced(replace(ZONED, policy_hash="new"))
         world.following.admit(message)
         assert world.passed == [message]
@@ -72,7 +73,7 @@ def test_a_policy_waits_for_the_first_list_of_what_it_reads_and_the_order_is_kep
     async def work() -> None:
         world = World(BARE)
         task = asyncio.ensure_future(world.following.run())
-        await world.following.synced()
+        await world.following.wait_for_sync()
         failing = fault.Fail(statuses.internal("etcd is slow"))
         world.api.faults.add(failing, verb="list", resource="persistentvolumes", times=3)
         first, second = ProfileReplaced(ZONED), ProfileRemoved("bare")
@@ -80,9 +81,9 @@ def test_a_policy_waits_for_the_first_list_of_what_it_reads_and_the_order_is_kep
         world.following.admit(second)
         await asyncio.sleep(0.01)
         assert world.passed == []
-        await world.following.synced()
+        await world.following.wait_for_sync()
         assert world.passed == [first, second]
-        assert "PersistentVolume" in world.following.kinds
+        assert "PersistentVolume" in world.kinds
         task.cancel()
 
     run(work())
@@ -95,7 +96,7 @@ def test_only_the_newest_word_on_a_policy_that_waits_is_passed_on() -> None:
         for message in messages:
             world.following.admit(message)
         task = asyncio.ensure_future(world.following.run())
-        await world.following.synced()
+        await world.following.wait_for_sync()
         assert world.passed == [messages[-1]]
         task.cancel()
 

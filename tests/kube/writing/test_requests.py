@@ -119,13 +119,13 @@ def test_what_a_refused_patch_means_for_the_attempt(
 class Seen:
     """What the watch told, up to version 7."""
 
-    version = 7
+    version = "7"
 
     def __init__(self, knows: bool) -> None:
         self._knows = knows
 
-    def knows(self, namespace: str, name: str, uid: str) -> bool:
-        return self._knows
+    def uid(self, namespace: str, name: str) -> str:
+        return "uid-p" if self._knows else ""
 
 
 def pod(version: int, uid: str = "uid-p") -> Answer:

@@ -5,10 +5,10 @@ import random
 from typing import Any
 
 from policyengine.kube.http.client import Client
-from policyengine.kube.leader import Alone
+from policyengine.kube.runner import CYCLES
 from policyengine.kube.watching.informers import Informers, MessageQueue
 from policyengine.kube.writing.request_queue import BACKLOG
-from policyengine.kube.writing.writer import Limits, Writer
+from policyengine.kube.writing.writer import BINDINGS, Writer
 from policyengine.scheduler.actions import Bind, PatchPodCondition, RecordEvent
 from policyengine.scheduler.messages import BindFailed, BindFailure, BindSucceeded, Message
 from tests.kube.scripted_server import Answer, Asked, ScriptedServer, failure
@@ -30,11 +30,9 @@ class World:
             self._answered,
             informers=Informers(client, clock, random.Random(1), MessageQueue(10), ()),
             may_bind=lambda uid: uid not in self.withdrawn,
-            leadership=Alone(),
-            limits=Limits(),
+            leads=lambda: True,
             host="test",
             extenders=(),
-            observe_extender=lambda extender, verb, result, seconds: None,
         )
 
     def _answered(self, message: Message) -> None:
@@ -69,7 +67,7 @@ def test_a_burst_is_bound_first_and_its_events_follow_within_the_bounds() -> Non
         while left:
             while not writer.has_room:  # noqa: ASYNC110
                 await asyncio.sleep(0.005)
-            for _ in range(Limits().cycles):
+            for _ in range(CYCLES):
                 world.bind(f"p{left}")
                 left -= 1
                 if not left:
@@ -84,8 +82,8 @@ def test_a_burst_is_bound_first_and_its_events_follow_within_the_bounds() -> Non
     assert len(world.told) == 3000 and len(server.asked) == 6000
     kinds = [one.path.rpartition("/")[2] for one in server.asked]
     assert kinds[:1024].count("binding") > 900, "while both wait, bindings go first"
-    assert most["bindings"] < Limits().bindings + Limits().cycles
-    assert most["writes"] < BACKLOG + Limits().bindings + Limits().cycles
+    assert most["bindings"] < BINDINGS + CYCLES
+    assert most["writes"] < BACKLOG + BINDINGS + CYCLES
 
 
 def test_each_binding_has_its_outcome_and_a_silent_one_holds_up_nobody() -> None:
