@@ -6,6 +6,7 @@ The steps of a request, in the real server's order: who asks, may they, what fau
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from policyengine.clock import Clock
@@ -20,7 +21,6 @@ from policyengine.simulator.api_server.access.rbac import Authorizer
 from policyengine.simulator.api_server.decoding.bodies import (
     WriteOptions,
     read_object,
-    write_options,
 )
 from policyengine.simulator.api_server.faults.api import PREFIX, FaultApi
 from policyengine.simulator.api_server.faults.effects import Drop
@@ -30,7 +30,7 @@ from policyengine.simulator.api_server.kinds.schema import FOLDER
 from policyengine.simulator.api_server.kinds.served import Kind, Kinds
 from policyengine.simulator.api_server.reading.list_options import ListOptions, check_version, parse_options
 from policyengine.simulator.api_server.reading.lists import Lister
-from policyengine.simulator.api_server.reading.representation import PartialView, View, YamlView, converter_for, wanted
+from policyengine.simulator.api_server.reading.representation import View, YamlView, converter_for, wanted
 from policyengine.simulator.api_server.reading.selectors import check_fields
 from policyengine.simulator.api_server.reading.tables import TableView
 from policyengine.simulator.api_server.requests import (
@@ -55,11 +55,11 @@ from policyengine.simulator.api_server.statuses import (
     too_large,
 )
 from policyengine.simulator.api_server.store import Entry, Object, Store, WriteLog, decode, key_of, metadata
-from policyengine.simulator.api_server.writing.admission import ClaimStatusGuard, EscalationGuard, PriorityAdmission
+from policyengine.simulator.api_server.writing.admission import admit_priority, check_claim_status, check_escalation
 from policyengine.simulator.api_server.writing.custom_kinds import CustomKinds
-from policyengine.simulator.api_server.writing.deletion import DeleteOptions, Deleter, read_delete_options
-from policyengine.simulator.api_server.writing.patcher import APPLY, Patcher
-from policyengine.simulator.api_server.writing.registry import Caller, Names, Registry
+from policyengine.simulator.api_server.writing.deletion import Deleter, read_delete_options
+from policyengine.simulator.api_server.writing.patcher import Patcher
+from policyengine.simulator.api_server.writing.registry import Call, Caller, Names, Registry
 from policyengine.simulator.api_server.writing.subresources import Subresources
 
 NAMED_VERBS = frozenset({"get", "update", "patch", "delete"})
@@ -101,9 +101,12 @@ class ApiServer:
         self.deleter = Deleter(self.registry)
         self.authenticator = Authenticator(tokens)
         self.authorizer = Authorizer(self.store)
-        self.registry.guards += [EscalationGuard(self.authorizer).check, ClaimStatusGuard(self.authorizer).check]
+        self.registry.guards += [
+            partial(check_escalation, self.authorizer),
+            partial(check_claim_status, self.authorizer),
+        ]
         if "Priority" not in disabled_admission:
-            self.registry.guards.append(PriorityAdmission(self.store).admit)
+            self.registry.guards.append(partial(admit_priority, self.store))
         self.faults = Faults(clock, seed, self._perform, lambda: self.store.revision)
         self._fault_api = FaultApi(self.faults, clock, self.restart, self.store.compact) if fault_api else None
         self._root = Root(self.kinds, lambda: self.address)
@@ -120,8 +123,7 @@ class ApiServer:
         caller = Caller(ADMIN, "kube-apiserver/v1.36.2")
         for line in BOOTSTRAP.read_bytes().splitlines():
             row: Any = decode(line)
-            kind = self.kinds.find(row["group"], row["version"], row["plural"])
-            assert kind is not None
+            kind = self.kinds.built_in(row["group"], row["version"], row["plural"])
             self.registry.create(kind, row["namespace"], row["object"], WriteOptions(), caller)
 
     def _after_write(self, kind: Kind, before: Entry | None, obj: Object | None) -> None:
@@ -197,8 +199,9 @@ class ApiServer:
             return not_found_page()
         if kind is None or (info.namespace and not kind.namespaced and kind.plural != "namespaces"):
             raise no_such_resource()
+        call = Call(request, info, kind, caller)
         if info.subresource:
-            return await self._subresource(request, info, kind, caller)
+            return await self._subresource(call)
         if info.name and not info.namespace and kind.namespaced:
             raise no_such_resource()
         named = info.verb in NAMED_VERBS or (info.verb == "watch" and bool(info.name))
@@ -206,21 +209,20 @@ class ApiServer:
             raise method_not_allowed()
         match info.verb:
             case "get":
-                return await self._get(request, info, kind)
+                return await self._get(call)
             case "list":
-                return await self._list(request, info, kind)
+                return await self._list(call)
             case "watch":
-                return await self._watch(request, info, kind, caller)
+                return await self._watch(call)
             case "create":
-                return self._create(request, info, kind, caller)
+                return self._create(call)
             case "update":
-                return self._update(request, info, kind, caller)
+                return self._update(call)
             case "patch":
-                return self._patch(request, info, kind, caller)
+                return self._patch(call)
             case "delete":
-                return self._delete(request, info, kind, caller)
-            case _:
-                return self._delete_collection(request, info, kind, caller)
+                return self._delete(call)
+        return self._delete_collection(call)
 
     # Reading
 
@@ -228,144 +230,122 @@ class ApiServer:
         """How `kind` is to be shown; raises a 406."""
         shape = wanted(accept, streams)
         key = (kind.api_version, kind.plural, shape, include)
-        found = self._views.get(key)
-        if found is None:
-            converter = converter_for(kind)
+        if key not in self._views:
             if shape == "table":
-                found = TableView(kind, self.clock, include or "Metadata")
-            elif shape == "partial":
-                found = PartialView(kind)
-            elif shape == "yaml":
-                found = YamlView(kind, converter)
+                self._views[key] = TableView(kind, self.clock, include or "Metadata")
             else:
-                found = View(kind, converter)
-            self._views[key] = found
-        return found
+                self._views[key] = (YamlView if shape == "yaml" else View)(kind, converter_for(kind))
+        return self._views[key]
 
-    def _view_of(self, request: Request, kind: Kind, streams: bool = True) -> View:
-        include = request.query.get("includeObject", "")
-        return self.view(kind, request.headers.get("accept", ""), include, streams)
+    def _view_of(self, call: Call, streams: bool = True) -> View:
+        query, accept = call.request.query, call.request.headers.get("accept", "")
+        return self.view(call.kind, accept, query.get("includeObject", ""), streams)
 
-    async def _get(self, request: Request, info: RequestInfo, kind: Kind) -> Response:
-        view = self._view_of(request, kind, streams=False)
-        version = request.query.get("resourceVersion", "")
+    async def _get(self, call: Call) -> Response:
+        view, info, kind = self._view_of(call, streams=False), call.info, call.kind
+        version = call.request.query.get("resourceVersion", "")
         check_version(version)
         await self._lister.fresh(int(version or 0))
         key = key_of(info.namespace if kind.namespaced else "", info.name)
-        raw = self.registry.collection(kind).as_of(request.as_of, key)
+        raw = self.registry.collection(kind).as_of(call.request.as_of, key)
         if raw is None:
             raise not_found(kind.plural, kind.group, info.name)
         return Response(200, {"Content-Type": view.content_type}, view.object(raw))
 
-    def _options(self, request: Request, info: RequestInfo, kind: Kind, watching: bool) -> ListOptions:
-        options = parse_options(request.query, watching, info.name if watching else "")
-        check_fields(kind, options.fields)
+    def _list_options(self, call: Call) -> ListOptions:
+        watching = call.info.verb == "watch"
+        options = parse_options(call.request.query, watching, call.info.name if watching else "")
+        check_fields(call.kind, options.fields)
         return options
 
-    async def _list(self, request: Request, info: RequestInfo, kind: Kind) -> Response:
-        view = self._view_of(request, kind)
-        options = self._options(request, info, kind, watching=False)
-        collection = self.registry.collection(kind)
-        body = await self._lister.answer(collection, view, self._scope(info, kind), options, request.as_of)
+    async def _list(self, call: Call) -> Response:
+        view, options = self._view_of(call), self._list_options(call)
+        collection = self.registry.collection(call.kind)
+        body = await self._lister.answer(collection, view, call.scope, options, call.request.as_of)
         return Response(200, {"Content-Type": view.content_type}, body)
 
-    def _scope(self, info: RequestInfo, kind: Kind) -> str:
-        return info.namespace if kind.namespaced else ""
-
-    async def _watch(self, request: Request, info: RequestInfo, kind: Kind, caller: Caller) -> Response:
-        view = self._view_of(request, kind)
-        options = self._options(request, info, kind, watching=True)
-        empty = self.registry.empty(kind)
-        collection = self.registry.collection(kind)
-        stream: AsyncIterator[bytes] = await self._lister.watch(
-            collection, view, self._scope(info, kind), options, empty
-        )
+    async def _watch(self, call: Call) -> Response:
+        view, options, kind = self._view_of(call), self._list_options(call), call.kind
+        collection, empty = self.registry.collection(kind), self.registry.empty(kind)
+        stream: AsyncIterator[bytes] = await self._lister.watch(collection, view, call.scope, options, empty)
         # Always: a rule that is added later acts on the watches that are open by then.
-        stream = self.faults.stream(info, request.user_agent, stream, caller.user.name)
+        stream = self.faults.stream(call.info, call.request.user_agent, stream, call.caller.user.name)
         return Response(200, {"Content-Type": view.content_type}, stream)
 
     # Writing
 
-    def _written(self, request: Request, kind: Kind, status: int, raw: bytes, options: WriteOptions) -> Response:
-        view = self._view_of(request, kind)
+    def _written(self, call: Call, status: int, raw: bytes) -> Response:
+        view = self._view_of(call)
         headers = {"Content-Type": view.content_type}
-        if options.warnings:
-            headers["Warning"] = warning_header(options.warnings)
+        if call.options.warnings:
+            headers["Warning"] = warning_header(call.options.warnings)
         return Response(status, headers, view.object(raw))
 
-    def _create(self, request: Request, info: RequestInfo, kind: Kind, caller: Caller) -> Response:
-        wanted(request.headers.get("accept", ""))
-        options = write_options(request.query, "CreateOptions")
-        if self._subresources.answers(kind):
-            return self._subresources.create(request, info, kind, caller, options)
-        if kind.namespaced and not info.namespace:
-            raise no_such_resource() if kind.plural == "" else method_not_allowed()
-        obj = read_object(request, kind, options)
-        with warned(options):
-            raw = self.registry.create(kind, info.namespace, obj, options, caller)
-        return self._written(request, kind, 201, raw, options)
+    def _create(self, call: Call) -> Response:
+        wanted(call.request.headers.get("accept", ""))
+        call = call.with_options("CreateOptions")
+        answer = self._subresources.create(call)
+        if answer is not None:
+            return answer
+        if call.kind.namespaced and not call.info.namespace:
+            raise method_not_allowed()
+        obj = read_object(call.request, call.kind, call.options)
+        with warned(call.options):
+            raw = self.registry.create(call.kind, call.info.namespace, obj, call.options, call.caller)
+        return self._written(call, 201, raw)
 
-    def _update(self, request: Request, info: RequestInfo, kind: Kind, caller: Caller, sub: str = "") -> Response:
-        options = write_options(request.query, "UpdateOptions")
-        obj = read_object(request, kind, options)
-        namespace = info.namespace
+    def _update(self, call: Call) -> Response:
+        call = call.with_options("UpdateOptions")
+        kind, info, options, caller = call.kind, call.info, call.options, call.caller
+        obj = read_object(call.request, kind, options)
         if not metadata(obj).get("name"):
             metadata(obj)["name"] = info.name
-        status = 200
+        status, sub = 200, info.subresource
         with warned(options):
             try:
-                raw = self.registry.update(kind, namespace, info.name, lambda _: obj, options, caller, sub)
+                raw = self.registry.update(kind, info.namespace, info.name, lambda _: obj, options, caller, sub)
             except ApiError as error:
                 if error.code != 404 or sub or "upsert" not in kind.traits:
                     raise
-                status, raw = 201, self.registry.create(kind, namespace, obj, options, caller)
-        return self._written(request, kind, status, raw, options)
+                status, raw = 201, self.registry.create(kind, info.namespace, obj, options, caller)
+        return self._written(call, status, raw)
 
-    def _patch(self, request: Request, info: RequestInfo, kind: Kind, caller: Caller, sub: str = "") -> Response:
-        options = write_options(request.query, "PatchOptions", request.content_type == APPLY)
-        with warned(options):
-            status, raw = self._patcher.patch(kind, info, request, options, caller, sub)
-        return self._written(request, kind, status, raw, options)
+    def _patch(self, call: Call) -> Response:
+        call = call.with_options("PatchOptions")
+        with warned(call.options):
+            status, raw = self._patcher.patch(call)
+        return self._written(call, status, raw)
 
-    def _delete(self, request: Request, info: RequestInfo, kind: Kind, caller: Caller) -> Response:
-        options = read_delete_options(request)
-        raw, details = self.deleter.delete(kind, info.namespace, info.name, options, caller)
-        if raw is None:
-            return json_response(200, success(details))
-        return json_response(200, self.view(kind, "").object(raw))
+    def _delete(self, call: Call) -> Response:
+        options = read_delete_options(call.request)
+        raw, details = self.deleter.delete(call.kind, call.info.namespace, call.info.name, options, call.caller)
+        return json_response(200, success(details) if raw is None else self.view(call.kind, "").object(raw))
 
-    def _delete_collection(self, request: Request, info: RequestInfo, kind: Kind, caller: Caller) -> Response:
+    def _delete_collection(self, call: Call) -> Response:
         """What a list with the same options would show, deleted: with a limit, a part of the whole."""
-        asked = read_delete_options(request)
-        options = self._options(request, info, kind, watching=False)
-        collection = self.registry.collection(kind)
-        shown, meta = self._lister.page(collection, self._scope(info, kind), options)
-        each = replace(asked, uid="", resource_version="") if asked != DeleteOptions() else asked
+        asked, options = read_delete_options(call.request), self._list_options(call)
+        collection = self.registry.collection(call.kind)
+        shown, meta = self._lister.page(collection, call.scope, options)
+        each = replace(asked, uid="", resource_version="")
         for raw in shown:
             named = metadata(decode(raw))
             namespace, name = str(named.get("namespace", "")), str(named["name"])
-            if collection.get(f"{namespace}/{name}" if namespace else name):  # what an older list shows may be gone
-                self.deleter.delete(kind, namespace, name, each, caller)
+            if collection.get(key_of(namespace, name)):  # what an older list shows may be gone
+                self.deleter.delete(call.kind, namespace, name, each, call.caller)
         meta["resourceVersion"] = str(self.store.revision)
-        return json_response(200, self.view(kind, "").whole_list(shown, meta))
+        return json_response(200, self.view(call.kind, "").whole_list(shown, meta))
 
-    # Subresources
-
-    async def _subresource(self, request: Request, info: RequestInfo, kind: Kind, caller: Caller) -> Response:
-        sub = kind.subresources.get(info.subresource)
-        if sub is None or (kind.namespaced and not info.namespace):
+    async def _subresource(self, call: Call) -> Response:
+        sub = call.kind.subresources.get(call.info.subresource)
+        if sub is None or (call.kind.namespaced and not call.info.namespace):
             raise no_such_resource()
-        if info.verb not in sub.verbs:
+        if call.info.verb not in sub.verbs:
             raise method_not_allowed()
-        if info.subresource in ("status", "ephemeralcontainers", "resize", "approval"):
-            through = info.subresource
-            if info.verb == "get":
-                return await self._get(request, info, kind)
-            if info.verb == "update":
-                return self._update(request, info, kind, caller, through)
-            return self._patch(request, info, kind, caller, through)
-        options = write_options(request.query, "CreateOptions")
-        return self._subresources.respond(request, info, kind, caller, options)
+        if sub.name not in ("status", "ephemeralcontainers", "resize", "approval"):
+            return self._subresources.respond(call.with_options("CreateOptions"))
+        if call.info.verb == "get":
+            return await self._get(call)
+        return self._update(call) if call.info.verb == "update" else self._patch(call)
 
 
 def warning_header(warnings: Sequence[str]) -> str:

@@ -93,6 +93,11 @@ class RequestInfo:
         return self.name or self.selected
 
     @property
+    def full_resource(self) -> str:
+        """`pods`, or `pods/binding`, as RBAC's rules name resources."""
+        return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
+
+    @property
     def is_resource(self) -> bool:
         """Whether a resource is meant, and so RBAC's resource rules apply."""
         return bool(self.resource)

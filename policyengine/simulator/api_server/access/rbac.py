@@ -29,8 +29,7 @@ def covers(rule: Object, info: RequestInfo) -> bool:
         return _covers_path(rule.get("nonResourceURLs"), info.path)
     if not _has(rule.get("apiGroups"), info.group):
         return False
-    full = f"{info.resource}/{info.subresource}" if info.subresource else info.resource
-    wanted = (full, f"*/{info.subresource}") if info.subresource else (full,)
+    wanted = (info.full_resource, f"*/{info.subresource}") if info.subresource else (info.full_resource,)
     if not _has(rule.get("resources"), *wanted):
         return False
     names = rule.get("resourceNames")
@@ -172,7 +171,7 @@ def refusal(user: User, info: RequestInfo, reason: str = "") -> ApiError:
     if not info.is_resource:
         why = f'User "{user.name}" cannot {info.verb} path "{info.path}"{why_not}'
         return ApiError(403, "Forbidden", f"forbidden: {why}", {})
-    full = f"{info.resource}/{info.subresource}" if info.subresource else info.resource
     where = f'in the namespace "{info.namespace}"' if info.namespace else "at the cluster scope"
-    why = f'User "{user.name}" cannot {info.verb} resource "{full}" in API group "{info.group}" {where}{why_not}'
+    what = f'resource "{info.full_resource}" in API group "{info.group}"'
+    why = f'User "{user.name}" cannot {info.verb} {what} {where}{why_not}'
     return forbidden(info.resource, info.group, info.means_name, why)

@@ -30,6 +30,7 @@ from policyengine.simulator.api_server.statuses import (
 from policyengine.simulator.api_server.store import Object
 
 JSON_TYPES = ("", "application/json")
+APPLY_PATCH = "application/apply-patch+yaml"
 YAML_TYPES = ("application/yaml", "application/x-yaml")
 QUOTED = 30
 MAX_MANAGER = 128

@@ -150,6 +150,10 @@ class Kinds:
         """The kind at a path."""
         return self._by_path.get((group, version, plural))
 
+    def built_in(self, group: str, version: str, plural: str) -> Kind:
+        """A kind that is always served."""
+        return self._by_path[group, version, plural]
+
     def has_group_version(self, group: str, version: str) -> bool:
         """Whether anything is served there."""
         return any(k[0] == group and k[1] == version for k in self._by_path)

@@ -1,4 +1,4 @@
-"""How stored objects go out: as JSON of one version, as YAML, as metadata only, or as a Table (`tables.py`).
+"""How stored objects go out: as JSON of one version, as YAML, or as a Table (`tables.py`).
 
 A `View` turns stored bytes into an object, a list or a watch line. Plain JSON never decodes: the type's name is put
 in front of the stored bytes, and the result is shared by all watchers of that view. Only Events have two versions: they
@@ -24,7 +24,6 @@ class View:
     def __init__(self, kind: Kind, convert: Convert | None = None) -> None:
         self.kind = kind
         self.key = f"{kind.api_version}/{kind.kind}"
-        self.list_type = f"{kind.kind}List", kind.api_version
         self._prefix = encode(kind.type_meta())[:-1] + b","
         self._convert = convert
 
@@ -41,8 +40,7 @@ class View:
 
     def whole_list(self, raws: Iterable[bytes], meta: dict[str, Json]) -> bytes:
         """A whole list."""
-        kind, version = self.list_type
-        head = encode({"kind": kind, "apiVersion": version, "metadata": meta})
+        head = encode({"kind": f"{self.kind.kind}List", "apiVersion": self.kind.api_version, "metadata": meta})
         return head[:-1] + b',"items":[' + self.items(raws) + b"]}"
 
     def frame(self, type_: str, raw: bytes) -> bytes:
@@ -73,25 +71,6 @@ def _yaml(raw: bytes) -> bytes:
     return yaml.dump(decode(raw), Dumper=yaml.SafeDumper, default_flow_style=False, allow_unicode=True).encode()
 
 
-class PartialView(View):
-    """Metadata only (`as=PartialObjectMetadata`)."""
-
-    content_type = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
-
-    def __init__(self, kind: Kind) -> None:
-        super().__init__(kind)
-        self.key += ";partial"
-        self.list_type = "PartialObjectMetadataList", "meta.k8s.io/v1"
-
-    def object(self, raw: bytes) -> bytes:
-        """One object's metadata as sent."""
-        return encode(only_metadata(decode(raw)))
-
-    def items(self, raws: Iterable[bytes]) -> bytes:
-        """List items."""
-        return b",".join(map(self.object, raws))
-
-
 def only_metadata(obj: Object) -> dict[str, Json]:
     """An object cut down to its metadata."""
     return {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": obj["metadata"]}
@@ -107,7 +86,7 @@ REPRESENTATIONS = (
 
 
 def wanted(accept: str, streams: bool = True) -> str:
-    """What an Accept header asks for: `json`, `table`, `partial` or `yaml`; raises a 406.
+    """What an Accept header asks for: `json`, `table` or `yaml`; raises a 406.
 
     Protobuf is not written; every Kubernetes client that asks for it also takes JSON.
     """
@@ -120,8 +99,6 @@ def wanted(accept: str, streams: bool = True) -> str:
         if media in ("application/json", "application/*", "*/*"):
             if shape.startswith("Table") and given.get("v", "v1") == "v1":
                 return "table"
-            if shape.startswith("PartialObjectMetadata"):
-                return "partial"
             if not shape:
                 return "json"
             raise unknown_representation(REPRESENTATIONS[:3])

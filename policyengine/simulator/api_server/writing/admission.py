@@ -7,138 +7,116 @@
   `resourceclaims/driver`, by the driver's name, where `devices` do (pkg/registry/resource/utils.go).
 - Writing a role, or binding one, needs all its rules, or the verb `escalate` or `bind`
   (https://kubernetes.io/docs/reference/access-authn-authz/rbac/#privilege-escalation-prevention-and-bootstrapping).
+
+Each function is a `Guard` of the registry once it has its first argument.
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from dataclasses import replace
 
-from policyengine.simulator.api_server.access.rbac import GROUP, MASTERS, Authorizer
+from policyengine.simulator.api_server.access.rbac import GROUP, MASTERS, Authorizer, covers
 from policyengine.simulator.api_server.field_errors import forbidden as forbidden_field
 from policyengine.simulator.api_server.kinds.served import Kind
 from policyengine.simulator.api_server.requests import RequestInfo, User
 from policyengine.simulator.api_server.statuses import ApiError, Cause, Json, forbidden, invalid
 from policyengine.simulator.api_server.store import Object, Store, child, metadata, objects
 
+# Priority
+
 DEFAULT_VALUE = 0
 DEFAULT_POLICY = "PreemptLowerPriority"
+CLASSES = ("scheduling.k8s.io", "priorityclasses")
 
 
-class PriorityAdmission:
-    """Looks at pods and PriorityClasses before they are written."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-
-    def admit(self, kind: Kind, new: Object, old: Object | None, user: User, verb: str) -> None:
-        """Fill in or keep a pod's priority; 403 for one that contradicts its class, and for a second default class."""
-        if kind.kind == "Pod":
-            self._create(new) if old is None else _keep(child(new, "spec"), child(old, "spec"))
-        elif kind.kind == "PriorityClass" and new.get("globalDefault"):
-            self._only_default(kind, new, old)
-
-    def _create(self, pod: Object) -> None:
-        spec, name = child(pod, "spec"), str(metadata(pod).get("name") or "")
-        value, policy = self._of_class(spec, name)
-        given = spec.get("priority")
-        if given is not None and given != value:
-            raise _contradicted(name, "integer value of priority", given, value)
-        spec["priority"] = value
-        if policy is None:
+def admit_priority(store: Store, kind: Kind, new: Object, old: Object | None, user: User, verb: str) -> None:
+    """Fill in or keep a pod's priority; 403 for one that contradicts its class, and for a second default class."""
+    if kind.kind == "Pod" and old is None:
+        _give_priority(store, new)
+    elif kind.kind == "Pod" and old is not None:
+        # An update that leaves the admitted values out means them.
+        held = child(old, "spec")
+        for name in ("priority", "preemptionPolicy"):
+            if child(new, "spec").get(name) is None and held.get(name) is not None:
+                child(new, "spec")[name] = held[name]
+    elif kind.kind == "PriorityClass" and new.get("globalDefault"):
+        default = _default_class(store)
+        if default is None or (old is not None and metadata(default)["name"] == metadata(old)["name"]):
             return
-        wanted = spec.get("preemptionPolicy")
-        if wanted is not None and wanted != policy:
-            raise _contradicted(name, "string value of PreemptionPolicy", wanted, policy)
-        spec["preemptionPolicy"] = policy
-
-    def _of_class(self, spec: Object, pod: str) -> tuple[Json, Json]:
-        name = str(spec.get("priorityClassName") or "")
-        chosen = self._class(name) if name else self._default()
-        if chosen is None:
-            if name:
-                raise forbidden("pods", "", pod, f"no PriorityClass with name {name} was found")
-            return DEFAULT_VALUE, DEFAULT_POLICY
-        spec["priorityClassName"] = metadata(chosen)["name"]
-        return chosen.get("value"), chosen.get("preemptionPolicy")
-
-    def _class(self, name: str) -> Object | None:
-        found = self._store.collection(("scheduling.k8s.io", "priorityclasses")).get(name)
-        return found.object() if found else None
-
-    def _default(self) -> Object | None:
-        """The default class; of several, which only a race can make, the one of the lowest value."""
-        entries = self._store.collection(("scheduling.k8s.io", "priorityclasses")).entries.values()
-        found = [obj for obj in (entry.object() for entry in entries) if obj.get("globalDefault")]
-        return min(found, key=lambda obj: int(str(obj.get("value", 0))), default=None)
-
-    def _only_default(self, kind: Kind, new: Object, old: Object | None) -> None:
-        held = self._default()
-        if held is None or (old is not None and metadata(held)["name"] == metadata(old)["name"]):
-            return
-        why = f"PriorityClass {metadata(held)['name']} is already marked as default. Only one default can exist"
+        why = f"PriorityClass {metadata(default)['name']} is already marked as default. Only one default can exist"
         raise forbidden(kind.plural, kind.group, str(metadata(new).get("name") or ""), why)
 
 
-def _keep(new: Object, old: Object) -> None:
-    """An update that leaves the admitted values out means them."""
-    for name in ("priority", "preemptionPolicy"):
-        if new.get(name) is None and old.get(name) is not None:
-            new[name] = old[name]
+def _give_priority(store: Store, pod: Object) -> None:
+    spec, name = child(pod, "spec"), str(metadata(pod).get("name") or "")
+    class_name = str(spec.get("priorityClassName") or "")
+    entry = store.collection(CLASSES).get(class_name)
+    chosen = (entry.object() if entry else None) if class_name else _default_class(store)
+    if chosen is None and class_name:
+        raise forbidden("pods", "", name, f"no PriorityClass with name {class_name} was found")
+    value: Json = DEFAULT_VALUE
+    policy: Json = DEFAULT_POLICY
+    if chosen is not None:
+        spec["priorityClassName"] = metadata(chosen)["name"]
+        value, policy = chosen.get("value"), chosen.get("preemptionPolicy")
+    admitted = [("priority", value, "integer value of priority")]
+    if policy is not None:
+        admitted.append(("preemptionPolicy", policy, "string value of PreemptionPolicy"))
+    for field, computed, what in admitted:
+        given = spec.get(field)
+        if given is not None and given != computed:
+            why = (
+                f"the {what} ({given}) must not be provided in pod spec; priority admission controller computed "
+                f"{computed} from the given PriorityClass name"
+            )
+            raise forbidden("pods", "", name, why)
+        spec[field] = computed
 
 
-def _contradicted(pod: str, what: str, given: Json, computed: Json) -> ApiError:
-    why = (
-        f"the {what} ({given}) must not be provided in pod spec; priority admission controller computed {computed} "
-        "from the given PriorityClass name"
-    )
-    return forbidden("pods", "", pod, why)
+def _default_class(store: Store) -> Object | None:
+    """The default class; of several, which only a race can make, the one of the lowest value."""
+    classes = [entry.object() for entry in store.collection(CLASSES).entries.values()]
+    defaults = [obj for obj in classes if obj.get("globalDefault")]
+    return min(defaults, key=lambda obj: int(str(obj.get("value", 0))), default=None)
 
+
+# The status of a ResourceClaim
 
 CLAIM_GROUP = "resource.k8s.io"
 DEVICE = ("driver", "pool", "device", "shareID")
 
 
-class ClaimStatusGuard:
-    """Checks every update of a ResourceClaim."""
+def check_claim_status(
+    authorizer: Authorizer, kind: Kind, obj: Object, old: Object | None, user: User, verb: str
+) -> None:
+    """Raise the 422 of a change that needs a right the user has not."""
+    if kind.kind != "ResourceClaim" or old is None:
+        return
+    causes = list(_claim_causes(authorizer, kind, obj, old, user, verb))
+    if causes:
+        raise invalid(kind.kind, CLAIM_GROUP, str(metadata(old)["name"]), causes)
 
-    def __init__(self, authorizer: Authorizer) -> None:
-        self._authorizer = authorizer
 
-    def check(self, kind: Kind, obj: Object, old: Object | None, user: User, verb: str) -> None:
-        """Raise the 422 of a change that needs a right the user has not."""
-        if kind.kind != "ResourceClaim" or old is None:
-            return
-        causes = list(self._causes(kind, child(obj, "status"), child(old, "status"), metadata(old), user, verb))
-        if causes:
-            raise invalid(kind.kind, CLAIM_GROUP, str(metadata(old)["name"]), causes)
+def _claim_causes(
+    authorizer: Authorizer, kind: Kind, obj: Object, old: Object, user: User, verb: str
+) -> Iterator[Cause]:
+    new, before = child(obj, "status"), child(old, "status")
 
-    def _causes(self, kind: Kind, new: Object, old: Object, meta: Object, user: User, verb: str) -> Iterator[Cause]:
-        if any(new.get(name) != old.get(name) for name in ("allocation", "reservedFor")):
-            why = self._lacks(user, RequestInfo(verb, "", CLAIM_GROUP, kind.version, "", kind.plural, "", "binding"))
-            what = "changing status.allocation or status.reservedFor requires"
-            if why:
-                yield forbidden_field(
-                    "status.allocation", f'{what} resource="resourceclaims/binding", verb="{verb}" {why}'
-                )
-        if new.get("allocation") is None:
-            return
-        verb = f"arbitrary-node:{verb}"
-        for driver in sorted(_changed_drivers(new, old)):
-            space = str(meta.get("namespace") or "")
-            why = self._lacks(
-                user, RequestInfo(verb, "", CLAIM_GROUP, kind.version, space, kind.plural, driver, "driver")
-            )
-            if why:
-                what = "changing status.devices requires"
-                yield forbidden_field(
-                    "status.devices", f'{what} resource="resourceclaims/driver", verb="[{verb}]" {why}'
-                )
-
-    def _lacks(self, user: User, asked: RequestInfo) -> str:
+    def lacking(asked: RequestInfo, field: str, changed: str, shown: str) -> Iterator[Cause]:
         try:
-            self._authorizer.check(user, asked)
+            authorizer.check(user, asked)
         except ApiError as error:
-            return f"permission: {error.message}"
-        return ""
+            needs = f'resource="resourceclaims/{asked.subresource}", verb="{shown}"'
+            yield forbidden_field(field, f"changing {changed} requires {needs} permission: {error.message}")
+
+    whole = RequestInfo(verb, "", CLAIM_GROUP, kind.version, "", kind.plural, "", "binding")
+    if any(new.get(name) != before.get(name) for name in ("allocation", "reservedFor")):
+        yield from lacking(whole, "status.allocation", "status.allocation or status.reservedFor", verb)
+    if new.get("allocation") is None:
+        return
+    verb, space = f"arbitrary-node:{verb}", str(metadata(old).get("namespace") or "")
+    for driver in sorted(_changed_drivers(new, before)):
+        asked = replace(whole, verb=verb, namespace=space, name=driver, subresource="driver")
+        yield from lacking(asked, "status.devices", "status.devices", f"[{verb}]")
 
 
 def _changed_drivers(new: Object, old: Object) -> set[str]:
@@ -149,110 +127,75 @@ def _changed_drivers(new: Object, old: Object) -> set[str]:
     return {str(key[0]) for key in now.keys() | before.keys() if now.get(key) != before.get(key)}
 
 
-ROLES, BINDINGS = ("Role", "ClusterRole"), ("RoleBinding", "ClusterRoleBinding")
+# Escalation of rights
 
 
-class Right(NamedTuple):
-    """One verb on one resource (and name), or on one path."""
+def check_escalation(
+    authorizer: Authorizer, kind: Kind, obj: Object, old: Object | None, user: User, verb: str
+) -> None:
+    """Raise the 403 of giving more than one holds, by a role or a binding."""
+    if kind.group != GROUP or MASTERS in user.groups:
+        return
+    meta = metadata(obj)
+    namespace, name = str(meta.get("namespace") or ""), str(meta.get("name") or "")
+    if "Binding" in kind.kind:
+        reference = child(obj, "roleRef")
+        plural = "roles" if reference.get("kind") == "Role" else "clusterroles"
+        asked = RequestInfo("bind", "", GROUP, kind.version, namespace, plural, str(reference.get("name")))
+        wanted = list(authorizer.bound(obj, namespace).rules)
+    elif old is not None and old.get("rules") == obj.get("rules"):
+        return
+    else:
+        asked = RequestInfo("escalate", "", GROUP, kind.version, namespace, kind.plural, name)
+        wanted = objects(obj.get("rules"))
+    if authorizer.decide(user, asked).allowed:
+        return
+    held = list(authorizer.rules(user, namespace))
+    missing = [one for rule in wanted for one in _rights(rule) if not any(covers(has, one) for has in held)]
+    if not missing:
+        return
+    groups = " ".join(f'"{group}"' for group in user.groups)
+    why = (
+        f'user "{user.name}" (groups=[{groups}]) is attempting to grant RBAC permissions not currently held:\n'
+        f"{_described(missing)}"
+    )
+    unresolved = authorizer.missing(user, namespace)
+    if unresolved:
+        why += f"; resolution errors: [{' '.join(unresolved)}]"
+    raise forbidden(kind.plural, GROUP, name, why)
 
-    verb: str
-    group: str = ""
-    resource: str = ""
-    name: str = ""
-    path: str = ""
 
-
-def texts(rule: Object, name: str) -> list[str]:
-    """A rule's list of strings."""
+def _texts(rule: Object, name: str) -> list[str]:
     value = rule.get(name)
     return [str(item) for item in value] if isinstance(value, list) else []
 
 
-def rights(rule: Object) -> Iterator[Right]:
-    """A rule taken apart."""
-    for verb in texts(rule, "verbs"):
-        for path in texts(rule, "nonResourceURLs"):
-            yield Right(verb, path=path)
-        for group in texts(rule, "apiGroups"):
-            for resource in texts(rule, "resources"):
-                for name in texts(rule, "resourceNames") or [""]:
-                    yield Right(verb, group, resource, name)
+def _rights(rule: Object) -> Iterator[RequestInfo]:
+    """A rule taken apart: one verb on one resource (and name), or on one path."""
+    for verb in _texts(rule, "verbs"):
+        for path in _texts(rule, "nonResourceURLs"):
+            yield RequestInfo(verb, path)
+        for group in _texts(rule, "apiGroups"):
+            for whole in _texts(rule, "resources"):
+                resource, _, sub = whole.partition("/")
+                for name in _texts(rule, "resourceNames") or [""]:
+                    yield RequestInfo(verb, "", group, resource=resource, name=name, subresource=sub)
 
 
-def holds(rule: Object, right: Right) -> bool:
-    """Whether a rule one has includes a right."""
-
-    def among(name: str, value: str) -> bool:
-        held = texts(rule, name)
-        return "*" in held or value in held
-
-    if not among("verbs", right.verb):
-        return False
-    if right.path:
-        patterns = texts(rule, "nonResourceURLs")
-        return any(right.path == p or (p.endswith("*") and right.path.startswith(p[:-1])) for p in patterns)
-    subresource = right.resource.partition("/")[2]
-    whole = among("resources", right.resource) or (subresource != "" and f"*/{subresource}" in texts(rule, "resources"))
-    named = not texts(rule, "resourceNames") or right.name in texts(rule, "resourceNames")
-    return among("apiGroups", right.group) and whole and named
-
-
-def described(missing: list[Right]) -> str:
+def _described(missing: list[RequestInfo]) -> str:
     """Rights one lacks, those on one resource together, a line each, sorted."""
-    together: dict[Right, list[str]] = {}
+    together: dict[RequestInfo, list[str]] = {}
     for right in missing:
-        together.setdefault(right._replace(verb=""), []).append(right.verb)
+        together.setdefault(replace(right, verb=""), []).append(right.verb)
     return "\n".join(sorted(_line(right, verbs) for right, verbs in together.items()))
 
 
-def _line(right: Right, verbs: list[str]) -> str:
+def _line(right: RequestInfo, verbs: list[str]) -> str:
     said = " ".join(f'"{verb}"' for verb in dict.fromkeys(verbs))
-    parts = [] if right.path else [f'APIGroups:["{right.group}"]', f'Resources:["{right.resource}"]']
-    if right.path:
-        parts.append(f'NonResourceURLs:["{right.path}"]')
+    if right.is_resource:
+        parts = [f'APIGroups:["{right.group}"]', f'Resources:["{right.full_resource}"]']
+    else:
+        parts = [f'NonResourceURLs:["{right.path}"]']
     if right.name:
         parts.append(f'ResourceNames:["{right.name}"]')
     return "{" + ", ".join([*parts, f"Verbs:[{said}]"]) + "}"
-
-
-class EscalationGuard:
-    """Checks every write of a role or binding."""
-
-    def __init__(self, authorizer: Authorizer) -> None:
-        self._authorizer = authorizer
-
-    def check(self, kind: Kind, obj: Object, old: Object | None, user: User, verb: str) -> None:
-        """Raise the 403 of giving more than one holds."""
-        if kind.group != GROUP or MASTERS in user.groups:
-            return
-        meta = metadata(obj)
-        namespace, name = str(meta.get("namespace") or ""), str(meta.get("name") or "")
-        if kind.kind in ROLES:
-            if old is not None and old.get("rules") == obj.get("rules"):
-                return
-            asked = RequestInfo("escalate", "", GROUP, kind.version, namespace, kind.plural, name)
-            wanted = objects(obj.get("rules"))
-        elif kind.kind in BINDINGS:
-            reference = child(obj, "roleRef")
-            plural = "roles" if reference.get("kind") == "Role" else "clusterroles"
-            asked = RequestInfo("bind", "", GROUP, kind.version, namespace, plural, str(reference.get("name")))
-            wanted = list(self._authorizer.bound(obj, namespace).rules)
-        else:
-            return
-        if not self._authorizer.decide(user, asked).allowed:
-            self._compare(kind, name, namespace, wanted, user)
-
-    def _compare(self, kind: Kind, name: str, namespace: str, wanted: list[Object], user: User) -> None:
-        held = list(self._authorizer.rules(user, namespace))
-        missing = [r for rule in wanted for r in rights(rule) if not any(holds(h, r) for h in held)]
-        if not missing:
-            return
-        groups = " ".join(f'"{group}"' for group in user.groups)
-        why = (
-            f'user "{user.name}" (groups=[{groups}]) is attempting to grant RBAC permissions not currently held:\n'
-            f"{described(missing)}"
-        )
-        unresolved: list[Json] = [*self._authorizer.missing(user, namespace)]
-        if unresolved:
-            why += f"; resolution errors: [{' '.join(str(one) for one in unresolved)}]"
-        raise forbidden(kind.plural, GROUP, name, why)

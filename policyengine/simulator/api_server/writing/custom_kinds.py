@@ -44,8 +44,7 @@ class CustomKinds:
 
     def establish(self, name: str) -> None:
         """Accept a definition's names and say that it is served, as the controllers do right after its creation."""
-        kind = self._registry.kinds.find("apiextensions.k8s.io", "v1", "customresourcedefinitions")
-        assert kind is not None
+        kind = self._registry.kinds.built_in("apiextensions.k8s.io", "v1", "customresourcedefinitions")
         before = self._registry.collection(kind).get(name)
         if before is None:
             return

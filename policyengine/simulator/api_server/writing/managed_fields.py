@@ -273,8 +273,3 @@ def owned_object(obj: Object) -> Object:
 
 def _system(live: Object) -> dict[str, Json]:
     return {k: v for k, v in _meta(live).items() if k in KEPT_METADATA and k != "managedFields"}
-
-
-def manager_for(name: str, api_version: str, subresource: str) -> Manager:
-    """The manager of an apply."""
-    return Manager(name, APPLY, api_version, subresource)

@@ -3,6 +3,7 @@
 import re
 
 from policyengine.simulator.api_server.decoding.bodies import (
+    APPLY_PATCH,
     WriteOptions,
     parse_json,
     parsed,
@@ -12,11 +13,11 @@ from policyengine.simulator.api_server.decoding.bodies import (
 from policyengine.simulator.api_server.decoding.codec import DecodeError, json_kind
 from policyengine.simulator.api_server.decoding.json_and_yaml import load_yaml
 from policyengine.simulator.api_server.field_errors import invalid as invalid_value
+from policyengine.simulator.api_server.field_errors import required
 from policyengine.simulator.api_server.kinds.served import Kind
-from policyengine.simulator.api_server.requests import Request, RequestInfo
+from policyengine.simulator.api_server.requests import RequestInfo
 from policyengine.simulator.api_server.statuses import (
     ApiError,
-    Cause,
     Json,
     bad_request,
     invalid,
@@ -26,13 +27,12 @@ from policyengine.simulator.api_server.store import Object, child, encode, metad
 from policyengine.simulator.api_server.writing import managed_fields as server_side
 from policyengine.simulator.api_server.writing import patch_formats as patches
 from policyengine.simulator.api_server.writing.field_paths import held, mistyped
-from policyengine.simulator.api_server.writing.managed_fields import Manager, owned_part
-from policyengine.simulator.api_server.writing.registry import Caller, Registry
+from policyengine.simulator.api_server.writing.managed_fields import APPLY, Manager, owned_part
+from policyengine.simulator.api_server.writing.registry import Call, Registry
 
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
-APPLY = "application/apply-patch+yaml"
 KEPT_BY_APPLY = ("kind", "apiVersion")
 
 
@@ -49,59 +49,33 @@ class Patcher:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
 
-    def patch(
-        self, kind: Kind, info: RequestInfo, request: Request, options: WriteOptions, caller: Caller, subresource: str
-    ) -> tuple[int, bytes]:
+    def patch(self, call: Call) -> tuple[int, bytes]:
         """`(status, stored bytes)`; raises 400, 404, 409, 415 and 422."""
-        content = request.content_type
-        if content == APPLY:
-            return self._apply(kind, info, request.body, options, caller, subresource)
+        kind, info, content = call.kind, call.info, call.request.content_type
+        if content == APPLY_PATCH:
+            return self._apply(call)
         if content not in (MERGE, STRATEGIC, JSON_PATCH) or (content == STRATEGIC and kind.custom is not None):
             raise unsupported_patch_type()
-        body = parsed(parse_json, request.body, "{}" if content == STRATEGIC else "error decoding patch: {}")
+        body = parsed(parse_json, call.request.body, "{}" if content == STRATEGIC else "error decoding patch: {}")
 
         def transform(current: Object) -> Object:
-            return self._patched(kind, current, body, content, options)
+            return _patched(kind, current, body, content, call.options)
 
         raw = self._registry.update(
-            kind, info.namespace, info.name, transform, options, caller, subresource, verb="patch"
+            kind, info.namespace, info.name, transform, call.options, call.caller, info.subresource, verb="patch"
         )
         return 200, raw
 
-    def _patched(self, kind: Kind, current: Object, body: Json, content: str, options: WriteOptions) -> Object:
-        whole = {**current, **kind.type_meta()}
-        if content == MERGE:
-            if body is None:
-                raise bad_request("Invalid JSON Patch")
-            if not isinstance(body, dict):
-                kind_of = json_kind(body)
-                raise bad_request(
-                    f"error decoding patch: json: cannot unmarshal {kind_of} into Go value of type "
-                    "map[string]interface {}"
-                )
-            merged = patches.merge(whole, body)
-        elif content == JSON_PATCH:
-            merged = patches.apply_json_patch(whole, body)
-        else:
-            type_ = kind.struct
-            assert type_ is not None
-            merged = patches.apply_strategic(whole, body, type_)
-        shown = body if content == STRATEGIC else merged
-        return _typed_result(merged, shown, content, kind, options)
-
-    def _apply(
-        self, kind: Kind, info: RequestInfo, body: bytes, options: WriteOptions, caller: Caller, subresource: str
-    ) -> tuple[int, bytes]:
+    def _apply(self, call: Call) -> tuple[int, bytes]:
+        kind, info, options, sub = call.kind, call.info, call.options, call.info.subresource
         if not options.field_manager:
-            why = "Required value: is required for apply patch"
-            raise invalid("PatchOptions", "meta.k8s.io", "", [Cause("FieldValueRequired", "fieldManager", why)])
-        value = parsed(load_yaml, body, "error decoding YAML: error converting YAML to JSON: {}")
-        given = self._configuration(kind, value, info)
-        config = self._decoded(kind, given, options)
+            raise invalid("PatchOptions", "meta.k8s.io", "", [required("fieldManager", "is required for apply patch")])
+        value = parsed(load_yaml, call.request.body, "error decoding YAML: error converting YAML to JSON: {}")
+        config = self._decoded(kind, _configuration(kind, value, info))
         metadata(config)["name"] = info.name
         if kind.namespaced:
             metadata(config)["namespace"] = info.namespace
-        manager = server_side.manager_for(options.field_manager, kind.api_version, subresource)
+        manager = Manager(options.field_manager, APPLY, kind.api_version, sub)
         shape, now = self._registry.shape(kind), self._registry.now()
 
         def transform(current: Object) -> Object:
@@ -114,29 +88,18 @@ class Patcher:
 
         try:
             raw = self._registry.update(
-                kind, info.namespace, info.name, transform, options, caller, subresource, verb="apply", owned=False
+                kind, info.namespace, info.name, transform, options, call.caller, sub, verb="apply", owned=False
             )
         except ApiError as error:
-            if error.code != 404 or error.reason != "NotFound" or subresource:
+            if error.code != 404 or error.reason != "NotFound" or sub:
                 raise
-            return 201, self._create(kind, info, config, manager, options, caller)
+            whole = typed({**config, **kind.type_meta()}, kind, WriteOptions(validation="Ignore"))
+            names = owned_part(set(held(server_side.owned_object(config), shape)), "", kind.has_status)
+            applied = (manager, names)
+            return 201, self._registry.create(kind, info.namespace, whole, options, call.caller, applied)
         return 200, raw
 
-    def _configuration(self, kind: Kind, value: Json, info: RequestInfo) -> Object:
-        given = value if isinstance(value, dict) else {}
-        meta = given.get("metadata")
-        if isinstance(meta, dict) and meta.get("managedFields"):
-            raise bad_request("metadata.managedFields must be nil")
-        found, version = str(given.get("kind") or ""), str(given.get("apiVersion") or "")
-        if (found, version) != (kind.kind, kind.api_version):
-            raise bad_request(f"invalid object type: {version if '/' in version else '/' + version}, Kind={found}")
-        if isinstance(meta, dict) and meta.get("name") not in (None, "", info.name):
-            raise bad_request(
-                f"the name of the object ({meta['name']}) does not match the name on the URL ({info.name})"
-            )
-        return given
-
-    def _decoded(self, kind: Kind, given: Object, options: WriteOptions) -> Object:
+    def _decoded(self, kind: Kind, given: Object) -> Object:
         """The configuration with its values in canonical form, and no field it does not say."""
         if kind.custom is None:
             wrong = mistyped(given, self._registry.shape(kind))
@@ -153,20 +116,35 @@ class Patcher:
         config.setdefault("metadata", {})
         return config
 
-    def _create(
-        self,
-        kind: Kind,
-        info: RequestInfo,
-        config: Object,
-        manager: Manager,
-        options: WriteOptions,
-        caller: Caller,
-    ) -> bytes:
-        applied = WriteOptions(options.dry_run, options.field_manager, options.validation)
-        whole = typed({**config, **kind.type_meta()}, kind, WriteOptions(validation="Ignore"))
-        shape = self._registry.shape(kind)
-        names = owned_part(set(held(server_side.owned_object(config), shape)), "", kind.has_status)
-        return self._registry.create(kind, info.namespace, whole, applied, caller, applied=(manager, names))
+
+def _patched(kind: Kind, current: Object, body: Json, content: str, options: WriteOptions) -> Object:
+    whole = {**current, **kind.type_meta()}
+    if content == MERGE:
+        if body is None:
+            raise bad_request("Invalid JSON Patch")
+        if not isinstance(body, dict):
+            why = f"cannot unmarshal {json_kind(body)} into Go value of type map[string]interface {{}}"
+            raise bad_request(f"error decoding patch: json: {why}")
+        merged = patches.merge(whole, body)
+    elif content == JSON_PATCH:
+        merged = patches.apply_json_patch(whole, body)
+    else:
+        assert kind.struct is not None
+        merged = patches.apply_strategic(whole, body, kind.struct)
+    return _typed_result(merged, body if content == STRATEGIC else merged, content, kind, options)
+
+
+def _configuration(kind: Kind, value: Json, info: RequestInfo) -> Object:
+    given = value if isinstance(value, dict) else {}
+    meta = given.get("metadata")
+    if isinstance(meta, dict) and meta.get("managedFields"):
+        raise bad_request("metadata.managedFields must be nil")
+    found, version = str(given.get("kind") or ""), str(given.get("apiVersion") or "")
+    if (found, version) != (kind.kind, kind.api_version):
+        raise bad_request(f"invalid object type: {version if '/' in version else '/' + version}, Kind={found}")
+    if isinstance(meta, dict) and meta.get("name") not in (None, "", info.name):
+        raise bad_request(f"the name of the object ({meta['name']}) does not match the name on the URL ({info.name})")
+    return given
 
 
 def _untyped(kind: Kind, given: Object, why: str) -> ApiError:

@@ -8,14 +8,11 @@ has finished or is being deleted goes whatever the budget. A budget that its con
 used up, answers 429.
 """
 
-from policyengine.simulator.api_server.decoding.bodies import read_body
-from policyengine.simulator.api_server.kinds.served import Kind
 from policyengine.simulator.api_server.reading.selectors import from_object, matches_labels
-from policyengine.simulator.api_server.requests import Request
 from policyengine.simulator.api_server.statuses import ApiError, Json, bad_request, conflict, too_many_requests
 from policyengine.simulator.api_server.store import Entry, Object, child, metadata, objects
 from policyengine.simulator.api_server.writing.deletion import DeleteOptions, Deleter, parse_delete_options
-from policyengine.simulator.api_server.writing.registry import Caller, Registry
+from policyengine.simulator.api_server.writing.registry import Call, Caller, Registry
 
 TOPOLOGY_LABELS = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
 
@@ -23,17 +20,15 @@ TOPOLOGY_LABELS = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region
 class Binder:
     """Binds pods of a registry."""
 
-    def __init__(self, registry: Registry, pods: Kind) -> None:
+    def __init__(self, registry: Registry) -> None:
         self._registry = registry
-        self._pods = pods
+        self._pods = registry.kinds.built_in("", "v1", "pods")
 
-    def bind(self, namespace: str, name: str, request: Request, dry_run: bool, caller: Caller) -> None:
+    def bind(self, call: Call, binding: Object) -> None:
         """Bind one pod as the body says; raises 400, 404, 409 and 422."""
-        body = read_body(request, "Binding")
-        binding = body if isinstance(body, dict) else {}
         meta = child(binding, "metadata")
-        name = name or str(meta.get("name") or "")
-        self._check(name, namespace, binding)
+        namespace, name = call.info.namespace, call.info.name or str(meta.get("name") or "")
+        _check(name, namespace, binding)
         before = self._registry.entry(self._pods, namespace, name)
         held = {"uid": before.uid, "resourceVersion": str(before.revision)}
         for field, what in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
@@ -45,42 +40,10 @@ class Binder:
                 )
                 raise conflict("pods", "", name, why)
         pod = before.object()
-        self._refuse(name, pod)
+        _refuse(name, pod)
         self._assign(pod, binding)
-        if not dry_run:
-            self._registry.commit(self._pods, "bind", before, pod, caller, "binding")
-
-    def _check(self, name: str, namespace: str, binding: Object) -> None:
-        meta, target = child(binding, "metadata"), child(binding, "target")
-        if binding.get("kind") not in (None, "", "Binding"):
-            raise bad_request(
-                f'{binding["kind"]} in version "v1" cannot be handled as a Binding: converting (v1.{binding["kind"]}) '
-                "to (core.Binding): unknown conversion"
-            )
-        if meta.get("name") != name:
-            raise bad_request("name in URL does not match name in Binding object")
-        if meta.get("namespace") and meta["namespace"] != namespace:
-            raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
-        faults: list[str] = []
-        if target.get("kind") not in (None, "", "Node"):
-            faults.append(f'target.kind: Unsupported value: "{target["kind"]}": supported values: "Node", "<empty>"')
-        if not target.get("name"):
-            faults.append("target.name: Required value")
-        if faults:
-            # The real server returns the bare list of faults, which its generic wrapper makes a 500.
-            raise ApiError(500, "", faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]")
-
-    def _refuse(self, name: str, pod: Object) -> None:
-        spec = child(pod, "spec")
-        why = ""
-        if metadata(pod).get("deletionTimestamp"):
-            why = f"pod {name} is being deleted, cannot be assigned to a host"
-        elif spec.get("nodeName"):
-            why = f'pod {name} is already assigned to node "{spec["nodeName"]}"'
-        elif spec.get("schedulingGates"):
-            why = f"pod {name} has non-empty .spec.schedulingGates"
-        if why:
-            raise conflict("pods/binding", "", name, why)
+        if not call.options.dry_run:
+            self._registry.commit(self._pods, "bind", before, pod, call.caller, "binding")
 
     def _assign(self, pod: Object, binding: Object) -> None:
         given, meta = child(binding, "metadata"), metadata(pod)
@@ -88,36 +51,62 @@ class Binder:
         child(pod, "spec")["nodeName"] = node
         if child(given, "annotations"):
             meta["annotations"] = {**child(meta, "annotations"), **child(given, "annotations")}
-        labels = {**child(given, "labels"), **self._topology(node)}
+        found = self._registry.store.collection(("", "nodes")).get(node)
+        of_node = child(found.object(), "metadata", "labels") if found else {}
+        copied = {name: of_node[name] for name in TOPOLOGY_LABELS if name in of_node}
+        labels = {**child(given, "labels"), **copied}
         if labels:
             meta["labels"] = {**child(meta, "labels"), **labels}
         status = child(pod, "status")
         status.pop("nominatedNodeName", None)
         set_condition(status, {"type": "PodScheduled", "status": "True"}, self._registry.now())
 
-    def _topology(self, node: str) -> Object:
-        found = self._registry.store.collection(("", "nodes")).get(node)
-        labels = child(found.object(), "metadata", "labels") if found else {}
-        return {name: labels[name] for name in TOPOLOGY_LABELS if name in labels}
+
+def _check(name: str, namespace: str, binding: Object) -> None:
+    meta, target, kind = child(binding, "metadata"), child(binding, "target"), binding.get("kind")
+    if kind not in (None, "", "Binding"):
+        raise bad_request(
+            f'{kind} in version "v1" cannot be handled as a Binding: converting (v1.{kind}) '
+            "to (core.Binding): unknown conversion"
+        )
+    if meta.get("name") != name:
+        raise bad_request("name in URL does not match name in Binding object")
+    if meta.get("namespace") and meta["namespace"] != namespace:
+        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+    faults: list[str] = []
+    if target.get("kind") not in (None, "", "Node"):
+        faults.append(f'target.kind: Unsupported value: "{target["kind"]}": supported values: "Node", "<empty>"')
+    if not target.get("name"):
+        faults.append("target.name: Required value")
+    if faults:
+        # The real server returns the bare list of faults, which its generic wrapper makes a 500.
+        raise ApiError(500, "", faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]")
+
+
+def _refuse(name: str, pod: Object) -> None:
+    spec = child(pod, "spec")
+    if metadata(pod).get("deletionTimestamp"):
+        why = f"pod {name} is being deleted, cannot be assigned to a host"
+    elif spec.get("nodeName"):
+        why = f'pod {name} is already assigned to node "{spec["nodeName"]}"'
+    elif spec.get("schedulingGates"):
+        why = f"pod {name} has non-empty .spec.schedulingGates"
+    else:
+        return
+    raise conflict("pods/binding", "", name, why)
 
 
 def set_condition(status: Object, condition: Object, now: str) -> None:
     """Put a pod condition in place; its transition time moves only with its status."""
     rows = objects(status.get("conditions"))
-    fresh: Object = {"lastProbeTime": None, "lastTransitionTime": now, **condition}
-    for at, held in enumerate(rows):
-        if held.get("type") == condition["type"]:
-            if held.get("status") == condition["status"]:
-                fresh["lastTransitionTime"] = held.get("lastTransitionTime")
-            rows[at] = fresh
-            break
-    else:
-        rows.append(fresh)
+    at = next((at for at, held in enumerate(rows) if held.get("type") == condition["type"]), len(rows))
+    unchanged = at < len(rows) and rows[at].get("status") == condition["status"]
+    since = rows[at].get("lastTransitionTime") if unchanged else now
+    rows[at : at + 1] = [{"lastProbeTime": None, "lastTransitionTime": since, **condition}]
     conditions: list[Json] = list(rows)
     status["conditions"] = conditions
 
 
-BUDGETS = ("policy", "poddisruptionbudgets")
 REFUSED = "Cannot evict pod as it would violate the pod's disruption budget."
 TWO_BUDGETS = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
 RETRY_SECONDS = 10
@@ -126,28 +115,26 @@ RETRY_SECONDS = 10
 class Evicter:
     """Evicts pods of a registry."""
 
-    def __init__(self, registry: Registry, deleter: Deleter, pods: Kind, budgets: Kind) -> None:
+    def __init__(self, registry: Registry, deleter: Deleter) -> None:
         self._registry = registry
         self._deleter = deleter
-        self._pods = pods
-        self._budgets = budgets
+        self._pods = registry.kinds.built_in("", "v1", "pods")
+        self._budgets = registry.kinds.built_in("policy", "v1", "poddisruptionbudgets")
 
-    def evict(self, namespace: str, name: str, eviction: Object, dry_run: bool, caller: Caller) -> None:
+    def evict(self, call: Call, eviction: Object) -> None:
         """Evict one pod; raises 400, 404, 429 and 500."""
+        namespace, name, caller = call.info.namespace, call.info.name, call.caller
         if child(eviction, "metadata").get("name") != name:
             raise bad_request("name in URL does not match name in Eviction object")
         options = parse_delete_options({}, child(eviction, "deleteOptions"))
+        dry_run = call.options.dry_run or options.dry_run
         entry = self._registry.entry(self._pods, namespace, name)
         pod = entry.object()
-        if not _ignores_budget(pod):
-            self._ask_budget(namespace, name, pod, dry_run or options.dry_run, caller)
-        if dry_run or options.dry_run:
+        going = child(pod, "status").get("phase") in ("Succeeded", "Failed", "Pending")
+        if not going and not metadata(pod).get("deletionTimestamp"):
+            self._ask_budget(namespace, name, pod, dry_run, caller)
+        if dry_run:
             return
-        self._mark_disrupted(entry, pod, caller)
-        plain = DeleteOptions(options.grace, options.uid, "", options.propagation)
-        self._deleter.delete(self._pods, namespace, name, plain, caller)
-
-    def _mark_disrupted(self, entry: Entry, pod: Object, caller: Caller) -> None:
         condition: Object = {
             "type": "DisruptionTarget",
             "status": "True",
@@ -156,63 +143,50 @@ class Evicter:
         }
         set_condition(child(pod, "status"), condition, self._registry.now())
         self._registry.commit(self._pods, "update", entry, pod, caller, "status")
+        plain = DeleteOptions(options.grace, options.uid, "", options.propagation)
+        self._deleter.delete(self._pods, namespace, name, plain, caller)
 
     def _ask_budget(self, namespace: str, name: str, pod: Object, dry_run: bool, caller: Caller) -> None:
         budgets = self._budgets_of(namespace, pod)
         if len(budgets) > 1:
             raise ApiError(500, "", TWO_BUDGETS)
-        if not budgets:
-            return
-        entry = budgets[0]
-        budget = entry.object()
-        status = child(budget, "status")
-        self._check(budget, entry.name)
-        allowed = _count(status, "disruptionsAllowed") - 1
-        disrupted = child(status, "disruptedPods")
-        budget["status"] = {
-            **status,
-            "disruptionsAllowed": allowed,
-            "disruptedPods": {**disrupted, name: self._registry.now()},
-        }
-        if not dry_run:
-            self._registry.commit(self._budgets, "update", entry, budget, caller, "status")
-
-    def _check(self, budget: Object, name: str) -> None:
-        status, generation = child(budget, "status"), metadata(budget).get("generation")
-        seen = _count(status, "observedGeneration")
-        if isinstance(generation, int) and seen < generation:
-            raise _refusal(f"The disruption budget {name} is still being processed by the server.", RETRY_SECONDS)
-        if _count(status, "disruptionsAllowed") > 0:
-            return
-        wanted, healthy = _count(status, "desiredHealthy"), _count(status, "currentHealthy")
-        if healthy <= wanted:
-            raise _refusal(f"The disruption budget {name} needs {wanted} healthy pods and has {healthy} currently", 0)
-        raise _refusal(f"The disruption budget {name} does not allow evicting pods currently", 0)
+        for entry in budgets:
+            budget = entry.object()
+            status = child(budget, "status")
+            _check_budget(budget, entry.name)
+            budget["status"] = {
+                **status,
+                "disruptionsAllowed": _count(status, "disruptionsAllowed") - 1,
+                "disruptedPods": {**child(status, "disruptedPods"), name: self._registry.now()},
+            }
+            if not dry_run:
+                self._registry.commit(self._budgets, "update", entry, budget, caller, "status")
 
     def _budgets_of(self, namespace: str, pod: Object) -> list[Entry]:
         labels = {k: str(v) for k, v in child(metadata(pod), "labels").items()}
-        found: list[Entry] = []
-        collection = self._registry.store.collection(BUDGETS)
-        for key in collection.keys(namespace):
-            entry = collection.entries[key]
-            selector = from_object(child(entry.object(), "spec").get("selector"))
-            if selector is not None and matches_labels(selector, labels):
-                found.append(entry)
-        return found
+        collection = self._registry.collection(self._budgets)
+        entries = [collection.entries[key] for key in collection.keys(namespace)]
+        selectors = [from_object(child(entry.object(), "spec").get("selector")) for entry in entries]
+        return [e for e, s in zip(entries, selectors, strict=True) if s is not None and matches_labels(s, labels)]
+
+
+def _check_budget(budget: Object, name: str) -> None:
+    status, generation = child(budget, "status"), metadata(budget).get("generation")
+    wanted, healthy = _count(status, "desiredHealthy"), _count(status, "currentHealthy")
+    retry_after = 0
+    if isinstance(generation, int) and _count(status, "observedGeneration") < generation:
+        why, retry_after = f"The disruption budget {name} is still being processed by the server.", RETRY_SECONDS
+    elif _count(status, "disruptionsAllowed") > 0:
+        return
+    elif healthy <= wanted:
+        why = f"The disruption budget {name} needs {wanted} healthy pods and has {healthy} currently"
+    else:
+        why = f"The disruption budget {name} does not allow evicting pods currently"
+    error = too_many_requests(REFUSED, retry_after)
+    error.details = {"causes": [{"reason": "DisruptionBudget", "message": why}], **(error.details or {})}
+    raise error
 
 
 def _count(status: Object, name: str) -> int:
     value = status.get(name)
     return value if isinstance(value, int) else 0
-
-
-def _refusal(why: str, retry_after: int) -> ApiError:
-    error = too_many_requests(REFUSED, retry_after)
-    cause: Json = {"reason": "DisruptionBudget", "message": why}
-    error.details = {"causes": [cause], **(error.details or {})}
-    return error
-
-
-def _ignores_budget(pod: Object) -> bool:
-    phase = child(pod, "status").get("phase")
-    return phase in ("Succeeded", "Failed", "Pending") or bool(metadata(pod).get("deletionTimestamp"))

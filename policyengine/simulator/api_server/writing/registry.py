@@ -7,16 +7,16 @@ UIDs come from a seeded generator, so that a run can be repeated byte for byte.
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from policyengine.clock import Clock
-from policyengine.simulator.api_server.decoding.bodies import WriteOptions, decode_fields
+from policyengine.simulator.api_server.decoding.bodies import APPLY_PATCH, WriteOptions, decode_fields, write_options
 from policyengine.simulator.api_server.decoding.custom_resources import validate_custom
 from policyengine.simulator.api_server.field_errors import invalid as invalid_value
 from policyengine.simulator.api_server.kinds.schema import Type
 from policyengine.simulator.api_server.kinds.served import Kind, Kinds
 from policyengine.simulator.api_server.reading.representation import from_storage, to_storage
-from policyengine.simulator.api_server.requests import User
+from policyengine.simulator.api_server.requests import Request, RequestInfo, User
 from policyengine.simulator.api_server.scalars import format_time
 from policyengine.simulator.api_server.statuses import (
     MODIFIED,
@@ -87,6 +87,26 @@ class Caller:
 
     user: User
     user_agent: str
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request about a kind: what it asks for, who makes it, and the options of a write."""
+
+    request: Request
+    info: RequestInfo
+    kind: Kind
+    caller: Caller
+    options: WriteOptions = field(default_factory=WriteOptions)
+
+    @property
+    def scope(self) -> str:
+        """The namespace a list or watch is limited to; empty for all."""
+        return self.info.namespace if self.kind.namespaced else ""
+
+    def with_options(self, what: str) -> "Call":
+        """The call with the options of its query, called `what` in the 422 of those that are none."""
+        return replace(self, options=write_options(self.request.query, what, self.request.content_type == APPLY_PATCH))
 
 
 Transform = Callable[[Object], Object]

@@ -1,23 +1,22 @@
 """Subresources that are no part of the object: binding, eviction, scale, tokens, logs; and access reviews."""
 
+from policyengine.simulator.api_server import field_errors
 from policyengine.simulator.api_server.access.authentication import Authenticator, service_account
 from policyengine.simulator.api_server.access.rbac import Authorizer
 from policyengine.simulator.api_server.access.reviews import REVIEWS, Reviewer
-from policyengine.simulator.api_server.decoding.bodies import WriteOptions, parse_json, parsed, read_body, typed
-from policyengine.simulator.api_server.field_errors import invalid as invalid_value
-from policyengine.simulator.api_server.kinds.served import Kind
-from policyengine.simulator.api_server.requests import Request, RequestInfo, Response, json_response
+from policyengine.simulator.api_server.decoding.bodies import parse_json, parsed, read_body, typed
+from policyengine.simulator.api_server.requests import Response, json_response
 from policyengine.simulator.api_server.scalars import format_time
 from policyengine.simulator.api_server.statuses import ApiError, Json, bad_request, invalid, no_such_resource, success
 from policyengine.simulator.api_server.store import Object, child, encode, metadata
 from policyengine.simulator.api_server.writing.deletion import Deleter
 from policyengine.simulator.api_server.writing.patch_formats import merge
 from policyengine.simulator.api_server.writing.pods import Binder, Evicter
-from policyengine.simulator.api_server.writing.registry import Caller, Registry
+from policyengine.simulator.api_server.writing.registry import Call, Registry
 
 TOKEN_SECONDS = 3600
 SHORTEST_TOKEN = 600
-BOUND = encode(success(code=201))
+DONE = encode(success(code=201))
 
 
 class Subresources:
@@ -26,70 +25,57 @@ class Subresources:
     def __init__(
         self, registry: Registry, deleter: Deleter, authorizer: Authorizer, authenticator: Authenticator
     ) -> None:
-        pods, budgets = (
-            registry.kinds.find("", "v1", "pods"),
-            registry.kinds.find("policy", "v1", "poddisruptionbudgets"),
-        )
-        assert pods is not None and budgets is not None
         self._registry = registry
-        self._binder = Binder(registry, pods)
-        self._evicter = Evicter(registry, deleter, pods, budgets)
+        self._binder = Binder(registry)
+        self._evicter = Evicter(registry, deleter)
         self._authenticator = authenticator
         self._reviewer = Reviewer(authorizer, authenticator, registry.now)
 
-    def answers(self, kind: Kind) -> bool:
-        """Whether a create of `kind` is a question or an order rather than an object to keep."""
-        return kind.kind in REVIEWS or kind.kind == "Binding"
-
-    def create(
-        self, request: Request, info: RequestInfo, kind: Kind, caller: Caller, options: WriteOptions
-    ) -> Response:
-        """A review, or a binding posted to `bindings`."""
+    def create(self, call: Call) -> Response | None:
+        """A review, or a binding posted to `bindings`; None for an object to keep."""
+        kind = call.kind
         if kind.kind == "Binding":
-            self._binder.bind(info.namespace, "", request, options.dry_run, caller)
-            return json_response(201, BOUND)
-        review = typed(read_body(request, kind.kind), kind, options)
-        self._registry.own(kind, self._registry.empty(kind), review, options, caller)
-        return json_response(201, {**kind.type_meta(), **self._reviewer.answer(kind.kind, review, caller.user)})
+            return self._bind(call)
+        if kind.kind not in REVIEWS:
+            return None
+        review = typed(read_body(call.request, kind.kind), kind, call.options)
+        self._registry.own(kind, self._registry.empty(kind), review, call.options, call.caller)
+        return json_response(201, {**kind.type_meta(), **self._reviewer.answer(kind.kind, review, call.caller.user)})
 
-    def respond(
-        self, request: Request, info: RequestInfo, kind: Kind, caller: Caller, options: WriteOptions
-    ) -> Response:
+    def respond(self, call: Call) -> Response:
         """A subresource of one object; raises what it refuses."""
-        match info.subresource:
+        match call.info.subresource:
             case "binding":
-                self._binder.bind(info.namespace, info.name, request, options.dry_run, caller)
-                return json_response(201, BOUND)
+                return self._bind(call)
             case "eviction":
-                body = read_body(request, "Eviction")
-                eviction = body if isinstance(body, dict) else {}
-                self._evicter.evict(info.namespace, info.name, eviction, options.dry_run, caller)
-                return json_response(201, BOUND)
+                self._evicter.evict(call, read_object_body(call, "Eviction"))
+                return json_response(201, DONE)
             case "scale":
-                return self._scale(request, info, kind, caller, options)
+                return self._scale(call)
             case "token":
-                return self._token(request, info, kind)
+                return self._token(call)
             case "finalize":
-                return self._finalize(request, info, kind, caller, options)
-            case "log":
-                self._registry.entry(kind, info.namespace, info.name)
-                return Response(200, {"Content-Type": "text/plain"}, b"")
-            case _:
-                # attach, exec, portforward and proxy reach into a container; none runs here.
-                self._registry.entry(kind, info.namespace, info.name)
-                raise ApiError(
-                    501, "NotImplemented", f"the server does not run containers: {info.subresource} is not served"
-                )
+                return self._finalize(call)
+        self._registry.entry(call.kind, call.info.namespace, call.info.name)
+        if call.info.subresource == "log":
+            return Response(200, {"Content-Type": "text/plain"}, b"")
+        # attach, exec, portforward and proxy reach into a container; none runs here.
+        why = f"the server does not run containers: {call.info.subresource} is not served"
+        raise ApiError(501, "NotImplemented", why)
 
-    def _scale(
-        self, request: Request, info: RequestInfo, kind: Kind, caller: Caller, options: WriteOptions
-    ) -> Response:
-        current = self._registry.read(kind, info.namespace, info.name)
+    def _bind(self, call: Call) -> Response:
+        self._binder.bind(call, read_object_body(call, "Binding"))
+        return json_response(201, DONE)
+
+    def _scale(self, call: Call) -> Response:
+        kind, info = call.kind, call.info
+        held = _scale_of(self._registry.read(kind, info.namespace, info.name))
         if info.verb == "get":
-            return json_response(200, _scale_of(current))
-        patch = info.verb == "patch"
-        body = parsed(parse_json, request.body, "error decoding patch: {}") if patch else read_body(request, "Scale")
-        desired = merge(_scale_of(current), body) if patch else body
+            return json_response(200, held)
+        if info.verb == "patch":
+            desired = merge(held, parsed(parse_json, call.request.body, "error decoding patch: {}"))
+        else:
+            desired = read_body(call.request, "Scale")
         replicas = child(desired, "spec").get("replicas") if isinstance(desired, dict) else None
         if not isinstance(replicas, int) or isinstance(replicas, bool) or replicas < 0:
             raise bad_request("spec.replicas must be a whole number that is not negative")
@@ -98,20 +84,19 @@ class Subresources:
             obj["spec"] = {**child(obj, "spec"), "replicas": replicas}
             return obj
 
-        self._registry.update(kind, info.namespace, info.name, resize, options, caller, "scale")
+        self._registry.update(kind, info.namespace, info.name, resize, call.options, call.caller, "scale")
         return json_response(200, _scale_of(self._registry.read(kind, info.namespace, info.name)))
 
-    def _token(self, request: Request, info: RequestInfo, kind: Kind) -> Response:
-        self._registry.entry(kind, info.namespace, info.name)
-        body = read_body(request, "TokenRequest")
-        spec = child(body, "spec") if isinstance(body, dict) else {}
+    def _token(self, call: Call) -> Response:
+        info = call.info
+        self._registry.entry(call.kind, info.namespace, info.name)
+        spec = child(read_object_body(call, "TokenRequest"), "spec")
         seconds = spec.get("expirationSeconds")
         length = seconds if isinstance(seconds, int) else TOKEN_SECONDS
         if length < SHORTEST_TOKEN:
             why = "may not specify a duration less than 10 minutes"
-            raise invalid(
-                "TokenRequest", "authentication.k8s.io", "", [invalid_value("spec.expirationSeconds", length, why)]
-            )
+            cause = field_errors.invalid("spec.expirationSeconds", length, why)
+            raise invalid("TokenRequest", "authentication.k8s.io", "", [cause])
         token = self._registry.names.uid()
         self._authenticator.add(token, service_account(info.namespace, info.name))
         expires = format_time(self._registry.clock.now() + length)
@@ -124,20 +109,26 @@ class Subresources:
         }
         return json_response(201, answer)
 
-    def _finalize(
-        self, request: Request, info: RequestInfo, kind: Kind, caller: Caller, options: WriteOptions
-    ) -> Response:
+    def _finalize(self, call: Call) -> Response:
+        kind = call.kind
         if kind.kind != "Namespace":
             raise no_such_resource()
-        body = typed(read_body(request, "Namespace"), kind, options)
-        before = self._registry.entry(kind, "", info.name)
+        body = typed(read_body(call.request, "Namespace"), kind, call.options)
+        before = self._registry.entry(kind, "", call.info.name)
         namespace = before.object()
         finalizers = child(body, "spec").get("finalizers")
         namespace["spec"] = {"finalizers": finalizers} if finalizers else {}
         if metadata(namespace).get("deletionTimestamp") and not finalizers:
-            return json_response(200, {**kind.type_meta(), **self._registry.discard(kind, before, caller).object()})
-        entry = self._registry.commit(kind, "update", before, namespace, caller, "finalize")
+            entry = self._registry.discard(kind, before, call.caller)
+        else:
+            entry = self._registry.commit(kind, "update", before, namespace, call.caller, "finalize")
         return json_response(200, {**kind.type_meta(), **entry.object()})
+
+
+def read_object_body(call: Call, what: str) -> Object:
+    """The body of a request, empty where it is no object; raises 400 and 415."""
+    body = read_body(call.request, what)
+    return body if isinstance(body, dict) else {}
 
 
 def _scale_of(obj: Object) -> Object:
