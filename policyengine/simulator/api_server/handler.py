@@ -35,6 +35,7 @@ from policyengine.simulator.api_server.reading.selectors import check_fields
 from policyengine.simulator.api_server.reading.tables import TableView
 from policyengine.simulator.api_server.requests import (
     ADMIN,
+    LATE,
     Request,
     RequestInfo,
     Response,
@@ -54,7 +55,7 @@ from policyengine.simulator.api_server.statuses import (
     success,
     too_large,
 )
-from policyengine.simulator.api_server.store import Entry, Object, Store, WriteLog, decode, key_of, metadata
+from policyengine.simulator.api_server.store import Entry, Object, Store, WriteLog, decode, encode, key_of, metadata
 from policyengine.simulator.api_server.writing.admission import admit_priority, check_claim_status, check_escalation
 from policyengine.simulator.api_server.writing.custom_kinds import CustomKinds
 from policyengine.simulator.api_server.writing.deletion import Deleter, read_delete_options
@@ -179,17 +180,16 @@ class ApiServer:
         if len(request.body) > MAX_BODY:
             raise too_large()
         caller = Caller(user, request.user_agent)
-        fault = self.faults.find(info, request.user_agent, user.name) if self.faults.active else None
-        if fault is None and not request.query.get("resourceVersion"):
+        effects = self.faults.find(info, request.user_agent, user.name)
+        if not effects and not request.query.get("resourceVersion"):
             # Nothing here waits, so there is no time to bound.
             return await self._route(request, info, caller)
 
         async def act() -> Response:
-            if fault is None:
-                return await self._route(request, info, caller)
-            return await fault.around(request, lambda: self._route(request, info, caller))
+            return await self.faults.around(effects, request, lambda: self._route(request, info, caller))
 
-        return await (act() if seconds is None else within(self.clock, seconds, act))
+        answer = await (act() if seconds is None else within(self.clock, seconds, act(), goes_on=True))
+        return answer or Response(504, {"Content-Type": "text/plain; charset=utf-8"}, encode(LATE))
 
     async def _route(self, request: Request, info: RequestInfo, caller: Caller) -> Response:
         if not info.is_resource:

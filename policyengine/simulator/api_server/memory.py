@@ -3,14 +3,13 @@
 Time-outs and everything else run on the handler's clock, so a whole client and server share one virtual time.
 """
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from urllib.parse import parse_qsl
 
 from policyengine.kube.http.client import ConnectionFailed, lines_of
 from policyengine.simulator.api_server.faults.effects import ConnectionDropped
 from policyengine.simulator.api_server.handler import ApiServer
-from policyengine.simulator.api_server.requests import Request, Response, User
+from policyengine.simulator.api_server.requests import Request, Response, User, within
 
 
 def _failed(dropped: ConnectionDropped) -> ConnectionFailed:
@@ -83,25 +82,15 @@ class MemoryTransport:
         given.setdefault("user-agent", self._user_agent)
         request = Request(method, bare, asked, given, body or b"", self._user)
         try:
-            return MemoryResponse(await self._within(request, timeout))
+            # Without faults an answer comes in no time, so there is nothing to bound.
+            if timeout is None or not self._api.faults.active:
+                return MemoryResponse(await self._api.handle(request))
+            answer = await within(self._api.clock, timeout, self._api.handle(request))
         except ConnectionDropped as dropped:
             raise _failed(dropped) from dropped
-
-    async def _within(self, request: Request, seconds: float | None) -> Response:
-        if seconds is None or not self._api.faults.active:
-            # Without faults an answer comes in no time, so there is nothing to bound.
-            return await self._api.handle(request)
-        work = asyncio.ensure_future(self._api.handle(request))
-        alarm = asyncio.ensure_future(self._api.clock.sleep(seconds))
-        try:
-            await asyncio.wait({work, alarm}, return_when=asyncio.FIRST_COMPLETED)
-            if not work.done():
-                raise ConnectionFailed(f"no answer within {seconds:g} s", sent=True)
-            return work.result()
-        finally:
-            alarm.cancel()
-            if not work.done():
-                work.cancel()
+        if answer is None:
+            raise ConnectionFailed(f"no answer within {timeout:g} s", sent=True)
+        return MemoryResponse(answer)
 
     async def close(self) -> None:
         """Nothing to close."""

@@ -8,7 +8,7 @@ filter, and its effect may still happen (https://kubernetes.io/docs/reference/us
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -177,28 +177,23 @@ def allowed_seconds(request: Request, info: RequestInfo) -> float | None:
     return min(seconds, REQUEST_SECONDS) if seconds > 0 else REQUEST_SECONDS
 
 
-async def within(clock: Clock, seconds: float, act: Callable[[], Coroutine[Any, Any, Response]]) -> Response:
-    """The answer of `act`, or a 504 once `seconds` have passed; `act` then goes on by itself."""
-    work = asyncio.ensure_future(act())
-    alarm: asyncio.Future[None] = asyncio.ensure_future(_sleep(clock, seconds))
+async def within(
+    clock: Clock, seconds: float, act: Coroutine[Any, Any, Response], goes_on: bool = False
+) -> Response | None:
+    """The answer of `act`; None once `seconds` have passed. Then `act` is cancelled, or goes on by itself."""
+    work = asyncio.ensure_future(act)
+    alarm = asyncio.ensure_future(clock.sleep(seconds))
     try:
-        both: set[asyncio.Future[Any]] = {work, alarm}
-        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({work, alarm}, return_when=asyncio.FIRST_COMPLETED)
         if work.done():
             return work.result()
-        work.add_done_callback(_ignore)
-        return Response(504, {"Content-Type": "text/plain; charset=utf-8"}, encode(LATE))
+        if goes_on:
+            work.add_done_callback(lambda late: None if late.cancelled() else late.exception())
+        else:
+            work.cancel()
+        return None
     except asyncio.CancelledError:
         work.cancel()
         raise
     finally:
         alarm.cancel()
-
-
-async def _sleep(clock: Clock, seconds: float) -> None:
-    await clock.sleep(seconds)
-
-
-def _ignore(work: "asyncio.Future[Response]") -> None:
-    if not work.cancelled():
-        work.exception()

@@ -7,6 +7,7 @@ A `Rule` says which requests it means (verb, resource, client, user, a count, a 
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from policyengine.clock import Clock
 from policyengine.simulator.api_server.faults.effects import (
@@ -97,53 +98,6 @@ class Rule(Which):
         )
 
 
-@dataclass(slots=True)
-class Fault:
-    """The effects of all rules that act on one request."""
-
-    owner: "Faults"
-    effects: list[Effect]
-
-    async def around(self, request: Request, act: Act) -> Response:
-        """Carry out the request under the faults; raises ApiError and ConnectionDropped."""
-        for effect in self.effects:
-            answer = await self._before(effect, request)
-            if answer is not None:
-                return answer
-        response = await act()
-        for effect in self.effects:
-            response = await self._after(effect, response)
-        return response
-
-    async def _before(self, effect: Effect, request: Request) -> Response | None:
-        match effect:
-            case Delay(seconds, after=False):
-                await self.owner.clock.sleep(seconds)
-            case Fail(error):
-                raise error
-            case Overload(retry_after):
-                return overloaded(retry_after)
-            case Drop(after=False):
-                raise ConnectionDropped(applied=False, reached=effect.reached)
-            case Stale(revisions):
-                request.as_of = max(0, self.owner.revision() - revisions)
-            case Meanwhile(after=False):
-                await self.owner.happen(effect)
-        return None
-
-    async def _after(self, effect: Effect, response: Response) -> Response:
-        match effect:
-            case Delay(seconds, after=True):
-                await self.owner.clock.sleep(seconds)
-            case Drop(after=True):
-                raise ConnectionDropped(applied=True)
-            case Truncate():
-                return Response(response.status, response.headers, _half(response.body))
-            case Meanwhile(after=True):
-                await self.owner.happen(effect)
-        return response
-
-
 async def _half(body: bytes | AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """Half of a body, or of a stream's first piece, and the connection breaks."""
     if isinstance(body, bytes):
@@ -177,9 +131,9 @@ class Faults:
         """Whether any rule is in force."""
         return bool(self.rules)
 
-    def add(self, effect: Effect | LineEffect, **which: object) -> Rule:
+    def add(self, effect: Effect | LineEffect, **which: Any) -> Rule:
         """Put a rule in force; `which` are Rule's fields."""
-        return self.put(Rule(effect=effect, **which))  # type: ignore[arg-type]
+        return self.put(Rule(effect=effect, **which))
 
     def put(self, rule: Rule) -> Rule:
         """Put a rule in force and number it."""
@@ -194,19 +148,55 @@ class Faults:
         """Lift every rule."""
         self.rules.clear()
 
-    async def happen(self, effect: Meanwhile) -> None:
-        """Let the requests of a `Meanwhile` happen, untouched by faults themselves."""
-        for request in effect.requests:
-            await self._perform(request)
-
-    def find(self, info: RequestInfo, user_agent: str, user: str = "") -> Fault | None:
-        """The effects on a request, None for none."""
+    def find(self, info: RequestInfo, user_agent: str, user: str = "") -> list[Effect]:
+        """The effects on a request."""
         effects: list[Effect] = []
         for rule in tuple(self.rules):
             effect = rule.effect
             if isinstance(effect, REQUEST_EFFECTS) and rule.means(info, user_agent, user) and self._acts(rule):
                 effects.append(effect)
-        return Fault(self, effects) if effects else None
+        return effects
+
+    async def around(self, effects: list[Effect], request: Request, act: Act) -> Response:
+        """Carry out a request under effects; raises ApiError and ConnectionDropped."""
+        for effect in effects:
+            answer = await self._before(effect, request)
+            if answer is not None:
+                return answer
+        response = await act()
+        for effect in effects:
+            response = await self._after(effect, response)
+        return response
+
+    async def _before(self, effect: Effect, request: Request) -> Response | None:
+        match effect:
+            case Delay(seconds, after=False):
+                await self.clock.sleep(seconds)
+            case Fail(error):
+                raise error
+            case Overload(retry_after):
+                return overloaded(retry_after)
+            case Drop(after=False):
+                raise ConnectionDropped(applied=False, reached=effect.reached)
+            case Stale(revisions):
+                request.as_of = max(0, self.revision() - revisions)
+            case Meanwhile(requests, after=False):
+                for other in requests:
+                    await self._perform(other)
+        return None
+
+    async def _after(self, effect: Effect, response: Response) -> Response:
+        match effect:
+            case Delay(seconds, after=True):
+                await self.clock.sleep(seconds)
+            case Drop(after=True):
+                raise ConnectionDropped(applied=True)
+            case Truncate():
+                return Response(response.status, response.headers, _half(response.body))
+            case Meanwhile(requests, after=True):
+                for other in requests:
+                    await self._perform(other)
+        return response
 
     def _acts(self, rule: Rule) -> bool:
         if rule.ends is not None and self.clock.monotonic() >= rule.ends:

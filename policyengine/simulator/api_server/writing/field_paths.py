@@ -13,13 +13,6 @@ from policyengine.simulator.api_server.statuses import Json
 from policyengine.simulator.api_server.store import decode, encode
 
 Path = tuple[str, ...]
-UNOWNED = frozenset(
-    ("f:metadata", f"f:{name}")
-    for name in (
-        *("name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "selfLink"),
-        *("deletionTimestamp", "deletionGracePeriodSeconds", "managedFields"),
-    )
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,41 +105,28 @@ def everything(value: Json, shape: Shape, path: Path) -> Iterator[Path]:
         yield from everything(part, inner, (*path, step))
 
 
-@dataclass(slots=True)
-class Difference:
-    """What an update did: paths set to something new, and paths that are gone."""
-
-    changed: set[Path]
-    removed: set[Path]
-
-
-def compare(old: Json, new: Json, shape: Shape) -> Difference:
-    """The difference from `old` to `new`, both of `shape`."""
-    found = Difference(set(), set())
-    _compare(old, new, shape, (), found)
-    return found
-
-
-def _compare(old: Json, new: Json, shape: Shape, path: Path, found: Difference) -> None:
+def compare(old: Json, new: Json, shape: Shape, path: Path = ()) -> tuple[set[Path], set[Path]]:
+    """What leads from `old` to `new`, both of `shape`: paths set to something new, and paths that are gone."""
+    changed: set[Path] = set()
+    removed: set[Path] = set()
     if old == new:
-        return
+        return changed, removed
     before, after = children(old, shape), children(new, shape)
-    if before is None and after is None:
-        found.changed.add(path)
-        return
+    if after is None:
+        changed.add(path)
     old_parts = {step: part for step, part, _ in before or ()}
     new_parts = {step: (part, inner) for step, part, inner in after or ()}
-    if after is None:
-        found.changed.add(path)
     for step, (part, inner) in new_parts.items():
-        here = (*path, step)
         if step in old_parts:
-            _compare(old_parts[step], part, inner, here, found)
+            below = compare(old_parts[step], part, inner, (*path, step))
+            changed |= below[0]
+            removed |= below[1]
         else:
-            found.changed.update(everything(part, inner, here))
+            changed.update(everything(part, inner, (*path, step)))
     for step, part, inner in before or ():
         if step not in new_parts:
-            found.removed.update(everything(part, inner, (*path, step)))
+            removed.update(everything(part, inner, (*path, step)))
+    return changed, removed
 
 
 def to_fields_v1(paths: Iterable[Path]) -> dict[str, Json]:
@@ -188,14 +168,6 @@ def text(path: Path) -> str:
         elif kind == "v":
             out += f"[={rest}]"
         else:
-            out += "[" + ",".join(part.replace('"', "", 2).replace(":", "=", 1) for part in _pairs(rest)) + "]"
+            keys = decode(rest.encode()).items()
+            out += "[" + ",".join(f"{name}={encode(value).decode()}" for name, value in keys) + "]"
     return out
-
-
-def _pairs(keys: str) -> list[str]:
-    return [f'"{name}":{value}' for name, value in _items(keys)]
-
-
-def _items(keys: str) -> Iterator[tuple[str, str]]:
-    for name, value in decode(keys.encode()).items():
-        yield name, encode(value).decode()

@@ -7,13 +7,11 @@ change; `force` takes it over. A manager is a name, an operation, an apiVersion 
 nothing is dropped.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from policyengine.simulator.api_server.statuses import ApiError, Json
 from policyengine.simulator.api_server.store import Object, metadata
 from policyengine.simulator.api_server.writing.field_paths import (
-    UNOWNED,
     Path,
     Shape,
     children,
@@ -25,6 +23,7 @@ from policyengine.simulator.api_server.writing.field_paths import (
 )
 
 UPDATE, APPLY = "Update", "Apply"
+OWNED_METADATA = ("generateName", "labels", "annotations", "ownerReferences", "finalizers")
 IMPLIED = frozenset({("f:metadata",), ("f:status",), ("f:apiVersion",), ("f:kind",)})
 
 
@@ -107,26 +106,22 @@ def read(obj: Object) -> Ownership:
 
 def owned_part(paths: set[Path], subresource: str, has_status: bool) -> set[Path]:
     """What of `paths` a write through `subresource` can own: status only through `status`, the rest elsewhere."""
-    kept = {path for path in paths if path not in IMPLIED and path[:2] not in UNOWNED}
+    kept = paths - IMPLIED
     if subresource == "status":
         return {path for path in kept if path[0] in ("f:status", "f:metadata")}
     return {path for path in kept if path[0] != "f:status"} if has_status else kept
 
 
-def record_update(
-    old: Mapping[str, Json], new: Object, shape: Shape, manager: Manager, has_status: bool, now: str
-) -> None:
+def owned_object(obj: Object) -> Object:
+    """The object without the metadata no manager owns."""
+    return {**obj, "metadata": {k: v for k, v in metadata(obj).items() if k in OWNED_METADATA}}
+
+
+def record_update(old: Object, new: Object, shape: Shape, manager: Manager, has_status: bool, now: str) -> None:
     """Write into `new` who owns what after an update from `old` (the zero object for a create)."""
-    before = {**old, "metadata": _owned_metadata(old)}
-    after = {**new, "metadata": _owned_metadata(new)}
-    difference = compare(before, after, shape)
+    changed, removed = compare(owned_object(old), owned_object(new), shape)
     ownership = read(new)
-    ownership.take(
-        manager,
-        owned_part(difference.changed, manager.subresource, has_status),
-        difference.removed,
-        now,
-    )
+    ownership.take(manager, owned_part(changed, manager.subresource, has_status), removed, now)
     entries = ownership.write()
     if entries:
         metadata(new)["managedFields"] = entries
@@ -134,25 +129,9 @@ def record_update(
         metadata(new).pop("managedFields", None)
 
 
-OWNED_METADATA = ("generateName", "labels", "annotations", "ownerReferences", "finalizers")
-
-
-def _owned_metadata(obj: Mapping[str, Json]) -> dict[str, Json]:
-    meta = obj.get("metadata")
-    if not isinstance(meta, dict):
-        return {}
-    return {name: meta[name] for name in OWNED_METADATA if name in meta}
-
-
 def manager_of(user_agent: str, given: str) -> str:
     """The manager's name: the `fieldManager` asked for, or the client's name up to the first slash."""
     return given or user_agent.partition("/")[0][:128] or "unknown"
-
-
-KEPT_METADATA = (
-    *("name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp"),
-    *("deletionTimestamp", "deletionGracePeriodSeconds", "managedFields", "generateName"),
-)
 
 
 def merge(live: Json, config: Json, shape: Shape) -> Json:
@@ -202,20 +181,6 @@ def remove(value: Json, shape: Shape, gone: set[Path]) -> Json:
     return [part for _, part in kept]
 
 
-def conflicts(
-    live: Object, merged: Object, shape: Shape, manager: Manager, ownership: Ownership
-) -> dict[Manager, list[Path]]:
-    """By other manager, the paths it owns that the merge would change."""
-    changed = compare(live, merged, shape).changed
-    found: dict[Manager, list[Path]] = {}
-    for other, owned in ownership.paths.items():
-        if other != manager:
-            both = sorted(owned & changed)
-            if both:
-                found[other] = both
-    return found
-
-
 def conflict_error(found: dict[Manager, list[Path]]) -> ApiError:
     """409, naming every conflict by manager."""
     ordered = sorted(found.items(), key=lambda item: item[0].said())
@@ -241,35 +206,23 @@ def apply(
     live_owned, config_owned = owned_object(live), owned_object(config)
     names = owned_part(set(held(config_owned, shape)), manager.subresource, has_status)
     merged = merge(live_owned, config_owned, shape)
-    assert isinstance(merged, dict)
-    found = conflicts(live_owned, merged, shape, manager, ownership)
+    changed, _ = compare(live_owned, merged, shape)
+    others = {other: owned for other, owned in ownership.paths.items() if other != manager}
+    found = {other: sorted(owned & changed) for other, owned in others.items() if owned & changed}
     if found and not force:
         raise conflict_error(found)
-    for other, paths in found.items():
-        ownership.paths[other] -= set(paths)
+    for owned in others.values():
+        owned -= changed
     before = ownership.paths.get(manager, set())
-    elsewhere = {p for m, owned in ownership.paths.items() if m != manager for p in owned}
+    elsewhere = {path for owned in others.values() for path in owned}
     given_up = before - names - elsewhere
     pruned = remove(merged, shape, {p for p in given_up if not any(q[: len(p)] == p for q in elsewhere | names)})
     assert isinstance(pruned, dict)
-    result: Object = {**pruned, "metadata": {**_meta(pruned), **_system(live)}}
+    kept = {k: v for k, v in metadata(live).items() if k not in OWNED_METADATA}
+    result: Object = {**pruned, "metadata": {**metadata(pruned), **kept}}
     if before != names or manager not in ownership.times or pruned != live_owned:
         ownership.times[manager] = now
     ownership.paths[manager] = names
     ownership.prune()
     metadata(result)["managedFields"] = ownership.write()
     return result
-
-
-def _meta(obj: Object) -> dict[str, Json]:
-    meta = obj.get("metadata")
-    return dict(meta) if isinstance(meta, dict) else {}
-
-
-def owned_object(obj: Object) -> Object:
-    """The object without the metadata no manager owns."""
-    return {**obj, "metadata": {k: v for k, v in _meta(obj).items() if k not in KEPT_METADATA}}
-
-
-def _system(live: Object) -> dict[str, Json]:
-    return {k: v for k, v in _meta(live).items() if k in KEPT_METADATA and k != "managedFields"}

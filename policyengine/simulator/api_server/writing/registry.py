@@ -20,7 +20,6 @@ from policyengine.simulator.api_server.requests import Request, RequestInfo, Use
 from policyengine.simulator.api_server.scalars import format_time
 from policyengine.simulator.api_server.statuses import (
     MODIFIED,
-    ApiError,
     Json,
     already_exists,
     bad_request,
@@ -167,8 +166,7 @@ class Registry:
         namespace, name = str(meta.get("namespace") or ""), str(meta["name"])
         entry = Entry(namespace, name, str(meta.get("uid", "")), revision, encode(obj))
         self.collection(kind).put(key_of(namespace, name), entry)
-        self._note(verb, kind, entry, subresource, caller, before.raw if before else None, entry.raw)
-        self._tell(kind, before, obj)
+        self._written(verb, kind, before, entry, obj, caller, subresource)
         return entry
 
     def discard(self, kind: Kind, before: Entry, caller: Caller) -> Entry:
@@ -178,32 +176,25 @@ class Registry:
         metadata(obj)["resourceVersion"] = str(revision)
         last = Entry(before.namespace, before.name, before.uid, revision, encode(obj))
         self.collection(kind).remove(key_of(before.namespace, before.name), last)
-        self._note("delete", kind, last, "", caller, before.raw, None)
-        self._tell(kind, before, None)
+        self._written("delete", kind, before, last, None, caller)
         return last
 
-    def _tell(self, kind: Kind, before: Entry | None, obj: Object | None) -> None:
+    def _written(
+        self,
+        verb: str,
+        kind: Kind,
+        before: Entry | None,
+        entry: Entry,
+        obj: Object | None,
+        caller: Caller,
+        subresource: str = "",
+    ) -> None:
+        """Write the log and tell who follows; `obj` None: the object is gone."""
+        who = (caller.user.name, caller.user_agent, entry.revision, self.clock.now())
+        raws = (before.raw if before else None, None if obj is None else entry.raw)
+        self.log.writes.append(Write(verb, kind.kind, entry.namespace, entry.name, subresource, *who, *raws))
         for notify in self.after_write:
             notify(kind, before, obj)
-
-    def _note(
-        self, verb: str, kind: Kind, entry: Entry, sub: str, caller: Caller, before: bytes | None, after: bytes | None
-    ) -> None:
-        self.log.writes.append(
-            Write(
-                verb,
-                kind.kind,
-                entry.namespace,
-                entry.name,
-                sub,
-                caller.user.name,
-                caller.user_agent,
-                entry.revision,
-                self.clock.now(),
-                before,
-                after,
-            )
-        )
 
     # Creating
 
@@ -251,15 +242,12 @@ class Registry:
             meta["managedFields"] = owners.write()
         key = key_of(str(meta.get("namespace") or ""), str(meta["name"]))
         if self.collection(kind).get(key) is not None:
-            raise self._taken(kind, str(meta["name"]), generated)
+            error = already_exists(kind.plural, kind.group, str(meta["name"]))
+            if generated:
+                error.message += ", the server was not able to generate a unique name for the object"
+            raise error
         stored = to_storage(kind, obj)
         return encode(stored) if options.dry_run else self.commit(kind, "create", None, stored, caller).raw
-
-    def _taken(self, kind: Kind, name: str, generated: bool) -> ApiError:
-        error = already_exists(kind.plural, kind.group, name)
-        if generated:
-            error.message += ", the server was not able to generate a unique name for the object"
-        return error
 
     def _place(self, kind: Kind, namespace: str, meta: Object) -> None:
         given = str(meta.get("namespace") or "")
