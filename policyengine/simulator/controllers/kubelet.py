@@ -21,7 +21,6 @@ from policyengine.simulator.api_server.scalars import format_time, parse_duratio
 from policyengine.simulator.controllers.client import RETRY_SECONDS, STRATEGIC, Caller, Object, Refused
 
 RUN_FOR = "policyengine.io/run-for"
-FINISHED = ("Succeeded", "Failed")
 AGENT = "kubelet/v1.36.2 (stand-in)"
 
 

@@ -8,6 +8,7 @@ from hashlib import sha256
 from itertools import count
 from typing import Any
 
+from policyengine.simulator.api_server.writing.registry import ALPHABET
 from policyengine.simulator.controllers.client import JSON, MERGE, Object
 
 PATHS = {
@@ -21,7 +22,6 @@ PATHS = {
     "Job": "/apis/batch/v1/jobs",
 }
 """Where each kind is followed, in all namespaces."""
-LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 FINISHED = ("Succeeded", "Failed")
 
 
@@ -86,7 +86,7 @@ def ready(pod: Object) -> bool:
 def suffix(*words: object, length: int = 5) -> str:
     """Letters as the server's own generated names have them, the same for the same words."""
     digest = sha256("/".join(map(str, words)).encode()).digest()
-    return "".join(LETTERS[byte % len(LETTERS)] for byte in digest[:length])
+    return "".join(ALPHABET[byte % len(ALPHABET)] for byte in digest[:length])
 
 
 def free_names(owner: Object, held: list[Object]) -> Iterator[str]:

@@ -4,11 +4,11 @@ https://kubernetes.io/docs/concepts/overview/kubernetes-api/#discovery-api
 """
 
 from base64 import b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from hashlib import sha256
 
 from policyengine.simulator.api_server.kinds import openapi, openapi_v2
-from policyengine.simulator.api_server.kinds.served import Kind, Kinds, Subresource
+from policyengine.simulator.api_server.kinds.served import Kind, Kinds
 from policyengine.simulator.api_server.requests import Request, Response, json_response
 from policyengine.simulator.api_server.statuses import Json, method_not_allowed, no_such_resource
 from policyengine.simulator.api_server.store import encode
@@ -62,40 +62,24 @@ def api_group(kinds: Kinds, name: str) -> dict[str, Json] | None:
     return {"kind": "APIGroup", "apiVersion": "v1", **_group(name, list(versions))} if versions else None
 
 
-def storage_version_hash(kind: Kind) -> str:
-    """A short hash of the version stored, which clients only compare."""
+def _names(kind: Kind) -> dict[str, Json]:
+    """Short names and categories, where there are any."""
+    named: dict[str, tuple[str, ...]] = {"shortNames": kind.short_names, "categories": kind.categories}
+    return {name: list(values) for name, values in named.items() if values}
+
+
+def _resources(kind: Kind) -> Iterator[dict[str, Json]]:
+    """A kind and its subresources as `/api/v1` lists them."""
+    common: dict[str, Json] = {"namespaced": kind.namespaced}
+    # Clients only compare the hash of the version stored.
     digest = sha256(f"{kind.group}/{kind.version}/{kind.kind}".encode()).digest()
-    return b64encode(digest[:8]).decode()
-
-
-def _resource(kind: Kind) -> dict[str, Json]:
-    out: dict[str, Json] = {
-        "name": kind.plural,
-        "singularName": kind.singular,
-        "namespaced": kind.namespaced,
-        "kind": kind.kind,
-        "verbs": list(kind.verbs),
-    }
-    if kind.short_names:
-        out["shortNames"] = list(kind.short_names)
-    if kind.categories:
-        out["categories"] = list(kind.categories)
-    if "watch" in kind.verbs:
-        out["storageVersionHash"] = storage_version_hash(kind)
-    return out
-
-
-def _subresource(kind: Kind, sub: Subresource) -> dict[str, Json]:
-    out: dict[str, Json] = {
-        "name": f"{kind.plural}/{sub.name}",
-        "singularName": "",
-        "namespaced": kind.namespaced,
-        "kind": sub.kind,
-        "verbs": list(sub.verbs),
-    }
-    if sub.group:
-        out.update(group=sub.group, version=sub.version)
-    return out
+    watched = {"storageVersionHash": b64encode(digest[:8]).decode()} if "watch" in kind.verbs else {}
+    named: dict[str, Json] = {"name": kind.plural, "singularName": kind.singular, "kind": kind.kind}
+    yield {**named, "verbs": list(kind.verbs), **common, **_names(kind), **watched}
+    for name, sub in sorted(kind.subresources.items()):
+        where = {"group": sub.group, "version": sub.version} if sub.group else {}
+        row: dict[str, Json] = {"name": f"{kind.plural}/{name}", "singularName": "", "kind": sub.kind}
+        yield {**row, "verbs": list(sub.verbs), **common, **where}
 
 
 def api_resources(kinds: Kinds, group: str, version: str) -> dict[str, Json] | None:
@@ -103,41 +87,27 @@ def api_resources(kinds: Kinds, group: str, version: str) -> dict[str, Json] | N
     served = [kind for kind in kinds if (kind.group, kind.version) == (group, version)]
     if not served:
         return None
-    rows: list[Json] = []
-    for kind in sorted(served, key=lambda k: k.plural):
-        rows.append(_resource(kind))
-        rows += [_subresource(kind, sub) for _, sub in sorted(kind.subresources.items())]
-    group_version = f"{group}/{version}" if group else version
+    rows: list[Json] = [row for kind in sorted(served, key=lambda k: k.plural) for row in _resources(kind)]
     # The core group's list carries no apiVersion of its own in the real answer.
-    head: dict[str, Json] = {"kind": "APIResourceList"}
-    if group:
-        head["apiVersion"] = "v1"
-    return {**head, "groupVersion": group_version, "resources": rows}
+    head: dict[str, Json] = {"kind": "APIResourceList", **({"apiVersion": "v1"} if group else {})}
+    return {**head, "groupVersion": f"{group}/{version}" if group else version, "resources": rows}
 
 
 def _aggregated_resource(kind: Kind) -> dict[str, Json]:
+    own = {"group": kind.group, "version": kind.version} if kind.custom is not None else {"group": "", "version": ""}
     out: dict[str, Json] = {
         "resource": kind.plural,
-        "responseKind": {"group": "", "version": "", "kind": kind.kind},
+        "responseKind": {**own, "kind": kind.kind},
         "scope": "Namespaced" if kind.namespaced else "Cluster",
         "singularResource": kind.singular,
         "verbs": list(kind.verbs),
+        **_names(kind),
     }
-    if kind.custom is not None:
-        out["responseKind"] = {"group": kind.group, "version": kind.version, "kind": kind.kind}
-    if kind.short_names:
-        out["shortNames"] = list(kind.short_names)
-    if kind.categories:
-        out["categories"] = list(kind.categories)
     subs: list[Json] = []
-    for _, sub in sorted(kind.subresources.items()):
-        response: Json = {"group": sub.group, "version": sub.version, "kind": sub.kind}
-        if kind.custom is not None and not sub.group:
-            response = {"group": kind.group, "version": kind.version, "kind": sub.kind}
-        subs.append({"subresource": sub.name, "responseKind": response, "verbs": list(sub.verbs)})
-    if subs:
-        out["subresources"] = subs
-    return out
+    for name, sub in sorted(kind.subresources.items()):
+        where = {"group": sub.group, "version": sub.version} if sub.group else own
+        subs.append({"subresource": name, "responseKind": {**where, "kind": sub.kind}, "verbs": list(sub.verbs)})
+    return {**out, "subresources": subs} if subs else out
 
 
 def aggregated(kinds: Kinds, core: bool) -> dict[str, Json]:
@@ -146,16 +116,11 @@ def aggregated(kinds: Kinds, core: bool) -> dict[str, Json]:
     for name, versions in groups(kinds).items():
         if bool(name) is core:
             continue
-        rows: list[Json] = [
-            {
-                "version": version,
-                "resources": [_aggregated_resource(kind) for kind in sorted(served, key=lambda k: k.plural)],
-                "freshness": "Current",
-            }
-            for version, served in versions.items()
-        ]
-        meta: dict[str, Json] = {"name": name} if name else {}
-        items.append({"metadata": meta, "versions": rows})
+        rows: list[Json] = []
+        for version, served in versions.items():
+            resources: list[Json] = [_aggregated_resource(kind) for kind in sorted(served, key=lambda k: k.plural)]
+            rows.append({"version": version, "resources": resources, "freshness": "Current"})
+        items.append({"metadata": {"name": name} if name else {}, "versions": rows})
     return {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items}
 
 

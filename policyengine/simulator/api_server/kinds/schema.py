@@ -12,28 +12,13 @@ Flags: `map(k,..)` a list keyed by fields, `set`, `atomic` for server-side apply
 for strategic merge; `required`. The facts are those of the Go types of Kubernetes 1.36.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
 FOLDER = Path(__file__).parent / "schemas"
-SCALARS = frozenset(
-    (
-        "string",
-        "bool",
-        "int32",
-        "int64",
-        "float",
-        "bytes",
-        "time",
-        "microtime",
-        "duration",
-        "quantity",
-        "intstr",
-        "raw",
-        "byte",
-    )
-)
+STRINGS = frozenset({"string", "bytes", "time", "microtime", "duration", "quantity"})
+SCALARS = STRINGS | {"bool", "int32", "int64", "byte", "float", "intstr", "raw"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,29 +94,18 @@ def parse_type(text: str, home: str) -> Type:
 def _parse_field(line: str, home: str) -> Field:
     said, text, *flags = line.split()
     name, _, number = said.partition("#")
-    list_type, keys, strategies, merge_key, required = "", (), [], "", False
-    found_keys: tuple[str, ...] = keys
+    found = Field(name.rstrip("?"), parse_type(text, home), name.endswith("?"))
+    if number:
+        found = replace(found, number=tuple(int(part) for part in number.split(".")))
     for flag in flags:
         word, _, inside = flag.rstrip(")").partition("(")
         if word == "required":
-            required = True
+            found = replace(found, required=True)
         elif word in ("map", "set", "atomic"):
-            list_type = word
-            found_keys = tuple(inside.split(",")) if inside else ()
+            found = replace(found, list_type=word, keys=tuple(filter(None, inside.split(","))))
         else:
-            strategies += word.split("+")
-            merge_key = inside
-    return Field(
-        name.rstrip("?"),
-        parse_type(text, home),
-        name.endswith("?"),
-        list_type,
-        found_keys,
-        frozenset(strategies),
-        merge_key,
-        required,
-        tuple(int(part) for part in number.split(".")) if number else (),
-    )
+            found = replace(found, strategies=found.strategies | frozenset(word.split("+")), merge_key=inside)
+    return found
 
 
 @cache

@@ -84,6 +84,10 @@ class Kind:
         return {"kind": self.kind, "apiVersion": self.api_version}
 
 
+ATTRIBUTES = {"short": "short_names"} | {name: name for name in ("singular", "verbs", "categories", "fields")}
+"""By its key in `schemas/resources.txt`, the attribute of a Kind."""
+
+
 def _parse(line: str, group: str, version: str) -> Kind:
     plural, kind, scope, *words = line.split()
     found = Kind(group, version, plural, kind, scope == "namespaced", kind.lower())
@@ -100,17 +104,7 @@ def _parse(line: str, group: str, version: str) -> Kind:
             found.traits.add(word)
         else:
             key, _, value = word.partition("=")
-            values = tuple(value.split(","))
-            if key == "singular":
-                found.singular = value
-            elif key == "verbs":
-                found.verbs = values
-            elif key == "short":
-                found.short_names = values
-            elif key == "categories":
-                found.categories = values
-            elif key == "fields":
-                found.fields = values
+            setattr(found, ATTRIBUTES[key], value if key == "singular" else tuple(value.split(",")))
     return found
 
 
