@@ -5,18 +5,21 @@ An object may be assumed to be changed already: a volume that a placed pod takes
 1. Readers see the assumed object in the observed one's place.
 2. An assumption belongs to a pod, and an object is assumed by one pod at a time.
 3. It ends when its pod gives it up, or when another version of the object is observed: the server is right.
+4. Whatever a reader can see change bumps `generation`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol, cast
+from typing import Protocol, TypeVar, cast
 
 from policyengine.cluster.changes import object_event
+from policyengine.cluster.device_objects import AllocationResult, ResourceClaim
 from policyengine.cluster.events import ActionType, ClusterEvent
-from policyengine.cluster.objects import ObjectMeta
-from policyengine.cluster.workload_objects import Namespace, PodDisruptionBudget, Service
+from policyengine.cluster.objects import ObjectMeta, Wire
+
+T = TypeVar("T", bound=Wire)
 
 
 class ClusterObject(Protocol):
@@ -25,15 +28,6 @@ class ClusterObject(Protocol):
     @property
     def metadata(self) -> ObjectMeta:
         """Its name, versions and labels."""
-
-
-@dataclass(frozen=True, slots=True)
-class Assumed:
-    """An object shown otherwise than it was observed."""
-
-    owner: str
-    """UID of the pod for which it was assumed."""
-    observed: ClusterObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,108 +44,170 @@ class ObjectStore:
     """kind -> key -> object, with a version a kind that grows at every change."""
 
     def __init__(self) -> None:
-        self._assumed: dict[tuple[str, str], Assumed] = {}
+        self.generation = 0
+        """Grows whenever a reader could see a change."""
+        self.object_changes = 0
+        """Grows whenever an object of any kind changes."""
+        self.pending_claims = PendingClaims(self._claims_moved)
+        """Claims allocated by a reservation and not seen allocated yet."""
         self._kinds: dict[str, dict[str, ClusterObject]] = {}
         self._versions: dict[str, int] = {}
-        self.changes = 0
-        """Grows whenever an object of any kind changes."""
+        self._assumed: dict[tuple[str, str], tuple[str, ClusterObject]] = {}
+        """(kind, key) -> (UID of the pod for which the object is assumed, the object as observed)."""
 
-    def of(self, kind: str) -> dict[str, ClusterObject]:
-        """The objects of a kind; the same dict for ever."""
+    def objects_of(self, kind: str) -> dict[str, ClusterObject]:
+        """Key -> object of a kind, as observed or as assumed; the same dict for ever."""
         return self._kinds.setdefault(kind, {})
 
+    def objects(self, kind: type[T]) -> Mapping[str, T]:
+        """Key -> object of another kind: `namespace/name`, or the name where the kind has no namespace. What a placed
+        pod is about to change is shown as it will be."""
+        return cast(Mapping[str, T], self.objects_of(kind.__name__))
+
     def version(self, kind: str) -> int:
-        """Grows whenever an object of the kind changes."""
+        """Grows whenever an object of the kind changes; keys what is cached about them."""
         return self._versions.get(kind, 0)
 
-    def touch(self, kind: str) -> None:
-        """Something that is read together with the kind's objects has changed."""
-        self._versions[kind] = self.version(kind) + 1
-        self.changes += 1
-
-    def put(self, kind: str, item: ClusterObject) -> list[ClusterEvent]:
-        """Add or replace; a stale or repeated one changes nothing."""
-        objects = self.of(kind)
-        key = item.metadata.key
+    def set_object(self, kind: str, item: ClusterObject) -> list[ClusterEvent]:
+        """Take an object as observed; a stale or repeated one changes nothing."""
+        self.generation += 1
+        if isinstance(item, ResourceClaim):
+            self.pending_claims.observe(item)
+        objects, key = self.objects_of(kind), item.metadata.key
         old = objects.get(key)
         if old is not None and not is_newer(item.metadata, old.metadata):
             return []
         objects[key] = item
         self._assumed.pop((kind, key), None)
-        self.touch(kind)
+        self._touch(kind)
         if old is None:
             return object_event(kind, ActionType.ADD)
         if old.metadata.uid != item.metadata.uid:
             return object_event(kind, ActionType.DELETE) + object_event(kind, ActionType.ADD)
         return object_event(kind, ActionType.UPDATE_OTHER)
 
-    def drop(self, kind: str, key: str) -> list[ClusterEvent]:
-        """Remove; an unknown one is no change."""
-        if self.of(kind).pop(key, None) is None:
+    def remove_object(self, kind: str, key: str) -> list[ClusterEvent]:
+        """An object is gone; an unknown one is no change."""
+        self.generation += 1
+        gone = self.objects_of(kind).pop(key, None)
+        if gone is None:
             return []
+        if isinstance(gone, ResourceClaim):
+            self.pending_claims.drop(gone.metadata.uid)
         self._assumed.pop((kind, key), None)
-        self.touch(kind)
+        self._touch(kind)
         return object_event(kind, ActionType.DELETE)
 
-    def assume(self, owner: str, kind: str, item: ClusterObject) -> None:
-        """Show `item` in the place of the observed object of its name, from which it was made.
-
-        Raises ValueError where that is gone, has another version by now, or is assumed already.
+    def assume_object(self, owner: str, kind: str, item: ClusterObject) -> None:
+        """Show `item`, made from an observed object, in its place until the pod `owner` gives that up, or another
+        version is observed. Raises ValueError where the object is gone, has changed, or is assumed already.
         """
         key = item.metadata.key
-        observed = self.of(kind).get(key)
+        observed = self.objects_of(kind).get(key)
         if observed is None or observed.metadata.resource_version != item.metadata.resource_version:
             raise ValueError(f"cannot assume {kind} `{key}`: it is gone or has changed")
         if (kind, key) in self._assumed:
             raise ValueError(f"cannot assume {kind} `{key}`: another pod is about to change it")
-        self._assumed[kind, key] = Assumed(owner, observed)
-        self._kinds[kind][key] = item
-        self.touch(kind)
+        self._assumed[kind, key] = owner, observed
+        self._show(kind, key, item)
 
-    def revert(self, owner: str) -> list[Reverted]:
-        """Show the pod's objects as they were observed again; those observed anew since are not touched."""
+    def revert_objects(self, owner: str) -> list[Reverted]:
+        """Show what was assumed for the pod as it was observed again; what was observed anew since stays."""
         found: list[Reverted] = []
-        for (kind, key), assumed in list(self._assumed.items()):
-            if assumed.owner == owner:
+        for (kind, key), (pod, observed) in list(self._assumed.items()):
+            if pod == owner:
                 del self._assumed[kind, key]
-                before = self._kinds[kind][key]
-                self._kinds[kind][key] = assumed.observed
-                self.touch(kind)
                 events = object_event(kind, ActionType.UPDATE_OTHER)
-                found.append(Reverted(kind, before, assumed.observed, events))
+                found.append(Reverted(kind, self._kinds[kind][key], observed, events))
+                self._show(kind, key, observed)
         return found
 
-    def owner(self, kind: str, key: str) -> str:
-        """UID of the pod for which the object is assumed; empty when it is shown as observed."""
-        assumed = self._assumed.get((kind, key))
-        return "" if assumed is None else assumed.owner
-
     @property
-    def owners(self) -> set[str]:
-        """UIDs of the pods with assumptions."""
-        return {assumed.owner for assumed in self._assumed.values()}
+    def assumption_owners(self) -> set[str]:
+        """UIDs of the pods for which objects are assumed."""
+        return {owner for owner, _ in self._assumed.values()}
 
-    def dump(self) -> dict[str, dict[str, ClusterObject]]:
-        """Everything as observed, kinds without objects left out."""
+    def dump_objects(self) -> dict[str, dict[str, ClusterObject]]:
+        """kind -> key -> object as observed, kinds without objects left out."""
         found = {kind: dict(objects) for kind, objects in self._kinds.items() if objects}
-        for (kind, key), assumed in self._assumed.items():
-            found[kind][key] = assumed.observed
+        for (kind, key), (_, observed) in self._assumed.items():
+            found[kind][key] = observed
         return found
 
-    @property
-    def namespaces(self) -> Mapping[str, Namespace]:
-        """Name -> namespace."""
-        return cast(Mapping[str, Namespace], self.of("Namespace"))
+    def _show(self, kind: str, key: str, item: ClusterObject) -> None:
+        self._kinds[kind][key] = item
+        self.generation += 1
+        self._touch(kind)
 
-    @property
-    def services(self) -> Mapping[str, Service]:
-        """`namespace/name` -> service."""
-        return cast(Mapping[str, Service], self.of("Service"))
+    def _claims_moved(self) -> None:
+        self.generation += 1
+        self._touch(ResourceClaim.__name__)
 
-    @property
-    def pdbs(self) -> Mapping[str, PodDisruptionBudget]:
-        """`namespace/name` -> disruption budget."""
-        return cast(Mapping[str, PodDisruptionBudget], self.of("PodDisruptionBudget"))
+    def _touch(self, kind: str) -> None:
+        self._versions[kind] = self.version(kind) + 1
+        self.object_changes += 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PendingClaim:
+    """A claim and the pod it is to be reserved for. `allocation`: what it is given; None where it has that already."""
+
+    claim: ResourceClaim
+    allocation: AllocationResult | None
+    pod_uid: str
+
+
+class PendingClaims:
+    """Claims that a reservation has allocated, or taken a share in, and the API does not show so yet, by UID.
+
+    As kube-scheduler's in-flight allocations (dra_manager.go, v1.36): from Reserve until the claim is seen allocated
+    and reserved for the pod, is gone, or the reservation is given up. A change seen in between (a finalizer, say) does
+    not end it. The devices are taken; other pods that use such a claim wait. All profiles share them.
+    """
+
+    __slots__ = ("_by_uid", "_changed")
+
+    def __init__(self, changed: Callable[[], None]) -> None:
+        """`changed` is called at every change."""
+        self._by_uid: dict[str, PendingClaim] = {}
+        self._changed = changed
+
+    def __len__(self) -> int:
+        return len(self._by_uid)
+
+    def __iter__(self) -> Iterator[PendingClaim]:
+        return iter(self._by_uid.values())
+
+    def get(self, claim: ResourceClaim) -> PendingClaim | None:
+        """What is under way for the claim, if anything is."""
+        return self._by_uid.get(claim.metadata.uid)
+
+    def add(self, pending: PendingClaim) -> None:
+        """A reservation has taken the claim, which nothing is under way for."""
+        self._by_uid[pending.claim.metadata.uid] = pending
+        self._changed()
+
+    def of_pod(self, pod_uid: str) -> tuple[PendingClaim, ...]:
+        """The claims taken for the pod, in the order taken."""
+        return tuple(pending for pending in self if pending.pod_uid == pod_uid)
+
+    def release(self, pod_uid: str) -> None:
+        """The pod's reservation is given up."""
+        for pending in self.of_pod(pod_uid):
+            self.drop(pending.claim.metadata.uid)
+
+    def observe(self, claim: ResourceClaim) -> None:
+        """The claim was seen: once it is as it was to be, what the API says counts."""
+        pending = self.get(claim)
+        if pending is None or claim.status.allocation is None:
+            return
+        if any(consumer.uid == pending.pod_uid for consumer in claim.status.reserved_for):
+            self.drop(claim.metadata.uid)
+
+    def drop(self, claim_uid: str) -> None:
+        """The claim is not pending any more; no change where it was not."""
+        if self._by_uid.pop(claim_uid, None) is not None:
+            self._changed()
 
 
 def is_newer(new: ObjectMeta, old: ObjectMeta) -> bool:

@@ -6,13 +6,12 @@ rules, signatures. When the object comes, changes or goes, its pods are made ane
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, cast
 
 from policyengine.cluster.workload_objects import NativePodGroup, PodGroup
 
 if TYPE_CHECKING:
-    from policyengine.cluster.object_store import ObjectStore
     from policyengine.cluster.pod_info import PodInfo
 
 POD_GROUP, NATIVE = "PodGroup", "NativePodGroup"
@@ -35,8 +34,9 @@ def named_by(pod: PodInfo) -> tuple[str, str] | None:
 class PodGroups:
     """The pods that name a group, by kind and key."""
 
-    def __init__(self, store: ObjectStore) -> None:
-        self._store = store
+    def __init__(self, objects_of: Callable[[str], Mapping[str, object]]) -> None:
+        """`objects_of`: kind -> key -> object."""
+        self._objects_of = objects_of
         self._pods: dict[tuple[str, str], dict[str, PodInfo]] = {}
 
     def enter(self, pod: PodInfo) -> None:
@@ -45,7 +45,7 @@ class PodGroups:
         if named is not None:
             self._pods.setdefault(named, {})[pod.uid] = pod
             kind, key = named
-            pod.group = cast("PodGroup | NativePodGroup | None", self._store.of(kind).get(key))
+            pod.group = cast("PodGroup | NativePodGroup | None", self._objects_of(kind).get(key))
 
     def leave(self, pod: PodInfo) -> None:
         """The pod is not known any more, or is replaced."""

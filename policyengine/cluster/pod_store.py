@@ -8,7 +8,7 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from policyengine.cluster.node_table import NodeTable
@@ -16,7 +16,6 @@ from policyengine.cluster.pod_groups import PodGroups
 from policyengine.cluster.usage_counts import Grouping, UsageByGrouping, UsageCounts
 
 if TYPE_CHECKING:
-    from policyengine.cluster.object_store import ObjectStore
     from policyengine.cluster.pod_info import PodInfo
 
 _NONE: Mapping[str, PodInfo] = {}
@@ -25,8 +24,8 @@ _NONE: Mapping[str, PodInfo] = {}
 class PodStore:
     """Pending, assumed and bound pods. Only `ClusterView` moves them."""
 
-    def __init__(self, store: ObjectStore) -> None:
-        """`store`: where the objects of pod groups are found."""
+    def __init__(self, objects_of: Callable[[str], Mapping[str, object]]) -> None:
+        """`objects_of`: where the objects of pod groups are found, by kind and key."""
         self.pods: dict[str, PodInfo] = {}
         """UID -> pod: pending, assumed and bound."""
         self.nodes = NodeTable(self.pods)
@@ -36,7 +35,7 @@ class PodStore:
         """Node name -> UID -> pod, for nodes not known."""
         self.nominated: dict[str, dict[str, PodInfo]] = {}
         """Node name -> UID -> pending pod nominated there."""
-        self.pod_groups = PodGroups(store)
+        self.pod_groups = PodGroups(objects_of)
         self._uid_of: dict[str, str] = {}
         self._usage = UsageByGrouping()
 

@@ -1,10 +1,10 @@
-"""What only the scheduler knows of pods: their gangs, and how long they have waited. Without one, nothing of either."""
+"""What only the scheduler knows of pods: their gangs, and how long they have waited."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from policyengine.cluster.pod_info import PodInfo
 
@@ -18,27 +18,6 @@ class PlacedGang(NamedTuple):
     """With fewer pods than this the gang does not run."""
 
 
-class GangIndex(Protocol):
-    """Finds the gang of a pod."""
-
-    def of(self, uid: str) -> PlacedGang | None:
-        """The pod's gang; None for a pod without one."""
-
-    def placed(self) -> Iterable[str]:
-        """UIDs of all pods that have a node and a gang."""
-
-
-class NoGangs:
-    """No pod belongs to a gang."""
-
-    def of(self, uid: str) -> None:
-        """None."""
-
-    def placed(self) -> tuple[str, ...]:
-        """None of them."""
-        return ()
-
-
 @dataclass(frozen=True, slots=True)
 class GangStatus:
     """How many members of a gang there are. `reserved`: with a reservation, not bound yet."""
@@ -50,23 +29,21 @@ class GangStatus:
     min: int
 
 
-class QueueStatus(Protocol):
-    """What rules read of a pod in the queue."""
+class SchedulingStatus:
+    """Without a scheduler, as in `explain` of a file: no pod is in a queue or belongs to a gang."""
 
     def queued(self, pod: PodInfo) -> tuple[float, int] | None:
         """(since when, in seconds; earlier attempts); None for a pod in no queue."""
+        return None
 
     def gang(self, pod: PodInfo) -> GangStatus | None:
         """The pod's gang, None without one."""
-
-
-class NoQueue:
-    """No pod is in a queue, as in `explain` of a file."""
-
-    def queued(self, pod: PodInfo) -> tuple[float, int] | None:
-        """None."""
         return None
 
-    def gang(self, pod: PodInfo) -> GangStatus | None:
-        """None."""
+    def placed_gang(self, uid: str) -> PlacedGang | None:
+        """The pod's gang, if it has one of more than one pod."""
         return None
+
+    def placed(self) -> Iterable[str]:
+        """UIDs of all pods that have a node and a gang of more than one pod."""
+        return ()

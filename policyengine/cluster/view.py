@@ -26,25 +26,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from policyengine.cluster.changes import departure, node_events, pod_events
 from policyengine.cluster.events import ASSIGNED_POD_DELETE, NODE_ADD, NODE_DELETE, ClusterEvent
 from policyengine.cluster.finished import KEPT_FOR
 from policyengine.cluster.node_objects import Node
-from policyengine.cluster.object_store import is_newer, version_is_newer
-from policyengine.cluster.other_objects import OtherObjects
+from policyengine.cluster.object_store import ObjectStore, PendingClaims, is_newer, version_is_newer
+from policyengine.cluster.objects import Wire
 from policyengine.cluster.pod_info import PodInfo, PodState
 from policyengine.cluster.pod_objects import Pod
 from policyengine.cluster.pod_store import PodStore
-from policyengine.cluster.scheduling_status import GangIndex, NoGangs, NoQueue, QueueStatus
+from policyengine.cluster.scheduling_status import SchedulingStatus
 
 if TYPE_CHECKING:
     from policyengine.cluster.journal import Journal
     from policyengine.cluster.node_table import NodeTable
-    from policyengine.cluster.pending_claims import PendingClaims
     from policyengine.cluster.usage_counts import Grouping, UsageCounts
-    from policyengine.cluster.workload_objects import Namespace, PodDisruptionBudget, Service
+
+T = TypeVar("T", bound=Wire)
 
 
 class PodChange(NamedTuple):
@@ -55,17 +55,15 @@ class PodChange(NamedTuple):
     events: list[ClusterEvent]
 
 
-class ClusterView(OtherObjects, PodStore):
+class ClusterView(ObjectStore, PodStore):
     """Nodes, pods and other objects as last seen, plus what the scheduler has assumed."""
 
     def __init__(self) -> None:
-        OtherObjects.__init__(self)
-        PodStore.__init__(self, self._store)
+        ObjectStore.__init__(self)
+        PodStore.__init__(self, self.objects_of)
         self._now = 0.0
-        self.gangs: GangIndex = NoGangs()
-        """Which pods belong to which gang; set by the scheduler."""
-        self.queue_status: QueueStatus = NoQueue()
-        """The pods' place in the queues; set by the scheduler."""
+        self.scheduling = SchedulingStatus()
+        """The pods' gangs and their place in the queues; set by the scheduler."""
         self._snapshot = Snapshot(self)
 
     @property
@@ -228,7 +226,7 @@ class ClusterView(OtherObjects, PodStore):
     def regroup(self, kind: str, key: str) -> list[PodChange]:
         """A PodGroup object came, changed or went: its pods are made anew with what it is now."""
         changes: list[PodChange] = []
-        item = self._store.of(kind).get(key)
+        item = self.objects_of(kind).get(key)
         for old in list(self.pod_groups.pods_of(kind, key).values()):
             if not self.pod_groups.is_same(old, item):
                 new = copy(old)
@@ -292,34 +290,8 @@ class Snapshot:
         """Rows where the pods on the node changed."""
         return self.nodes.pod_journal
 
-    @property
-    def pod_count(self) -> int:
-        """Pods known and not finished."""
-        return len(self.pods)
-
-    @property
-    def pending_count(self) -> int:
-        """Pods neither assumed nor bound."""
-        return self._view.pending_count
-
-    @property
-    def namespaces(self) -> Mapping[str, Namespace]:
-        """Name -> namespace."""
-        return self._view.namespaces
-
-    @property
-    def services(self) -> Mapping[str, Service]:
-        """`namespace/name` -> service."""
-        return self._view.services
-
-    @property
-    def pdbs(self) -> Mapping[str, PodDisruptionBudget]:
-        """`namespace/name` -> disruption budget."""
-        return self._view.pdbs
-
-    def objects(self, kind: str) -> Mapping[str, object]:
-        """Key -> object of another kind: `namespace/name`, or the name where the kind has no namespace. What a placed
-        pod is about to change is shown as it will be."""
+    def objects(self, kind: type[T]) -> Mapping[str, T]:
+        """Key -> object of another kind, as `ObjectStore.objects` shows it."""
         return self._view.objects(kind)
 
     def version(self, kind: str) -> int:
@@ -341,13 +313,9 @@ class Snapshot:
         return self._view.usage_counts(grouping)
 
     @property
-    def queue_status(self) -> QueueStatus:
-        """The pods' place in the queues."""
-        return self._view.queue_status
-
-    def nominated_on(self, node_name: str) -> Mapping[str, PodInfo]:
-        """UID -> pending pod nominated to the node."""
-        return self._view.nominated_on(node_name)
+    def scheduling(self) -> SchedulingStatus:
+        """The pods' gangs and their place in the queues."""
+        return self._view.scheduling
 
     @property
     def nominated(self) -> Mapping[str, Mapping[str, PodInfo]]:

@@ -46,11 +46,8 @@ class ReplicaSet(Wire, frozen=True):
     spec: SelectorSpec = SelectorSpec()
 
 
-class StatefulSet(Wire, frozen=True):
-    """A stateful set."""
-
-    metadata: ObjectMeta
-    spec: SelectorSpec = SelectorSpec()
+class StatefulSet(ReplicaSet, frozen=True):
+    """A stateful set; of what is read it has just what a replica set has."""
 
 
 class PodDisruptionBudgetSpec(Wire, frozen=True):

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from policyengine.cluster.workload_objects import Namespace
 from policyengine.framework.filtering import Diagnosis
 from policyengine.framework.status import Rows
 from policyengine.scheduler.core import Core, failed_with
@@ -147,7 +148,7 @@ def _settle(core: Core, served: ServedProfile) -> None:
 
 
 def _labels(core: Core, pod: PodInfo) -> Mapping[str, str]:
-    namespace = core.view.namespaces.get(pod.namespace)
+    namespace = core.view.objects(Namespace).get(pod.namespace)
     return namespace.metadata.labels if namespace is not None else {}
 
 

@@ -80,7 +80,7 @@ class Core:
     def __init__(self) -> None:
         self.view = ClusterView()
         self.profiles = ServedProfiles(self.view)
-        self.view.gangs = self.view.queue_status = self.profiles
+        self.view.scheduling = self.profiles
         self.bindings = Bindings()
         self.waiting_pods = WaitingPods()
         self.pod_groups = PodGroupWrites()

@@ -54,7 +54,7 @@ def node_deleted(core: Core, message: NodeDeleted) -> None:
 def object_observed(core: Core, message: ObjectObserved) -> None:
     """An object of another kind was added or changed."""
     new = cast(ClusterObject, message.object)
-    old = core.view.objects(message.kind).get(new.metadata.key)
+    old = core.view.objects_of(message.kind).get(new.metadata.key)
     events = core.view.set_object(message.kind, new)
     _regroup(core, message.kind, new.metadata.key)
     for event in events:
@@ -65,7 +65,7 @@ def object_observed(core: Core, message: ObjectObserved) -> None:
 def object_deleted(core: Core, message: ObjectDeleted) -> None:
     """An object of another kind is gone."""
     key = f"{message.namespace}/{message.name}" if message.namespace else message.name
-    old = core.view.objects(message.kind).get(key)
+    old = core.view.objects_of(message.kind).get(key)
     events = core.view.remove_object(message.kind, key)
     _regroup(core, message.kind, key)
     for event in events:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from policyengine.cluster.pod_info import PodState
-from policyengine.cluster.scheduling_status import GangStatus, PlacedGang
+from policyengine.cluster.scheduling_status import GangStatus, PlacedGang, SchedulingStatus
 from policyengine.cluster.view import ClusterView
 from policyengine.framework.evaluator import Evaluator
 from policyengine.framework.plugin import extends
@@ -57,9 +57,8 @@ class ServedProfile:
         """The candidate's runtime over this queue: it runs the cycles of a canary's pods."""
 
 
-class ServedProfiles(dict[str, ServedProfile]):
-    """The profiles, by scheduler name, in the order in which they came. For the cluster view they are also its
-    `QueueStatus` and its `GangIndex`."""
+class ServedProfiles(dict[str, ServedProfile], SchedulingStatus):
+    """The profiles, by scheduler name, in the order in which they came; and what they tell the cluster view of pods."""
 
     def __init__(self, view: ClusterView) -> None:
         super().__init__()
@@ -80,7 +79,7 @@ class ServedProfiles(dict[str, ServedProfile]):
         bound = sum(1 for uid in gang.placed if uid in pods and pods[uid].state is PodState.BOUND)
         return GangStatus(gang.key, len(gang.members), len(gang.placed) - bound, bound, gang.minimum)
 
-    def of(self, uid: str) -> PlacedGang | None:
+    def placed_gang(self, uid: str) -> PlacedGang | None:
         """The pod's gang; None for a pod that has none, or one of its own."""
         gang = self._gang_of(self._view.pods.get(uid))
         return PlacedGang(gang.placed, gang.minimum) if gang is not None and gang.minimum > 1 else None

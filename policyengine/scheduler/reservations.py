@@ -146,7 +146,7 @@ class Step:
         if self.made < len(self.plan.patches):
             return False
         for (kind, key), (before, after) in self._versions.items():
-            item = view.objects(kind).get(key)
+            item = view.objects_of(kind).get(key)
             if item is not None and _is_older(item.metadata.resource_version, before, after):
                 return False
         return True

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from policyengine.cluster.storage_objects import PersistentVolume
 from policyengine.cluster.view import ClusterView
 from tests.scheduler.storage import volume
 
@@ -12,7 +13,7 @@ KIND = "PersistentVolume"
 
 def shown(view: ClusterView, name: str = "v") -> str:
     """The claim that the volume is taken by, as readers see it."""
-    ref = view.objects(KIND)[name].spec.claim_ref  # type: ignore[attr-defined]
+    ref = view.objects(PersistentVolume)[name].spec.claim_ref
     return "" if ref is None else ref.name
 
 
@@ -54,7 +55,7 @@ def test_another_version_ends_it_and_the_same_one_does_not() -> None:
 def test_a_deletion_ends_it() -> None:
     view = started()
     view.remove_object(KIND, "v")
-    assert (view.revert_objects("p"), "v" in view.objects(KIND)) == ([], False)
+    assert (view.revert_objects("p"), "v" in view.objects(PersistentVolume)) == ([], False)
 
 
 @pytest.mark.parametrize("item", [volume("v", 2, taken_by="d"), volume("v", 1, taken_by="d"), volume("gone", 1)])
@@ -91,6 +92,6 @@ def test_it_never_shows_more_than_the_server_said_and_one_pod_assumes(history: l
         elif name in server and name not in assumed:
             assumed[name] = owner
             view.assume_object(owner, KIND, volume(name, server[name], taken_by=owner))
-        assert {name: shown(view, name) for name in view.objects(KIND)} == {
+        assert {name: shown(view, name) for name in view.objects(PersistentVolume)} == {
             name: assumed.get(name, "") for name in server
         }

@@ -195,14 +195,14 @@ def test_nominations_are_found_by_node_until_the_pod_is_placed(view):
     view.nominate("p", "")
     assert view.nominated == {}
     observe(view, make_pod("p").version(2).nominated("a"))
-    assert list(view.snapshot().nominated_on("a")) == ["p"]
+    assert list(view.snapshot().nominated["a"]) == ["p"]
 
 
 def test_a_snapshot_kept_too_long_is_found_out(view):
     snapshot = view.snapshot()
     snapshot.check()
     observe(view, make_pod("p"))
-    assert (view.snapshot().pod_count, view.snapshot().pending_count) == (1, 1)
+    assert (len(view.snapshot().pods), view.pending_count) == (1, 1)
     with pytest.raises(AssertionError, match="generation"):
         snapshot.check()
 
@@ -215,11 +215,14 @@ def test_other_objects_are_kept_by_kind_and_key(view):
     assert view.set_object("PodDisruptionBudget", budget(2)) == []
     version = view.version("PodDisruptionBudget")
     view.set_object("PodDisruptionBudget", budget(1))
-    assert (view.pdbs["n/b"].status.disruptions_allowed, view.version("PodDisruptionBudget")) == (2, version)
+    assert (
+        view.objects(PodDisruptionBudget)["n/b"].status.disruptions_allowed,
+        view.version("PodDisruptionBudget"),
+    ) == (2, version)
     namespace = decode(Namespace, {"metadata": {"name": "n", "labels": {"k": "v"}}})
     assert labels(view.set_object("Namespace", namespace)) == ["NamespaceAdd"]
     assert labels(view.set_object("Namespace", namespace)) == ["NamespaceUpdate"]
-    assert view.snapshot().namespaces["n"].metadata.labels == {"k": "v"}
+    assert view.snapshot().objects(Namespace)["n"].metadata.labels == {"k": "v"}
     assert labels(view.remove_object("Namespace", "n")) == ["NamespaceDelete"]
     assert view.remove_object("Namespace", "n") == []
-    assert view.objects("Namespace") == {}
+    assert view.objects(Namespace) == {}

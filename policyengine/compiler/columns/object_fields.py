@@ -258,14 +258,14 @@ def _queued(decision: Decision) -> tuple[float, int]:
     """(since when, how often tried before); a pod in no queue waits since it was made, and was never tried."""
     if decision.queued_at is not None:
         return decision.queued_at, decision.attempts
-    known = None if decision.snapshot is None else decision.snapshot.queue_status.queued(decision.pod)
+    known = None if decision.snapshot is None else decision.snapshot.scheduling.queued(decision.pod)
     return (decision.pod.created_at, 0) if known is None else known
 
 
 _SCALARS: dict[Path, Scalar] = {
     ("pod", "queuedAt"): lambda decision: nanoseconds(_queued(decision)[0]) or 0,
     ("pod", "attempts"): lambda decision: _queued(decision)[1],
-    ("gang",): lambda decision: _snapshot(decision).queue_status.gang(decision.pod),
+    ("gang",): lambda decision: _snapshot(decision).scheduling.gang(decision.pod),
     ("pod", "nominee"): lambda decision: decision.pod.uid if decision.pod.nominated_node_name else "",
     ("now",): lambda decision: _now(decision),
     ("podGroup",): lambda decision: decision.pod.group,

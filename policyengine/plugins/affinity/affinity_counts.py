@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.workload_objects import Namespace
 from policyengine.framework.changes import NO_ROWS, Delta, at, union
 from policyengine.framework.status import Rows
 from policyengine.plugins.selectors.affinity_term import Term, Terms
@@ -34,8 +35,8 @@ class Incoming:
         self.terms = terms
         self.labels = pod.labels
         self._namespace = pod.namespace
-        self._namespaces = snapshot.namespaces
-        namespace = snapshot.namespaces.get(pod.namespace)
+        self._namespaces = snapshot.objects(Namespace)
+        namespace = self._namespaces.get(pod.namespace)
         self._namespace_labels = _NO_LABELS if namespace is None else namespace.metadata.labels
 
     def is_selected_by(self, term: Term) -> bool:

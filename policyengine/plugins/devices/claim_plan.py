@@ -22,8 +22,8 @@ from policyengine.cluster.device_objects import (
     ResourceClaim,
 )
 from policyengine.cluster.node_objects import NodeSelector, NodeSelectorTerm
+from policyengine.cluster.object_store import PendingClaim
 from policyengine.cluster.objects import SelectorRequirement, Wire
-from policyengine.cluster.pending_claims import PendingClaim
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.framework.reservation import ObjectPatch, Plan
 from policyengine.framework.status import SUCCESS, Code, Status
@@ -53,8 +53,8 @@ def check_claims_plan(pod: PodInfo, plan: Plan, snapshot: Snapshot) -> Status:
     """SUCCESS where all is as it was written; an Error where somebody has changed it since."""
     keys: tuple[str, ...] = plan.state
     for key in keys:
-        claim = snapshot.objects(CLAIM).get(key)
-        if not isinstance(claim, ResourceClaim):
+        claim = snapshot.objects(ResourceClaim).get(key)
+        if claim is None:
             return _failed(f"claim {key} got deleted in the meantime")
         if claim.status.allocation is None or not is_reserved_for(claim, pod):
             return _failed(f"claim {key} got deallocated elsewhere in the meantime")

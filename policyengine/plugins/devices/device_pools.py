@@ -25,7 +25,7 @@ from policyengine.cluster.device_objects import (
     ResourceSliceSpec,
 )
 from policyengine.cluster.node_objects import Node, NodeSelector
-from policyengine.cluster.pending_claims import PendingClaim
+from policyengine.cluster.object_store import PendingClaim
 from policyengine.plugins.devices.device import NOTHING, Consumption, DeviceID, SliceDevice
 from policyengine.plugins.selectors.node_selector import Selector, compile_selector
 
@@ -111,7 +111,7 @@ class Pool:
 class Pools:
     """All slices of a cluster, by the nodes they matter to."""
 
-    def __init__(self, slices: Iterable[object], before: Pools | None = None) -> None:
+    def __init__(self, slices: Iterable[ResourceSlice], before: Pools | None = None) -> None:
         """`before`: an older one, whose unchanged slices are taken over."""
         known = before._slices if before is not None else {}
         self._slices: dict[str, Slice] = {}
@@ -120,9 +120,8 @@ class Pools:
         self._by_pool: dict[PoolID, list[Slice]] = {}
         self._gathered: dict[tuple[int, ...], tuple[Pool, ...]] = {}
         for source in slices:
-            if isinstance(source, ResourceSlice):
-                old = known.get(source.metadata.name)
-                self._add(old if old is not None and old.source is source else Slice(source))
+            old = known.get(source.metadata.name)
+            self._add(old if old is not None and old.source is source else Slice(source))
 
     def _add(self, one: Slice) -> None:
         self._slices[one.source.metadata.name] = one
@@ -258,13 +257,13 @@ class Taken:
         """Grows whenever somebody takes or gives back a device of the pool (driver, name)."""
         return self._versions[pool]
 
-    def follow(self, claims: Mapping[str, object], pending: Iterable[PendingClaim]) -> None:
+    def follow(self, claims: Mapping[str, ResourceClaim], pending: Iterable[PendingClaim]) -> None:
         """Bring it up to date with the claims there are, by key, and with those under way."""
         for key in [key for key in self._claims if key not in claims]:
             self._count(self._claims.pop(key).status.allocation, -1)
         for key, claim in claims.items():
             known = self._claims.get(key)
-            if known is claim or not isinstance(claim, ResourceClaim):
+            if known is claim:
                 continue
             if known is not None:
                 self._count(known.status.allocation, -1)

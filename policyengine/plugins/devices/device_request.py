@@ -20,7 +20,6 @@ from policyengine.cluster.device_objects import (
 )
 from policyengine.framework.status import Code, Status
 from policyengine.plugins.devices.device import NOTHING, Consumption, SelectorError, SliceDevice, consumption
-from policyengine.plugins.devices.resource_claims import find_class
 from policyengine.plugins.selectors.tolerations import tolerates
 
 if TYPE_CHECKING:
@@ -150,7 +149,7 @@ def _alternatives(claim: ResourceClaim, request: DeviceRequest, snapshot: Snapsh
         name = f"{request.name}/{alternative}" if alternative else request.name
         if not source.device_class_name:
             return Status(Code.ERROR, (f"request {name}: unsupported request type",))
-        device_class = find_class(snapshot, source.device_class_name)
+        device_class = snapshot.objects(DeviceClass).get(source.device_class_name)
         if device_class is None:
             reason = f"request {name}: device class {source.device_class_name} does not exist"
             return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (reason,))

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from policyengine.cluster.device_objects import ResourceClaim
-from policyengine.cluster.pending_claims import PendingClaim, PendingClaims
+from policyengine.cluster.device_objects import ResourceClaim, ResourceSlice
+from policyengine.cluster.object_store import PendingClaim, PendingClaims
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.pod_shape import PodShape
 from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
@@ -228,9 +228,9 @@ class DynamicResources:
         made_of = (snapshot.version(SLICE), snapshot.version(CLASS))
         if self._made_of != made_of:
             self._made_of = made_of
-            pools = Pools(snapshot.objects(SLICE).values(), self._devices.pools)
+            pools = Pools(snapshot.objects(ResourceSlice).values(), self._devices.pools)
             self._devices = Devices(pools, self._devices.taken)
-        self._devices.taken.follow(snapshot.objects(CLAIM), snapshot.pending_claims)
+        self._devices.taken.follow(snapshot.objects(ResourceClaim), snapshot.pending_claims)
         state = claims_state(pod, snapshot, self._devices)
         self._last = (key, state)
         return state

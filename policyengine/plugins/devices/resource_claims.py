@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from policyengine.cluster.device_objects import DeviceClass, ResourceClaim
+from policyengine.cluster.device_objects import ResourceClaim
 from policyengine.cluster.pod_info import PodInfo
 
 if TYPE_CHECKING:
@@ -58,8 +58,8 @@ def find_claims(pod: PodInfo, snapshot: Snapshot) -> Sequence[ResourceClaim] | s
     claims: list[ResourceClaim] = []
     for entry in names:
         key = f"{pod.namespace}/{entry.name}"
-        claim = snapshot.objects(CLAIM).get(key)
-        if not isinstance(claim, ResourceClaim):
+        claim = snapshot.objects(ResourceClaim).get(key)
+        if claim is None:
             return f'could not find ResourceClaim "{key}"'
         if claim.metadata.deletion_timestamp is not None:
             return f'resourceclaim "{entry.name}" is being deleted'
@@ -68,12 +68,6 @@ def find_claims(pod: PodInfo, snapshot: Snapshot) -> Sequence[ResourceClaim] | s
             return f"ResourceClaim {key} was not created for Pod {pod.key} (Pod is not owner)"
         claims.append(claim)
     return claims
-
-
-def find_class(snapshot: Snapshot, name: str) -> DeviceClass | None:
-    """The device class, where it exists."""
-    found = snapshot.objects(CLASS).get(name)
-    return found if isinstance(found, DeviceClass) else None
 
 
 def names_claim(pod: PodInfo, claim: object) -> bool:

@@ -72,7 +72,7 @@ class Preemptible:
     def rows_of_gangs(self) -> list[int]:
         """The rows with pods of gangs."""
         view = self._view
-        names = {view.pods[uid].node_name for uid in view.gangs.placed() if uid in view.pods}
+        names = {view.pods[uid].node_name for uid in view.scheduling.placed() if uid in view.pods}
         return [view.nodes.row_of[name] for name in names if name in view.nodes.row_of]
 
     def may_await(self, pod: PodInfo) -> bool:
@@ -88,7 +88,7 @@ class Preemptible:
         """The pods, each with those that have to go with it, the last to go first; those without their mates' leave
         left out."""
         placed.sort(key=self._last_to_go_first())
-        gangs = {pod.uid: gang for pod in placed if (gang := self._view.gangs.of(pod.uid)) is not None}
+        gangs = {pod.uid: gang for pod in placed if (gang := self._view.scheduling.placed_gang(pod.uid)) is not None}
         here = Counter(id(gang.placed) for gang in gangs.values())
         units: list[Unit] = []
         done: set[int] = set()

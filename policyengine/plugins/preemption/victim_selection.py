@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from policyengine.cluster.workload_objects import PodDisruptionBudget
 from policyengine.framework.evaluator import Evaluator
 from policyengine.framework.nominated import filter_node_with_nominated
 from policyengine.framework.status import Code, Status
@@ -28,7 +29,6 @@ from policyengine.plugins.selectors.label_selector import PodSelector, compile_p
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
     from policyengine.cluster.view import ClusterView, Snapshot
-    from policyengine.cluster.workload_objects import PodDisruptionBudget
 
 NO_VICTIMS = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, ("No preemption victims found for incoming pod",))
 TOO_MANY = Status(Code.UNSCHEDULABLE, ("node(s) would lose more pods than `maxVictims` of the policy",))
@@ -105,7 +105,7 @@ class DisruptionBudgets:
         self._matches: dict[tuple[str, int], tuple[int, ...]] = {}
         """(namespace, identity of the label map) -> indices of the budgets that select it. Label maps are shared
         between pods and outlive the attempt."""
-        for budget in snapshot.pdbs.values():
+        for budget in snapshot.objects(PodDisruptionBudget).values():
             selector = compile_pod_selector(budget.spec.selector)
             # A malformed selector selects nothing, and neither does an empty one.
             if isinstance(selector, str) or selector.nothing or selector.empty:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from policyengine.cluster.node_objects import Node
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.pod_objects import TopologySpreadConstraint
-from policyengine.cluster.workload_objects import ReplicaSet, ReplicationController, StatefulSet
+from policyengine.cluster.workload_objects import ReplicaSet, ReplicationController, Service, StatefulSet
 from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
 from policyengine.plugins.event_hints import on
 from policyengine.plugins.selectors.label_selector import (
@@ -101,19 +101,21 @@ def compile_constraints(
 def owners_selector(pod: PodInfo, snapshot: Snapshot) -> PodSelector:
     """What the Services that select the pod, and its controller, select; empty where there are none."""
     merged: dict[str, str] = {}
-    for service in snapshot.services.values():
+    for service in snapshot.objects(Service).values():
         wanted = service.spec.selector
-        if wanted is not None and service.metadata.namespace == pod.namespace and _all_in(wanted, pod.labels):
+        if service.metadata.namespace == pod.namespace and _all_in(wanted, pod.labels):
             merged |= wanted
     owner = pod.owner
     if owner is None:
         return of_labels(merged) if merged else EVERYTHING
-    found = snapshot.objects(owner.kind).get(f"{pod.namespace}/{owner.name}")
-    if owner.api_version == "v1" and isinstance(found, ReplicationController):
-        merged |= found.spec.selector or {}
+    key = f"{pod.namespace}/{owner.name}"
+    if (owner.api_version, owner.kind) == ("v1", "ReplicationController"):
+        controller = snapshot.objects(ReplicationController).get(key)
+        merged |= {} if controller is None else controller.spec.selector
     selector = of_labels(merged) if merged else EVERYTHING
-    if owner.api_version == "apps/v1" and isinstance(found, ReplicaSet | StatefulSet):
-        theirs = compile_pod_selector(found.spec.selector)
+    if owner.api_version == "apps/v1" and owner.kind in ("ReplicaSet", "StatefulSet"):
+        found = snapshot.objects(ReplicaSet if owner.kind == "ReplicaSet" else StatefulSet).get(key)
+        theirs = compile_pod_selector(None if found is None else found.spec.selector)
         if isinstance(theirs, PodSelector) and not theirs.nothing:
             selector = selector.and_selector(theirs)
     return selector

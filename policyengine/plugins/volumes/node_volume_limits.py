@@ -18,6 +18,7 @@ from policyengine.cluster.storage_objects import (
     CSINode,
     PersistentVolume,
     PersistentVolumeClaim,
+    StorageClass,
     Volume,
     VolumeAttachment,
 )
@@ -32,8 +33,6 @@ from policyengine.plugins.volumes.volume_claims import (
     claim_refs,
     class_name,
     find_claim,
-    find_class,
-    find_volume,
     names_claim,
     not_for_pod,
     not_found,
@@ -59,10 +58,10 @@ class _Wanted:
         self.problem = _problem(pod, snapshot)
         self.volumes = _volumes(pod, snapshot)
         self.attached: dict[str, set[Handle]] = {}
-        for item in snapshot.objects(_ATTACHMENT).values():
-            if isinstance(item, VolumeAttachment) and item.spec.attacher:
+        for item in snapshot.objects(VolumeAttachment).values():
+            if item.spec.attacher:
                 name = item.spec.source.persistent_volume_name
-                volume = find_volume(snapshot, name) if name is not None else None
+                volume = snapshot.objects(PersistentVolume).get(name) if name is not None else None
                 if volume is not None and volume.spec.csi is not None:
                     handle = (item.spec.attacher, volume.spec.csi.volume_handle)
                     self.attached.setdefault(item.spec.node_name, set()).add(handle)
@@ -102,10 +101,10 @@ class NodeVolumeLimits:
             refusal = Refusal(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (wanted.problem,))
             return Verdicts(np.ones(len(rows), dtype=np.int16), (refusal,))
         refused = np.zeros(len(rows), dtype=np.int16)
-        csi_nodes = snapshot.objects(_CSI_NODE)
+        csi_nodes = snapshot.objects(CSINode)
         for place, row in enumerate(rows.tolist()):
             csi_node = csi_nodes.get(snapshot.nodes.names[row])
-            if isinstance(csi_node, CSINode) and _exceeds(wanted, csi_node, row, snapshot):
+            if csi_node is not None and _exceeds(wanted, csi_node, row, snapshot):
                 refused[place] = 1
         return Verdicts(refused, (_EXCEEDED,))
 
@@ -167,13 +166,13 @@ def _volumes(pod: PodInfo, snapshot: Snapshot) -> frozenset[Handle]:
 
 
 def _handle(claim: PersistentVolumeClaim, snapshot: Snapshot) -> Handle | None:
-    volume = find_volume(snapshot, claim.spec.volume_name) if claim.spec.volume_name else None
+    volume = snapshot.objects(PersistentVolume).get(claim.spec.volume_name) if claim.spec.volume_name else None
     if volume is not None:
         if volume.spec.csi is not None:
             return volume.spec.csi.driver, volume.spec.csi.volume_handle
         return csi_of_persistent(volume)
     wanted = class_name(claim)
-    storage = find_class(snapshot, wanted) if wanted else None
+    storage = snapshot.objects(StorageClass).get(wanted) if wanted else None
     if storage is None:
         return None
     return DRIVERS.get(storage.provisioner, storage.provisioner), f"claim {claim.metadata.key}"

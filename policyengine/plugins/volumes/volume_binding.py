@@ -16,7 +16,13 @@ from numpy.typing import NDArray
 from policyengine import quantity
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.pod_shape import PodShape
-from policyengine.cluster.storage_objects import CSIDriver, CSIStorageCapacity, PersistentVolumeClaim, StorageClass
+from policyengine.cluster.storage_objects import (
+    CSIDriver,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+)
 from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
 from policyengine.framework.plugin import UNCONCERNED, Reads
 from policyengine.framework.reservation import NOTHING_TO_DO, Plan
@@ -33,8 +39,6 @@ from policyengine.plugins.volumes.volume_claims import (
     claim_refs,
     class_name,
     find_claim,
-    find_class,
-    find_volume,
     is_fully_bound,
     names_claim,
     not_for_pod,
@@ -83,7 +87,7 @@ class PodClaims:
         waiting: Sequence[PersistentVolumeClaim],
         snapshot: Snapshot,
     ) -> None:
-        volumes = [find_volume(snapshot, claim.spec.volume_name) for claim in bound]
+        volumes = [snapshot.objects(PersistentVolume).get(claim.spec.volume_name) for claim in bound]
         self.bound: list[tuple[bool, Selector | None]] = [
             (volume is not None, reach(volume) if volume is not None else None) for volume in volumes
         ]
@@ -97,7 +101,7 @@ class PodClaims:
         self.provisions = {
             claim.metadata.key: Provision(claim, storage, snapshot)
             for claim in waiting
-            if (storage := find_class(snapshot, class_name(claim))) is not None
+            if (storage := snapshot.objects(StorageClass).get(class_name(claim))) is not None
         }
 
     def decided(self, nodes: NodeTable, row: int) -> tuple[list[Bound], list[PersistentVolumeClaim]]:
@@ -220,7 +224,7 @@ def _usable(pod: PodInfo, name: str, ephemeral: bool, snapshot: Snapshot) -> Per
 def _waits(claim: PersistentVolumeClaim, snapshot: Snapshot) -> bool | str:
     """Whether the claim's class waits for the first consumer; or why that cannot be told."""
     wanted = class_name(claim)
-    storage = find_class(snapshot, wanted) if wanted else None
+    storage = snapshot.objects(StorageClass).get(wanted) if wanted else None
     if storage is None:
         return False
     if storage.volume_binding_mode is None:

@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyengine.cluster.pod_info import PodInfo
-from policyengine.cluster.storage_objects import PersistentVolumeClaim
+from policyengine.cluster.storage_objects import PersistentVolume, PersistentVolumeClaim
 from policyengine.framework.status import SKIP, SUCCESS, Rows, State, Status
 from policyengine.plugins.resources.scoring_strategy import read_line
 from policyengine.plugins.volumes.volume_binding import PodClaims, VolumeBinding
-from policyengine.plugins.volumes.volume_claims import class_name, find_volume
+from policyengine.plugins.volumes.volume_claims import class_name
 from policyengine.plugins.volumes.volume_matching import Match, storage_of
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class ScoringVolumeBinding(VolumeBinding):
         asked: dict[str, int] = defaultdict(int)
         held: dict[str, int] = defaultdict(int)
         for claim, name in zip(claims.matched.claims, match, strict=True):
-            volume = find_volume(snapshot, name) if name is not None else None
+            volume = snapshot.objects(PersistentVolume).get(name) if name is not None else None
             if volume is not None:
                 asked[volume.spec.storage_class_name] += storage_of(claim.spec.resources.requests)
                 held[volume.spec.storage_class_name] += storage_of(volume.spec.capacity)

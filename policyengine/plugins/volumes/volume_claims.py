@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from policyengine.cluster.pod_info import PodInfo
-from policyengine.cluster.storage_objects import PersistentVolume, PersistentVolumeClaim, StorageClass
+from policyengine.cluster.storage_objects import PersistentVolumeClaim
 
 if TYPE_CHECKING:
     from policyengine.cluster.view import Snapshot
@@ -48,27 +48,7 @@ def names_claim(pod: PodInfo, claim: object, with_ephemeral: bool = True) -> boo
 
 def find_claim(snapshot: Snapshot, namespace: str, name: str) -> PersistentVolumeClaim | None:
     """The claim, if it exists."""
-    found = snapshot.objects(CLAIM).get(f"{namespace}/{name}")
-    return found if isinstance(found, PersistentVolumeClaim) else None
-
-
-def find_volume(snapshot: Snapshot, name: str) -> PersistentVolume | None:
-    """The persistent volume, if it exists."""
-    found = snapshot.objects(VOLUME).get(name)
-    return found if isinstance(found, PersistentVolume) else None
-
-
-def find_class(snapshot: Snapshot, name: str) -> StorageClass | None:
-    """The storage class, if it exists."""
-    found = snapshot.objects(CLASS).get(name)
-    return found if isinstance(found, StorageClass) else None
-
-
-def volumes_of_class(snapshot: Snapshot, name: str) -> Iterable[PersistentVolume]:
-    """The persistent volumes of a class."""
-    for volume in snapshot.objects(VOLUME).values():
-        if isinstance(volume, PersistentVolume) and volume.spec.storage_class_name == name:
-            yield volume
+    return snapshot.objects(PersistentVolumeClaim).get(f"{namespace}/{name}")
 
 
 def class_name(claim: PersistentVolumeClaim) -> str:

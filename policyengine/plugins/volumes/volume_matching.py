@@ -26,7 +26,7 @@ from policyengine.cluster.storage_objects import (
 from policyengine.framework.status import Rows
 from policyengine.plugins.selectors.label_selector import PodSelector, Requirement, compile_pod_selector
 from policyengine.plugins.selectors.node_selector import Mask, Selector, Term, compile_selector, is_empty
-from policyengine.plugins.volumes.volume_claims import class_name, volumes_of_class
+from policyengine.plugins.volumes.volume_claims import class_name
 
 if TYPE_CHECKING:
     from policyengine.cluster.node_table import NodeTable
@@ -126,8 +126,8 @@ class StaticMatch:
         wanted = class_name(claim)
         selector = compile_pod_selector(claim.spec.selector) if claim.spec.selector is not None else PodSelector()
         found: list[Candidate] = []
-        for volume in volumes_of_class(snapshot, wanted):
-            candidate = _candidate(claim, volume, selector)
+        for volume in snapshot.objects(PersistentVolume).values():
+            candidate = _candidate(claim, volume, selector) if volume.spec.storage_class_name == wanted else None
             if candidate is not None:
                 found.append(candidate)
                 self._reach[candidate.name] = reach(volume)
@@ -216,14 +216,14 @@ def _capacity_by_topology(
 ) -> list[tuple[Term, int]] | None:
     """KEP-1472: (nodes, bytes left) of each CSIStorageCapacity of the class that is large enough; None where the
     driver does not report."""
-    driver = snapshot.objects("CSIDriver").get(storage.provisioner)
-    if not isinstance(driver, CSIDriver) or not driver.spec.storage_capacity:
+    driver = snapshot.objects(CSIDriver).get(storage.provisioner)
+    if driver is None or not driver.spec.storage_capacity:
         return None
     if _STORAGE not in claim.spec.resources.requests:
         return None
     offers: list[tuple[Term, int]] = []
-    for item in snapshot.objects("CSIStorageCapacity").values():
-        if not isinstance(item, CSIStorageCapacity) or item.storage_class_name != storage.metadata.name:
+    for item in snapshot.objects(CSIStorageCapacity).values():
+        if item.storage_class_name != storage.metadata.name:
             continue
         limit = item.capacity if item.maximum_volume_size is None else item.maximum_volume_size
         if limit is not None and item.node_topology is not None and _nanos(limit) >= size_of(claim):

@@ -28,7 +28,6 @@ from policyengine.plugins.volumes.volume_claims import (
     SELECTED_NODE,
     VOLUME,
     find_claim,
-    find_volume,
     is_fully_bound,
 )
 from policyengine.plugins.volumes.volume_matching import is_bound_to, reach, reach_mask
@@ -64,7 +63,7 @@ def make_plan(
     assumed: list[tuple[str, ClusterObject]] = []
     patches: list[ObjectPatch] = []
     for claim, name in bound:
-        volume = find_volume(snapshot, name)
+        volume = snapshot.objects(PersistentVolume).get(name)
         assert volume is not None, f"volume `{name}` was matched and is not there"
         if volume.spec.claim_ref is None or volume.spec.claim_ref.uid != claim.metadata.uid:
             assumed.append((VOLUME, _taken(volume, claim)))
@@ -98,7 +97,7 @@ def check_plan(plan: Plan, node: str, snapshot: Snapshot) -> Status:
 
 
 def _bound_yet(namespace: str, name: str, volume_name: str, node: str, snapshot: Snapshot) -> bool | str:
-    volume = find_volume(snapshot, volume_name)
+    volume = snapshot.objects(PersistentVolume).get(volume_name)
     if volume is None:
         return f'failed to check binding: persistentvolumes "{volume_name}" not found'
     claim = find_claim(snapshot, namespace, name)
@@ -123,7 +122,7 @@ def _provided_yet(namespace: str, name: str, node: str, snapshot: Snapshot) -> b
     if claim.metadata.annotations.get(SELECTED_NODE) != node:
         return f'provisioning failed for PVC "{name}"'
     if claim.spec.volume_name:
-        volume = find_volume(snapshot, claim.spec.volume_name)
+        volume = snapshot.objects(PersistentVolume).get(claim.spec.volume_name)
         if volume is None:
             return False  # the watch of claims may be ahead of that of volumes
         far = _out_of_reach(volume, node, snapshot)

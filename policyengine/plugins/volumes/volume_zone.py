@@ -23,8 +23,6 @@ from policyengine.plugins.volumes.volume_claims import (
     claim_refs,
     class_name,
     find_claim,
-    find_class,
-    find_volume,
     names_claim,
     not_found,
 )
@@ -130,14 +128,14 @@ def _topologies_of_claim(snapshot: Snapshot, namespace: str, name: str) -> list[
     if claim is None:
         return not_found("persistentvolumeclaim", name)
     if claim.spec.volume_name:
-        volume = find_volume(snapshot, claim.spec.volume_name)
+        volume = snapshot.objects(PersistentVolume).get(claim.spec.volume_name)
         if volume is None:
             return not_found("persistentvolume", claim.spec.volume_name)
         return topologies(volume)
     wanted = class_name(claim)
     if not wanted:
         return "PersistentVolumeClaim had no pv name and storageClass name"
-    storage = find_class(snapshot, wanted)
+    storage = snapshot.objects(StorageClass).get(wanted)
     if storage is None:
         return not_found("storageclass.storage.k8s.io", wanted)
     if storage.volume_binding_mode is None:

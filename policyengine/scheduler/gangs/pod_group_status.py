@@ -48,8 +48,8 @@ def write(core: Core) -> None:
 
 
 def _patch(core: Core, key: str) -> PatchObject | None:
-    asked, group = core.pod_groups.asked, core.view.objects(POD_GROUP).get(key)
-    if not isinstance(group, PodGroup):
+    asked, group = core.pod_groups.asked, core.view.objects(PodGroup).get(key)
+    if group is None:
         asked.pop(key, None)
         return None
     known = core.view.pod_groups.pods_of(POD_GROUP, key).values()

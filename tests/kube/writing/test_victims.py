@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from policyengine.cluster.workload_objects import PodDisruptionBudget
 from policyengine.framework.profile import Profile
 from policyengine.kube.http.client import Client, Response
 from policyengine.kube.policies.compiling import compiled
@@ -173,7 +174,7 @@ def test_a_victim_is_marked_and_deleted_by_uid_and_budgets_are_followed() -> Non
         patch = next(call["request"] for call in world.watched.calls if call["uri"].endswith(f"{gone}/status"))
         assert patch["metadata"]["uid"] == calls[0]["request"]["preconditions"]["uid"]
         assert (await world.get("high"))["spec"]["nodeName"]
-        assert list(world.scheduler.state.view.pdbs) == ["default/b"]
+        assert list(world.scheduler.state.view.objects(PodDisruptionBudget)) == ["default/b"]
 
     scenario(work)
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from policyengine.cluster.storage_objects import PersistentVolumeClaim
 from policyengine.framework.events import NODE_ADD, ClusterEventWithHint
 from policyengine.framework.reservation import ObjectPatch, Plan
 from policyengine.framework.status import SKIP, SUCCESS, Code, Status
@@ -37,7 +38,7 @@ class Preparer:
         return [ClusterEventWithHint(NODE_ADD)]
 
     def plan(self, pod, node_name, snapshot):
-        found = snapshot.objects(CLAIM)["default/c"]
+        found = snapshot.objects(PersistentVolumeClaim)["default/c"]
         meta = found.metadata
         patch = ObjectPatch(CLAIM, "default", "c", meta.uid, meta.resource_version, {"metadata": {}})
         mine = claim("c", int(meta.resource_version), node=node_name)
@@ -63,7 +64,9 @@ def started(*answers, **options):
 
 def shown(driver):
     """Which node the claim, as decisions see it, says."""
-    return driver.state.view.objects(CLAIM)["default/c"].metadata.annotations.get("volume.kubernetes.io/selected-node")
+    return driver.state.view.objects(PersistentVolumeClaim)["default/c"].metadata.annotations.get(
+        "volume.kubernetes.io/selected-node"
+    )
 
 
 def test_a_plugin_that_skips_keeps_nobody_waiting():

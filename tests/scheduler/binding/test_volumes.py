@@ -2,6 +2,7 @@
 
 import pytest
 
+from policyengine.cluster.storage_objects import PersistentVolume
 from policyengine.scheduler.messages import BindFailure, ObjectDeleted, ObjectPatched, ObjectPatchFailed
 from tests.scheduler.driver import Driver, binds, conditions, node, pod
 from tests.scheduler.storage import claim, patches, seen, storage_class, volume
@@ -218,7 +219,7 @@ def test_a_conflict_frees_the_volume_and_tells_why():
     assert conditions(driver.send(ObjectPatchFailed(one, BindFailure.CONFLICT, text))) == [
         ("SchedulerError", PREFIX + text)
     ]
-    assert driver.state.view.objects("PersistentVolume")["v"].spec.claim_ref is None
+    assert driver.state.view.objects(PersistentVolume)["v"].spec.claim_ref is None
 
 
 def test_a_claim_mounted_twice_takes_one_volume():
