@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from policyengine.language import ir, syntax
 from policyengine.language.checking.check_codes import SAME_SCHEDULER, TOO_MANY
-from policyengine.language.checking.context import Report
-from policyengine.language.checking.libraries import File, Libraries, Overlays
+from policyengine.language.checking.libraries import File, Libraries, overlays_of
 from policyengine.language.checking.plugin_checks import PluginFacts, Plugins
 from policyengine.language.checking.policy_checks import PolicyCheck
+from policyengine.language.checking.report import Report
 from policyengine.language.checking.setting_checks import check_scheduler
 from policyengine.language.diagnostics import Diagnostic, Related, Source, in_order
 from policyengine.language.parsing.tokens import MAX_FINDINGS
@@ -44,9 +44,9 @@ def check_files(
     """
     together = [File(tree, source, Report(source.file)) for tree, source in files]
     libraries = Libraries(together)
-    overlays = Overlays(together)
+    overlays = overlays_of(together)
     policies = [
-        PolicyCheck(file, policy, overlays.on(file, policy), libraries, plugins).checked()
+        PolicyCheck(file, policy, overlays.get(id(policy), ()), libraries, plugins).checked()
         for file in together
         for policy in file.tree.policies
     ]

@@ -100,6 +100,11 @@ def optional_of(content: Type) -> Type:
     return Type(Kind.OPTIONAL, (content,))
 
 
+def holds_object(type_: Type) -> bool:
+    """Whether a value of the type is a thing with fields, or holds one."""
+    return type_.kind is Kind.OBJECT or any(map(holds_object, type_.args))
+
+
 def object_of(name: str) -> Type:
     """A thing with fields, by its name in the schema."""
     return Type(Kind.OBJECT, (), name)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import update_wrapper
 from typing import Any
 
 import pytest
@@ -12,9 +11,7 @@ from hypothesis import strategies as st
 
 from policyengine.language import ir, syntax
 from policyengine.language.check import check
-from policyengine.language.checking import overloads
 from policyengine.language.diagnostics import Diagnostic, Source
-from policyengine.language.functions import FUNCTIONS
 from policyengine.language.ir import ir_walk
 from policyengine.language.ir.ir_walk import expressions_in
 from policyengine.language.lint.lint_settings import Settings
@@ -67,28 +64,6 @@ def test_however_much_is_unreadable_the_text_is_read_once(text: str) -> None:
 
 
 # --- checking --------------------------------------------------------------------------------------------
-
-
-def all_of_an_arity(name: str, kinds: tuple[object, ...]) -> list[Any]:
-    return [one for one in FUNCTIONS[name].overloads if not one.dynamic and len(one.parameters) == len(kinds)]
-
-
-@given(sources("bool"), sources("int"), st.sampled_from(["==", "<", "+", "in", "&&", "%"]))
-@settings(max_examples=100, deadline=None)
-def test_overloads_left_out_by_their_kinds_would_not_have_been_chosen(truth: str, number: str, operator: str) -> None:
-    text = (
-        f'policy "p" {{ filter "f" {{ require {truth} require ({number}) {operator} ({truth}) }} let x = -({number}) }}'
-    )
-    found = checked(text)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(overloads, "_with_kinds", all_of_an_arity)
-        patch.setattr(overloads, "best_choice", unkept(overloads.best_choice))
-        assert checked(text) == found
-
-
-def unkept(choose: Any) -> Any:
-    """A function without what it remembers."""
-    return update_wrapper(lambda *arguments: choose.__wrapped__(*arguments), choose.__wrapped__)
 
 
 def test_a_lookup_behind_very_many_guards_is_found_guarded() -> None:

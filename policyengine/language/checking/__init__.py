@@ -1,5 +1,6 @@
-"""The parts of the checker, which `language.check` puts together: a subject a file.
+"""The parts of the checker, which `language.check` puts together: a file for each subject.
 
-`context` holds what they share; `expression` types expressions,
-`rules`, `settings`, `params`, `plugins` and `tests` the members.
+`context` is where an expression stands, `expression` checks one, `policy_checks` a policy with all its members.
+Imported by `check`; the names of plugins' facts, params, given objects and questions also by what stands above
+`language`. Imports the rest of `language`, but not `lint`.
 """

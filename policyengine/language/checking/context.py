@@ -1,126 +1,23 @@
-"""What the parts of the checker share: where findings go, which names are visible, what is known to be there."""
+"""Where an expression stands: the names it may use, what is known to be there, and where its findings go."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
-from typing import Protocol
+from collections.abc import Callable, Mapping
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from policyengine.language import ir, syntax
-from policyengine.language.checking.check_codes import REDEFINED
-from policyengine.language.checking.guards import MOST_FACTS, Fact, Facts, established
-from policyengine.language.checking.resolved_names import Definitions
-from policyengine.language.diagnostics import Diagnostic, Edit, Fix, Related, Severity, printable
+from policyengine.language.checking.check_codes import REDEFINED, WRONG_TYPE
+from policyengine.language.checking.definitions import MOST_FACTS, Definitions, Fact, Facts
+from policyengine.language.checking.report import Report
+from policyengine.language.diagnostics import Fix
 from policyengine.language.ir.ir_walk import is_error
 from policyengine.language.schema import ROOTS
-from policyengine.language.suggestion import closest
 from policyengine.language.syntax import Span
-from policyengine.language.types import ERROR, Type
+from policyengine.language.types import BOOL, Type
 
-LONGEST_MESSAGE = 400
-MOST_CANDIDATES = 50_000
-"""How many names are compared with misspelt ones in one file."""
-
-
-class Report(Struct):
-    """Collects findings of one file."""
-
-    file: str
-    diagnostics: list[Diagnostic] = field(default_factory=list)
-    types: dict[Span, Type] = field(default_factory=dict)
-    """The type of each expression of the file that was checked, by its place: what editors show."""
-    _compared: int = 0
-
-    def apart(self) -> Report:
-        """Another report of the same file, with findings of its own. What is learnt of types is shared."""
-        return Report(self.file, types=self.types)
-
-    def error(
-        self, code: str, message: str, span: Span, fix: Fix | None = None, related: tuple[Related, ...] = ()
-    ) -> None:
-        """A finding that keeps the policy from loading."""
-        message = printable(message)
-        message = message if len(message) <= LONGEST_MESSAGE else message[:LONGEST_MESSAGE] + "…"
-        self.diagnostics.append(Diagnostic(code, Severity.ERROR, message, self.file, span, fix, related))
-
-    def closest(self, word: str, known: Iterable[str]) -> str | None:
-        """The known name that was probably meant, None without one; after many guesses none is made."""
-        names = list(known)
-        self._compared += len(names)
-        return closest(word, names) if self._compared <= MOST_CANDIDATES else None
-
-    def failed(self, code: str, message: str, span: Span, fix: Fix | None = None) -> ir.Expr:
-        """An error about an expression, and what stands for it: its type silences what follows."""
-        self.error(code, message, span, fix)
-        return error_at(span)
-
-
-class Context(Struct, frozen=True):
-    """Where an expression stands: variables in scope (of a function called, its arguments), the guards around it, the
-    rule's name, and whether it is about a victim."""
-
-    locals: Mapping[str, ir.Expr] = field(default_factory=dict)
-    facts: Facts = frozenset()
-    """What the guards around establish, and what is there in any case: a map has the keys that a macro goes through."""
-    rule: str = ""
-    victim: bool = False
-    prefix: str = ""
-    """In a function's body: what its variables' names begin with, so that none is one of an argument's."""
-
-    def knows(self, fact: Fact) -> bool:
-        """Whether what the fact tells of is sure to be there."""
-        return fact in self.facts
-
-    def knowing(self, *facts: Fact) -> Context:
-        """The same place with more facts; with too many none is added."""
-        joined = self.facts.union(facts)
-        return self if len(joined) > MOST_FACTS else replace(self, facts=joined)
-
-    def behind(self, condition: ir.Expr, truth: bool, names: Names) -> Context:
-        """The same place where the condition is `truth`."""
-        return self if is_error(condition) else self.knowing(*established(condition, truth, names))
-
-    def binding(self, *variables: ir.Local) -> Context:
-        """The same place inside a macro."""
-        bound = {variable.name.removeprefix(self.prefix): variable for variable in variables}
-        return replace(self, locals={**self.locals, **bound})
-
-
-class Names(Protocol):
-    """The names of a block. A name is what is written; a let's or param's full name says which block it is of."""
-
-    @property
-    def definitions(self) -> Definitions:
-        """What full names mean."""
-
-    def let(self, name: str) -> ir.Let | None:
-        """A let by the name that is written; None if there is none."""
-
-    def param(self, name: str) -> ir.Param | None:
-        """A param by the name that is written; None if there is none."""
-
-    def function(self, name: str) -> Declared | None:
-        """A function by the name that is written; None if there is none."""
-
-    def is_library(self, name: str) -> bool:
-        """Whether a word is the name of an imported library."""
-
-    def not_in_library(self, library: str, name: str, span: Span) -> ir.Expr:
-        """Reports what an imported library does not have."""
-
-    def visible(self) -> Set[str]:
-        """The words that mean something besides the schema's."""
-
-    def let_value(self, name: str) -> ir.Expr | None:
-        """The value of a let by its full name; None if there is none."""
-
-    def let_facts(self, name: str, truth: bool) -> Facts:
-        """What is there wherever the let is `truth`."""
-
-    def reads(self, expr: ir.Expr) -> frozenset[tuple[str, ...]]:
-        """The paths an expression reads, through the lets it names too."""
+Named = syntax.Param | syntax.Let | syntax.Function
 
 
 class Declared(Struct, frozen=True):
@@ -138,43 +35,114 @@ class Declared(Struct, frozen=True):
         return f"{self.name}({', '.join(f'{local.name}: {local.type}' for local in self.parameters)})"
 
 
-class Checks(Protocol):
-    """The expression checker as its parts see it."""
+class Names(Struct, frozen=True, eq=False):
+    """The params, lets and functions of one block, and those of the libraries it imports.
+
+    A name is what is written in the block; a full name has the block's prefix: `safe.` for a library.
+    """
+
+    definitions: Definitions
+    """What full names mean."""
+    own: Mapping[str, Named]
+    """What the block itself defines."""
+    visible: frozenset[str]
+    """The words that mean something here, besides the schema's."""
+    libraries: Mapping[str, Names | None] = field(default_factory=dict)
+    """Those that are imported, by the names they have here; None for one that was reported."""
+    outer: Names | None = None
+    """The block whose names are visible too: the policy's, to an overlay of it."""
+    prefix: str = ""
+    functions: dict[str, Declared] = field(default_factory=dict)
+
+    def let(self, name: str) -> ir.Let | None:
+        """A let by the name that is written; None if there is none."""
+        block, inner = self._block_of(name)
+        return block.definitions.lets.get(block.prefix + inner) if block is not None else None
+
+    def param(self, name: str) -> ir.Param | None:
+        """A param by the name that is written; None if there is none, or it was reported."""
+        block, inner = self._block_of(name)
+        return block.definitions.params.get(block.prefix + inner) if block is not None else None
+
+    def function(self, name: str) -> Declared | None:
+        """A function by the name that is written; None if there is none."""
+        block, inner = self._block_of(name)
+        return block.functions.get(inner) if block is not None else None
+
+    def _block_of(self, name: str) -> tuple[Names | None, str]:
+        """The block that defines a name, and its name there. What a library imports is not its own."""
+        if name in self.own:
+            return self, name
+        library, dot, inner = name.rpartition(".")
+        found = self.libraries.get(library) if dot else None
+        if found is not None and inner in found.own:
+            return found, inner
+        return self.outer._block_of(name) if self.outer is not None else (None, name)
+
+
+class Context(Struct, frozen=True):
+    """Where an expression stands. One place differs from another in the variables and guards around it."""
 
     report: Report
     names: Names
+    definitions: Definitions
+    """What full names mean here: in a function's body, what they mean to its caller."""
+    checker: Callable[[Context, syntax.Expr, Type | None], ir.Expr]
+    """Checks an expression: `expression.check_expression`, or a form of it that knows more functions."""
+    rule: str = ""
+    locals: Mapping[str, ir.Expr] = field(default_factory=dict)
+    """The variables in scope; in a function's body, its arguments."""
+    facts: Facts = frozenset()
+    """What the guards around establish, and what is there in any case: a map has the keys that a macro goes through."""
+    victim: bool = False
+    """Whether the expression is about a victim of preemption."""
+    prefix: str = ""
+    """In a function's body: what its variables' names begin with, so that none is one of an argument's."""
 
-    def check(self, expr: syntax.Expr, context: Context, expected: Type | None = None) -> ir.Expr:
+    def check(self, expr: syntax.Expr, expected: Type | None = None) -> ir.Expr:
         """The typed tree of an expression. `expected` steers literals only; the caller compares types."""
+        return self.checker(self, expr, expected)
 
-    def on(self, report: Report, names: Names) -> Checks:
-        """A checker that reports elsewhere, and knows other names."""
+    def check_bool(self, expr: syntax.Expr, why: str) -> ir.Expr:
+        """The typed tree of an expression that has to be a bool; `why` begins the finding about another one."""
+        checked = self.check(expr)
+        if is_error(checked) or checked.type == BOOL:
+            return checked
+        return self.failed(WRONG_TYPE, f"{why}, this is {checked.type}", expr.span)
 
+    def failed(self, code: str, message: str, span: Span, fix: Fix | None = None) -> ir.Expr:
+        """Reports an expression, and returns what stands for it."""
+        return self.report.error(code, message, span, fix)
 
-def error_at(span: Span) -> ir.Const:
-    """What stands for an expression that was reported."""
-    return ir.Const(type=ERROR, span=span, value=None)
+    def knows(self, fact: Fact) -> bool:
+        """Whether what the fact tells of is sure to be there."""
+        return fact in self.facts
 
+    def knowing(self, *facts: Fact) -> Context:
+        """The same place with more facts; with too many none is added."""
+        joined = self.facts.union(facts)
+        return self if len(joined) > MOST_FACTS else replace(self, facts=joined)
 
-def replacing(span: Span, text: str) -> Fix:
-    """A fix that writes something else in a place."""
-    return Fix(f"write `{text}`", (Edit(span, text),))
+    def behind(self, condition: ir.Expr | None, truth: bool = True) -> Context:
+        """The same place where the condition, if there is one, is `truth`."""
+        if condition is None or is_error(condition):
+            return self
+        return self.knowing(*self.definitions.established(condition, truth))
 
+    def binding(self, *variables: ir.Local) -> Context:
+        """The same place inside a macro."""
+        bound = {variable.name.removeprefix(self.prefix): variable for variable in variables}
+        return replace(self, locals={**self.locals, **bound})
 
-def wrapped(span: Span, before: str, after: str, title: str) -> Fix:
-    """A fix that writes something around a place."""
-    return Fix(title, (Edit(Span(span.start, span.start), before), Edit(Span(span.end, span.end), after)))
-
-
-def taken(checks: Checks, name: syntax.NameText, context: Context) -> bool:
-    """Reports a new name that is visible already."""
-    if name.text in ROOTS:
-        meaning = "a name of the schema"
-    elif name.text in context.locals:
-        meaning = "a variable around it"
-    elif name.text in checks.names.visible():
-        meaning = "a name of the policy"
-    else:
-        return False
-    checks.report.error(REDEFINED, f"`{name.text}` is taken: it is {meaning}", name.span)
-    return True
+    def is_taken(self, name: syntax.NameText) -> bool:
+        """Whether a new name is visible already; reported then."""
+        if name.text in ROOTS:
+            meaning = "a name of the schema"
+        elif name.text in self.locals:
+            meaning = "a variable around it"
+        elif name.text in self.names.visible:
+            meaning = "a name of the policy"
+        else:
+            return False
+        self.report.error(REDEFINED, f"`{name.text}` is taken: it is {meaning}", name.span)
+        return True

@@ -16,12 +16,13 @@ from policyengine.language.checking.check_codes import (
     WRONG_MACRO,
     WRONG_TYPE,
 )
-from policyengine.language.checking.cluster_aggregates import check_domain_field
-from policyengine.language.checking.context import Checks, Context, error_at, replacing
-from policyengine.language.checking.guards import field_name, key_fact, size_fact
+from policyengine.language.checking.cluster_aggregates import check_domain_field, field_at, member_of
+from policyengine.language.checking.context import Context
+from policyengine.language.checking.definitions import field_name, key_fact, size_fact
+from policyengine.language.checking.report import error_at
 from policyengine.language.diagnostics import Edit, Fix
 from policyengine.language.ir.ir_walk import extent, is_error
-from policyengine.language.schema import DOMAIN, ROOTS, Attribute, attribute, object_info
+from policyengine.language.schema import DOMAIN, ROOTS, Attribute, object_info
 from policyengine.language.syntax import Span
 from policyengine.language.types import BOOL, INT, STRING, Kind, Shape, Type, optional_of
 from policyengine.language.values import with_article
@@ -29,109 +30,99 @@ from policyengine.language.values import with_article
 _OWN_FIELDS = {"cpu": "cpu", "memory": "memory", "ephemeral-storage": "storage", "storage": "storage"}
 
 
-def check_name(checks: Checks, node: syntax.Name, context: Context) -> ir.Expr:
+def check_name(context: Context, node: syntax.Name) -> ir.Expr:
     """A variable, let, param or root of the schema."""
     name, span = node.name, node.span
     if not node.absolute and name in context.locals:
         return replace(context.locals[name], span=span)
-    found = _named(checks, name, span)
+    found = _named(context, name, span)
     if found is not None:
         return found
     if name == "victim" and not context.victim:
-        return checks.report.failed(OUT_OF_REACH, "`victim` is read in `preempt` only", span)
+        return context.failed(OUT_OF_REACH, "`victim` is read in `preempt` only", span)
     if name in ROOTS:
-        return _field(checks, (name,), span)
-    known = {*ROOTS, *checks.names.visible(), *context.locals}
-    if name in checks.names.visible():
+        return field_at((name,), span)
+    if name in context.names.visible:
         return error_at(span)  # a param or let that was reported
-    close = checks.report.closest(name, known)
-    message = f"nothing is called `{name}`" + (f"; did you mean `{close}`?" if close else "")
-    return checks.report.failed(UNKNOWN_NAME, message, span, replacing(span, close) if close else None)
+    known = {*ROOTS, *context.names.visible, *context.locals}
+    return context.report.unknown(UNKNOWN_NAME, f"nothing is called `{name}`", span, name, known)
 
 
-def _named(checks: Checks, name: str, span: Span) -> ir.Expr | None:
+def _named(context: Context, name: str, span: Span) -> ir.Expr | None:
     """A let or param, by the name that is written; None where there is none."""
-    let = checks.names.let(name)
+    let = context.names.let(name)
     if let is not None:
         value = let.value
         return ir.LetRef(type=value.type, span=span, shape=value.shape, reach=value.reach, name=let.name)
-    param = checks.names.param(name)
+    param = context.names.param(name)
     if param is not None:
         return ir.ParamRef(type=param.type, span=span, name=param.name)
-    if checks.names.function(name) is not None:
-        return checks.report.failed(UNKNOWN_FUNCTION, f"`{name}` is a function: write `{name}(…)`", span)
+    if context.names.function(name) is not None:
+        return context.failed(UNKNOWN_FUNCTION, f"`{name}` is a function: write `{name}(…)`", span)
     return None
 
 
-def library_of(checks: Checks, operand: syntax.Expr | None, context: Context) -> str | None:
+def library_of(context: Context, operand: syntax.Expr | None) -> str | None:
     """The imported library that an expression names; None where it names none."""
     if not isinstance(operand, syntax.Name) or operand.name in context.locals:
         return None
-    return operand.name if checks.names.is_library(operand.name) else None
+    return operand.name if operand.name in context.names.libraries else None
 
 
-def _field(checks: Checks, path: tuple[str, ...], span: Span) -> ir.Expr:
-    known = attribute(path)
-    assert known is not None
-    return ir.Field(type=known.type, span=span, shape=known.shape, reach=known.reach, path=path)
+def not_in_library(context: Context, library: str, name: str, span: Span) -> ir.Expr:
+    """Reports what an imported library does not have, unless the library itself was reported."""
+    found = context.names.libraries[library]
+    if found is None or name in found.visible:
+        return error_at(span)
+    message = f"`{library}` has no `{name}`"
+    return context.report.unknown(UNKNOWN_NAME, message, span, name, found.own, shown=f"{library}.{{}}")
 
 
-def check_select(checks: Checks, node: syntax.Select, context: Context) -> ir.Expr:
+def check_select(context: Context, node: syntax.Select) -> ir.Expr:
     """`operand.field` and `operand.?field`, and what a library has: `safe.x`."""
-    library = library_of(checks, node.operand, context)
+    library = library_of(context, node.operand)
     if library is not None:
-        found = _named(checks, f"{library}.{node.field}", node.span)
-        return found or checks.names.not_in_library(library, node.field, node.field_span)
-    operand = aliased(checks, checks.check(node.operand, context))
+        found = _named(context, f"{library}.{node.field}", node.span)
+        return found or not_in_library(context, library, node.field, node.field_span)
+    operand = aliased(context, context.check(node.operand))
     if is_error(operand):
         return error_at(node.span)
     kind = operand.type.kind
     if kind is Kind.OBJECT:
-        return _select_of_object(checks, node, operand, context)
+        return _select_of_object(context, node, operand)
     if kind is Kind.MAP and operand.type.args[0] == STRING:
         name = ir.Const(type=STRING, span=node.field_span, value=node.field)
-        return _lookup(checks, node, operand, name, context)
+        return _lookup(context, node, operand, name)
     if kind is Kind.OPTIONAL:
-        return _select_of_optional(checks, node, operand)
-    return _no_field(checks, node, operand.type)
+        return _select_of_optional(context, node, operand)
+    return _no_field(context, node, operand.type)
 
 
-def aliased(checks: Checks, operand: ir.Expr) -> ir.Expr:
+def aliased(context: Context, operand: ir.Expr) -> ir.Expr:
     """`let r = pod.requests` is another name for the path: `r.cpu` is `pod.requests.cpu`."""
     if isinstance(operand, ir.LetRef) and operand.type.kind is Kind.OBJECT:
-        value = checks.names.let_value(operand.name)
+        value = context.definitions.let_value(operand.name)
         if isinstance(value, ir.Field) or (value is not None and value.type == DOMAIN):
             return value
     return operand
 
 
-def _select_of_object(checks: Checks, node: syntax.Select, operand: ir.Expr, context: Context) -> ir.Expr:
+def _select_of_object(context: Context, node: syntax.Select, operand: ir.Expr) -> ir.Expr:
     known = _attribute_of(operand.type, node.field)
     if known is None:
-        return _no_field(checks, node, operand.type)
+        return _no_field(context, node, operand.type)
     if known.optional:
         if not node.optional and not context.knows(key_fact(operand, field_name(node.field, operand))):
-            return _unguarded(checks, node, f"has({_text(node)})", f".?{node.field}")
+            return _unguarded(context, node, f"has({_text(node)})", f".?{node.field}")
         type_ = optional_of(known.type) if node.optional else known.type
-        return ir.Select(
-            type=type_,
-            span=node.span,
-            shape=operand.shape,
-            reach=operand.reach,
-            operand=operand,
-            name=node.field,
-            optional=node.optional,
-        )
+        return _selected(operand, node, type_, optional=node.optional)
     if node.optional and known.type.kind is not Kind.OPTIONAL:
-        _always_there(checks, node, node.field)
-    of_domain = check_domain_field(operand, known, node)
-    if of_domain is not None:
-        return of_domain
-    if isinstance(operand, ir.Field):
-        return _field(checks, (*operand.path, node.field), node.span)
-    return ir.Select(
-        type=known.type, span=node.span, shape=operand.shape, reach=operand.reach, operand=operand, name=node.field
-    )
+        _always_there(context, node, node.field)
+    return check_domain_field(operand, known, node.span) or member_of(operand, known, node.span)
+
+
+def _selected(operand: ir.Expr, node: syntax.Select, type_: Type, *, optional: bool) -> ir.Select:
+    return ir.Select(type=type_, span=node.span, **extent(operand), operand=operand, name=node.field, optional=optional)
 
 
 def _attribute_of(type_: Type, name: str) -> Attribute | None:
@@ -139,7 +130,7 @@ def _attribute_of(type_: Type, name: str) -> Attribute | None:
     return info.fields.get(name) if info else None
 
 
-def _select_of_optional(checks: Checks, node: syntax.Select, operand: ir.Expr) -> ir.Expr:
+def _select_of_optional(context: Context, node: syntax.Select, operand: ir.Expr) -> ir.Expr:
     """A field of what may be absent is itself optional; an optional field of it is not optional twice."""
     content = operand.type.args[0]
     if content.kind is Kind.MAP and content.args[0] == STRING:
@@ -147,56 +138,44 @@ def _select_of_optional(checks: Checks, node: syntax.Select, operand: ir.Expr) -
         return _index(operand, name, content.args[1], node.span, optional=True)
     known = _attribute_of(content, node.field)
     if known is None:
-        return _no_field(checks, node, content)
+        return _no_field(context, node, content)
     type_ = known.type if known.type.kind is Kind.OPTIONAL else optional_of(known.type)
-    return ir.Select(
-        type=type_,
-        span=node.span,
-        shape=operand.shape,
-        reach=operand.reach,
-        operand=operand,
-        name=node.field,
-        optional=True,
-    )
+    return _selected(operand, node, type_, optional=True)
 
 
-def _no_field(checks: Checks, node: syntax.Select, type_: Type) -> ir.Expr:
+def _no_field(context: Context, node: syntax.Select, type_: Type) -> ir.Expr:
     info = object_info(type_)
     if info is None:
-        return checks.report.failed(UNKNOWN_FIELD, f"{with_article(type_)} has no fields", node.field_span)
-    close = checks.report.closest(node.field, info.fields)
-    if close is None and "labels" in info.fields:
+        return context.failed(UNKNOWN_FIELD, f"{with_article(type_)} has no fields", node.field_span)
+    hint = f"; it has {', '.join(f'`{name}`' for name in info.fields)}"
+    if "labels" in info.fields:
         hint = f'; a label is `.labels[?"{node.field}"]`'
-    else:
-        hint = f"; did you mean `{close}`?" if close else f"; it has {', '.join(f'`{name}`' for name in info.fields)}"
-    fix = replacing(node.field_span, close) if close else None
-    return checks.report.failed(UNKNOWN_FIELD, f"`{type_}` has no field `{node.field}`{hint}", node.field_span, fix)
+    message = f"`{type_}` has no field `{node.field}`"
+    return context.report.unknown(UNKNOWN_FIELD, message, node.field_span, node.field, info.fields, otherwise=hint)
 
 
-def check_index(checks: Checks, node: syntax.Index, context: Context) -> ir.Expr:
+def check_index(context: Context, node: syntax.Index) -> ir.Expr:
     """`operand[key]` and `operand[?key]`."""
-    operand = aliased(checks, checks.check(node.operand, context))
+    operand = aliased(context, context.check(node.operand))
     if is_error(operand):
-        checks.check(node.key, context)
+        context.check(node.key)
         return error_at(node.span)
     type_, optional = operand.type, node.optional
     if type_.kind is Kind.OPTIONAL:
         type_, optional = type_.args[0], True
     wanted = _key_type(type_)
     if wanted is None:
-        return checks.report.failed(WRONG_TYPE, f"{with_article(type_)} takes no `[…]`", node.span)
-    key = checks.check(node.key, context, wanted)
+        return context.failed(WRONG_TYPE, f"{with_article(type_)} takes no `[…]`", node.span)
+    key = context.check(node.key, wanted)
     if is_error(key):
         return error_at(node.span)
     if key.type != wanted:
-        return checks.report.failed(
-            WRONG_TYPE, f"the key of {with_article(type_)} is {wanted}, not {key.type}", key.span
-        )
+        return context.failed(WRONG_TYPE, f"the key of {with_article(type_)} is {wanted}, not {key.type}", key.span)
     if type_.kind is Kind.OBJECT:
-        return _entry(checks, node, operand, key, context)
+        return _entry(context, node, operand, key)
     if optional and operand.type.kind is Kind.OPTIONAL:
         return _index(operand, key, type_.args[-1], node.span, optional=True)
-    return _lookup(checks, node, operand, key, context)
+    return _lookup(context, node, operand, key)
 
 
 def _key_type(type_: Type) -> Type | None:
@@ -208,34 +187,32 @@ def _key_type(type_: Type) -> Type | None:
     return STRING if info is not None and info.entries is not None else None
 
 
-def _entry(checks: Checks, node: syntax.Index, operand: ir.Expr, key: ir.Expr, context: Context) -> ir.Expr:
+def _entry(context: Context, node: syntax.Index, operand: ir.Expr, key: ir.Expr) -> ir.Expr:
     """An extended resource: `node.free[?"nvidia.com/gpu"]`, a count."""
     info = object_info(operand.type if operand.type.kind is Kind.OBJECT else operand.type.args[0])
     assert info is not None and info.entries is not None
     own = _OWN_FIELDS.get(str(key.value)) if isinstance(key, ir.Const) else None
     if own:
         dot = ".?" if info.fields[own].optional else "."
-        return checks.report.failed(
+        return context.failed(
             WRONG_LITERAL,
             f"`{own}` has a field of its own, with its dimension: write `{dot}{own}`",
             node.span,
             Fix(f"write `{dot}{own}`", (Edit(Span(node.operand.span.end, node.span.end), f"{dot}{own}"),)),
         )
     if key.shape is not Shape.SCALAR:
-        return checks.report.failed(OUT_OF_REACH, "the name of a resource may not be read from the node", key.span)
+        return context.failed(OUT_OF_REACH, "the name of a resource may not be read from the node", key.span)
     if not node.optional and operand.type.kind is not Kind.OPTIONAL:
-        return _unguarded(checks, node, None, "[?…]")
+        return _unguarded(context, node, None, "[?…]")
     return _index(operand, key, info.entries, node.span, optional=True)
 
 
-def _lookup(
-    checks: Checks, node: syntax.Index | syntax.Select, operand: ir.Expr, key: ir.Expr, context: Context
-) -> ir.Expr:
+def _lookup(context: Context, node: syntax.Index | syntax.Select, operand: ir.Expr, key: ir.Expr) -> ir.Expr:
     """A lookup in a map or list: optional, or behind a guard."""
     value = operand.type.args[-1]
     if not node.optional and not _guarded(operand, key, context):
         condition = f"{_key_text(key)} in {_text(node.operand)}" if operand.type.kind is Kind.MAP else None
-        return _unguarded(checks, node, condition, "[?…]")
+        return _unguarded(context, node, condition, "[?…]")
     return _index(operand, key, value, node.span, optional=node.optional)
 
 
@@ -254,7 +231,7 @@ def _index(operand: ir.Expr, key: ir.Expr, value: Type, span: Span, *, optional:
     )
 
 
-def _unguarded(checks: Checks, node: syntax.Index | syntax.Select, condition: str | None, optional: str) -> ir.Expr:
+def _unguarded(context: Context, node: syntax.Index | syntax.Select, condition: str | None, optional: str) -> ir.Expr:
     """Reports a lookup that may find nothing; the fix gives strings the default ''."""
     what = "an item that may not be there" if condition is None else "a key that may be absent"
     guard = f"guard it with `{condition}`, or " if condition else ""
@@ -263,21 +240,21 @@ def _unguarded(checks: Checks, node: syntax.Index | syntax.Select, condition: st
     if isinstance(node, syntax.Index):
         start = node.key.span.start
         fix = Fix("write `[?…]` and `.orValue(…)`", (Edit(Span(start, start), "?"),))
-    return checks.report.failed(UNGUARDED, message, node.span, fix)
+    return context.failed(UNGUARDED, message, node.span, fix)
 
 
-def _always_there(checks: Checks, node: syntax.Select, name: str) -> None:
+def _always_there(context: Context, node: syntax.Select, name: str) -> None:
     between = Span(node.operand.span.end, node.field_span.start)
     message = f"`{name}` is always there; write `.{name}`"
-    checks.report.error(ALWAYS_THERE, message, node.field_span, Fix(f"write `.{name}`", (Edit(between, "."),)))
+    context.report.error(ALWAYS_THERE, message, node.field_span, Fix(f"write `.{name}`", (Edit(between, "."),)))
 
 
-def check_has(checks: Checks, node: syntax.Call, context: Context) -> ir.Expr:
+def check_has(context: Context, node: syntax.Call) -> ir.Expr:
     """`has(operand.field)`: whether a key, or a field that may be absent, is there."""
     argument = node.args[0] if len(node.args) == 1 else None
     if not isinstance(argument, syntax.Select) or argument.optional:
-        return checks.report.failed(WRONG_MACRO, "`has` takes a field: `has(pod.labels.app)`", node.span)
-    operand = aliased(checks, checks.check(argument.operand, context))
+        return context.failed(WRONG_MACRO, "`has` takes a field: `has(pod.labels.app)`", node.span)
+    operand = aliased(context, context.check(argument.operand))
     if is_error(operand):
         return error_at(node.span)
     type_, span = operand.type, node.span
@@ -285,14 +262,14 @@ def check_has(checks: Checks, node: syntax.Call, context: Context) -> ir.Expr:
         name = ir.Const(type=STRING, span=argument.field_span, value=argument.field)
         return ir.Call(type=BOOL, span=span, **extent(operand), function="@in", args=(name, operand))
     if type_.kind is Kind.OPTIONAL:
-        return _has_value(_select_of_optional(checks, argument, operand), span)
+        return _has_value(_select_of_optional(context, argument, operand), span)
     known = _attribute_of(type_, argument.field)
     if known is not None and known.optional:
         return ir.Has(type=BOOL, span=span, **extent(operand), operand=operand, name=argument.field)
-    selected = check_select(checks, argument, context)
+    selected = check_select(context, argument)
     if selected.type.kind is Kind.OPTIONAL or is_error(selected):
         return _has_value(selected, span)
-    return checks.report.failed(ALWAYS_THERE, f"`{_text(argument)}` is always there", span)
+    return context.failed(ALWAYS_THERE, f"`{_text(argument)}` is always there", span)
 
 
 def _has_value(optional: ir.Expr, span: Span) -> ir.Expr:

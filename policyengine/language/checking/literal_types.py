@@ -7,10 +7,11 @@ decide. So is what only passes literals on: `-4`, `c ? 1 : 2`, `[1, 2]`.
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import TypeGuard
 
 from policyengine.language import ir, syntax
 from policyengine.language.checking.check_codes import UNKNOWN_TYPE, WRONG_LITERAL
-from policyengine.language.checking.context import Report, error_at, replacing
+from policyengine.language.checking.report import Report, replacing
 from policyengine.language.schema import QOS_CLASSES
 from policyengine.language.suggestion import closest
 from policyengine.language.syntax import Span
@@ -47,32 +48,31 @@ def is_flexible(expr: syntax.Expr) -> bool:
         case syntax.QuantityLiteral() | syntax.DurationLiteral():
             return True
         case syntax.Unary(op="-"):
-            return isinstance(expr.operand, syntax.QuantityLiteral | syntax.DurationLiteral) or is_bare(expr.operand)
+            return is_number(expr.operand) or is_bare(expr.operand)
         case syntax.Conditional():
             return is_flexible(expr.then) and is_flexible(expr.otherwise)
         case syntax.ListLiteral():
             return all(is_flexible(item.value) and not item.optional for item in expr.items)
         case syntax.MapLiteral():
             return not expr.entries
+        case syntax.Call(function="none", target=syntax.Name(name="optional")):
+            return True
         case _:
-            return is_none(expr)
+            return False
+
+
+def is_number(expr: syntax.Expr) -> TypeGuard[Number]:
+    """Whether it is a number without a sign, perhaps with a suffix."""
+    if isinstance(expr, syntax.Literal):
+        return type(expr.value) in (int, float)
+    return isinstance(expr, syntax.QuantityLiteral | syntax.DurationLiteral)
 
 
 def is_bare(expr: syntax.Expr) -> bool:
     """Whether it is a number without a suffix, perhaps with a sign."""
     if isinstance(expr, syntax.Unary) and expr.op == "-":
         return is_bare(expr.operand)
-    return isinstance(expr, syntax.Literal) and type(expr.value) in (int, float)
-
-
-def is_none(expr: syntax.Expr) -> bool:
-    """Whether it is `optional.none()`."""
-    return (
-        isinstance(expr, syntax.Call)
-        and expr.function == "none"
-        and isinstance(expr.target, syntax.Name)
-        and expr.target.name == "optional"
-    )
+    return isinstance(expr, syntax.Literal) and is_number(expr)
 
 
 def natural(expr: syntax.Expr, expected: Type | None = None) -> Type | None:
@@ -145,7 +145,7 @@ def converted(report: Report, expr: Number, expected: Type | None, negative: boo
     if type_ is None:
         assert isinstance(expr, syntax.QuantityLiteral)
         text = f"`{expr.number}{expr.suffix}` may be bytes or cores; nothing beside it decides"
-        return report.failed(UNKNOWN_TYPE, text, span)
+        return report.error(UNKNOWN_TYPE, text, span)
     if isinstance(expr, syntax.QuantityLiteral):
         return _quantity(report, expr, type_, negative)
     return _literal(report, expr, type_, negative)
@@ -159,7 +159,7 @@ def _literal(report: Report, expr: syntax.Literal, type_: Type, negative: bool) 
         return ir.Const(type=BOOL, span=span, value=value)
     if type_ == DURATION:
         text = f"a duration needs a unit: `{value}s` is {value} second{'s' * (value != 1)}"
-        return report.failed(WRONG_LITERAL, text, span, replacing(span, f"{value}s"))
+        return report.error(WRONG_LITERAL, text, span, replacing(span, f"{value}s"))
     if type_ == DOUBLE:
         return ir.Const(type=DOUBLE, span=span, value=-float(value) if negative else float(value))
     grains = (Fraction(value) if isinstance(value, float) else value) * (1000 if type_ == CPU else 1)
@@ -171,15 +171,15 @@ def _quantity(report: Report, expr: syntax.QuantityLiteral, type_: Type, negativ
     written, span = f"{expr.number}{expr.suffix}", expr.span
     if type_ == DURATION:
         if expr.suffix != "m":
-            return report.failed(WRONG_LITERAL, f"`{written}` is not a duration; write `90s` or `5min`", span)
+            return report.error(WRONG_LITERAL, f"`{written}` is not a duration; write `90s` or `5min`", span)
         text = f"`{written}` is {expr.number} milli, not minutes; write `{expr.number}min`"
-        return report.failed(WRONG_LITERAL, text, span, replacing(span, f"{expr.number}min"))
+        return report.error(WRONG_LITERAL, text, span, replacing(span, f"{expr.number}min"))
     if type_ == CPU and expr.suffix in BINARY:
-        return report.failed(WRONG_LITERAL, f"`{written}` is an amount of memory, not of cpu", span)
+        return report.error(WRONG_LITERAL, f"`{written}` is an amount of memory, not of cpu", span)
     if type_ != CPU and expr.suffix == "m":
         text = f"`{written}` is {expr.number} milli: too little for {type_}; write `M` or `Mi`"
         fix = replacing(span, f"{expr.number}Mi") if type_.is_quantity else None
-        return report.failed(WRONG_LITERAL, text, span, fix)
+        return report.error(WRONG_LITERAL, text, span, fix)
     factor = BINARY.get(expr.suffix) or DECIMAL[expr.suffix]
     grains = _number(expr.number) * factor * (1000 if type_ == CPU else 1)
     return _integer(report, _signed(grains, negative), type_, span)
@@ -190,7 +190,7 @@ def _qos(report: Report, value: str, span: Span) -> ir.Expr:
         return ir.Const(type=QOS, span=span, value=QOS_CLASSES.index(value))
     close = closest(value, QOS_CLASSES)
     text = f"`{value}` is no quality of service; there are {', '.join(f'`{name}`' for name in QOS_CLASSES)}"
-    return report.failed(WRONG_LITERAL, text, span, replacing(span, f'"{close}"') if close else None)
+    return report.error(WRONG_LITERAL, text, span, replacing(span, f'"{close}"') if close else None)
 
 
 def _number(text: str) -> Fraction:
@@ -206,15 +206,53 @@ def _signed(value: Fraction | int, negative: bool) -> int:
 def _integer(report: Report, value: int, type_: Type, span: Span) -> ir.Expr:
     if INT64_MIN <= value <= INT64_MAX:
         return ir.Const(type=type_, span=span, value=value)
-    report.error(WRONG_LITERAL, f"the number is too large for {type_}: 64 bits hold it no more", span)
-    return error_at(span)
+    return report.error(WRONG_LITERAL, f"the number is too large for {type_}: 64 bits hold it no more", span)
 
 
 def empty(report: Report, expr: syntax.ListLiteral | syntax.MapLiteral, expected: Type | None) -> ir.Expr:
     """`[]` or `{}`, whose type only its place can tell."""
     kind, text = (Kind.LIST, "[]") if isinstance(expr, syntax.ListLiteral) else (Kind.MAP, "{}")
     if expected is None or expected.kind is not kind:
-        return report.failed(UNKNOWN_TYPE, f"nothing here says what `{text}` holds", expr.span)
+        return report.error(UNKNOWN_TYPE, f"nothing here says what `{text}` holds", expr.span)
     if kind is Kind.LIST:
         return ir.ListExpr(type=expected, span=expr.span, items=())
     return ir.MapExpr(type=map_of(*expected.args), span=expr.span, entries=())
+
+
+# --- as plain data -----------------------------------------------------------------------------------------
+
+
+class NotPlainError(Exception):
+    """An expression that is no literal: where it stands."""
+
+    def __init__(self, span: Span) -> None:
+        super().__init__()
+        self.span = span
+
+
+def plain(expr: syntax.Expr) -> object:
+    """A literal as the JSON value it is; a bare name before `:` is a key, a quantity its text."""
+    match expr:
+        case syntax.Literal():
+            return expr.value
+        case syntax.QuantityLiteral():
+            return f"{expr.number}{expr.suffix}"
+        case syntax.DurationLiteral():
+            return f"{expr.number}{expr.unit}"
+        case syntax.Unary(op="-", operand=syntax.Literal(value=int() | float() as number)) if number is not True:
+            return -number
+        case syntax.ListLiteral():
+            return [plain(item.value) for item in expr.items]
+        case syntax.MapLiteral():
+            return {key_of(entry): plain(entry.value) for entry in expr.entries}
+        case _:
+            raise NotPlainError(expr.span)
+
+
+def key_of(entry: syntax.MapEntry) -> str:
+    """The key of an entry where a bare name is one."""
+    if isinstance(entry.key, syntax.Name):
+        return entry.key.name
+    if isinstance(entry.key, syntax.Literal) and isinstance(entry.key.value, str):
+        return entry.key.value
+    raise NotPlainError(entry.key.span)

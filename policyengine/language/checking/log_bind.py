@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 from policyengine.language import ir, syntax
 from policyengine.language.checking.check_codes import DUPLICATE_NAME, WRONG_WORD
-from policyengine.language.checking.context import Context, replacing
-from policyengine.language.checking.policy_scope import PolicyScope, check_template, check_when
+from policyengine.language.checking.policy_scope import PolicyScope, check_template, check_when, without_node
 from policyengine.language.checking.setting_checks import only
 
 POINTS = ("preEnqueue", "preFilter", "postFilter", "reserve", "permit", "preBind", "postBind")
@@ -21,52 +20,36 @@ _PREFIX = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-
 _LONGEST_PREFIX = 253
 
 
-def check_on(scope: PolicyScope, member: syntax.OnLog) -> ir.OnLog | None:
-    """A line to log, None (reported) where anything in it is wrong."""
+def check_on(scope: PolicyScope, member: syntax.OnLog) -> ir.OnLog:
+    """A line to log."""
     point = member.point.text
-    known = point in POINTS
-    if not known:
-        _unknown_point(scope, member.point)
-    node = point in _WITH_NODE or not known
-    context = Context(rule=f"on {point}")
-    when, good = check_when(scope, member.when, context, node=node)
-    message = check_template(scope, member.message, scope.known(context, when))
-    if message is None or not good or not known:
-        return None
-    if not node and not _no_node(scope, message, point):
-        return None
-    return ir.OnLog(point=point, when=when, message=message, span=member.span)
-
-
-def _unknown_point(scope: PolicyScope, point: syntax.NameText) -> None:
-    close = scope.report.closest(point.text, POINTS)
-    hint = f"; did you mean `{close}`?" if close else ""
-    message = f"`{point.text}` is no point to log at; there are {', '.join(f'`{name}`' for name in POINTS)}{hint}"
-    scope.report.error(WRONG_WORD, message, point.span, replacing(point.span, close) if close else None)
-
-
-def _no_node(scope: PolicyScope, message: ir.Template, point: str) -> bool:
-    parts = [part for part in message.parts if isinstance(part, ir.Expr)]
-    return all(scope.reads_no_node(part, f"the text of `on {point}`") for part in parts)
+    if point not in POINTS:
+        message = f"`{point}` is no point to log at; there are {', '.join(f'`{name}`' for name in POINTS)}"
+        scope.report.unknown(WRONG_WORD, message, member.point.span, point, POINTS)
+    node = point in _WITH_NODE or point not in POINTS
+    context = scope.inside(f"on {point}")
+    when = check_when(scope, member.when, context, node=node)
+    text = check_template(member.message, context.behind(when))
+    for part in text.parts:
+        if not node and isinstance(part, ir.Expr):
+            without_node(context, part, f"the text of `on {point}`")
+    return ir.OnLog(point=point, when=when, message=text, span=member.span)
 
 
 def check_bind(scope: PolicyScope, members: Sequence[syntax.Member]) -> tuple[ir.BindAnnotation, ...]:
-    """The annotations written with the binding; wrong ones are reported and left out."""
+    """The annotations written with the binding."""
     member = only(scope.report, members, syntax.BindAnnotations, "bind")
-    found: list[ir.BindAnnotation] = []
-    seen: set[str] = set()
+    found: dict[str, ir.BindAnnotation] = {}
     for key, written in member.annotations if member is not None else ():
-        value = check_template(scope, written, Context(rule="bind"))
         wrong = wrong_key(key.text)
         if wrong is not None:
             scope.report.error(WRONG_WORD, f"`{key.text}` is no annotation key: {wrong}", key.span)
-        elif key.text in seen:
+        elif key.text in found:
             scope.report.error(DUPLICATE_NAME, f"`{key.text}` is given twice", key.span)
-        elif value is not None:
-            span = syntax.Span(key.span.start, written.span.end)
-            found.append(ir.BindAnnotation(key=key.text, value=value, span=span))
-        seen.add(key.text)
-    return tuple(found)
+        value = check_template(written, scope.inside("bind"))
+        span = syntax.Span(key.span.start, written.span.end)
+        found.setdefault(key.text, ir.BindAnnotation(key=key.text, value=value, span=span))
+    return tuple(found.values())
 
 
 def wrong_key(key: str) -> str | None:

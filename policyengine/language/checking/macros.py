@@ -5,8 +5,9 @@ from __future__ import annotations
 from policyengine.language import ir, syntax
 from policyengine.language.checking.check_codes import WRONG_MACRO, WRONG_TYPE
 from policyengine.language.checking.cluster_aggregates import check_cost, element
-from policyengine.language.checking.context import Checks, Context, error_at, taken
-from policyengine.language.checking.guards import key_fact
+from policyengine.language.checking.context import Context
+from policyengine.language.checking.definitions import key_fact
+from policyengine.language.checking.report import error_at
 from policyengine.language.ir.ir_walk import extent, is_error
 from policyengine.language.types import BOOL, Kind, Type, list_of, optional_of
 
@@ -25,38 +26,38 @@ def is_macro(node: syntax.Call) -> bool:
     return node.target is not None and (node.function in FOLDS or node.function in ("optMap", "optFlatMap"))
 
 
-def check_macro(checks: Checks, node: syntax.Call, context: Context) -> ir.Expr:
+def check_macro(context: Context, node: syntax.Call) -> ir.Expr:
     """A macro over its target."""
     assert node.target is not None
-    source = checks.check(node.target, context)
+    source = context.check(node.target)
     most = 3 if node.function == "map" else 2
     if not 2 <= len(node.args) <= most or not isinstance(node.args[0], syntax.Name):
-        return checks.report.failed(
+        return context.failed(
             WRONG_MACRO, f"`{node.function}` takes a new name and an expression: `.{node.function}(x, …)`", node.span
         )
     variable = syntax.NameText(span=node.args[0].span, text=node.args[0].name)
-    if taken(checks, variable, context) or is_error(source):
+    if context.is_taken(variable) or is_error(source):
         return error_at(node.span)
     if node.function in FOLDS:
-        return _comprehension(checks, node, source, context.prefix + variable.text, context)
-    return _opt_map(checks, node, source, context.prefix + variable.text, context)
+        return _comprehension(context, node, source, context.prefix + variable.text)
+    return _opt_map(context, node, source, context.prefix + variable.text)
 
 
-def _comprehension(checks: Checks, node: syntax.Call, source: ir.Expr, variable: str, context: Context) -> ir.Expr:
+def _comprehension(context: Context, node: syntax.Call, source: ir.Expr, variable: str) -> ir.Expr:
     if source.type.kind not in (Kind.LIST, Kind.MAP):
         message = f"`{node.function}` runs over a list or a map, not over {source.type}"
-        return checks.report.failed(WRONG_TYPE, message, source.span)
-    local = element(variable, source.type.args[0], source, checks)
+        return context.failed(WRONG_TYPE, message, source.span)
+    local = element(variable, source.type.args[0], source, context)
     inner = context.binding(local)
     if source.type.kind is Kind.MAP:
         inner = inner.knowing(key_fact(source, local))
     fold = FOLDS[node.function]
-    condition = _test(checks, node, node.args[1], inner) if len(node.args) == 3 else None
-    if condition is not None:
-        if is_error(condition):
-            return error_at(node.span)
-        inner = inner.behind(condition, True, checks.names)
-    body = checks.check(node.args[-1], inner) if fold is ir.Fold.MAP else _test(checks, node, node.args[-1], inner)
+    tests = f"`{node.function}` tests a bool"
+    condition = inner.check_bool(node.args[1], tests) if len(node.args) == 3 else None
+    if condition is not None and is_error(condition):
+        return error_at(node.span)
+    inner = inner.behind(condition)
+    body = inner.check(node.args[-1]) if fold is ir.Fold.MAP else inner.check_bool(node.args[-1], tests)
     if is_error(body):
         return error_at(node.span)
     asked = (body,) if condition is None else (condition, body)
@@ -72,18 +73,7 @@ def _comprehension(checks: Checks, node: syntax.Call, source: ir.Expr, variable:
         condition=condition,
         body=body,
     )
-    return check_cost(checks, whole)
-
-
-def _local(name: str, type_: Type, source: ir.Expr) -> ir.Local:
-    return ir.Local(type=type_, span=source.span, shape=source.shape, reach=source.reach, name=name)
-
-
-def _test(checks: Checks, node: syntax.Call, expr: syntax.Expr, context: Context) -> ir.Expr:
-    test = checks.check(expr, context)
-    if is_error(test) or test.type == BOOL:
-        return test
-    return checks.report.failed(WRONG_TYPE, f"`{node.function}` tests a bool, this is {test.type}", test.span)
+    return check_cost(context, whole)
 
 
 def _result(fold: ir.Fold, element: Type, body: Type) -> Type:
@@ -92,18 +82,17 @@ def _result(fold: ir.Fold, element: Type, body: Type) -> Type:
     return list_of(element) if fold is ir.Fold.FILTER else BOOL
 
 
-def _opt_map(checks: Checks, node: syntax.Call, source: ir.Expr, variable: str, context: Context) -> ir.Expr:
+def _opt_map(context: Context, node: syntax.Call, source: ir.Expr, variable: str) -> ir.Expr:
     if source.type.kind is not Kind.OPTIONAL:
         message = f"`{node.function}` is for optionals, this is {source.type}"
-        return checks.report.failed(WRONG_TYPE, message, source.span)
-    if len(node.args) != 2:
-        return checks.report.failed(WRONG_MACRO, f"`{node.function}` takes a new name and an expression", node.span)
-    body = checks.check(node.args[1], context.binding(_local(variable, source.type.args[0], source)))
+        return context.failed(WRONG_TYPE, message, source.span)
+    local = ir.Local(type=source.type.args[0], span=source.span, **extent(source), name=variable)
+    body = context.binding(local).check(node.args[1])
     flat = node.function == "optFlatMap"
     if is_error(body):
         return error_at(node.span)
     if flat and body.type.kind is not Kind.OPTIONAL:
-        return checks.report.failed(WRONG_TYPE, f"`optFlatMap` makes an optional, this is {body.type}", body.span)
+        return context.failed(WRONG_TYPE, f"`optFlatMap` makes an optional, this is {body.type}", body.span)
     return ir.OptMap(
         type=body.type if flat else optional_of(body.type),
         span=node.span,

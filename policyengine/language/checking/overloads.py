@@ -7,15 +7,14 @@ the type that is expected.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from operator import attrgetter
 from typing import NamedTuple
 
 from policyengine.language import ir, syntax
 from policyengine.language.checking.literal_types import fits, is_bare, natural
-from policyengine.language.functions import FUNCTIONS, Function, Overload
+from policyengine.language.functions import Function, Overload
 from policyengine.language.functions.table import is_open, substitute, unify
-from policyengine.language.types import INT, Kind, Type
+from policyengine.language.types import INT, Type, holds_object
 
 _NOT_COMPARED = frozenset({"_==_", "_!=_", "@in"})
 
@@ -27,8 +26,7 @@ class Choice(NamedTuple):
     overload: Overload
     types: tuple[Type, ...]
     result: Type
-    is_open: bool
-    """Whether the result's type holds a variable that nothing here decides."""
+    """May hold a variable that nothing here decides."""
 
 
 Argument = Type | syntax.Expr
@@ -38,53 +36,27 @@ Argument = Type | syntax.Expr
 def overload_for(
     function: Function, args: Sequence[syntax.Expr], typed: Sequence[ir.Expr | None], expected: Type | None
 ) -> Choice | None:
-    """The overload for these arguments, `typed` where they have a type of their own; None where none takes them."""
+    """The overload for these arguments, `typed` where they have a type of their own: the one that bends literals
+    least, the first of several; None where none takes them."""
     known = tuple(written if checked is None else checked.type for written, checked in zip(args, typed, strict=True))
-    if None in typed:
-        return best_choice.__wrapped__(function.name, known, expected)
-    return best_choice(function.name, known, None)
-
-
-@lru_cache(maxsize=4096)
-def best_choice(name: str, arguments: tuple[Argument, ...], expected: Type | None) -> Choice | None:
-    """The overload that bends literals least, the first of several; None where none takes the arguments."""
-    function = FUNCTIONS[name]
-    kinds = tuple([arg.kind if isinstance(arg, Type) else None for arg in arguments])
-    bending = _may_bend(function, arguments)
+    if function.name in _NOT_COMPARED and any(isinstance(arg, Type) and holds_object(arg) for arg in known):
+        return None
+    bending = _may_bend(function, known)
     choices = [
         choice
-        for overload in _with_kinds(name, kinds)
-        if (choice := _choice(function, overload, arguments, expected, bending)) is not None
+        for overload in function.overloads
+        if not overload.dynamic
+        and len(overload.parameters) == len(known)
+        and (choice := _choice(overload, known, expected, bending)) is not None
     ]
     return min(choices, key=attrgetter("cost"), default=None)
 
 
-@lru_cache(maxsize=4096)
-def _with_kinds(name: str, kinds: tuple[Kind | None, ...]) -> list[Overload]:
-    """The overloads that may take arguments of these kinds. None is a literal's, which may become several."""
-    return [
-        overload
-        for overload in FUNCTIONS[name].overloads
-        if not overload.dynamic
-        and len(overload.parameters) == len(kinds)
-        and all(
-            wanted.kind in (kind or wanted.kind, Kind.DYN)
-            for wanted, kind in zip(overload.parameters, kinds, strict=True)
-        )
-    ]
-
-
-def _choice(
-    function: Function,
-    overload: Overload,
-    arguments: Sequence[Argument],
-    expected: Type | None,
-    bending: bool,
-) -> Choice | None:
+def _choice(overload: Overload, arguments: Sequence[Argument], expected: Type | None, bending: bool) -> Choice | None:
     """The overload for these arguments, None where it does not take them."""
     variables: dict[str, Type] = {}
     for parameter, arg in zip(overload.parameters, arguments, strict=True):
-        if isinstance(arg, Type) and not _takes(function, parameter, arg, variables):
+        if isinstance(arg, Type) and not unify(parameter, arg, variables):
             return None
     cost, types = 0, list[Type]()
     for parameter, arg in zip(overload.parameters, arguments, strict=True):
@@ -96,18 +68,7 @@ def _choice(
             return None
         cost += bent[0]
         types.append(bent[1])
-    result = substitute(overload.result, variables)
-    return Choice(cost, overload, tuple(types), result, is_open(result))
-
-
-def _takes(function: Function, parameter: Type, actual: Type, variables: dict[str, Type]) -> bool:
-    if function.name in _NOT_COMPARED and _holds_object(actual):
-        return False
-    return unify(parameter, actual, variables)
-
-
-def _holds_object(type_: Type) -> bool:
-    return type_.kind is Kind.OBJECT or any(map(_holds_object, type_.args))
+    return Choice(cost, overload, tuple(types), substitute(overload.result, variables))
 
 
 def _may_bend(function: Function, arguments: Sequence[Argument]) -> bool:

@@ -17,8 +17,9 @@ from policyengine.language.checking.check_codes import (
     UNKNOWN_PLUGIN,
     WRONG_WEIGHT,
 )
-from policyengine.language.checking.context import Report, replacing
+from policyengine.language.checking.literal_types import NotPlainError, key_of, plain
 from policyengine.language.checking.policy_scope import PolicyScope
+from policyengine.language.checking.report import Report
 from policyengine.language.checking.rule_checks import check_weight
 from policyengine.language.syntax import Span
 
@@ -37,32 +38,29 @@ class PluginFacts(Struct, frozen=True):
 Plugins = Mapping[str, PluginFacts]
 
 
-def check_use(scope: PolicyScope, member: syntax.Use, plugins: Plugins) -> ir.PluginUse | None:
-    """A `use`, None (reported) where anything in it is wrong."""
-    name = member.plugin.text
+def check_use(scope: PolicyScope, member: syntax.Use, plugins: Plugins) -> ir.PluginUse:
+    """A `use`."""
+    name, weight = member.plugin.text, None
+    arguments: dict[str, object] = {}
     facts = plugins.get(name)
     if facts is None:
         unknown_plugin(scope.report, member.plugin, plugins)
-        return None
-    # Weight 0 leaves a plugin's score out and keeps its filter.
-    smallest = 0 if facts.filters else 1
-    weight = check_weight(scope, member.weight, smallest) if member.weight is not None else None
-    good = member.weight is None or weight is not None
-    if member.weight is not None and not facts.scores:
-        scope.report.error(WRONG_WEIGHT, f"`{name}` gives no score, so it takes no weight", member.weight.span)
-        good = False
-    arguments = _arguments(scope.report, member, facts)
-    if arguments is None or not good:
-        return None
+    else:
+        arguments = _arguments(scope.report, member, facts)
+        if member.weight is not None:
+            # Weight 0 leaves a plugin's score out and keeps its filter.
+            weight = check_weight(scope, member.weight, 0 if facts.filters else 1)
+            if not facts.scores:
+                message = f"`{name}` gives no score, so it takes no weight"
+                scope.report.error(WRONG_WEIGHT, message, member.weight.span)
     return ir.PluginUse(name=name, weight=weight, arguments=arguments, span=member.span)
 
 
 def unknown_plugin(report: Report, name: syntax.NameText, plugins: Plugins) -> None:
     """Reports a name that no plugin has."""
-    close = report.closest(name.text, plugins)
-    hint = f"; did you mean `{close}`?" if close else f"; installed are {', '.join(f'`{p}`' for p in plugins)}"
-    fix = replacing(name.span, close) if close else None
-    report.error(UNKNOWN_PLUGIN, f"no plugin is called `{name.text}`{hint}", name.span, fix)
+    installed = f"; installed are {', '.join(f'`{plugin}`' for plugin in plugins)}"
+    message = f"no plugin is called `{name.text}`"
+    report.unknown(UNKNOWN_PLUGIN, message, name.span, name.text, plugins, otherwise=installed)
 
 
 def contradictions(report: Report, uses: list[syntax.Use], disabled: list[syntax.Disable]) -> None:
@@ -79,15 +77,7 @@ def contradictions(report: Report, uses: list[syntax.Use], disabled: list[syntax
 # --- arguments -------------------------------------------------------------------------------------------
 
 
-class NotPlainError(Exception):
-    """An argument that is no constant: where."""
-
-    def __init__(self, span: Span) -> None:
-        super().__init__()
-        self.span = span
-
-
-def _arguments(report: Report, member: syntax.Use, facts: PluginFacts) -> dict[str, object] | None:
+def _arguments(report: Report, member: syntax.Use, facts: PluginFacts) -> dict[str, object]:
     if member.arguments is None:
         return {}
     try:
@@ -95,42 +85,14 @@ def _arguments(report: Report, member: syntax.Use, facts: PluginFacts) -> dict[s
     except NotPlainError as error:
         message = "an argument of a plugin is a literal, a list or a map of literals"
         report.error(PLUGIN_ARGUMENTS, message, error.span)
-        return None
+        return {}
     wrong = _first_error(facts.arguments, data)
     if wrong is not None:
         path, text = wrong
         report.error(PLUGIN_ARGUMENTS, f"`{member.plugin.text}`: {text}", _place(member.arguments, path))
-        return None
+        return {}
     assert isinstance(data, dict)
     return data
-
-
-def plain(expr: syntax.Expr) -> object:
-    """A literal as the JSON value it is; a bare name before `:` is a key, a quantity its text."""
-    match expr:
-        case syntax.Literal():
-            return expr.value
-        case syntax.QuantityLiteral():
-            return f"{expr.number}{expr.suffix}"
-        case syntax.DurationLiteral():
-            return f"{expr.number}{expr.unit}"
-        case syntax.Unary(op="-", operand=syntax.Literal(value=int() | float() as number)) if number is not True:
-            return -number
-        case syntax.ListLiteral():
-            return [plain(item.value) for item in expr.items]
-        case syntax.MapLiteral():
-            return {key_of(entry): plain(entry.value) for entry in expr.entries}
-        case _:
-            raise NotPlainError(expr.span)
-
-
-def key_of(entry: syntax.MapEntry) -> str:
-    """The key of an entry where a bare name is one."""
-    if isinstance(entry.key, syntax.Name):
-        return entry.key.name
-    if isinstance(entry.key, syntax.Literal) and isinstance(entry.key.value, str):
-        return entry.key.value
-    raise NotPlainError(entry.key.span)
 
 
 def _first_error(schema: Mapping[str, Any], data: object) -> tuple[list[object], str] | None:

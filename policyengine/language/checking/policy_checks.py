@@ -9,12 +9,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from policyengine.language import ir, syntax
-from policyengine.language.checking.block_names import BlockNames
+from policyengine.language.checking.block_names import check_names
 from policyengine.language.checking.check_codes import DUPLICATE_NAME, OVER_BUDGET, WRONG_WORD
-from policyengine.language.checking.context import Context, Report
+from policyengine.language.checking.context import Names
+from policyengine.language.checking.definitions import Definitions, reached
 from policyengine.language.checking.intervals import Intervals
 from policyengine.language.checking.libraries import (
     File,
+    Imported,
     Libraries,
     any_failed,
     bring_in,
@@ -24,10 +26,15 @@ from policyengine.language.checking.libraries import (
 from policyengine.language.checking.log_bind import check_bind, check_on
 from policyengine.language.checking.plugin_checks import Plugins, check_use, contradictions, unknown_plugin
 from policyengine.language.checking.policy_scope import PolicyScope, check_when
-from policyengine.language.checking.preempt_checks import check_preempt
-from policyengine.language.checking.quota_checks import check_quota
-from policyengine.language.checking.resolved_names import Definitions, reached
-from policyengine.language.checking.rule_checks import check_filter, check_gang, check_permit, check_score
+from policyengine.language.checking.report import Report
+from policyengine.language.checking.rule_checks import (
+    check_filter,
+    check_gang,
+    check_permit,
+    check_preempt,
+    check_quota,
+    check_score,
+)
 from policyengine.language.checking.setting_checks import check_base, check_queue, check_scheduler, check_share
 from policyengine.language.checking.test_checks import check_test
 from policyengine.language.diagnostics import Related, Source, has_errors
@@ -41,11 +48,12 @@ Block = syntax.Policy | syntax.Overlay
 
 
 class Part(Struct, frozen=True):
-    """A block that makes up the policy, and the names its members see: the policy itself, or an overlay on it."""
+    """A block that makes up the policy, and what its members see: the policy itself, or an overlay on it."""
 
     file: File
     block: Block
     scope: PolicyScope
+    imports: tuple[Imported, ...]
 
 
 class PolicyCheck:
@@ -62,37 +70,22 @@ class PolicyCheck:
         self._file, self._policy, self._plugins, self._libraries = file, policy, plugins, libraries
         self._definitions = Definitions("")
         self._intervals = Intervals((), (), self._definitions.find)
-        self._own = self._policy_part()
-        self._parts = [self._own, *(self._overlay_part(other, block) for other, block in overlays)]
+        self._own = self._part(file, policy)
+        self._parts = [self._own]
+        self._parts += [self._part(other, block, self._own.scope.context.names) for other, block in overlays]
 
-    def _policy_part(self) -> Part:
-        file, policy = self._file, self._policy
+    def _part(self, file: File, block: Block, outer: Names | None = None) -> Part:
         imports = self._libraries.imported(file)
-        bring_in(self._definitions, imports, file)
-        report = file.report.apart()
-        libraries = libraries_of(imports)
-        names = BlockNames(report, policy.members, self._definitions, broken=policy.broken, libraries=libraries)
-        return Part(file, policy, PolicyScope(file.source, report, names, names.checker, self._intervals))
-
-    def _overlay_part(self, file: File, block: syntax.Overlay) -> Part:
-        imports = self._libraries.imported(file)
-        bring_in(self._definitions, imports, file, None if file is self._file else self._policy.name.span)
-        report = file.report.apart()
-        place = "" if file is self._file else file.source.file
-        names = BlockNames(
-            report,
-            block.members,
-            self._definitions,
-            broken=block.broken,
-            libraries=libraries_of(imports),
-            outer=self._own.scope.names,
-            prefix=f"{block.name.text}.",
-            file=place,
-        )
-        bare = PolicyScope(file.source, report, names, names.checker, self._intervals, file=place)
-        when, _ = check_when(bare, block.when, Context(rule=block.name.text))
-        scope = PolicyScope(file.source, report, names, names.checker, self._intervals, when, place)
-        return Part(file, block, scope)
+        elsewhere = file is not self._file
+        bring_in(self._definitions, imports, file, self._policy.name.span if elsewhere else None)
+        place = file.source.file if elsewhere else ""
+        prefix = f"{block.name.text}." if outer is not None else ""
+        report, libraries = file.report.apart(), libraries_of(imports)
+        context = check_names(report, block, self._definitions, libraries, outer, prefix, place)
+        scope = PolicyScope(file.source, context, self._intervals, file=place)
+        if isinstance(block, syntax.Overlay):
+            scope = replace(scope, when=check_when(scope, block.when, scope.inside(block.name.text)))
+        return Part(file, block, scope, imports)
 
     # --- the whole ------------------------------------------------------------------------------------
 
@@ -104,13 +97,12 @@ class PolicyCheck:
             check_cost(self._own.scope.report, policy, self._policy.name.span)
         failed = False
         for part in self._parts:
-            imports = self._libraries.imported(part.file)
-            failed |= has_errors(part.scope.report.diagnostics) or bool(part.block.broken) or any_failed(imports)
+            failed |= has_errors(part.scope.report.diagnostics) or bool(part.block.broken) or any_failed(part.imports)
             part.file.report.diagnostics += part.scope.report.diagnostics
         return None if failed else policy
 
     def _assembled(self) -> ir.Policy:
-        """The policy; what was reported is left out of it."""
+        """The policy, whatever was reported about it."""
         members, scope = self._policy.members, self._own.scope
         if not self._policy.name.text.strip():
             scope.report.error(WRONG_WORD, "a policy has a name", self._policy.name.span)
@@ -141,19 +133,18 @@ class PolicyCheck:
         )
         return replace(policy, lets=tuple(reached(self._definitions.lets.values(), expressions_in(policy))))
 
-    def _each(self, kind: type[_M], check_one: Callable[[PolicyScope, _M], _R | None]) -> tuple[_R, ...]:
-        found = (
+    def _each(self, kind: type[_M], check_one: Callable[[PolicyScope, _M], _R]) -> tuple[_R, ...]:
+        return tuple(
             check_one(part.scope, member)
             for part in self._parts
             for member in part.block.members
             if isinstance(member, kind)
         )
-        return tuple(one for one in found if one is not None)
 
     def _texts(self) -> Iterator[tuple[Source, Span]]:
         for part in self._parts:
             yield part.file.source, part.block.span
-            yield from texts_of(self._libraries.imported(part.file), part.file)
+            yield from texts_of(part.imports, part.file)
 
     # --- names of plugins and rules -------------------------------------------------------------------
 

@@ -1,156 +1,155 @@
-"""What checking the members of one policy takes, and what several of them have in common: `when`, texts,
-reads, keys to order by."""
+"""What checking the members of one block takes, and what several kinds of them have in common: typed fields, `when`,
+texts, keys to order by.
+
+A member comes out of its check whatever was reported about it: what is wrong in it has the type ERROR, and no policy
+with an error leaves the checker.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from policyengine.language import ir, syntax
-from policyengine.language.checking.block_names import BlockNames
 from policyengine.language.checking.check_codes import OUT_OF_REACH, WRONG_TYPE
-from policyengine.language.checking.context import Context, Report
-from policyengine.language.checking.expression import ExpressionChecker
+from policyengine.language.checking.context import Context
 from policyengine.language.checking.intervals import Intervals
+from policyengine.language.checking.report import Report
 from policyengine.language.diagnostics import Source
 from policyengine.language.ir.ir_walk import extent, fields, is_error
-from policyengine.language.syntax import Span
-from policyengine.language.types import BOOL, DOUBLE, DURATION, INT, QOS, STRING, TIMESTAMP, Kind, Shape, Type
+from policyengine.language.types import (
+    BOOL,
+    DOUBLE,
+    DURATION,
+    INT,
+    QOS,
+    STRING,
+    TIMESTAMP,
+    Kind,
+    Shape,
+    Type,
+    holds_object,
+)
 from policyengine.language.values import with_article
 
 Path = tuple[str, ...]
-
-OF_THE_POD = frozenset({"pod", "podGroup"})
-"""What a queue key and a gang's fields may read: it stays while the pod waits."""
+_ORDERED = (INT, DOUBLE, STRING, BOOL, DURATION, TIMESTAMP, QOS)
 
 
-@dataclass(frozen=True)
-class PolicyScope:
+class PolicyScope(Struct, frozen=True):
     """What checking the members of one policy, or of one overlay on it, takes."""
 
     source: Source
-    report: Report
-    names: BlockNames
-    checker: ExpressionChecker
+    context: Context
     intervals: Intervals
     when: ir.Expr | None = None
     """An overlay's `when`, which is and-ed to that of each of its rules."""
     file: str = ""
     """The file an overlay stands in, '' for the policy's own."""
 
-    def known(self, context: Context, *true: ir.Expr | None) -> Context:
-        """The context behind conditions that hold."""
-        for expr in true:
-            if expr is not None:
-                context = context.behind(expr, True, self.names)
-        return context
+    @property
+    def report(self) -> Report:
+        """Where findings go."""
+        return self.context.report
 
-    def typed(self, expr: syntax.Expr, context: Context, wanted: Type, what: str) -> ir.Expr | None:
-        """An expression of a type, None (reported) otherwise."""
-        checked = self.checker.check(expr, context, wanted)
-        if is_error(checked):
-            return None
-        if checked.type != wanted:
-            hint = "; it may be empty: add `.orValue(…)`" if checked.type.kind is Kind.OPTIONAL else ""
-            self.report.error(WRONG_TYPE, f"{what} is {with_article(wanted)}, this is {checked.type}{hint}", expr.span)
-            return None
-        return checked
+    def inside(self, rule: str, *, victim: bool = False) -> Context:
+        """Where the expressions of a rule stand."""
+        return replace(self.context, rule=rule, victim=victim)
 
-    def ends_of(self, ref: ir.ParamRef) -> list[int]:
-        """The values and bounds that are known of an int param."""
-        param = self.names.definitions.params[ref.name]
-        ends = [param.default, *(param.values or ()), param.minimum, param.maximum]
+    def ends_of(self, checked: ir.Expr) -> list[int]:
+        """The values that an int literal or param may have, as far as they are known; [] for anything else."""
+        if checked.type != INT:
+            return []
+        if isinstance(checked, ir.ParamRef):
+            param = self.context.definitions.params[checked.name]
+            ends = [param.default, *(param.values or ()), param.minimum, param.maximum]
+        else:
+            ends = [checked.value] if isinstance(checked, ir.Const) else []
         return [end for end in ends if isinstance(end, int)]
 
-    def reads_no_node(self, expr: ir.Expr, what: str) -> bool:
-        """Whether the expression has one value for all nodes; reported otherwise."""
-        if expr.shape is Shape.SCALAR:
-            return True
-        paths = [path for path in self.names.reads(expr) if path[0] in ("node", "victim")]
-        path, span = self._place(expr, paths or [("node",)])
-        self.report.error(OUT_OF_REACH, f"{what} reads no node, and `{path}` is read from the node", span)
-        return False
 
-    def _place(self, expr: ir.Expr, paths: Iterable[tuple[str, ...]]) -> tuple[str, Span]:
-        """One of the paths that the expression reads, and where: in the expression itself, or through a let of it."""
-        wanted = sorted(paths)
-        for read in fields(expr):
-            if read.path in wanted:
-                return ".".join(read.path), read.span
-        return ".".join(wanted[0]), expr.span
-
-    def reads_only(self, expr: ir.Expr, what: str, allowed: Callable[[Path], bool], words: str) -> bool:
-        """Whether every path the expression reads is allowed; reported otherwise, with `words` for what is."""
-        others = [path for path in self.names.reads(expr) if not allowed(path)]
-        if others:
-            path, span = self._place(expr, others)
-            self.report.error(OUT_OF_REACH, f"{what} reads only {words}, and `{path}` is none of them", span)
-        return not others
-
-    def reads_the_pod(self, expr: ir.Expr, what: str) -> bool:
-        """Whether the expression reads pod, podGroup and params alone; reported otherwise."""
-        return self.reads_only(expr, what, lambda path: path[0] in OF_THE_POD, "pod, podGroup and params")
+def typed(context: Context, expr: syntax.Expr, wanted: Type, what: str) -> ir.Expr:
+    """An expression of a type."""
+    checked = context.check(expr, wanted)
+    if is_error(checked) or checked.type == wanted:
+        return checked
+    hint = "; it may be empty: add `.orValue(…)`" if checked.type.kind is Kind.OPTIONAL else ""
+    message = f"{what} is {with_article(wanted)}, this is {checked.type}{hint}"
+    return context.failed(WRONG_TYPE, message, expr.span)
 
 
-def check_when(
-    scope: PolicyScope, when: syntax.Expr | None, context: Context, *, node: bool = False
-) -> tuple[ir.Expr | None, bool]:
-    """A rule's `when`, and whether it is in order. `node`: whether a node is chosen by then, and may be read."""
+# --- what a member may read -------------------------------------------------------------------------------
+
+
+def without_node(context: Context, expr: ir.Expr, what: str) -> ir.Expr:
+    """The expression, which has to have one value for all nodes."""
+    if expr.shape is Shape.SCALAR:
+        return expr
+    paths = [path for path in context.definitions.reads(expr) if path[0] in ("node", "victim")]
+    words = "{what} reads no node, and `{path}` is read from the node"
+    return _misread(context, expr, what, paths or [("node",)], words)
+
+
+def reading_only(context: Context, expr: ir.Expr, what: str, allowed: Callable[[Path], bool], words: str) -> ir.Expr:
+    """The expression, of which every path that it reads has to be allowed; `words` say what is."""
+    others = [path for path in context.definitions.reads(expr) if not allowed(path)]
+    if not others:
+        return expr
+    return _misread(context, expr, what, others, f"{{what}} reads only {words}, and `{{path}}` is none of them")
+
+
+def reading_the_pod(context: Context, expr: ir.Expr, what: str) -> ir.Expr:
+    """The expression, which has to read what stays while the pod waits."""
+    return reading_only(context, expr, what, lambda path: path[0] in ("pod", "podGroup"), "pod, podGroup and params")
+
+
+def _misread(context: Context, expr: ir.Expr, what: str, paths: list[Path], words: str) -> ir.Expr:
+    """Reports one of the paths where it is read: in the expression itself, or through a let of it."""
+    wanted = sorted(paths)
+    path, span = next(((read.path, read.span) for read in fields(expr) if read.path in wanted), (wanted[0], expr.span))
+    return context.failed(OUT_OF_REACH, words.format(what=what, path=".".join(path)), span)
+
+
+# --- parts of members -------------------------------------------------------------------------------------
+
+
+def check_when(scope: PolicyScope, when: syntax.Expr | None, context: Context, *, node: bool = False) -> ir.Expr | None:
+    """A rule's `when`, and-ed to the overlay's. `node`: whether a node is chosen by then, and may be read."""
     if when is None:
-        return scope.when, True
-    checked = scope.typed(when, scope.known(context, scope.when), BOOL, "`when`")
-    if checked is None or not (node or scope.reads_no_node(checked, "`when`")):
-        return None, False
-    return _both(scope.when, checked), True
+        return scope.when
+    checked = typed(context.behind(scope.when), when, BOOL, "`when`")
+    if not node:
+        checked = without_node(context, checked, "`when`")
+    if scope.when is None or is_error(checked):
+        return checked
+    both = (scope.when, checked)
+    return ir.Logic(type=BOOL, span=checked.span, **extent(*both), op="&&", operands=both)
 
 
-def _both(outer: ir.Expr | None, own: ir.Expr) -> ir.Expr:
-    if outer is None:
-        return own
-    return ir.Logic(type=BOOL, span=own.span, **extent(outer, own), op="&&", operands=(outer, own))
+def check_template(written: syntax.Template, context: Context) -> ir.Template:
+    """A string with expressions filled in."""
+    parts = tuple(part if isinstance(part, str) else _shown(part, context) for part in written.parts)
+    return ir.Template(parts=parts, span=written.span)
 
 
-def check_template(scope: PolicyScope, written: syntax.Template, context: Context) -> ir.Template | None:
-    """A string with expressions filled in, None (reported) where one is wrong."""
-    parts: list[str | ir.Expr] = []
-    good = True
-    for part in written.parts:
-        if isinstance(part, str):
-            parts.append(part)
-            continue
-        checked = scope.checker.check(part, context)
-        parts.append(checked)
-        good = good and not is_error(checked)
-        if not is_error(checked) and _has_object(checked.type):
-            message = f"{with_article(checked.type)} cannot be shown; name a field of it"
-            scope.report.error(WRONG_TYPE, message, part.span)
-            good = False
-    return ir.Template(parts=tuple(parts), span=written.span) if good else None
+def _shown(part: syntax.Expr, context: Context) -> ir.Expr:
+    checked = context.check(part)
+    if is_error(checked) or not holds_object(checked.type):
+        return checked
+    message = f"{with_article(checked.type)} cannot be shown; name a field of it"
+    return context.failed(WRONG_TYPE, message, part.span)
 
 
-def _has_object(type_: Type) -> bool:
-    return type_.kind is Kind.OBJECT or any(map(_has_object, type_.args))
-
-
-# --- keys to order by -------------------------------------------------------------------------------------
-
-
-def check_order_key(
-    scope: PolicyScope, key: syntax.OrderKey, context: Context, in_place: Callable[[ir.Expr], bool]
-) -> ir.OrderKey | None:
-    """A key, None (reported) for a wrong one. `in_place` reports what may not be read here."""
-    value = scope.checker.check(key.value, context)
-    if is_error(value):
-        return None
+def check_order_key(key: syntax.OrderKey, context: Context, in_place: Callable[[ir.Expr], ir.Expr]) -> ir.OrderKey:
+    """A key to order by. `in_place` reports what may not be read here."""
+    value = context.check(key.value)
     content = value.type.args[0] if value.type.kind is Kind.OPTIONAL else value.type
-    if not is_ordered(content):
-        scope.report.error(WRONG_TYPE, f"{with_article(value.type)} has no order to sort by", key.value.span)
-        return None
-    if not in_place(value):
-        return None
+    if not is_error(value):
+        if content in _ORDERED or content.is_quantity:
+            value = in_place(value)
+        else:
+            message = f"{with_article(value.type)} has no order to sort by"
+            value = context.failed(WRONG_TYPE, message, key.value.span)
     return ir.OrderKey(value=value, descending=key.descending, missing_first=key.missing == "first", span=key.span)
-
-
-def is_ordered(type_: Type) -> bool:
-    """Whether values of the type have an order."""
-    return type_ in (INT, DOUBLE, STRING, BOOL, DURATION, TIMESTAMP, QOS) or type_.is_quantity

@@ -1,225 +1,333 @@
-"""The rules of a policy: filters, scores, gangs and permits."""
+"""The rules of a policy: filters, scores, gangs, permits, quotas and preemption."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from policyengine.language import ir, syntax
 from policyengine.language.checking.check_codes import (
+    DUPLICATE_NAME,
     EMPTY_RULE,
     MISSING_FIELD,
     UNBOUNDED_SCORE,
+    WRONG_AMOUNT,
     WRONG_TIME,
     WRONG_TYPE,
     WRONG_WEIGHT,
+    WRONG_WORD,
 )
-from policyengine.language.checking.context import Context, wrapped
-from policyengine.language.checking.policy_scope import PolicyScope, check_template, check_when
+from policyengine.language.checking.context import Context
+from policyengine.language.checking.literal_types import NotPlainError, key_of
+from policyengine.language.checking.param_checks import constant
+from policyengine.language.checking.policy_scope import (
+    Path,
+    PolicyScope,
+    check_order_key,
+    check_template,
+    check_when,
+    reading_only,
+    reading_the_pod,
+    typed,
+    without_node,
+)
+from policyengine.language.checking.report import replacing, wrapped
+from policyengine.language.checking.setting_checks import LARGEST_WEIGHT, only
 from policyengine.language.ir.ir_walk import is_error
 from policyengine.language.schema import attribute
-from policyengine.language.types import BOOL, DURATION, INT, STRING, Kind, Shape, Type
-
-LARGEST_WEIGHT = 1_000_000
-"""So that no sum of weighted scores comes near 64 bits."""
-
+from policyengine.language.syntax import Span
+from policyengine.language.types import BOOL, CPU, DURATION, INT, MEMORY, STORAGE, STRING, Kind, Shape, Type
+from policyengine.language.values import display
 
 # --- filters ---------------------------------------------------------------------------------------------
 
 
-def check_filter(scope: PolicyScope, member: syntax.Filter) -> ir.Filter | None:
-    """A filter, None (reported) where anything in it is wrong."""
+def check_filter(scope: PolicyScope, member: syntax.Filter) -> ir.Filter:
+    """A filter: each require may rely on those before it."""
     if not member.requires:
         scope.report.error(EMPTY_RULE, "the filter has no `require`, so it refuses nothing", member.name.span)
-    context = Context(rule=member.name.text)
-    when, good = check_when(scope, member.when, context)
-    context = scope.known(context, when)
+    context = scope.inside(member.name.text)
+    when = check_when(scope, member.when, context)
+    context = context.behind(when)
     requires: list[ir.Require] = []
     for written in member.requires:
-        checked = _require(scope, written, context)
-        if checked is not None:
-            requires.append(checked)
-            context = scope.known(context, checked.condition)
-    if not good or len(requires) < len(member.requires) or not requires:
-        return None
+        require = _require(scope, written, context)
+        requires.append(require)
+        context = context.behind(require.condition)
     return ir.Filter(name=member.name.text, when=when, requires=tuple(requires), span=member.span, file=scope.file)
 
 
-def _require(scope: PolicyScope, written: syntax.Require, context: Context) -> ir.Require | None:
-    condition = scope.typed(written.condition, context, BOOL, "a `require`")
-    refused = context if condition is None else context.behind(condition, False, scope.names)
-    otherwise, good = None, True
+def _require(scope: PolicyScope, written: syntax.Require, context: Context) -> ir.Require:
+    condition = typed(context, written.condition, BOOL, "a `require`")
+    otherwise = on_error = None
     if written.otherwise is not None:
-        otherwise = check_template(scope, written.otherwise, refused)
-        good = otherwise is not None
-    on_error = None
+        otherwise = check_template(written.otherwise, context.behind(condition, False))
     if written.on_error is not None:
-        on_error = scope.typed(written.on_error, context, BOOL, "`on error` of a require")
-        good = good and on_error is not None
-    if condition is None or not good:
-        return None
-    parts = [condition, *([on_error] if on_error is not None else [])]
+        on_error = typed(context, written.on_error, BOOL, "`on error` of a require")
+    parts = [condition] if on_error is None else [condition, on_error]
+    read = [attribute(path) for part in parts for path in context.definitions.reads(part)]
     return ir.Require(
         condition=condition,
         otherwise=otherwise,
         on_error=on_error,
-        evictable=any(_evictable(scope, part) for part in parts),
+        evictable=any(known is not None and known.evictable for known in read),
         reads_node=any(part.shape is Shape.NODE for part in parts),
         text=scope.source.slice(written.condition.span),
         span=written.span,
     )
 
 
-def _evictable(scope: PolicyScope, expr: ir.Expr) -> bool:
-    """Whether an eviction could change the value."""
-    found = map(attribute, scope.names.reads(expr))
-    return any(known is not None and known.evictable for known in found)
-
-
 # --- scores ----------------------------------------------------------------------------------------------
 
 
-def check_score(scope: PolicyScope, member: syntax.Score) -> ir.Score | None:
-    """A score, None (reported) where anything in it is wrong."""
-    context = Context(rule=member.name.text)
-    weight = check_weight(scope, member.weight)
-    when, good = check_when(scope, member.when, context)
-    context = scope.known(context, when)
-    normalize = ir.Normalize(member.normalize.method) if member.normalize else ir.Normalize.NONE
-    bounded = normalize is not ir.Normalize.NONE
-    value = _score_value(scope, member.value, context, bounded)
-    on_error = None
-    if member.on_error is not None:
-        on_error = _score_value(scope, member.on_error, context, bounded)
-        good = good and on_error is not None
-    if weight is None or value is None or not good:
-        return None
+def check_score(scope: PolicyScope, member: syntax.Score) -> ir.Score:
+    """A score: a number, which is normalised or has bounds."""
+    context = scope.inside(member.name.text)
+    when = check_when(scope, member.when, context)
+    context = context.behind(when)
+    values = [_score_value(scope, one, context, member) for one in (member.value, member.on_error) if one is not None]
     return ir.Score(
         name=member.name.text,
-        weight=weight,
+        weight=check_weight(scope, member.weight),
         when=when,
-        normalize=normalize,
+        normalize=ir.Normalize(member.normalize.method) if member.normalize else ir.Normalize.NONE,
         reverse=member.normalize is not None and member.normalize.reverse,
-        value=value,
-        on_error=on_error,
+        value=values[0],
+        on_error=values[1] if member.on_error is not None else None,
         span=member.span,
         file=scope.file,
     )
 
 
-def _score_value(scope: PolicyScope, written: syntax.Expr, context: Context, bounded: bool) -> ir.Expr | None:
-    value = scope.checker.check(written, context)
+def _score_value(scope: PolicyScope, written: syntax.Expr, context: Context, member: syntax.Score) -> ir.Expr:
+    value = context.check(written)
     if is_error(value):
-        return None
+        return value
     content = value.type.args[0] if value.type.kind is Kind.OPTIONAL else value.type
     if not content.is_number:
         hint = "; divide by a quantity, or take its `double(…)`" if content.is_quantity else ""
         message = f"a score is an int or a double, or an optional of one; this is {value.type}{hint}"
-        scope.report.error(WRONG_TYPE, message, written.span)
-        return None
-    if bounded or scope.intervals.of(value).is_finite:
+        return context.failed(WRONG_TYPE, message, written.span)
+    if member.normalize or scope.intervals.of(value).is_finite:
         return value
     message = "the score has no bounds that can be told: keep it within some by `clamp`, or `normalize` it"
-    fix = None
-    if content == value.type:
-        fix = wrapped(written.span, "clamp(", ", 0, 100)", "write `clamp(…, 0, 100)`")
-    scope.report.error(UNBOUNDED_SCORE, message, written.span, fix)
-    return None
+    fix = wrapped(written.span, "clamp(", ", 0, 100)") if content == value.type else None
+    return context.failed(UNBOUNDED_SCORE, message, written.span, fix)
 
 
-def check_weight(scope: PolicyScope, written: syntax.Expr, smallest: int = 1) -> int | ir.ParamRef | None:
-    """A weight: an int literal or an int param, at least `smallest`; None (reported) otherwise."""
-    checked = scope.checker.check(written, Context())
+def check_weight(scope: PolicyScope, written: syntax.Expr, smallest: int = 1) -> int | ir.ParamRef:
+    """A weight: an int literal or an int param, at least `smallest`; any number where it was reported."""
+    checked = scope.context.check(written)
+    ends = scope.ends_of(checked)
     if is_error(checked):
-        return None
-    least: object
-    if isinstance(checked, ir.Const) and checked.type == INT:
-        least = most = checked.value
-    elif isinstance(checked, ir.ParamRef) and checked.type == INT:
-        ends = scope.ends_of(checked)
-        least, most = min(ends), max(ends)
-    else:
+        return smallest
+    if not ends:
         scope.report.error(WRONG_WEIGHT, "a weight is an int literal or an int param", written.span)
-        return None
-    assert isinstance(least, int) and isinstance(most, int)
+        return smallest
+    least, most = min(ends), max(ends)
     if not smallest <= least <= most <= LARGEST_WEIGHT:
         wrong = least if least < smallest else most
         message = f"a weight lies within {smallest} and {LARGEST_WEIGHT}, this may be {wrong}"
         scope.report.error(WRONG_WEIGHT, message, written.span)
-        return None
     return checked if isinstance(checked, ir.ParamRef) else least
 
 
-# --- gangs -----------------------------------------------------------------------------------------------
+# --- gangs and permits -----------------------------------------------------------------------------------
 
 
-def check_gang(scope: PolicyScope, member: syntax.Gang) -> ir.Gang | None:
-    """A gang, None (reported) where anything in it is wrong."""
-    context = Context(rule=member.name.text)
-    when, good = check_when(scope, member.when, context)
-    if when is not None and good:
-        good = scope.reads_the_pod(when, "a gang's `when`")
-    context = scope.known(context, when)
-    key = _gang_field(scope, member, "key", member.key, STRING, context)
-    least = _gang_field(scope, member, "min", member.min, INT, context)
-    timeout = _gang_field(scope, member, "timeout", member.timeout, DURATION, context)
-    waits = _gang_field(scope, member, "waits", member.waits, DURATION, context) if member.waits else None
-    if key is None or least is None or timeout is None or not good or (member.waits and waits is None):
-        return None
-    return ir.Gang(name=member.name.text, when=when, key=key, min=least, timeout=timeout, waits=waits, span=member.span)
+def check_gang(scope: PolicyScope, member: syntax.Gang) -> ir.Gang:
+    """A gang: all of it reads what stays while the pod waits."""
+    context = scope.inside(member.name.text)
+    when = check_when(scope, member.when, context)
+    if when is not None:
+        when = reading_the_pod(context, when, "a gang's `when`")
+    context = context.behind(when)
+
+    def field(name: str, written: syntax.Expr | None, wanted: Type) -> ir.Expr:
+        if written is None:
+            return context.failed(MISSING_FIELD, f"the gang has no `{name}`", member.name.span)
+        value = typed(context, written, wanted, f"`{name}`")
+        return _positive(context, reading_the_pod(context, value, f"`{name}`"), name, written.span)
+
+    return ir.Gang(
+        name=member.name.text,
+        when=when,
+        key=field("key", member.key, STRING),
+        min=field("min", member.min, INT),
+        timeout=field("timeout", member.timeout, DURATION),
+        waits=field("waits", member.waits, DURATION) if member.waits is not None else None,
+        span=member.span,
+    )
 
 
-def _gang_field(
-    scope: PolicyScope, member: syntax.Gang, name: str, written: syntax.Expr | None, wanted: Type, context: Context
-) -> ir.Expr | None:
-    if written is None:
-        scope.report.error(MISSING_FIELD, f"the gang has no `{name}`", member.name.span)
-        return None
-    value = scope.typed(written, context, wanted, f"`{name}`")
-    if value is None or not scope.reads_the_pod(value, f"`{name}`"):
-        return None
-    if wanted != STRING and isinstance(value, ir.Const) and isinstance(value.value, int) and value.value <= 0:
-        least = "at least 1" if wanted == INT else "longer than nothing"
-        scope.report.error(WRONG_TIME, f"`{name}` is {least}", written.span)
-        return None
+def _positive(context: Context, value: ir.Expr, name: str, span: Span) -> ir.Expr:
+    if isinstance(value, ir.Const) and isinstance(value.value, int) and value.value <= 0:
+        least = "at least 1" if value.type == INT else "longer than nothing"
+        return context.failed(WRONG_TIME, f"`{name}` is {least}", span)
     return value
 
 
-# --- permits ----------------------------------------------------------------------------------------------
+def check_permit(scope: PolicyScope, member: syntax.Permit) -> ir.Permit:
+    """A permit: all of it may read the node that was chosen."""
+    context = scope.inside(member.name.text)
+    when = check_when(scope, member.when, context, node=True)
+    context = context.behind(when)
 
+    def duration(name: str, written: syntax.Expr | None) -> ir.Expr | None:
+        if written is None:
+            return None
+        return _positive(context, typed(context, written, DURATION, f"`{name}`"), name, written.span)
 
-def check_permit(scope: PolicyScope, member: syntax.Permit) -> ir.Permit | None:
-    """A permit, None (reported) where anything in it is wrong. All of it may read the node that was chosen."""
-    context = Context(rule=member.name.text)
-    when, good = check_when(scope, member.when, context, node=True)
-    context = scope.known(context, when)
-    delay = _duration(scope, member.delay, "delay", context)
-    timeout = _duration(scope, member.timeout, "timeout", context)
-    until = scope.typed(member.until, context, BOOL, "`until`") if member.until is not None else None
+    delay, timeout = duration("delay", member.delay), duration("timeout", member.timeout)
     if (member.delay is None) == (member.until is None):
         what = "both `delay` and `until`: give one of them" if member.delay else "neither `delay` nor `until`"
-        scope.report.error(MISSING_FIELD, f"the permit has {what}", member.name.span)
-        return None
-    pairs = ((member.delay, delay), (member.timeout, timeout), (member.until, until))
-    if not good or any(written is not None and value is None for written, value in pairs):
-        return None
-    if not _in_time(scope, member, delay, timeout):
-        return None
-    return ir.Permit(name=member.name.text, when=when, delay=delay, until=until, timeout=timeout, span=member.span)
-
-
-def _duration(scope: PolicyScope, written: syntax.Expr | None, name: str, context: Context) -> ir.Expr | None:
-    if written is None:
-        return None
-    value = scope.typed(written, context, DURATION, f"`{name}`")
-    if isinstance(value, ir.Const) and isinstance(value.value, int) and value.value <= 0:
-        scope.report.error(WRONG_TIME, f"`{name}` is longer than nothing", written.span)
-        return None
-    return value
-
-
-def _in_time(scope: PolicyScope, member: syntax.Permit, delay: ir.Expr | None, timeout: ir.Expr | None) -> bool:
-    """Whether the delay ends before the timeout, where both are known."""
+        context.failed(MISSING_FIELD, f"the permit has {what}", member.name.span)
     ends = [one.value for one in (delay, timeout) if isinstance(one, ir.Const) and isinstance(one.value, int)]
-    if len(ends) < 2 or ends[0] < ends[1] or member.timeout is None:
-        return True
-    message = "the timeout comes no later than the delay ends, so every pod would be refused"
-    scope.report.error(WRONG_TIME, message, member.timeout.span)
-    return False
+    if len(ends) == 2 and ends[0] >= ends[1] and member.timeout is not None:
+        message = "the timeout comes no later than the delay ends, so every pod would be refused"
+        context.failed(WRONG_TIME, message, member.timeout.span)
+    return ir.Permit(
+        name=member.name.text,
+        when=when,
+        delay=delay,
+        until=typed(context, member.until, BOOL, "`until`") if member.until is not None else None,
+        timeout=timeout,
+        span=member.span,
+    )
+
+
+# --- quotas ----------------------------------------------------------------------------------------------
+
+_DIMENSIONS = {"cpu": CPU, "memory": MEMORY, "storage": STORAGE}
+_WAITING = frozenset({"queuedAt", "attempts"})
+"""What a pod has only while it waits."""
+_HUGE_PAGES = "hugepages-"
+
+
+def check_quota(scope: PolicyScope, member: syntax.Quota) -> ir.Quota:
+    """A quota: which pods count together, and how much they may have."""
+    context = scope.inside(member.name.text)
+    when = check_when(scope, member.when, context)
+    assert when is not None  # the grammar wants one
+    when = reading_running(context, when)
+    guarantee = _amounts(context, member.guarantee, "guarantee")
+    limit = _amounts(context, member.limit, "limit")
+    borrow = None
+    if member.borrow is not None:
+        borrow = typed(context.behind(when), member.borrow, BOOL, "`borrow`")
+        borrow = without_node(context, borrow, "`borrow`")
+    if member.guarantee is None and member.limit is None:
+        context.failed(MISSING_FIELD, "the quota has neither `guarantee` nor `limit`", member.name.span)
+    for name in guarantee.keys() & limit.keys():
+        if guarantee[name] > limit[name] and member.guarantee is not None:
+            amounts = (display(amount, _type_of(name)) for amount in (guarantee[name], limit[name]))
+            message = "the guarantee of `{}`, {}, is above its limit, {}".format(name, *amounts)
+            place = next(entry for entry in member.guarantee.entries if key_of(entry) == name)
+            context.failed(WRONG_AMOUNT, message, place.value.span)
+    return ir.Quota(
+        name=member.name.text,
+        when=when,
+        guarantee=tuple(guarantee.items()),
+        limit=tuple(limit.items()) if member.limit is not None else None,
+        borrow=borrow,
+        span=member.span,
+        file=scope.file,
+    )
+
+
+def reading_running(context: Context, when: ir.Expr) -> ir.Expr:
+    """A quota's `when`, which has to read only what running pods have."""
+    return reading_only(context, when, "a quota's `when`", _is_running, "what running pods have")
+
+
+def _is_running(path: Path) -> bool:
+    return path[0] == "policy" or (path[0] == "pod" and path[1:2] != () and path[1] not in _WAITING)
+
+
+def _amounts(context: Context, written: syntax.MapLiteral | None, field: str) -> dict[str, int]:
+    """The amounts by resource."""
+    found: dict[str, int] = {}
+    for entry in written.entries if written else ():
+        name = _resource(context, entry, field)
+        amount = constant(context, entry.value, _type_of(name)).value if name is not None else None
+        if name is None or not isinstance(amount, int):
+            continue
+        if amount < 0:
+            context.failed(WRONG_AMOUNT, "an amount is not negative", entry.value.span)
+        elif name in found:
+            context.failed(DUPLICATE_NAME, f"`{name}` is given twice in `{field}`", entry.key.span)
+        else:
+            found[name] = amount
+    if written is not None and not written.entries:
+        context.failed(MISSING_FIELD, f"`{field}` names no resource, such as `{{cpu: 4}}`", written.span)
+    return found
+
+
+def _resource(context: Context, entry: syntax.MapEntry, field: str) -> str | None:
+    try:
+        name = key_of(entry)
+    except NotPlainError as error:
+        context.failed(WRONG_WORD, f"`{field}` takes names of resources, such as `cpu`", error.span)
+        return None
+    if name in _DIMENSIONS or "/" in name.strip("/") or name.startswith(_HUGE_PAGES):
+        return name
+    message, span = f"no resource is called `{name}`", entry.key.span
+    if name == "ephemeral-storage":
+        context.failed(WRONG_WORD, f"{message}; did you mean `storage`?", span, replacing(span, "storage"))
+    else:
+        known = '; there are `cpu`, `memory`, `storage`, and `"vendor/x"`'
+        context.report.unknown(WRONG_WORD, message, span, name, _DIMENSIONS, otherwise=known)
+    return None
+
+
+def _type_of(resource: str) -> Type:
+    return MEMORY if resource.startswith(_HUGE_PAGES) else _DIMENSIONS.get(resource, INT)
+
+
+# --- preemption ------------------------------------------------------------------------------------------
+
+_ABOUT_VICTIMS = frozenset({"victim", "pod", "podGroup", "now", "policy"})
+
+
+def check_preempt(scope: PolicyScope, members: Sequence[syntax.Member]) -> ir.Preempt | None:
+    """The policy's `preempt`: which running pods may make room, which go first, how many at most; None without one."""
+    member = only(scope.report, members, syntax.Preempt, "preempt")
+    if member is None:
+        return None
+    if member.victims is None and not member.order and member.max_victims is None:
+        message = "the `preempt` has none of `victims`, `order by` and `maxVictims`, so it changes nothing"
+        scope.report.error(MISSING_FIELD, message, member.keyword_span)
+        return None
+    when = check_when(scope, member.when, scope.inside("preempt"))
+    context = scope.inside("preempt", victim=True).behind(when)
+
+    def about_victims(expr: ir.Expr, what: str) -> ir.Expr:
+        words = "victim, pod, podGroup, now and params"
+        return reading_only(context, expr, what, lambda path: path[0] in _ABOUT_VICTIMS, words)
+
+    victims = None
+    if member.victims is not None:
+        victims = about_victims(typed(context, member.victims, BOOL, "`victims`"), "`victims`")
+    return ir.Preempt(
+        when=when,
+        victims=victims,
+        order=tuple(
+            check_order_key(key, context, lambda value: about_victims(value, "a key of `preempt`"))
+            for key in member.order
+        ),
+        max_victims=_max_victims(scope, member.max_victims) if member.max_victims is not None else None,
+        span=member.span,
+    )
+
+
+def _max_victims(scope: PolicyScope, written: syntax.Expr) -> ir.Expr:
+    """An int of at least 1: a literal, or a param."""
+    checked = scope.context.check(written, INT)
+    if is_error(checked):
+        return checked
+    ends = scope.ends_of(checked)
+    if not ends:
+        return scope.report.error(WRONG_TYPE, "`maxVictims` is an int literal or an int param", written.span)
+    if min(ends) < 1:
+        message = f"`maxVictims` is at least 1, this may be {min(ends)}; to keep all pods write "
+        return scope.report.error(WRONG_AMOUNT, message + "`disable DefaultPreemption`", written.span)
+    return checked

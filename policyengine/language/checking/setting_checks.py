@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import nan
 from typing import Literal as OneOf
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
+
+from msgspec.structs import replace
 
 from policyengine.language import ir, syntax
 from policyengine.language.checking.check_codes import (
@@ -14,10 +17,10 @@ from policyengine.language.checking.check_codes import (
     WRONG_WEIGHT,
     WRONG_WORD,
 )
-from policyengine.language.checking.context import Context, Report, replacing
+from policyengine.language.checking.cluster_aggregates import field_at
 from policyengine.language.checking.param_checks import constant
-from policyengine.language.checking.policy_scope import PolicyScope, check_order_key
-from policyengine.language.checking.rule_checks import LARGEST_WEIGHT
+from policyengine.language.checking.policy_scope import PolicyScope, check_order_key, reading_the_pod, typed
+from policyengine.language.checking.report import Report, replacing
 from policyengine.language.diagnostics import Related
 from policyengine.language.syntax import Span
 from policyengine.language.types import DOUBLE, DURATION, INT, STRING
@@ -26,15 +29,9 @@ Base = OneOf["kubernetes", "filters", "none"]
 BASES: tuple[Base, ...] = ("kubernetes", "filters", "none")
 DEFAULT_SCHEDULER = "policy-scheduler"
 _LONGEST_NAME = 253
+LARGEST_WEIGHT = 1_000_000
+"""So that no sum of weighted scores comes near 64 bits."""
 _M = TypeVar("_M", bound=syntax.Member)
-
-
-class Times(NamedTuple):
-    """Seconds."""
-
-    initial_backoff: float = 1.0
-    max_backoff: float = 10.0
-    flush_after: float = 300.0
 
 
 def only(report: Report, members: Sequence[syntax.Member], kind: type[_M], keyword: str) -> _M | None:
@@ -80,13 +77,12 @@ def check_base(report: Report, members: Sequence[syntax.Member]) -> Base:
 def check_share(scope: PolicyScope, members: Sequence[syntax.Member]) -> int:
     """How many pods are served in turn."""
     member = only(scope.report, members, syntax.Share, "share")
-    value = constant(scope.checker, member.value, INT) if member is not None else None
-    if member is None or value is None:
+    share = constant(scope.context, member.value, INT).value if member is not None else 1
+    if member is None or not isinstance(share, int):
         return 1
-    assert isinstance(value.value, int)
-    if not 1 <= value.value <= 1000:
+    if not 1 <= share <= 1000:
         scope.report.error(WRONG_WEIGHT, "a share lies within 1 and 1000", member.value.span)
-    return value.value
+    return share
 
 
 # --- queue -----------------------------------------------------------------------------------------------
@@ -97,80 +93,61 @@ def check_queue(scope: PolicyScope, members: Sequence[syntax.Member]) -> ir.Queu
     member = only(scope.report, members, syntax.Queue, "queue")
     if member is None:
         return ir.Queue(order=(_by_priority(scope, Span(0, 0)),))
-    context = Context(rule="queue")
-    keys = [
-        check_order_key(scope, key, context, lambda value: scope.reads_the_pod(value, "a queue key"))
+    context = scope.inside("queue")
+    order = tuple(
+        check_order_key(key, context, lambda value: reading_the_pod(context, value, "a queue key"))
         for key in member.order
-    ]
-    order = tuple(key for key in keys if key is not None) or (_by_priority(scope, member.span),)
-    times = _times(scope, member)
-    return ir.Queue(
-        order=order,
-        initial_backoff=times.initial_backoff,
-        max_backoff=times.max_backoff,
-        flush_after=times.flush_after,
-        fair_by=_fair_by(scope, member.fair),
+    )
+    fair_by = None
+    if member.fair is not None:
+        fair_by = reading_the_pod(context, typed(context, member.fair, STRING, "`fair by`"), "`fair by`")
+    queue = ir.Queue(
+        order=order or (_by_priority(scope, member.span),),
+        fair_by=fair_by,
         fair_weights=_fair_weights(scope, member.fair_weights),
     )
-
-
-def _by_priority(scope: PolicyScope, span: Span) -> ir.OrderKey:
-    """`pod.priority desc`, the order of kube-scheduler."""
-    operand = syntax.Name(span=span, name="pod")
-    priority = syntax.Select(span=span, operand=operand, field="priority", field_span=span)
-    value = scope.checker.check(priority, Context())
-    return ir.OrderKey(value=value, descending=True, missing_first=False, span=span)
-
-
-def _fair_by(scope: PolicyScope, written: syntax.Expr | None) -> ir.Expr | None:
-    """The tenant of a pod: a string."""
-    if written is None:
-        return None
-    tenant = scope.typed(written, Context(rule="queue"), STRING, "`fair by`")
-    return tenant if tenant is not None and scope.reads_the_pod(tenant, "`fair by`") else None
-
-
-def _fair_weights(scope: PolicyScope, written: syntax.MapLiteral | None) -> tuple[tuple[str, float], ...]:
-    """The weights by tenant; wrong ones are reported and left out."""
-    found: dict[str, float] = {}
-    for entry in written.entries if written is not None else ():
-        key = constant(scope.checker, entry.key, STRING)
-        value = constant(scope.checker, entry.value, DOUBLE)
-        if key is None or value is None:
-            continue
-        assert isinstance(key.value, str) and isinstance(value.value, float)
-        if not 0.0 < value.value <= LARGEST_WEIGHT:
-            message = f"a tenant's weight is above 0 and at most {LARGEST_WEIGHT}"
-            scope.report.error(WRONG_WEIGHT, message, entry.value.span)
-        elif key.value in found:
-            scope.report.error(DUPLICATE_NAME, f"the tenant `{key.value}` is given twice", entry.key.span)
-        found.setdefault(key.value, value.value)
-    return tuple(found.items())
-
-
-def _times(scope: PolicyScope, member: syntax.Queue) -> Times:
-    times = Times()
     if member.backoff is not None:
-        ends = [_seconds(scope, end) for end in member.backoff]
-        if None not in ends:
-            times = times._replace(initial_backoff=ends[0] or 0.0, max_backoff=ends[1] or 0.0)
-        if times.initial_backoff > times.max_backoff:
+        first, last = (_seconds(scope, end) for end in member.backoff)
+        if first > last:
             span = member.backoff[0].span.to(member.backoff[1].span)
             scope.report.error(WRONG_TIME, "the first backoff is longer than the last", span)
+        queue = replace(queue, initial_backoff=first, max_backoff=last)
     if member.flush is not None:
         flush = _seconds(scope, member.flush)
         if flush == 0.0:
             scope.report.error(WRONG_TIME, "`flush` is longer than nothing", member.flush.span)
-        times = times._replace(flush_after=flush or times.flush_after)
-    return times
+        queue = replace(queue, flush_after=flush)
+    return queue
 
 
-def _seconds(scope: PolicyScope, written: syntax.Expr) -> float | None:
-    value = constant(scope.checker, written, DURATION)
-    if value is None:
-        return None
-    assert isinstance(value.value, int)
-    if value.value < 0:
+def _by_priority(scope: PolicyScope, span: Span) -> ir.OrderKey:
+    """`pod.priority desc`, the order of kube-scheduler."""
+    return ir.OrderKey(value=field_at(("pod", "priority"), span), descending=True, missing_first=False, span=span)
+
+
+def _fair_weights(scope: PolicyScope, written: syntax.MapLiteral | None) -> tuple[tuple[str, float], ...]:
+    """The weights by tenant."""
+    found: dict[str, float] = {}
+    for entry in written.entries if written is not None else ():
+        tenant = constant(scope.context, entry.key, STRING).value
+        weight = constant(scope.context, entry.value, DOUBLE).value
+        if not isinstance(tenant, str) or not isinstance(weight, float):
+            continue
+        if not 0.0 < weight <= LARGEST_WEIGHT:
+            message = f"a tenant's weight is above 0 and at most {LARGEST_WEIGHT}"
+            scope.report.error(WRONG_WEIGHT, message, entry.value.span)
+        elif tenant in found:
+            scope.report.error(DUPLICATE_NAME, f"the tenant `{tenant}` is given twice", entry.key.span)
+        found.setdefault(tenant, weight)
+    return tuple(found.items())
+
+
+def _seconds(scope: PolicyScope, written: syntax.Expr) -> float:
+    """A constant duration; NaN where it was reported."""
+    value = constant(scope.context, written, DURATION).value
+    if not isinstance(value, int):
+        return nan
+    if value < 0:
         scope.report.error(WRONG_TIME, "a time is not negative", written.span)
-        return None
-    return value.value / 10**9
+        return nan
+    return value / 10**9

@@ -18,195 +18,168 @@ from collections.abc import Mapping, Set
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from policyengine.language import ir, syntax
 from policyengine.language.checking.check_codes import NO_OVERLOAD, OUT_OF_REACH, WRONG_LITERAL, WRONG_TEST
-from policyengine.language.checking.context import Context, error_at, replacing
-from policyengine.language.checking.expression import ExpressionChecker
+from policyengine.language.checking.context import Context
+from policyengine.language.checking.expression import check_expression
 from policyengine.language.checking.given_objects import FOLLOWS, NODE_FIELDS, OF_ONE_CONTAINER, POD_FIELDS, wrong_value
+from policyengine.language.checking.literal_types import NotPlainError, key_of, plain
 from policyengine.language.checking.param_checks import constant, outside
-from policyengine.language.checking.plugin_checks import NotPlainError, key_of, plain
 from policyengine.language.checking.policy_scope import PolicyScope
+from policyengine.language.checking.report import error_at
 from policyengine.language.ir import test_nodes as ir_test
 from policyengine.language.ir.ir_walk import is_error, walk
+from policyengine.language.syntax import Span
 from policyengine.language.types import BOOL, DURATION, INT, STRING, Reach, Type
 from policyengine.language.values import EvaluationError, parse_timestamp
 
+_FIELDS = {"node": NODE_FIELDS, "pod": POD_FIELDS}
 
-def check_test(scope: PolicyScope, member: syntax.Test, rules: Set[str]) -> ir_test.Test | None:
-    """A test, None (reported) where a step of it is wrong. `rules`: what may refuse a pod."""
+
+def check_test(scope: PolicyScope, member: syntax.Test, rules: Set[str]) -> ir_test.Test:
+    """A test, without the steps that could not be understood. `rules`: what may refuse a pod."""
     check = _Test(scope, rules)
-    steps = [check.step(step) for step in member.steps]
-    good = tuple(step for step in steps if step is not None)
-    if len(good) < len(steps):
-        return None
-    return ir_test.Test(name=member.name.text, steps=good, span=member.span, file=scope.file)
+    steps = tuple(step for written in member.steps if (step := check.step(written)) is not None)
+    return ir_test.Test(name=member.name.text, steps=steps, span=member.span, file=scope.file)
 
 
 class _Test:
     """One test on its way through the check."""
 
     def __init__(self, scope: PolicyScope, rules: Set[str]) -> None:
-        self._scope = scope
-        self._rules = rules
-        self._nodes: set[str] = set()
-        self._pods: set[str] = set()
+        self._context = scope.context
+        self._report = scope.report
+        self._named: dict[str, set[str]] = {"node": set(), "pod": set(), "rule": set(rules)}
         self._standing: set[str] = set()
         """Pods that were given on a node."""
 
     def step(self, step: syntax.TestStep) -> ir_test.Step | None:
-        """A step; None (reported) for a wrong one."""
+        """A step, whatever was reported about it; None where nothing is left of it."""
         match step:
-            case syntax.GivenNode():
-                fields = self._fields(step.fields, NODE_FIELDS, "node")
-                if not self._new(step.name, self._nodes, "node") or fields is None:
+            case syntax.GivenNode(name=name):
+                fields = self._fields(step.fields, "node")
+                self._new(name, "node")
+                return ir_test.GivenNode(name=name.text, fields=fields, span=step.span)
+            case syntax.GivenPod(name=name, on=on):
+                fields = self._fields(step.fields, "pod")
+                if self._new(name, "pod") and on is not None:
+                    self._standing.add(name.text)
+                return ir_test.GivenPod(name=name.text, on=self._optional(on, "node"), fields=fields, span=step.span)
+            case syntax.GivenNow(text=text):
+                try:
+                    return ir_test.GivenNow(now=parse_timestamp(text.text), span=step.span)
+                except EvaluationError as error:
+                    self._report.error(WRONG_LITERAL, str(error), text.span)
                     return None
-                return ir_test.GivenNode(name=step.name.text, fields=fields, span=step.span)
-            case syntax.GivenPod():
-                return self._given_pod(step)
-            case syntax.GivenNow():
-                return self._given_now(step)
             case syntax.GivenParam():
                 return self._given_param(step)
             case syntax.After():
-                value = constant(self._scope.checker, step.duration, DURATION)
-                if value is None or not isinstance(value.value, int):
-                    return None
-                return ir_test.After(duration=value.value, span=step.span)
-            case _:
-                return self._expected(step)
+                value = constant(self._context, step.duration, DURATION).value
+                return ir_test.After(duration=value, span=step.span) if isinstance(value, int) else None
+            case syntax.ExpectOn(pod=pod):
+                self._known(pod, "pod")
+                self._known(step.node, "node")
+                return ir_test.ExpectOn(pod=pod.text, node=step.node.text, span=step.span)
+            case syntax.ExpectBefore(pod=pod, other=other):
+                if pod.text == other.text:
+                    self._report.error(WRONG_TEST, "no pod comes before itself", other.span)
+                else:
+                    self._to_place(pod)
+                    self._to_place(other)
+                return ir_test.ExpectBefore(pod=pod.text, other=other.text, span=step.span)
+            case syntax.ExpectWaits(pod=pod):
+                self._to_place(pod)
+                return ir_test.ExpectWaits(pod=pod.text, span=step.span)
+            case syntax.ExpectRejected(pod=pod):
+                self._to_place(pod)
+                node, rule = self._optional(step.node, "node"), self._optional(step.rule, "rule")
+                return ir_test.ExpectRejected(pod=pod.text, node=node, rule=rule, span=step.span)
+            case syntax.ExpectThat():
+                condition = check_condition(self._context, step.condition, self._named)
+                return ir_test.ExpectThat(condition=condition, span=step.span)
+
+    # --- names ----------------------------------------------------------------------------------------
+
+    def _new(self, name: syntax.NameText, kind: str) -> bool:
+        if name.text in self._named[kind]:
+            self._report.error(WRONG_TEST, f"the {kind} `{name.text}` is given twice", name.span)
+            return False
+        self._named[kind].add(name.text)
+        return True
+
+    def _known(self, name: syntax.NameText, kind: str) -> bool:
+        return is_known(self._context, name.text, name.span, kind, self._named)
+
+    def _optional(self, name: syntax.NameText | None, kind: str) -> str | None:
+        """The text of a name that may be left out."""
+        if name is not None:
+            self._known(name, kind)
+        return name.text if name is not None else None
+
+    def _to_place(self, name: syntax.NameText) -> None:
+        """A pod that the scheduler is to place."""
+        if self._known(name, "pod") and name.text in self._standing:
+            self._report.error(WRONG_TEST, f"`{name.text}` is given on a node: it is never queued", name.span)
 
     # --- given ----------------------------------------------------------------------------------------
 
-    def _given_pod(self, step: syntax.GivenPod) -> ir_test.Step | None:
-        fields = self._fields(step.fields, POD_FIELDS, "pod")
-        placed = step.on is None or self._known(step.on, self._nodes, "node")
-        if not self._new(step.name, self._pods, "pod"):
-            return None
-        on = step.on.text if step.on else None
-        if on is not None:
-            self._standing.add(step.name.text)
-        if fields is None or not placed:
-            return None
-        return ir_test.GivenPod(name=step.name.text, on=on, fields=fields, span=step.span)
-
-    def _given_now(self, step: syntax.GivenNow) -> ir_test.Step | None:
-        try:
-            return ir_test.GivenNow(now=parse_timestamp(step.text.text), span=step.span)
-        except EvaluationError as error:
-            self._scope.report.error(WRONG_LITERAL, str(error), step.text.span)
-            return None
-
     def _given_param(self, step: syntax.GivenParam) -> ir_test.Step | None:
-        name = step.name.text
-        param = self._scope.names.param(name)
+        name, names = step.name.text, self._context.names
+        param = names.param(name)
         if param is None:
-            if not self._scope.names.was_reported(name):
-                known = {param.name for param in self._scope.names.params()}
-                self._known(step.name, known, "param", "no param is called")
+            if name not in names.visible:
+                known = {param.name for param in names.definitions.params.values()}
+                self._report.unknown(WRONG_TEST, f"no param is called `{name}`", step.name.span, name, known, fix=None)
             return None
-        value = constant(self._scope.checker, step.value, param.type)
-        wrong = outside(param, value.value) if value is not None else None
+        value = constant(self._context, step.value, param.type)
+        wrong = None if is_error(value) else outside(param, value.value)
         if wrong:
-            self._scope.report.error(WRONG_TEST, wrong, step.value.span)
-        return None if value is None or wrong else ir_test.GivenParam(name=name, value=value.value, span=step.span)
+            self._report.error(WRONG_TEST, wrong, step.value.span)
+        return ir_test.GivenParam(name=name, value=value.value, span=step.span)
 
-    def _new(self, name: syntax.NameText, names: set[str], what: str) -> bool:
-        if name.text in names:
-            self._scope.report.error(WRONG_TEST, f"the {what} `{name.text}` is given twice", name.span)
-            return False
-        names.add(name.text)
-        return True
-
-    def _fields(
-        self, written: syntax.MapLiteral | None, known: Mapping[str, Type], what: str
-    ) -> dict[str, object] | None:
+    def _fields(self, written: syntax.MapLiteral | None, kind: str) -> dict[str, object]:
         fields: dict[str, object] = {}
-        report, good = self._scope.report, True
         for entry in written.entries if written else ():
             try:
                 name, value = key_of(entry), plain(entry.value)
             except NotPlainError as error:
-                report.error(WRONG_TEST, "a given value is a literal, a list or a map of literals", error.span)
-                good = False
+                message = "a given value is a literal, a list or a map of literals"
+                self._report.error(WRONG_TEST, message, error.span)
                 continue
-            good &= self._field(entry, name, value, known, what)
+            self._field(entry, name, value, kind)
             fields[name] = value
         doubled = [name for name in OF_ONE_CONTAINER if name in fields and "containers" in fields]
         if doubled and written is not None:
             message = f"`{doubled[0]}` is said of each of the `containers`, or of the pod, not of both"
-            report.error(WRONG_TEST, message, written.span)
-        return fields if good and not doubled else None
+            self._report.error(WRONG_TEST, message, written.span)
+        return fields
 
-    def _field(self, entry: syntax.MapEntry, name: str, value: object, known: Mapping[str, Type], what: str) -> bool:
+    def _field(self, entry: syntax.MapEntry, name: str, value: object, kind: str) -> None:
+        known, span = _FIELDS[kind], entry.key.span
         if name in known:
             wrong = wrong_value(value, known[name])
             if wrong:
-                self._scope.report.error(WRONG_TEST, f"`{name}` is {wrong}", entry.value.span)
-            return not wrong
-        if why := FOLLOWS[what].get(name):
-            self._scope.report.error(WRONG_TEST, f"`{name}` is not given: it {why}", entry.key.span)
-            return False
-        if name in ("cpu", "memory", "storage"):
-            holder = "allocatable" if what == "node" else "requests"
-            message = f"a given {what} has no field `{name}`; amounts stand in `{holder}: {{…}}`"
-            self._scope.report.error(WRONG_TEST, message, entry.key.span)
-            return False
-        key = syntax.NameText(span=entry.key.span, text=name)
-        return self._known(key, known.keys(), f"field of a given {what}", f"a given {what} has no field")
+                self._report.error(WRONG_TEST, f"`{name}` is {wrong}", entry.value.span)
+        elif why := FOLLOWS[kind].get(name):
+            self._report.error(WRONG_TEST, f"`{name}` is not given: it {why}", span)
+        elif name in ("cpu", "memory", "storage"):
+            holder = "allocatable" if kind == "node" else "requests"
+            message = f"a given {kind} has no field `{name}`; amounts stand in `{holder}: {{…}}`"
+            self._report.error(WRONG_TEST, message, span)
+        else:
+            message = f"a given {kind} has no field `{name}`"
+            self._report.unknown(WRONG_TEST, message, span, name, known, fix=None)
 
-    # --- expected -------------------------------------------------------------------------------------
 
-    def _expected(self, step: syntax.TestStep) -> ir_test.Step | None:
-        match step:
-            case syntax.ExpectOn():
-                if self._pod(step.pod) & self._known(step.node, self._nodes, "node"):
-                    return ir_test.ExpectOn(pod=step.pod.text, node=step.node.text, span=step.span)
-            case syntax.ExpectBefore():
-                if step.pod.text == step.other.text:
-                    self._scope.report.error(WRONG_TEST, "no pod comes before itself", step.other.span)
-                elif self._to_place(step.pod) & self._to_place(step.other):
-                    return ir_test.ExpectBefore(pod=step.pod.text, other=step.other.text, span=step.span)
-            case syntax.ExpectWaits():
-                if self._to_place(step.pod):
-                    return ir_test.ExpectWaits(pod=step.pod.text, span=step.span)
-            case syntax.ExpectRejected():
-                return self._rejected(step)
-            case syntax.ExpectThat():
-                known = {"pod": self._pods, "node": self._nodes, "rule": self._rules}
-                condition = check_condition(self._scope, step.condition, known)
-                if condition is not None:
-                    return ir_test.ExpectThat(condition=condition, span=step.span)
-        return None
-
-    def _rejected(self, step: syntax.ExpectRejected) -> ir_test.Step | None:
-        good = self._to_place(step.pod)
-        good &= step.node is None or self._known(step.node, self._nodes, "node")
-        good &= step.rule is None or self._known(step.rule, self._rules, "rule", "no rule or plugin is called")
-        if not good:
-            return None
-        node, rule = step.node.text if step.node else None, step.rule.text if step.rule else None
-        return ir_test.ExpectRejected(pod=step.pod.text, node=node, rule=rule, span=step.span)
-
-    def _pod(self, name: syntax.NameText) -> bool:
-        return self._known(name, self._pods, "pod")
-
-    def _to_place(self, name: syntax.NameText) -> bool:
-        """Whether the pod is one that the scheduler is to place."""
-        if self._pod(name) and name.text in self._standing:
-            self._scope.report.error(WRONG_TEST, f"`{name.text}` is given on a node: it is never queued", name.span)
-            return False
-        return name.text in self._pods
-
-    def _known(self, name: syntax.NameText, names: Set[str], what: str, absent: str = "") -> bool:
-        if name.text in names:
-            return True
-        close = self._scope.report.closest(name.text, names)
-        absent = absent or f"no {what} was given as"
-        hint = f"; did you mean `{close}`?" if close else ""
-        fix = replacing(name.span, f'"{close}"') if close and what in ("node", "pod", "rule") else None
-        self._scope.report.error(WRONG_TEST, f"{absent} `{name.text}`{hint}", name.span, fix)
-        return False
+def is_known(context: Context, name: str, span: Span, kind: str, named: Mapping[str, Set[str]]) -> bool:
+    """Whether a test has a pod, node or rule of that name; reported otherwise."""
+    if name in named[kind]:
+        return True
+    message = f"no rule or plugin is called `{name}`" if kind == "rule" else f"no {kind} was given as `{name}`"
+    context.report.unknown(WRONG_TEST, message, span, name, named[kind], fix='"{}"')
+    return False
 
 
 # --- `expect that` ----------------------------------------------------------------------------------------
@@ -233,62 +206,42 @@ QUESTIONS: Final[Mapping[str, Question]] = {
 }
 
 
-def check_condition(scope: PolicyScope, condition: syntax.Expr, known: Mapping[str, Set[str]]) -> ir.Expr | None:
-    """The typed condition, None (reported) for a wrong one. `known`: the names of pods, nodes and rules."""
-    checker = _Checker(scope, known)
-    checked = checker.check(condition, Context())
+def check_condition(context: Context, condition: syntax.Expr, named: Mapping[str, Set[str]]) -> ir.Expr:
+    """The typed condition. `named`: the names of pods, nodes and rules."""
+
+    def checker(place: Context, expr: syntax.Expr, expected: Type | None) -> ir.Expr:
+        """Expressions in which the four functions have a meaning."""
+        if isinstance(expr, syntax.Call) and expr.target is None and expr.function in QUESTIONS:
+            return _question(place, expr, named)
+        return check_expression(place, expr, expected)
+
+    checked = replace(context, checker=checker).check(condition)
     if is_error(checked):
-        return None
+        return checked
     if checked.type != BOOL:
-        scope.report.error(WRONG_TEST, f"`expect that` takes a bool, this is {checked.type}", condition.span)
-        return None
+        return context.failed(WRONG_TEST, f"`expect that` takes a bool, this is {checked.type}", condition.span)
     parts = list(walk(checked))
     read = sorted(".".join(part.path) for part in parts if isinstance(part, ir.Field) and part.path[0] != "policy")
     read += [part.name for part in parts if isinstance(part, ir.LetRef)]
     if read:
-        path = read[0]
-        message = f'`expect that` asks about pods by name, as in `placed("p")`; it reads no `{path}`'
-        scope.report.error(OUT_OF_REACH, message, condition.span)
-        return None
+        message = f'`expect that` asks about pods by name, as in `placed("p")`; it reads no `{read[0]}`'
+        return context.failed(OUT_OF_REACH, message, condition.span)
     if not any(isinstance(part, ir.Call) and part.function in QUESTIONS for part in parts):
         asked = ", ".join(f"`{question.written(name)}`" for name, question in QUESTIONS.items())
-        scope.report.error(WRONG_TEST, f"the condition asks nothing of the run; ask {asked}", condition.span)
-        return None
+        return context.failed(WRONG_TEST, f"the condition asks nothing of the run; ask {asked}", condition.span)
     return checked
 
 
-class _Checker(ExpressionChecker):
-    """Expressions in which the four functions have a meaning."""
-
-    def __init__(self, scope: PolicyScope, known: Mapping[str, Set[str]]) -> None:
-        super().__init__(scope.report, scope.names)
-        self._known = known
-
-    def _call(self, expr: syntax.Call, context: Context, expected: Type | None) -> ir.Expr:
-        question = QUESTIONS.get(expr.function) if expr.target is None else None
-        if question is None:
-            return super()._call(expr, context, expected)
-        given = len(expr.args)
-        names = [arg.value for arg in expr.args if isinstance(arg, syntax.Literal) and isinstance(arg.value, str)]
-        if not len(question.arguments) - question.optional <= given <= len(question.arguments) or len(names) < given:
-            message = f"`{expr.function}` takes names in quotes: `{question.written(expr.function)}`"
-            return self.report.failed(NO_OVERLOAD, message, expr.span)
-        kinds = question.arguments[:given]
-        good = [self._is_known(*one) for one in zip(names, kinds, expr.args, strict=True)]
-        if not all(good):
-            return error_at(expr.span)
-        args = tuple(
-            ir.Const(type=STRING, span=arg.span, value=name) for name, arg in zip(names, expr.args, strict=True)
-        )
-        return ir.Call(type=question.result, span=expr.span, reach=Reach.CLUSTER, function=expr.function, args=args)
-
-    def _is_known(self, name: str, kind: str, arg: syntax.Expr) -> bool:
-        known = self._known[kind]
-        if name in known:
-            return True
-        close = self.report.closest(name, known)
-        hint = f"; did you mean `{close}`?" if close else ""
-        what = "no rule or plugin is called" if kind == "rule" else f"no {kind} was given as"
-        fix = replacing(arg.span, f'"{close}"') if close else None
-        self.report.error(WRONG_TEST, f"{what} `{name}`{hint}", arg.span, fix)
-        return False
+def _question(context: Context, expr: syntax.Call, named: Mapping[str, Set[str]]) -> ir.Expr:
+    question = QUESTIONS[expr.function]
+    names = [arg.value for arg in expr.args if isinstance(arg, syntax.Literal) and isinstance(arg.value, str)]
+    given, most = len(expr.args), len(question.arguments)
+    if not most - question.optional <= given <= most or len(names) < given:
+        message = f"`{expr.function}` takes names in quotes: `{question.written(expr.function)}`"
+        return context.failed(NO_OVERLOAD, message, expr.span)
+    asked = list(zip(names, question.arguments, expr.args, strict=False))
+    if [name for name, kind, arg in asked if not is_known(context, name, arg.span, kind, named)]:
+        return error_at(expr.span)
+    context.report.types.setdefault(expr.span, question.result)
+    args = tuple(ir.Const(type=STRING, span=arg.span, value=name) for name, _, arg in asked)
+    return ir.Call(type=question.result, span=expr.span, reach=Reach.CLUSTER, function=expr.function, args=args)

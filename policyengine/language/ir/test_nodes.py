@@ -81,7 +81,7 @@ class ExpectWaits(Step, frozen=True, kw_only=True):
 
 
 class ExpectThat(Step, frozen=True, kw_only=True):
-    """The condition holds; it asks about pods by name (`checking.conditions`)."""
+    """The condition holds; it asks about pods by name (`checking.test_checks`)."""
 
     condition: Expr
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from lsprotocol.types import Hover, MarkupContent, MarkupKind
 
 from policyengine.language import syntax
-from policyengine.language.checking.plugin_checks import NotPlainError, key_of
+from policyengine.language.checking.literal_types import NotPlainError, key_of
 from policyengine.language.diagnostics import Diagnostic, Source
 from policyengine.language.schema import ROOTS
 from policyengine.language.syntax import Span

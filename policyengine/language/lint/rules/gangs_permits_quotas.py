@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from policyengine.language import ir
-from policyengine.language.checking.context import wrapped
+from policyengine.language.checking.report import wrapped
 from policyengine.language.ir.ir_walk import walk
 from policyengine.language.lint.rule import Finding, Findings, Related, Severity, Subject, rule
 
@@ -54,7 +54,7 @@ def gang_min_unbounded(subject: Subject) -> Findings:
         low, high = subject.bounds.of(gang.min)
         reads = {path[0] for path in subject.readings.of(gang.min).paths}
         if "pod" in reads and (high > _LARGEST or low < 0):
-            fix = wrapped(gang.min.span, "clamp(", ", 1, 100)", "write `clamp(…, 1, 100)`")
+            fix = wrapped(gang.min.span, "clamp(", ", 1, 100)")
             yield Finding("nothing bounds `min`: it can exceed the gang's size", gang.min.span, fix)
 
 

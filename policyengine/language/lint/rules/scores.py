@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from policyengine.language import ir
-from policyengine.language.checking.context import wrapped
+from policyengine.language.checking.report import wrapped
 from policyengine.language.lint.rule import Edit, Finding, Findings, Fix, Severity, Subject, rule
 from policyengine.language.syntax import Span
 from policyengine.language.types import INT, Kind, Shape
@@ -67,7 +67,7 @@ def cut_score(subject: Subject) -> Findings:
         message = f"`{score.name}` lies within {low:g} and {high:g}: it is cut to 0 to 100"
         fix = None
         if score.value.type.kind is not Kind.OPTIONAL:
-            fix = wrapped(score.value.span, "clamp(", ", 0, 100)", "write `clamp(…, 0, 100)`")
+            fix = wrapped(score.value.span, "clamp(", ", 0, 100)")
         yield Finding(message, score.value.span, fix)
 
 
