@@ -161,15 +161,15 @@ class Evaluator:
 
     def _total(self, pod: PodInfo) -> TotalScores:
         """The part of the graph for the pod's signatures; not up to date."""
-        return self._totals(tuple([signature(pod) for signature in self._signatures.values()]))
+        return self._totals(tuple([signature(pod) for signature in self._signatures]))
 
     def _build(self, signatures: tuple[Hashable, ...]) -> TotalScores:
-        by_plugin = dict(zip(self._signatures, signatures, strict=True))
-        asked = [(columns, by_plugin[id(columns.plugin)]) for columns in self._filters]
-        feasible = FeasibleNodes([columns.of(one) for columns, one in asked if one is not UNCONCERNED])
+        asked = zip(self._filters, self._filter_places, strict=True)
+        found = [(columns, signatures[place]) for columns, place in asked if signatures[place] is not UNCONCERNED]
+        feasible = FeasibleNodes([columns.of(signature) for columns, signature in found])
         shares: list[Share] = []
-        for columns, weight in self._scorers:
-            signature = by_plugin[id(columns.plugin)]
+        for (columns, weight), place in zip(self._scorers, self._score_places, strict=True):
+            signature = signatures[place]
             if signature is not UNCONCERNED:
                 column, plugin = columns.of(signature), columns.plugin
                 if extends(plugin, NormalizedScorePlugin):
@@ -182,9 +182,14 @@ class Evaluator:
         size = self._size
         self._filters = tuple(filter_columns(plugin, size) for plugin in self.profile.filters)
         self._scorers = tuple((score_columns(plugin, size), weight) for plugin, weight in self.profile.scores)
-        every = (*self._filters, *(columns for columns, _ in self._scorers))
-        self._signatures = {id(columns.plugin): columns.signature for columns in every}
-        """By the plugin's identity: one that filters and scores is asked once."""
+        scorers = [columns for columns, _ in self._scorers]
+        asked = {id(columns.plugin): columns for columns in (*self._filters, *scorers)}
+        places = {plugin: place for place, plugin in enumerate(asked)}
+        self._signatures = tuple(columns.signature for columns in asked.values())
+        """One a plugin, also of one that filters and scores."""
+        self._filter_places = [places[id(columns.plugin)] for columns in self._filters]
+        self._score_places = [places[id(columns.plugin)] for columns in scorers]
+        """Which of the signatures are theirs."""
         self._totals = lru_cache(size)(self._build)
         self._ring: tuple[int, Ring] | None = None
 

@@ -1,4 +1,4 @@
-"""A pod chosen for as one of a streak goes where an evaluator that has seen nothing else would send it."""
+"""One identical pod after another goes where an evaluator that has seen nothing else would send it."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def run(seed: int, profile: Profile | None = None) -> int:
 
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 2**32))
-def test_a_pod_of_a_streak_goes_where_a_fresh_evaluator_sends_it(seed: int) -> None:
+def test_an_identical_pod_goes_where_a_fresh_evaluator_sends_it(seed: int) -> None:
     run(seed)
 
 

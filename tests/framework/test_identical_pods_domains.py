@@ -1,5 +1,5 @@
-"""Streaks of pods that are counted over domains, or scored against all feasible nodes, are carried on, and go where an
-evaluator that has seen nothing else would send them."""
+"""Identical pods counted over domains, or scored against all feasible nodes, go where an evaluator that has seen
+nothing else would send them."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ class Cluster(Placing):
             )
 
     def ask(self, name: str) -> None:
-        """Let the columns be asked beside the streak, as somebody who wants an explanation does."""
+        """Let the columns be asked between the pods, as somebody who wants an explanation does."""
         pod = self.view.pods[name]
         standing = [pod.uid for pod in self.view.pods.values() if pod.state is not PodState.PENDING]
         if standing and self.rng.random() < 0.5:
@@ -176,7 +176,7 @@ def run(
 
 @settings(max_examples=50, deadline=None)
 @given(seed=st.integers(0, 2**32), name=st.sampled_from(sorted(TEMPLATES)))
-def test_a_pod_of_a_streak_goes_where_a_fresh_evaluator_sends_it(seed: int, name: str) -> None:
+def test_an_identical_pod_goes_where_a_fresh_evaluator_sends_it(seed: int, name: str) -> None:
     run(seed, TEMPLATES[name])
 
 
@@ -204,7 +204,7 @@ def test_a_series_begins_again_when_all_of_it_is_gone() -> None:
     assert cluster.decided == 5
 
 
-def test_what_a_service_says_is_heard_in_a_streak() -> None:
+def test_what_a_service_says_is_heard_between_identical_pods() -> None:
     cluster = Cluster(Random(4), default_profile(), TEMPLATES["default spread"], room=8)
     for number in range(8):
         if number == 6:

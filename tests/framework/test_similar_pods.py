@@ -1,4 +1,4 @@
-"""A pod chosen for as one of a run of kin goes where an evaluator that has seen nothing else would send it."""
+"""Pods that differ in their requests alone go where an evaluator that has seen nothing else would send them."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class Cluster(Placing):
 
 
 def run(seed: int, profile: Profile | None = None) -> int:
-    """How many pods were chosen for as kin, or as one of a streak."""
+    """How many pods were placed."""
     cluster = Cluster(Random(seed), profile or default_profile())
     for number in range(5):
         template = cluster.rng.choice(TEMPLATES)
@@ -134,7 +134,7 @@ def run(seed: int, profile: Profile | None = None) -> int:
 
 @settings(max_examples=50, deadline=None)
 @given(seed=st.integers(0, 2**32))
-def test_kin_go_where_a_fresh_evaluator_sends_them(seed: int) -> None:
+def test_similar_pods_go_where_a_fresh_evaluator_sends_them(seed: int) -> None:
     run(seed)
 
 
