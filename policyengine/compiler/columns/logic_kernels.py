@@ -1,7 +1,7 @@
 """Comparisons, `&& || ?:` and optionals over columns: which rows are true, which err, which errors an answer absorbs.
 
-Comparisons are strict and answer a bool column; `NaN` is unequal to everything and on no side of anything. Ints and
-doubles are compared exactly, strings once an entry of the dictionary.
+Comparisons are strict and answer a bool column; `NaN` is unequal to everything and on no side of anything. Strings are
+compared once an entry of the dictionary.
 """
 
 from __future__ import annotations
@@ -35,8 +35,7 @@ ORDERINGS: dict[str, Comparison] = {
     "_>_": operator.gt,
     "_>=_": operator.ge,
 }
-_NUMBERS = frozenset({Kind.INT, Kind.DOUBLE})
-_PLAIN = _NUMBERS | QUANTITIES | {Kind.BOOL, Kind.DURATION, Kind.TIMESTAMP}
+_PLAIN = QUANTITIES | {Kind.BOOL, Kind.INT, Kind.DOUBLE, Kind.DURATION, Kind.TIMESTAMP}
 
 
 def ordering(function: str, left: Type, right: Type) -> Pair | None:
@@ -59,9 +58,6 @@ def equality(left: Type, right: Type) -> Pair | None:
 def _compared(compare: Comparison, left: Kind, right: Kind) -> Callable[[Column, Column], Mask] | None:
     if left is right and left in _PLAIN:
         return lambda a, b: np.asarray(compare(a.values, b.values))
-    if {left, right} <= _NUMBERS:
-        # As Python objects: its ints and floats compare exactly, where numpy would round the int to a double.
-        return lambda a, b: np.asarray(compare(a.values.astype(object), b.values.astype(object)), np.bool_)
     return None
 
 

@@ -32,6 +32,10 @@ PAIRS = [
         "[1, node.podCount].all(x, x < 3) && 100 * ratio(node.used.cpu, node.allocatable.cpu) < 60.0",
     ),
     ("[3, 4].exists(x, below([x, node.podCount + 2], x + 1))", "node.podCount < 3"),
+    (
+        "node.pods.exists(x, below([x.priority, 1], 8) && x.priority == 7)",
+        "node.pods.exists(y, y.priority < 8 && y.priority == 7)",
+    ),
     ("tenth(node.podCount) > 3 || node.labels.size() > 0", "10 / node.podCount > 3 || node.labels.size() > 0"),
     ("tenth_of_tenth(node.podCount) >= 0", "10 / (10 / node.podCount - 1) >= 0"),
 ]

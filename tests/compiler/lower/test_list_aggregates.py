@@ -1,94 +1,24 @@
-"""Aggregates over nodes and pods: columns answer what a naive interpreter does, cached ones what fresh ones do."""
+"""Aggregates over nodes and pods: cached columns answer what fresh ones do, after any history."""
 
 from __future__ import annotations
 
 from random import Random
 from typing import Any
 
-import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policyengine.cluster.consistency import validate_view
 from policyengine.cluster.node_objects import Node
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.view import ClusterView
-from policyengine.compiler.columns.column import Failed
-from policyengine.compiler.columns.frame import Decision, Frame
-from policyengine.compiler.lower.scope import Hoists, Scope
-from policyengine.compiler.lower.vector import column_closure
 from policyengine.diagnosis.explain import explain_pod
 from policyengine.framework.evaluator import Evaluator
 from policyengine.framework.status import Code
-from policyengine.language import ir
 from policyengine.policy_compiler import compile_policy
 from tests.builders import make_node, make_pod
-from tests.compiler import naive
-from tests.compiler.list_texts import LISTS
-from tests.compiler.lower.test_vector import FAILED, alike, explain
-from tests.compiler.naive import Place
-from tests.compiler.naive_functions import NOTHING, NoValue, Some
-from tests.compiler.worlds import PlainNode, PlainPod, World, full_worlds, plain_pods
 from tests.framework import test_incremental as incremental
-from tests.language.checking import checked
-
-quick = settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
-
-
-def typed(text: str) -> ir.Expr | None:
-    """The checked tree of an expression; None where it would cost nodes times nodes."""
-    policies, findings, _ = checked(f'policy "p" {{ let it = {text} }}')
-    if findings:
-        assert all(finding.code in ("PE1017", "PE1006") for finding in findings), (text, findings)
-        return None
-    return policies[0].lets[-1].value
-
-
-def columns(expr: ir.Expr, world: World, pod: PlainPod, rows: Any = None) -> list[Any]:
-    view = world.view()
-    if pod.name not in view.pods:
-        view.add_or_update_pod(pod.decode())
-    hoists = Hoists()
-    vector = Scope(column_closure).lower(expr, hoists)
-    snapshot = view.snapshot()
-    with np.errstate(all="ignore"):
-        frame = Frame(snapshot.nodes, rows, hoists.columns(Decision(view.pods[pod.name], snapshot)))
-        values = vector(frame).to_list(frame.count)
-    return [FAILED if isinstance(value, Failed) else value for value in values]
-
-
-def expected(expr: ir.Expr, world: World, pod: PlainPod) -> list[Any]:
-    everyone = World(world.nodes, [*world.pending, pod])
-    return [value_at(expr, everyone, node, pod) for node in world.nodes]
-
-
-def value_at(expr: ir.Expr, world: World, node: PlainNode, pod: PlainPod) -> Any:
-    try:
-        value = naive.evaluate(expr, Place(pod, node, {}, {}, world))
-    except NoValue:
-        return FAILED
-    if value == NOTHING:
-        return None
-    return value.value if isinstance(value, Some) else value
-
-
-@pytest.mark.parametrize("type_", sorted(LISTS))
-@quick
-@given(data=st.data())
-def test_lists_agree_with_the_naive_interpreter(type_: str, data: st.DataObject) -> None:
-    text = data.draw(LISTS[type_])
-    expr = typed(text)
-    assume(expr is not None)
-    assert expr is not None
-    world, pod = data.draw(full_worlds()), data.draw(plain_pods("me"))
-    got, want = columns(expr, world, pod), expected(expr, world, pod)
-    assert len(got) == len(want)
-    assert all(map(alike, got, want)), (text, explain(got, want))
-    chosen = data.draw(st.lists(st.integers(0, len(world.nodes) - 1), unique=True)) if world.nodes else []
-    rows = np.array(sorted(chosen), dtype=np.int64)
-    assert all(map(alike, columns(expr, world, pod, rows), [got[row] for row in rows.tolist()])), text
-
 
 # --- cached columns --------------------------------------------------------------------------------------
 
