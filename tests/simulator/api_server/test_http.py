@@ -1,5 +1,4 @@
 import asyncio
-import json
 from collections.abc import AsyncIterator
 
 import aiohttp
@@ -19,16 +18,6 @@ async def site() -> AsyncIterator[tuple[ApiServer, Site]]:
     running = await serve(api)
     yield api, running
     await running.stop()
-
-
-async def test_a_watch_streams_over_a_real_socket(site: tuple[ApiServer, Site]) -> None:
-    _, running = site
-    async with aiohttp.ClientSession(running.url) as client, client.get(NODES, params={"watch": "1"}) as watch:
-        made = await client.post(NODES, json=node("n1"))
-        assert made.status == 201
-        line = await asyncio.wait_for(watch.content.readline(), 5)
-        event = json.loads(line)
-        assert (event["type"], event["object"]["metadata"]["name"]) == ("ADDED", "n1")
 
 
 async def test_a_client_that_goes_away_leaves_no_watcher(site: tuple[ApiServer, Site]) -> None:

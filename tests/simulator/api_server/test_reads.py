@@ -19,37 +19,6 @@ def names(body: Any) -> list[str]:
     return [item["metadata"]["name"] for item in body["items"]]
 
 
-async def test_pages_show_the_state_of_the_first_page_whatever_happens_between() -> None:
-    bench = await filled(5)
-    first = (await bench.ask("GET", PODS, limit=2)).body
-    await bench.ask("DELETE", f"{PODS}/p3")
-    await bench.create(PODS, pod("p2b"))
-    second = (await bench.ask("GET", PODS, **{"limit": 2, "continue": first["metadata"]["continue"]})).body
-    third = (await bench.ask("GET", PODS, **{"limit": 2, "continue": second["metadata"]["continue"]})).body
-    assert names(first) + names(second) + names(third) == ["p0", "p1", "p2", "p3", "p4"]
-    assert first["metadata"]["remainingItemCount"] == 3
-    assert "continue" not in third["metadata"]
-    assert third["metadata"]["resourceVersion"] == first["metadata"]["resourceVersion"]
-
-
-async def test_a_continue_token_expires_with_the_window() -> None:
-    bench = await filled(5)
-    first = (await bench.ask("GET", PODS, limit=2)).body
-    await bench.ask("DELETE", f"{PODS}/p3")
-    bench.api.store.compact()
-    late = await bench.ask("GET", PODS, **{"limit": 2, "continue": first["metadata"]["continue"]})
-    assert (late.status, late.body["reason"]) == (410, "Expired")
-
-
-async def test_an_exact_version_shows_the_past() -> None:
-    bench = await filled(2)
-    version = bench.api.store.revision
-    await bench.ask("DELETE", f"{PODS}/p0")
-    past = await bench.ask("GET", PODS, resourceVersion=version, resourceVersionMatch="Exact")
-    assert names(past.body) == ["p0", "p1"]
-    assert names((await bench.ask("GET", PODS)).body) == ["p1"]
-
-
 async def test_a_watch_resumes_from_any_version_in_the_window_and_no_older() -> None:
     bench = await filled(6, window=3)
     newest = bench.api.store.revision
@@ -92,15 +61,6 @@ async def test_bookmarks_come_by_themselves_and_a_timed_watch_ends() -> None:
     await bench.clock.advance(60)
     await watch.next()
     assert await watch.ended()
-
-
-async def test_a_streaming_list_ends_its_state_with_a_marked_bookmark() -> None:
-    bench = await filled(2)
-    query = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true"}
-    watch = await bench.watch(PODS, **query)
-    assert await watch.names(2) == [("ADDED", "p0"), ("ADDED", "p1")]
-    end = await watch.next()
-    assert end["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
 
 
 async def test_pods_can_be_selected_by_node() -> None:
