@@ -18,7 +18,6 @@ from typing import Any, Literal
 
 from policyengine.clock import Clock, SystemClock
 from policyengine.framework.profile import Profile
-from policyengine.kube.http.aiohttp_transport import AiohttpTransport
 from policyengine.kube.http.client import Client, Transport
 from policyengine.kube.policies.compiling import compile_at_once
 from policyengine.kube.policies.precedence import Compile
@@ -29,7 +28,7 @@ from policyengine.simulator.api_server.http import serve
 from policyengine.simulator.api_server.memory import MemoryTransport
 from policyengine.simulator.controllers.kubelet import Kubelet
 from policyengine.simulator.controllers.manager import ControllerManager
-from policyengine.simulator.real_server import real_server, unverified
+from policyengine.simulator.real_server import connect, real_server
 
 Kind = Literal["embedded", "envtest"]
 CLUSTER = "policyengine-sandbox"
@@ -65,14 +64,7 @@ async def world(kind: Kind, port: int = 0, clock: Clock | None = None) -> AsyncI
     """An API server, for as long as the block runs. Raises `PortInUse`, `ServerError`."""
     if kind == "envtest":
         async with real_server(port) as (url, token):
-
-            async def authorize(fresh: bool) -> Mapping[str, str]:
-                return {"Authorization": f"Bearer {token}"}
-
-            def connect() -> Transport:
-                return AiohttpTransport(url, ssl_context=unverified(), authorize=authorize)
-
-            yield World(url, kubeconfig(url, token), connect)
+            yield World(url, kubeconfig(url, token), lambda: connect(url, token))
         return
     api = ApiServer(clock or SystemClock())
     site = await serve(api, port=port)

@@ -14,6 +14,7 @@ from policyengine.kube.http.client import Client
 from policyengine.simulator.api_server.handler import ApiServer
 from policyengine.simulator.api_server.http import serve
 from policyengine.simulator.api_server.requests import User
+from policyengine.simulator.real_server import connect
 from tests.commands.process import policyengine
 
 
@@ -90,11 +91,7 @@ def test_two_policies_for_one_scheduler_name_exit_with_2(tmp_path: Path) -> None
 async def denied(token: str, users: dict[str, User]) -> str:
     """What a server with RBAC says to a token."""
     site = await serve(ApiServer(SystemClock(), tokens=users))
-
-    async def authorize(fresh: bool) -> dict[str, str]:
-        return {"Authorization": f"Bearer {token}"}
-
-    client = Client(AiohttpTransport(site.url, authorize=authorize))
+    client = Client(connect(site.url, token))
     try:
         with pytest.raises(AccessDenied) as caught:
             await check_access(client, site.url, "kubeconfig `x`")

@@ -8,14 +8,13 @@ import asyncio
 import json
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from policyengine.clock import SystemClock
-from policyengine.kube.http.aiohttp_transport import AiohttpTransport
 from policyengine.kube.http.client import Transport
 from policyengine.simulator.api_server import ApiServer, MemoryTransport
 from policyengine.simulator.api_server.access.authentication import server_context
@@ -23,7 +22,7 @@ from policyengine.simulator.api_server.http import serve
 from policyengine.simulator.api_server.requests import ADMIN as ADMINISTRATOR
 from policyengine.simulator.api_server.requests import User
 from policyengine.simulator.controllers.kubelet import Kubelet
-from policyengine.simulator.real_server import real_server, unverified
+from policyengine.simulator.real_server import connect, real_server
 from policyengine.simulator.sandbox import create, kubeconfig, node, write_kubeconfig
 from tests.e2e.account import ADMIN, BY_CERTIFICATE, BY_TOKEN, REFUSED, SCHEDULER, set_up
 from tests.simulator.api_server.keys import Keys
@@ -59,11 +58,7 @@ async def embedded(folder: Path) -> AsyncIterator[Guarded]:
 async def envtest(folder: Path) -> AsyncIterator[Guarded]:
     log = folder / "audit.log"
     async with real_server(audit_log=log) as (url, token):
-
-        async def authorize(fresh: bool) -> Mapping[str, str]:
-            return {"Authorization": f"Bearer {token}"}
-
-        admin = AiohttpTransport(url, ssl_context=unverified(), authorize=authorize)
+        admin = connect(url, token)
         try:
             yield Guarded(url, token, admin, lambda: refusals(log))
         finally:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from random import Random
 from typing import Any
@@ -13,13 +13,12 @@ from typing import Any
 import pytest
 
 from policyengine.clock import SystemClock
-from policyengine.kube.http.aiohttp_transport import AiohttpTransport
 from policyengine.kube.http.client import Client, Transport
 from policyengine.kube.scheduling import Scheduler
 from policyengine.policy_compiler import compile_policy
 from policyengine.simulator.api_server import ApiServer, MemoryTransport
 from policyengine.simulator.api_server.requests import ADMIN
-from policyengine.simulator.real_server import ASSETS, real_server, unverified
+from policyengine.simulator.real_server import ASSETS, connect, real_server
 from policyengine.simulator.sandbox import create, node
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -38,11 +37,7 @@ async def server(kind: str) -> AsyncIterator[Transport]:
     if not os.environ.get(ASSETS):
         pytest.skip(f"${ASSETS} names no folder with etcd and kube-apiserver")
     async with real_server() as (url, token):
-
-        async def authorize(fresh: bool) -> Mapping[str, str]:
-            return {"Authorization": f"Bearer {token}"}
-
-        transport = AiohttpTransport(url, ssl_context=unverified(), authorize=authorize)
+        transport = connect(url, token)
         await create(transport, "/api/v1/namespaces/default/serviceaccounts", _named("ServiceAccount", "default"))
         yield transport
         await transport.close()

@@ -20,11 +20,10 @@ from urllib.parse import urlsplit
 import pytest
 
 from policyengine.clock import SystemClock
-from policyengine.kube.http.aiohttp_transport import AiohttpTransport
 from policyengine.kube.http.client import ConnectionFailed
 from policyengine.kube.watching.reflector import STALL_AFTER
 from policyengine.simulator.controllers.client import MERGE, Caller
-from policyengine.simulator.real_server import ASSETS, Daemon, RealServer, real_processes, unverified
+from policyengine.simulator.real_server import ASSETS, Daemon, RealServer, connect, real_processes
 from policyengine.simulator.sandbox import kubeconfig, write_kubeconfig
 from tests.faults.process_evidence import Bystander
 from tests.faults.process_proxy import Proxy, proxy
@@ -312,12 +311,7 @@ async def cluster(kind: str, folder: Path) -> AsyncIterator[Cluster]:
     """A cluster without nodes, for as long as the block runs; at the end the auditor has no objection."""
     async with AsyncExitStack() as stack:
         running = await stack.enter_async_context(server(kind, folder))
-
-        async def authorize(fresh: bool) -> Mapping[str, str]:
-            return {"Authorization": f"Bearer {ADMIN}-token"}
-
-        tls = unverified() if running.url.startswith("https") else None
-        transport = AiohttpTransport(running.url, ssl_context=tls, authorize=authorize)
+        transport = connect(running.url, f"{ADMIN}-token")
         stack.push_async_callback(transport.close)
         bystander = Bystander(transport)
         watching = asyncio.ensure_future(bystander.watch())

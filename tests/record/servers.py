@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import json
-import ssl
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,11 +10,11 @@ import aiohttp
 
 from policyengine.clock import SystemClock
 from policyengine.kube.config import credentials
-from policyengine.kube.http.aiohttp_transport import AiohttpTransport
 from policyengine.kube.http.client import Response, Transport
 from policyengine.simulator.api_server import ApiServer, MemoryTransport
 from policyengine.simulator.api_server.handler import DISABLED_ADMISSION
 from policyengine.simulator.api_server.requests import ADMIN, User
+from policyengine.simulator.real_server import connect as connect_bearer
 from tests.record.session import Session
 
 COMPACTED = "compact_rev_key"
@@ -32,15 +31,7 @@ def real(kubeconfig: Path, etcd: str = "") -> Session:
     def connect(authorization: str | None) -> Transport:
         if authorization is None:
             return server.connect()
-        headers = {"Authorization": authorization} if authorization else {}
-
-        async def authorize(fresh: bool) -> Mapping[str, str]:
-            return headers
-
-        context = ssl.create_default_context()
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-        return AiohttpTransport(server.url, ssl_context=context, authorize=authorize)
+        return connect_bearer(server.url, authorization.removeprefix("Bearer "))
 
     async def compact() -> None:
         async with aiohttp.ClientSession() as client:

@@ -2,21 +2,19 @@
 
 import asyncio
 import os
-from collections.abc import Mapping
 from random import Random
 from typing import Any
 
 import pytest
 
 from policyengine.clock import SystemClock
-from policyengine.kube.http.aiohttp_transport import AiohttpTransport
 from policyengine.kube.http.client import Client, Response, Transport
 from policyengine.kube.scheduling import Scheduler
 from policyengine.plugins.registry import default_profile
 from policyengine.simulator.api_server import ApiServer, MemoryTransport
 from policyengine.simulator.api_server.access.authentication import service_account
 from policyengine.simulator.api_server.requests import ADMIN
-from policyengine.simulator.real_server import ASSETS, real_server, unverified
+from policyengine.simulator.real_server import ASSETS, connect, real_server
 from policyengine.simulator.sandbox import create, node
 from tests.record.servers import As
 from tests.record.session import POOR, Session
@@ -165,24 +163,17 @@ async def test_the_token_a_real_account_asks_for_has_the_same_rights() -> None:
 @pytest.mark.skipif(not os.environ.get(ASSETS), reason=f"${ASSETS} names no folder with etcd and kube-apiserver")
 async def test_the_same_on_the_real_server() -> None:
     async with real_server() as (url, token):
-
-        def connect(bearer: str) -> AiohttpTransport:
-            async def authorize(fresh: bool) -> Mapping[str, str]:
-                return {"Authorization": f"Bearer {bearer}"}
-
-            return AiohttpTransport(url, ssl_context=unverified(), authorize=authorize)
-
-        admin = connect(token)
+        admin = connect(url, token)
         for obj in m.manifests():
             await m.apply(admin, obj)
-        session = Session(lambda header: connect(token if header is None else header.removeprefix("Bearer ")))
+        session = Session(lambda header: connect(url, token if header is None else header.removeprefix("Bearer ")))
         await session.begin()
         home = "/api/v1/namespaces/kube-system/serviceaccounts"
         tokens = {
             name: (await session.quietly("POST", f"{home}/{name}/token", {"spec": {}}))["status"]["token"]
             for name in BEARERS
         }
-        clients = {name: connect(bearer) for name, bearer in tokens.items()}
+        clients = {name: connect(url, bearer) for name, bearer in tokens.items()}
         for grant in m.grants():
             ours = clients[grant.account]
             status, message = await m.eventually(ours, grant, refused=False)

@@ -2,18 +2,17 @@
 
 import json
 import os
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
 import pytest_asyncio
 
 from policyengine.clock import SystemClock
-from policyengine.kube.http.aiohttp_transport import AiohttpTransport
 from policyengine.kube.http.client import Transport
 from policyengine.simulator.api_server import ApiServer, MemoryTransport
 from policyengine.simulator.api_server.requests import ADMIN
-from policyengine.simulator.real_server import ASSETS, real_server, unverified
+from policyengine.simulator.real_server import ASSETS, connect, real_server
 
 Json = dict[str, Any]
 CHOSEN = {"uid", "resourceVersion", "creationTimestamp", "time", "lastTransitionTime", "lastPhaseTransitionTime"}
@@ -126,11 +125,7 @@ async def both() -> AsyncIterator[tuple[Transport, Transport]]:
     if not os.environ.get(ASSETS):
         pytest.skip(f"${ASSETS} names no folder with etcd and kube-apiserver")
     async with real_server() as (url, token):
-
-        async def authorize(fresh: bool) -> Mapping[str, str]:
-            return {"Authorization": f"Bearer {token}"}
-
-        real = AiohttpTransport(url, ssl_context=unverified(), authorize=authorize)
+        real = connect(url, token)
         yield real, MemoryTransport(ApiServer(SystemClock()), user=ADMIN)
         await real.close()
 

@@ -3,20 +3,19 @@
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
 from policyengine.clock import SystemClock
-from policyengine.kube.http.aiohttp_transport import AiohttpTransport
 from policyengine.kube.http.client import Transport
 from policyengine.simulator.api_server import ApiServer, MemoryTransport
 from policyengine.simulator.api_server.requests import ADMIN
 from policyengine.simulator.controllers.kubelet import Kubelet
 from policyengine.simulator.controllers.manager import ControllerManager
-from policyengine.simulator.real_server import ASSETS, real_server, unverified
+from policyengine.simulator.real_server import ASSETS, connect, real_server
 from policyengine.simulator.sandbox import node
 from tests.simulator.api_server.server_bench import VirtualClock
 
@@ -116,11 +115,7 @@ async def embedded() -> AsyncIterator[tuple[World, VirtualClock]]:
 @asynccontextmanager
 async def real() -> AsyncIterator[tuple[World, SystemClock]]:
     async with real_server() as (url, token):
-
-        async def authorize(fresh: bool) -> Mapping[str, str]:
-            return {"Authorization": f"Bearer {token}"}
-
-        transport = AiohttpTransport(url, ssl_context=unverified(), authorize=authorize)
+        transport = connect(url, token)
         yield World(transport, lambda: asyncio.sleep(0.1)), SystemClock()
         await transport.close()
 
