@@ -93,7 +93,7 @@ def test_a_recipe_has_few_files_and_all_its_checks_pass(
         if step.made_by:
             made = ended(tree, step.made_by)
             assert made.returncode == 0, made.stderr
-    done = checks(tree, *dict.fromkeys([step.check.partition("::")[0] for step in steps] + own_tests(steps)))
+    done = checks(tree, *dict.fromkeys([step.check for step in steps] + own_tests(steps)))
     assert done.returncode == 0, done.stdout[-3000:]
 
 
