@@ -21,6 +21,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 TICKS = os.sysconf("SC_CLK_TCK")
 STOP_SECONDS = 30.0
+LONGEST_LINE = 64 * 1024 * 1024
+"""Bytes: a child tells every latency of its run in one line of JSON."""
 _ERROR = re.compile(r"[ |]*([A-Za-z_.]*(Error|Exception|WrongDecision|ConnectionFailed)\b.*)")
 """The line of a traceback that names it; that of a group's member stands behind a bar."""
 
@@ -129,6 +131,7 @@ async def program(
                 stdin=asyncio.subprocess.PIPE,
                 stdout=stdout,
                 stderr=out,
+                limit=LONGEST_LINE,
                 start_new_session=True,
                 env=environment,
             )

@@ -24,7 +24,7 @@ from policyengine.kube.scheduling import Scheduler
 from policyengine.server import debug
 from policyengine.server.access import AccessRefused, Reviewer
 from policyengine.server.listening import CannotListen, CertificateUnusable, listening, server_context
-from policyengine.server.metrics.registry import Registry
+from policyengine.server.metrics.scheduler_metrics import SchedulerMetrics
 from policyengine.version import __version__
 
 MAX_CONNECTIONS = 64
@@ -44,14 +44,14 @@ class Endpoints:
     def __init__(
         self,
         scheduler: Scheduler,
-        registry: Registry,
+        metrics: SchedulerMetrics,
         configuration: Mapping[str, Any],
         client: Client,
         clock: Clock,
         reviewer: Reviewer | None = None,
     ) -> None:
         self._scheduler = scheduler
-        self._registry = registry
+        self._metrics = metrics
         self._configuration = configuration
         self._client = client
         self._reviewer = reviewer
@@ -59,7 +59,7 @@ class Endpoints:
         alive, ready = health_checks(scheduler, clock)
         self.application = web.Application(client_max_size=1024, middlewares=[self._guarded])
         pages: dict[str, Handler] = {
-            "/metrics": self._metrics,
+            "/metrics": self._metrics_page,
             "/healthz": self._verdict(alive),
             "/livez": self._verdict(alive),
             "/readyz": self._verdict([*alive, *ready]),
@@ -92,8 +92,8 @@ class Endpoints:
 
         return handler
 
-    async def _metrics(self, request: web.Request) -> web.Response:
-        return web.Response(body=generate_latest(self._registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
+    async def _metrics_page(self, request: web.Request) -> web.Response:
+        return web.Response(body=generate_latest(self._metrics), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     async def _version(self, request: web.Request) -> web.Response:
         return _json({"version": __version__})

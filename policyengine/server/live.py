@@ -26,7 +26,7 @@ from policyengine.server.endpoints import Endpoints, served
 from policyengine.server.listening import CannotListen
 from policyengine.server.metrics.observed import ObservedCore
 from policyengine.server.metrics.readings import read_before_scrape
-from policyengine.server.metrics.registry import Registry
+from policyengine.server.metrics.scheduler_metrics import SchedulerMetrics
 
 logger = logging.getLogger(__name__)
 
@@ -78,11 +78,11 @@ async def live(
     compile_files: Compile,
 ) -> AsyncIterator[Scheduler]:
     """A scheduler that is ready to run, with its pages served. Raises `CannotListen`, `ExtenderUnusable`."""
-    registry = Registry()
+    metrics = SchedulerMetrics()
 
     def observe_extender(extender: str, verb: str, result: str, seconds: float) -> None:
-        registry.extender_requests.add((extender, verb, result))
-        registry.extender_duration.observe((extender, verb), seconds)
+        metrics.extender_requests.add((extender, verb, result))
+        metrics.extender_duration.observe((extender, verb), seconds)
 
     policies = configuration.data["policies"]
     async with AsyncExitStack() as stack:
@@ -100,10 +100,10 @@ async def live(
             host=socket.gethostname(),
             elector=connection.elector,
             extenders=extenders,
-            observed=lambda state: ObservedCore(state, registry),
+            observed=lambda state: ObservedCore(state, metrics),
         )
-        read_before_scrape(registry, scheduler, clock)
-        await _serve_pages(stack, connection, configuration, clock, registry, scheduler)
+        read_before_scrape(metrics, scheduler, clock)
+        await _serve_pages(stack, connection, configuration, clock, metrics, scheduler)
         quiet = asyncio.create_task(process.keep_quiet(scheduler.runner.synced))
         stack.callback(quiet.cancel)
         yield scheduler
@@ -114,7 +114,7 @@ async def _serve_pages(
     connection: Connection,
     configuration: Configuration,
     clock: Clock,
-    registry: Registry,
+    metrics: SchedulerMetrics,
     scheduler: Scheduler,
 ) -> None:
     """The pages, where an address is given. Where the default one is taken there are none, and a warning says so."""
@@ -122,7 +122,7 @@ async def _serve_pages(
     if not given["address"]:
         return
     reviewer = Reviewer(connection.direct) if given["authentication"] == "TokenReview" else None
-    pages = Endpoints(scheduler, registry, configuration.data, connection.client, clock, reviewer)
+    pages = Endpoints(scheduler, metrics, configuration.data, connection.client, clock, reviewer)
     try:
         url = await stack.enter_async_context(served(pages, configuration))
     except CannotListen as error:

@@ -1,6 +1,7 @@
 """What a process under measurement said before it ended is told, whatever its log looks like."""
 
 import asyncio
+import json
 from pathlib import Path
 
 import pytest
@@ -37,3 +38,9 @@ async def test_the_last_error_is_told_else_the_last_line(log: str, words: str, t
         while child.running:  # noqa: ASYNC110  (polled as a measurement does)
             await asyncio.sleep(0.01)
         assert child.last_words() == words
+
+
+async def test_a_line_may_be_longer_than_what_a_pipe_buffers(tmp_path: Path) -> None:
+    (tmp_path / "said").write_text(json.dumps({"latencies": "x" * 200_000}))
+    async with program(["cat", str(tmp_path / "said")], tmp_path, asyncio.subprocess.PIPE) as child:
+        assert len((await child.line(10.0))["latencies"]) == 200_000

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from policyengine.server.metrics.registry import Histogram, Registry
+from policyengine.server.metrics.scheduler_metrics import Histogram, SchedulerMetrics
 from tests.deploy.manifests import DEPLOY, documents
 
 MONITORING = DEPLOY / "monitoring"
@@ -18,7 +18,7 @@ LABELS = re.compile(r"\b((?:scheduler|policyengine)_[a-z_]+)\{([^}]*)\}")
 def names() -> dict[str, set[str]]:
     """{name as Prometheus stores it: its labels}"""
     found: dict[str, set[str]] = {}
-    for family in Registry().families():
+    for family in SchedulerMetrics().families():
         labels = {*family.labels, "job", "instance"}
         endings = ("_bucket", "_sum", "_count") if isinstance(family, Histogram) else ("",)
         for ending in endings:

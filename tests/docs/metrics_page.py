@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from policyengine.server.metrics.registry import Family, Registry
+from policyengine.server.metrics.scheduler_metrics import Family, SchedulerMetrics
 
 _HEAD = """# Metrics
 
@@ -29,7 +29,7 @@ def page() -> str:
 
 
 def _rows() -> Iterator[str]:
-    for family in Registry().families():
+    for family in SchedulerMetrics().families():
         labels = ", ".join(f"`{label}`" for label in family.labels)
         yield f"| `{family.name}` | {_kind(family)} | {labels} | {family.help} |\n"
 

@@ -21,7 +21,7 @@ from policyengine.server.endpoints import MAX_CONNECTIONS, Endpoints, served
 from policyengine.server.listening import CannotListen
 from policyengine.server.metrics.observed import ObservedCore
 from policyengine.server.metrics.readings import read_before_scrape
-from policyengine.server.metrics.registry import Registry
+from policyengine.server.metrics.scheduler_metrics import SchedulerMetrics
 from policyengine.simulator.api_server.handler import ApiServer
 from policyengine.simulator.api_server.memory import MemoryTransport
 from policyengine.simulator.api_server.requests import ADMIN, User
@@ -63,14 +63,14 @@ async def site(text: str = LOCAL, review: bool = False, start: bool = True) -> A
     for name in ("node-1", "node-2"):
         await create(outside, "/api/v1/nodes", node(name, "a"))
     client = Client(MemoryTransport(api, user=ADMIN))
-    registry = Registry()
+    metrics = SchedulerMetrics()
     configuration = read(HEAD + text, "x")
     scheduler = Scheduler(
-        client, clock, random.Random(1), [default_profile()], observed=lambda state: ObservedCore(state, registry)
+        client, clock, random.Random(1), [default_profile()], observed=lambda state: ObservedCore(state, metrics)
     )
-    read_before_scrape(registry, scheduler, clock)
+    read_before_scrape(metrics, scheduler, clock)
     reviewer = Reviewer(client) if review else None
-    pages = Endpoints(scheduler, registry, configuration.data, client, clock, reviewer)
+    pages = Endpoints(scheduler, metrics, configuration.data, client, clock, reviewer)
     stop = asyncio.Event()
     async with served(pages, configuration) as url, aiohttp.ClientSession() as session:
         task = asyncio.ensure_future(scheduler.run(stop)) if start else None

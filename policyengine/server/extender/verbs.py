@@ -114,7 +114,7 @@ class Verbs:
             raise BadRequest(
                 "the request holds names only; set `nodeCacheCapable: false`, or start the extender with --kubeconfig"
             )
-        return AskedNodes(args.node_names or [], cluster.view.nodes)
+        return AskedNodes(wire.decode_names(args.node_names), cluster.view.nodes)
 
     def _pod(self, args: wire.ExtenderArgs | wire.ExtenderPreemptionArgs) -> PodInfo:
         self._cluster.view.now = self._clock.now()

@@ -43,7 +43,13 @@ class ExtenderArgs(_Wire):
 
     pod: msgspec.Raw = _ABSENT
     nodes: NodeList | None = None
-    node_names: list[str] | None = None
+    node_names: msgspec.Raw = _ABSENT
+    """A JSON array of strings; `decode_names` reads it."""
+
+    @property
+    def has_names(self) -> bool:
+        """Whether names were sent."""
+        return bytes(self.node_names) != bytes(_ABSENT)
 
 
 class MetaPod(msgspec.Struct, rename={"uid": "UID"}):
@@ -104,7 +110,15 @@ class ExtenderBindingArgs(
     node: str = ""
 
 
+class HostPriority(_Wire):
+    """The score of a node."""
+
+    host: str
+    score: int
+
+
 _args = msgspec.json.Decoder(ExtenderArgs).decode
+_names = msgspec.json.Decoder(list[str]).decode
 _preemption_args = msgspec.json.Decoder(ExtenderPreemptionArgs).decode
 _binding_args = msgspec.json.Decoder(ExtenderBindingArgs).decode
 _identity = msgspec.json.Decoder(_Identified).decode
@@ -114,9 +128,15 @@ _encode = msgspec.json.Encoder().encode
 def decode_args(body: bytes) -> ExtenderArgs:
     """The body of filter or prioritize. Raises `BadRequest`."""
     args: ExtenderArgs = _decoded(_args, body, "ExtenderArgs")
-    if args.node_names is None and (args.nodes is None or args.nodes.items is None):
+    if not args.has_names and (args.nodes is None or args.nodes.items is None):
         raise BadRequest("the request names no nodes: neither `NodeNames` nor `Nodes` is there")
     return args
+
+
+def decode_names(text: msgspec.Raw) -> list[str]:
+    """`NodeNames` of a request. Raises `BadRequest`."""
+    names: list[str] = _decoded(_names, text, "ExtenderArgs")
+    return names
 
 
 def decode_preemption(body: bytes) -> ExtenderPreemptionArgs:
@@ -171,7 +191,7 @@ def error_result(message: str = "") -> bytes:
 
 def priorities(names: Sequence[str], scores: Sequence[int]) -> bytes:
     """HostPriorityList."""
-    return _encode([{"Host": name, "Score": score} for name, score in zip(names, scores, strict=True)])
+    return _encode(list(map(HostPriority, names, scores)))
 
 
 def preemption_result(victims: Mapping[str, MetaVictims]) -> bytes:
@@ -179,7 +199,7 @@ def preemption_result(victims: Mapping[str, MetaVictims]) -> bytes:
     return _encode({"NodeNameToMetaVictims": victims})
 
 
-def _decoded(decode: Any, body: bytes, what: str) -> Any:
+def _decoded(decode: Any, body: bytes | msgspec.Raw, what: str) -> Any:
     try:
         return decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

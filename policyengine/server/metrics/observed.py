@@ -22,7 +22,7 @@ from policyengine.scheduler.messages import (
     ProfileReplaced,
 )
 from policyengine.scheduler.state import SchedulerState
-from policyengine.server.metrics.registry import Registry
+from policyengine.server.metrics.scheduler_metrics import SchedulerMetrics
 
 SAMPLED = 16
 """Of so many messages the taking in of one is timed."""
@@ -50,11 +50,11 @@ class _Pod:
 
 
 class ObservedCore:
-    """A `SchedulerState` as the runner drives it, with everything noted in a registry."""
+    """A `SchedulerState` as the runner drives it, with everything noted in its metrics."""
 
-    def __init__(self, state: SchedulerState, registry: Registry) -> None:
+    def __init__(self, state: SchedulerState, metrics: SchedulerMetrics) -> None:
         self._state = state
-        self._registry = registry
+        self._metrics = metrics
         self._pods: dict[str, _Pod] = {}
         self._handled = 0
         self._posted: dict[str, tuple[float, str]] = {}
@@ -91,7 +91,7 @@ class ObservedCore:
         if self._handled % SAMPLED == 0 and kind is not CyclesRequested:
             began = perf_counter()
             actions = self._state.handle(message, now)
-            self._registry.event_handling.observe((kind.__name__,), perf_counter() - began)
+            self._metrics.event_handling.observe((kind.__name__,), perf_counter() - began)
         else:
             actions = self._state.handle(message, now)
         if kind in _NOTED:
@@ -122,14 +122,14 @@ class ObservedCore:
             case BindFailed(uid=uid) | BindUnknown(uid=uid):
                 self._answered(uid, "Error")
             case ProfileReplaced():
-                self._registry.reloads.add(("accepted",))
+                self._metrics.reloads.add(("accepted",))
             case ProfileRemoved():
-                self._registry.reloads.add(("removed",))
+                self._metrics.reloads.add(("removed",))
 
     def _answered(self, uid: str, status: str) -> None:
         posted = self._posted.pop(uid, None)
         if posted is not None:
-            self._registry.point_duration.observe(("Bind", status, posted[1]), perf_counter() - posted[0])
+            self._metrics.point_duration.observe(("Bind", status, posted[1]), perf_counter() - posted[0])
 
     # ---- the core's side
 
@@ -141,13 +141,13 @@ class ObservedCore:
     def _queued(self, uid: str, at: float, values: tuple[Any, ...]) -> None:
         if uid not in self._pods:
             self._pods[uid] = _Pod(at)
-        self._registry.incoming.add((values[0], values[1]))
+        self._metrics.incoming.add((values[0], values[1]))
 
     def _woken(self, uid: str, at: float, values: tuple[Any, ...]) -> None:
         self._cured(uid)
         if values[1] == FLUSH.label and uid in self._pods:
             self._pods[uid].flushed = True
-        self._registry.incoming.add((values[0], values[1]))
+        self._metrics.incoming.add((values[0], values[1]))
 
     def _attempted(self, uid: str, at: float, values: tuple[Any, ...]) -> None:
         pod = self._pods.get(uid)
@@ -171,13 +171,13 @@ class ObservedCore:
         pod = self._pods.get(uid)
         if pod is not None:
             now = perf_counter()
-            self._registry.point_duration.observe((point, status, pod.profile), now - pod.mark)
+            self._metrics.point_duration.observe((point, status, pod.profile), now - pod.mark)
             pod.mark = now
 
     def _reserved(self, uid: str, at: float, values: tuple[Any, ...]) -> None:
         pod = self._pods.get(uid)
         if pod is not None and pod.began:
-            self._registry.algorithm_duration.observe((), perf_counter() - pod.began)
+            self._metrics.algorithm_duration.observe((), perf_counter() - pod.began)
 
     def _waiting(self, uid: str, at: float, values: tuple[Any, ...]) -> None:
         pod = self._pods.get(uid)
@@ -188,9 +188,9 @@ class ObservedCore:
         if pod.waits_since is None:
             return
         seconds, pod.waits_since = at - pod.waits_since, None
-        self._registry.permit_wait.observe((result,), seconds)
+        self._metrics.permit_wait.observe((result,), seconds)
         status = "Success" if result == "allowed" else "Unschedulable"
-        self._registry.point_duration.observe(("Permit", status, pod.profile), seconds)
+        self._metrics.point_duration.observe(("Permit", status, pod.profile), seconds)
 
     def _refused(self, uid: str, at: float, values: tuple[Any, ...]) -> None:
         pod = self._ended(uid, "unschedulable")
@@ -198,12 +198,12 @@ class ObservedCore:
             pod.flushed = False
             pod.refused_by = tuple(values[0])
             for plugin in pod.refused_by:
-                self._registry.unschedulable.add((plugin, pod.profile), 1)
-        self._registry.incoming.add(("unschedulable", "ScheduleAttemptFailure"))
+                self._metrics.unschedulable.add((plugin, pod.profile), 1)
+        self._metrics.incoming.add(("unschedulable", "ScheduleAttemptFailure"))
 
     def _failed(self, uid: str, at: float, values: tuple[Any, ...]) -> None:
         self._ended(uid, "error")
-        self._registry.incoming.add(("backoff", "ScheduleAttemptFailure"))
+        self._metrics.incoming.add(("backoff", "ScheduleAttemptFailure"))
 
     def _released(self, uid: str, at: float, values: tuple[Any, ...]) -> None:
         pod = self._pods.get(uid)
@@ -216,10 +216,10 @@ class ObservedCore:
             return
         self._waited(pod, at, "allowed")
         attempts = "15+" if pod.attempts >= _MANY_ATTEMPTS else str(pod.attempts)
-        self._registry.sli_duration.observe((attempts,), max(0.0, at - pod.entered))
-        self._registry.pod_attempts.observe((), pod.attempts)
+        self._metrics.sli_duration.observe((attempts,), max(0.0, at - pod.entered))
+        self._metrics.pod_attempts.observe((), pod.attempts)
         if pod.flushed:
-            self._registry.after_flush.add(())
+            self._metrics.after_flush.add(())
         self._gone(uid, at, values)
 
     def _ended(self, uid: str, result: str) -> _Pod | None:
@@ -228,21 +228,21 @@ class ObservedCore:
         if pod is None or not pod.began:
             return None
         labels = (result, pod.profile)
-        self._registry.schedule_attempts.add(labels)
-        self._registry.attempt_duration.observe(labels, perf_counter() - pod.began)
+        self._metrics.schedule_attempts.add(labels)
+        self._metrics.attempt_duration.observe(labels, perf_counter() - pod.began)
         pod.began = 0.0
         return pod
 
     def _preempting(self, uid: str, at: float, values: tuple[Any, ...]) -> None:
-        self._registry.preemption_attempts.add(())
-        self._registry.preemption_victims.observe((), len(values[1].split(", ")) if values[1] else 0)
+        self._metrics.preemption_attempts.add(())
+        self._metrics.preemption_victims.observe((), len(values[1].split(", ")) if values[1] else 0)
 
     def _cured(self, uid: str) -> None:
         """What refused the pod does not any more, as far as is known."""
         pod = self._pods.get(uid)
         if pod is not None and pod.refused_by:
             for plugin in pod.refused_by:
-                self._registry.unschedulable.add((plugin, pod.profile), -1)
+                self._metrics.unschedulable.add((plugin, pod.profile), -1)
             pod.refused_by = ()
 
     def _gone(self, uid: str, at: float, values: tuple[Any, ...]) -> None:

@@ -109,8 +109,8 @@ async def test_a_body_that_is_none_is_told_so_in_the_protocols_way(verb: str, bo
 
 @pytest.mark.parametrize("verb", ["filter", "prioritize"])
 async def test_node_names_are_an_array_of_strings(verb: str) -> None:
-    answer = await verbs(Known([node("a")])).answer(verb, b'{"Pod": {}, "NodeNames": ["a", 1]}')
-    assert json.loads(answer.body)["Error"].startswith("the body is no ExtenderArgs: expected `str`, got `int`")
+    answer = await verbs(Known([node("a")])).answer(verb, json.dumps({"Pod": pod("p"), "NodeNames": ["a", 1]}).encode())
+    assert json.loads(answer.body)["Error"] == "the body is no ExtenderArgs: expected `str`, got `int` - at `$[1]`"
 
 
 json_values = st.recursive(

@@ -29,7 +29,7 @@ from policyengine.scheduler.messages import BindSucceeded, CacheSynced, CyclesRe
 from policyengine.scheduler.state import SchedulerState
 from policyengine.server.metrics.observed import ObservedCore
 from policyengine.server.metrics.readings import read_before_scrape
-from policyengine.server.metrics.registry import Registry
+from policyengine.server.metrics.scheduler_metrics import SchedulerMetrics
 from policyengine.simulator.api_server import ApiServer, MemoryTransport
 from tests.kube.virtual_time import VirtualClock
 
@@ -80,7 +80,7 @@ def noting(nodes: int, pods: int) -> tuple[float, float]:
         return bind_all(SchedulerState([default_profile()]), *objects)
 
     def noted() -> float:
-        return bind_all(ObservedCore(SchedulerState([default_profile()]), Registry()), *objects)
+        return bind_all(ObservedCore(SchedulerState([default_profile()]), SchedulerMetrics()), *objects)
 
     measured: list[Callable[[], float]] = [bare, noted]
     found = [[one() / pods for one in measured] for _ in range(ROUNDS)]
@@ -89,14 +89,14 @@ def noting(nodes: int, pods: int) -> tuple[float, float]:
 
 async def page(nodes: int, pods: int) -> tuple[float, int]:
     """(seconds of CPU of one page, its bytes)."""
-    registry, clock = Registry(), VirtualClock()
+    metrics, clock = SchedulerMetrics(), VirtualClock()
     scheduler = Scheduler(Client(MemoryTransport(ApiServer(clock))), clock, Random(1), [default_profile()])
-    read_before_scrape(registry, scheduler, clock)
-    bind_all(ObservedCore(scheduler.state, registry), *_objects(nodes, pods))
+    read_before_scrape(metrics, scheduler, clock)
+    bind_all(ObservedCore(scheduler.state, metrics), *_objects(nodes, pods))
     spent = []
     for _ in range(SCRAPES):
         began = time.process_time()
-        text = generate_latest(registry)
+        text = generate_latest(metrics)
         spent.append(time.process_time() - began)
     return min(spent), len(text)
 

@@ -17,7 +17,7 @@ from policyengine.policy_compiler import compile_policy
 from policyengine.scheduler.queue.queueing_hints import UnschedulableIndex
 from policyengine.server.metrics.observed import ObservedCore
 from policyengine.server.metrics.readings import read_before_scrape
-from policyengine.server.metrics.registry import Registry
+from policyengine.server.metrics.scheduler_metrics import SchedulerMetrics
 from policyengine.simulator.api_server import statuses
 from policyengine.simulator.api_server.faults import effects as fault
 from policyengine.simulator.api_server.handler import ApiServer
@@ -35,7 +35,7 @@ class World:
         self.clock = VirtualClock()
         self.api = ApiServer(self.clock)
         self.outside = MemoryTransport(self.api, user_agent="test")
-        self.registry = Registry()
+        self.registry = SchedulerMetrics()
         self.core: ObservedCore
         self.stop = asyncio.Event()
 
@@ -184,5 +184,5 @@ def test_the_stable_names_are_kube_schedulers() -> None:
     page = shared("kube-scheduler-1.36.md").read_text()
     stable = page.split("## Metrics")[1].split("alpha, useful")[0].split("##")[0]
     wanted = set(re.findall(r"`([a-z_]+)(?:\{[^`]*\})?`", stable.split("\n\n", 1)[1]))
-    ours = {family.name.removeprefix("scheduler_") for family in Registry().families()}
+    ours = {family.name.removeprefix("scheduler_") for family in SchedulerMetrics().families()}
     assert wanted <= ours, wanted - ours

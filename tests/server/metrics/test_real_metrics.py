@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from policyengine.server.metrics.registry import Family, Registry
+from policyengine.server.metrics.scheduler_metrics import Family, SchedulerMetrics
 from tests.server.metrics.real_metrics import PREFIX, Described, described, real_page, recorded
 
 UNSEEN = {"scheduler_permit_wait_duration_seconds"}
 """It shows with a plugin at Permit only; its labels and buckets are those of pkg/scheduler/metrics/metrics.go."""
-OURS: dict[str, Family] = {family.name: family for family in Registry().families()}
+OURS: dict[str, Family] = {family.name: family for family in SchedulerMetrics().families()}
 
 
 @pytest.mark.parametrize("real", recorded(), ids=lambda real: real.name)

@@ -6,7 +6,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client import Histogram as TheirHistogram
 from prometheus_client.exposition import generate_latest
 
-from policyengine.server.metrics.registry import Counter, Family, Gauge, Histogram, exponential
+from policyengine.server.metrics.scheduler_metrics import Counter, Family, Gauge, Histogram, exponential
 
 BUCKETS = exponential(0.001, 2, 6)
 
