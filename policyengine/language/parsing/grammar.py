@@ -1,14 +1,19 @@
 """The parser that Lark makes of `grammar/policy.lark`, and the grammar's terminals in groups.
 
-Lark analyses the grammar in half a second, so it keeps the result in a cache file beside the grammar. The wheel brings
-the file along; a checkout writes it on first use. Lark compares the file with the grammar and with its own version.
+Lark analyses the grammar in half a second, so what it makes is kept in a cache file beside the grammar. The wheel
+brings the file along; a checkout writes it on first use.
 """
 
 from __future__ import annotations
 
+import os
+import stat
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import cache
+from hashlib import sha256
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -58,8 +63,8 @@ def folder() -> Path:
     return inside if inside.is_dir() else package.parent / "grammar"
 
 
-def lark_of(grammar: str, cache_file: Path | None = None, strict: bool = False) -> Lark:
-    """A parser of a grammar.
+def analysed(grammar: str, strict: bool = False) -> Lark:
+    """A parser of a grammar, made without a cache.
 
     Arguments:
         strict: whether two terminals that match the same text are an error; takes `interegular` and seconds.
@@ -76,9 +81,45 @@ def lark_of(grammar: str, cache_file: Path | None = None, strict: bool = False) 
         start=list(STARTS),
         propagate_positions=True,
         postlex=AnyTerminal(),
-        cache=str(cache_file) if cache_file else False,
         strict=strict,
     )
+
+
+def kept(grammar: str, cache_file: Path) -> Lark:
+    """The parser of a grammar out of its cache file, which is made anew where it does not fit.
+
+    What the file holds is a pickle: whoever writes it runs code here. So it is read only if this user or root owns it
+    and nobody else may write to it. It begins with a digest of the grammar, the versions and the pickle itself. It is
+    written whole and then renamed, so that no process sees half of one; where that cannot be, it is done without.
+    """
+    from lark import Lark, __version__
+
+    def digest(pickled: bytes) -> bytes:
+        made_by = f"{__version__} {sys.version_info[:2]} {grammar}"
+        return sha256(made_by.encode() + pickled).hexdigest().encode()
+
+    with suppress(OSError), cache_file.open("rb") as file:
+        first, _, pickled = file.read().partition(b"\n")
+        if _is_own(os.fstat(file.fileno())) and first == digest(pickled):
+            loaded: Lark = Lark.load(BytesIO(pickled))
+            return loaded
+    made, out = analysed(grammar), BytesIO()
+    made.save(out)
+    draft = cache_file.with_name(f".{cache_file.name}.{os.getpid()}")
+    try:
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644), "wb") as written:
+            written.write(digest(out.getvalue()) + b"\n" + out.getvalue())
+        draft.replace(cache_file)
+    except OSError:
+        with suppress(OSError):
+            draft.unlink()
+    return made
+
+
+def _is_own(found: os.stat_result) -> bool:
+    user = os.geteuid() if hasattr(os, "geteuid") else 0
+    is_private = not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return stat.S_ISREG(found.st_mode) and found.st_uid in (0, user) and is_private
 
 
 @cache
@@ -86,7 +127,7 @@ def parser() -> Lark:
     """The parser of policies. Raises FileNotFoundError where the installation lacks the grammar."""
     here = folder()
     name = f"policy.{sys.version_info.major}{sys.version_info.minor}.cache"
-    return lark_of((here / "policy.lark").read_text(encoding="utf-8"), here / name)
+    return kept((here / "policy.lark").read_text(encoding="utf-8"), here / name)
 
 
 @cache
