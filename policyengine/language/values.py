@@ -84,10 +84,6 @@ class Optional:
     content: object
     present: bool = True
 
-    def or_value(self, default: object) -> object:
-        """The content, or the default where there is none."""
-        return self.content if self.present else default
-
 
 NONE = Optional(None, present=False)
 

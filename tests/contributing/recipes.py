@@ -163,7 +163,7 @@ def test_it_says_hello() -> None:
     assert policyengine("greet").out == "hello\\n"
 """
 FUNCTION = """\
-    _method("acronym", "its first character, empty where there is none", STRING, lambda text: text[:1], ()),
+    _method("acronym", "its first character, empty where there is none", lambda text: text[:1], "string -> string"),
 """
 KIND = '''\
 class VolumeSnapshot(Wire, frozen=True):

@@ -7,46 +7,27 @@ is rounded to its grain, halves to even. The column kernels answer the same.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+import operator
+from collections.abc import Callable, Sequence
 
 from policyengine.language.functions import bounds
 from policyengine.language.functions.bounds import Interval, of_numbers
-from policyengine.language.functions.table import Cost, Function, Implementation, Overload, Style, T, function
-from policyengine.language.types import (
-    CPU,
-    DOUBLE,
-    DURATION,
-    INT,
-    MEMORY,
-    STORAGE,
-    STRING,
-    TIMESTAMP,
-    Type,
-    list_of,
-)
+from policyengine.language.functions.table import Cost, Function, Style, function
 from policyengine.language.values import EvaluationError, in_int64
 
-QUANTITY_TYPES = (CPU, MEMORY, STORAGE)
-SCALABLE = (*QUANTITY_TYPES, DURATION)
 LONGEST_TEXT = 1 << 20
 """What a string function may make, in characters: lets can double a string as often as there are lets."""
 LONGEST_LIST = 1 << 17
 """What `+` of lists may make, in items."""
 
 
-def add(a: int, b: int) -> int:
-    """`a + b`."""
-    return in_int64(a + b)
+def in_range(compute: Callable[..., int]) -> Callable[..., int]:
+    """The operation on ints, an error where 64 bits do not hold the answer."""
+    return lambda *values: in_int64(compute(*values))
 
 
-def subtract(a: int, b: int) -> int:
-    """`a - b`."""
-    return in_int64(a - b)
-
-
-def multiply(a: int, b: int) -> int:
-    """`a * b`."""
-    return in_int64(a * b)
+add, subtract = in_range(operator.add), in_range(operator.sub)
+multiply, negate = in_range(operator.mul), in_range(operator.neg)
 
 
 def divide(a: int, b: int) -> int:
@@ -65,11 +46,6 @@ def remainder(a: int, b: int) -> int:
         in_int64(-a)
     rest = abs(a) % abs(b)
     return -rest if a < 0 else rest
-
-
-def negate(a: int) -> int:
-    """`-a`."""
-    return in_int64(-a)
 
 
 def join_texts(a: str, b: str) -> str:
@@ -139,35 +115,20 @@ def _rounded(value: float) -> float:
     return float(round(value)) if math.isfinite(value) else value
 
 
-def _same(types: tuple[Type, ...], implementation: Implementation) -> Iterator[Overload]:
-    return (Overload((type_, type_), type_, implementation) for type_ in types)
-
-
-def _scaling(implementation: Implementation, by_double: Implementation) -> Iterator[Overload]:
-    for type_ in SCALABLE:
-        yield Overload((type_, INT), type_, implementation)
-        yield Overload((type_, DOUBLE), type_, by_double)
-
-
-def _scaled_by(type_: Type) -> tuple[Overload, Overload]:
-    return (
-        Overload((INT, type_), type_, multiply),
-        Overload((DOUBLE, type_), type_, lambda factor, a: scale(a, factor)),
-    )
-
-
 FUNCTIONS: tuple[Function, ...] = (
     function(
         "_+_",
         Style.OPERATOR,
         "the sum; of strings and lists, one after the other",
-        Overload((INT, INT), INT, add),
-        Overload((DOUBLE, DOUBLE), DOUBLE, lambda a, b: a + b),
-        Overload((STRING, STRING), STRING, join_texts),
-        *_same(SCALABLE, add),
-        Overload((TIMESTAMP, DURATION), TIMESTAMP, add),
-        Overload((DURATION, TIMESTAMP), TIMESTAMP, add),
-        Overload((list_of(T), list_of(T)), list_of(T), join_lists),
+        {
+            "int, int -> int": add,
+            "double, double -> double": operator.add,
+            "string, string -> string": join_texts,
+            "scalable, scalable -> scalable": add,
+            "timestamp, duration -> timestamp": add,
+            "duration, timestamp -> timestamp": add,
+            "list(T), list(T) -> list(T)": join_lists,
+        },
         bounds=of_numbers(lambda a, b: Interval(a.low + b.low, a.high + b.high)),
         cost=Cost("add"),
         mutants=["_-_"],
@@ -176,11 +137,13 @@ FUNCTIONS: tuple[Function, ...] = (
         "_-_",
         Style.OPERATOR,
         "the difference",
-        Overload((INT, INT), INT, subtract),
-        Overload((DOUBLE, DOUBLE), DOUBLE, lambda a, b: a - b),
-        *_same(SCALABLE, subtract),
-        Overload((TIMESTAMP, DURATION), TIMESTAMP, subtract),
-        Overload((TIMESTAMP, TIMESTAMP), DURATION, subtract),
+        {
+            "int, int -> int": subtract,
+            "double, double -> double": operator.sub,
+            "scalable, scalable -> scalable": subtract,
+            "timestamp, duration -> timestamp": subtract,
+            "timestamp, timestamp -> duration": subtract,
+        },
         bounds=of_numbers(lambda a, b: Interval(a.low - b.high, a.high - b.low)),
         cost=Cost("add"),
         mutants=["_+_"],
@@ -189,10 +152,14 @@ FUNCTIONS: tuple[Function, ...] = (
         "_*_",
         Style.OPERATOR,
         "the product; a quantity or duration is scaled by a number",
-        Overload((INT, INT), INT, multiply),
-        Overload((DOUBLE, DOUBLE), DOUBLE, lambda a, b: a * b),
-        *_scaling(multiply, scale),
-        *(overload for type_ in SCALABLE for overload in _scaled_by(type_)),
+        {
+            "int, int -> int": multiply,
+            "double, double -> double": operator.mul,
+            "scalable, int -> scalable": multiply,
+            "scalable, double -> scalable": scale,
+            "int, scalable -> scalable": multiply,
+            "double, scalable -> scalable": lambda factor, a: scale(a, factor),
+        },
         bounds=bounds.outwards(of_numbers(bounds.product)),
         cost=Cost("multiply"),
         mutants=["_/_"],
@@ -201,10 +168,13 @@ FUNCTIONS: tuple[Function, ...] = (
         "_/_",
         Style.OPERATOR,
         "the quotient: of ints truncated, of two quantities a double",
-        Overload((INT, INT), INT, divide),
-        Overload((DOUBLE, DOUBLE), DOUBLE, divide_doubles),
-        *(Overload((type_, type_), DOUBLE, quotient) for type_ in SCALABLE),
-        *_scaling(divide_to_grain, unscale),
+        {
+            "int, int -> int": divide,
+            "double, double -> double": divide_doubles,
+            "scalable, scalable -> double": quotient,
+            "scalable, int -> scalable": divide_to_grain,
+            "scalable, double -> scalable": unscale,
+        },
         bounds=bounds.outwards(of_numbers(bounds.quotient)),
         cost=Cost("divide"),
         mutants=["_*_"],
@@ -213,7 +183,7 @@ FUNCTIONS: tuple[Function, ...] = (
         "_%_",
         Style.OPERATOR,
         "what a division leaves",
-        Overload((INT, INT), INT, remainder),
+        {"int, int -> int": remainder},
         bounds=of_numbers(bounds.remainder),
         cost=Cost("divide"),
         mutants=[],
@@ -222,9 +192,7 @@ FUNCTIONS: tuple[Function, ...] = (
         "-_",
         Style.OPERATOR,
         "the opposite",
-        Overload((INT,), INT, negate),
-        Overload((DOUBLE,), DOUBLE, lambda a: -a),
-        *(Overload((type_,), type_, negate) for type_ in SCALABLE),
+        {"int -> int": negate, "double -> double": operator.neg, "scalable -> scalable": negate},
         bounds=of_numbers(lambda a: Interval(-a.high, -a.low)),
         cost=Cost("add"),
         mutants=[],

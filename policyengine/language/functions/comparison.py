@@ -7,30 +7,14 @@ and NaN is unequal to itself. A policy compares values of one type only.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from policyengine.language.functions.bounds import NO_NUMBER, NO_POLICY, NOT_NEGATIVE
-from policyengine.language.functions.table import Cost, Function, K, Overload, Style, T, V, function
-from policyengine.language.types import (
-    BOOL,
-    CPU,
-    DOUBLE,
-    DURATION,
-    INT,
-    MEMORY,
-    QOS,
-    STORAGE,
-    STRING,
-    TIMESTAMP,
-    Kind,
-    Type,
-    list_of,
-    map_of,
-)
+from policyengine.language.functions.table import Cost, Function, Signatures, Style, function
+from policyengine.language.types import Kind
 from policyengine.language.values import Optional, kind_of, to_key, type_of
 
-ORDERED = (INT, DOUBLE, STRING, BOOL, CPU, MEMORY, STORAGE, DURATION, TIMESTAMP, QOS)
 _NUMBERS = frozenset({Kind.INT, Kind.DOUBLE})
 
 
@@ -60,19 +44,18 @@ def is_key(value: object) -> bool:
     return kind_of(value) in (Kind.BOOL, Kind.INT, Kind.STRING, Kind.DOUBLE)
 
 
-def _comparison(name: str, doc: str, mutants: Sequence[str], *overloads: Overload) -> Function:
-    return function(name, Style.OPERATOR, doc, *overloads, bounds=NO_NUMBER, cost=Cost("compare"), mutants=mutants)
+def _comparison(
+    name: str, doc: str, mutants: Sequence[str], overloads: Signatures, dynamic: Signatures | None = None
+) -> Function:
+    return function(
+        name, Style.OPERATOR, doc, overloads, dynamic=dynamic, bounds=NO_NUMBER, cost=Cost("compare"), mutants=mutants
+    )
 
 
 def _ordering(name: str, doc: str, mutants: Sequence[str], compare: Callable[[Any, Any], bool]) -> Function:
-    same = (Overload((type_, type_), BOOL, compare) for type_ in ORDERED)
-    return _comparison(name, doc, mutants, *same, *_mixed(compare))
-
-
-def _mixed(compare: Callable[[Any, Any], bool]) -> Iterator[Overload]:
-    """An int against a double: Python compares the two exactly, without rounding the int."""
-    yield Overload((INT, DOUBLE), BOOL, compare, dynamic=True)
-    yield Overload((DOUBLE, INT), BOOL, compare, dynamic=True)
+    # Python compares an int and a double exactly, without rounding the int.
+    mixed: Signatures = {"int, double -> bool": compare, "double, int -> bool": compare}
+    return _comparison(name, doc, mutants, {"ordered, ordered -> bool": compare}, mixed)
 
 
 FUNCTIONS: tuple[Function, ...] = (
@@ -80,13 +63,14 @@ FUNCTIONS: tuple[Function, ...] = (
         "type",
         Style.GLOBAL,
         "the type of a value",
-        Overload((T,), Type(Kind.TYPE), type_of, dynamic=True),
+        {},
+        dynamic={"T -> type": type_of},
         bounds=NO_POLICY,
         cost=Cost("text"),
         mutants=[],
     ),
-    _comparison("_==_", "whether both are the same", ["_!=_"], Overload((T, T), BOOL, equal)),
-    _comparison("_!=_", "whether they differ", ["_==_"], Overload((T, T), BOOL, lambda a, b: not equal(a, b))),
+    _comparison("_==_", "whether both are the same", ["_!=_"], {"T, T -> bool": equal}),
+    _comparison("_!=_", "whether they differ", ["_==_"], {"T, T -> bool": lambda a, b: not equal(a, b)}),
     _ordering("_<_", "whether the left is less", ["_<=_", "_>=_"], operator.lt),
     _ordering("_<=_", "whether the left is not more", ["_<_", "_>_"], operator.le),
     _ordering("_>_", "whether the left is more", ["_>=_", "_<=_"], operator.gt),
@@ -95,14 +79,13 @@ FUNCTIONS: tuple[Function, ...] = (
         "@in",
         "whether a list has the value, or a map the key",
         [],
-        Overload((T, list_of(T)), BOOL, contains),
-        Overload((K, map_of(K, V)), BOOL, contains),
+        {"T, list(T) -> bool": contains, "K, map(K, V) -> bool": contains},
     ),
     function(
         "!_",
         Style.OPERATOR,
         "the opposite",
-        Overload((BOOL,), BOOL, operator.not_),
+        {"bool -> bool": operator.not_},
         bounds=NO_NUMBER,
         cost=Cost("logic"),
         mutants=[],
@@ -111,9 +94,7 @@ FUNCTIONS: tuple[Function, ...] = (
         "size",
         Style.BOTH,
         "how many characters, items or entries there are",
-        Overload((STRING,), INT, len),
-        Overload((list_of(T),), INT, len),
-        Overload((map_of(K, V),), INT, len),
+        {"string -> int": len, "list(T) -> int": len, "map(K, V) -> int": len},
         bounds=NOT_NEGATIVE,
         cost=Cost("text"),
         mutants=[],

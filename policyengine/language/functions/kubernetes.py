@@ -13,8 +13,7 @@ from functools import lru_cache
 
 from policyengine import quantity
 from policyengine.language.functions.bounds import NO_POLICY
-from policyengine.language.functions.table import Cost, Function, Implementation, Overload, Style, T, V, function
-from policyengine.language.types import BOOL, DOUBLE, INT, STRING, Type
+from policyengine.language.functions.table import Cost, Function, Implementation, Signatures, Style, function
 from policyengine.language.values import INT64_MAX, INT64_MIN, EvaluationError, kind_of, shortened
 
 _NANO = 10**9
@@ -152,56 +151,39 @@ def _is(convert: Implementation, *arguments: object) -> bool:
     return True
 
 
-def _dynamic(parameters: tuple[Type, ...], result: Type, implementation: Implementation) -> Overload:
-    return Overload(parameters, result, implementation, dynamic=True)
+def _library(name: str, style: Style, doc: str, overloads: Signatures) -> Function:
+    return function(name, style, doc, {}, dynamic=overloads, bounds=NO_POLICY, cost=Cost("text"), mutants=[])
 
 
-def _library(name: str, style: Style, doc: str, *overloads: Overload) -> Function:
-    return function(name, style, doc, *overloads, bounds=NO_POLICY, cost=Cost("text"), mutants=[])
+def _method(name: str, doc: str, text: str, compute: Implementation) -> Function:
+    return _library(name, Style.METHOD, doc, {text: compute})
 
 
 FUNCTIONS: tuple[Function, ...] = (
-    _library("quantity", Style.GLOBAL, "a Kubernetes quantity", _dynamic((STRING,), T, to_quantity)),
+    _library("quantity", Style.GLOBAL, "a Kubernetes quantity", {"string -> T": to_quantity}),
     _library(
         "isQuantity",
         Style.GLOBAL,
         "whether the text is a quantity",
-        _dynamic((STRING,), BOOL, lambda text: _is(to_quantity, text)),
+        {"string -> bool": lambda text: _is(to_quantity, text)},
     ),
-    _library(
-        "semver",
-        Style.GLOBAL,
-        "a semantic version",
-        _dynamic((STRING,), T, to_semver),
-        _dynamic((STRING, BOOL), T, to_semver),
-    ),
+    _library("semver", Style.GLOBAL, "a semantic version", {"string -> T": to_semver, "string, bool -> T": to_semver}),
     _library(
         "isSemver",
         Style.GLOBAL,
         "whether the text is a semantic version",
-        _dynamic((STRING,), BOOL, lambda text: _is(to_semver, text)),
-        _dynamic((STRING, BOOL), BOOL, lambda text, normalize: _is(to_semver, text, normalize)),
+        dict.fromkeys(("string -> bool", "string, bool -> bool"), lambda *arguments: _is(to_semver, *arguments)),
     ),
-    _library("compareTo", Style.METHOD, "-1, 0 or 1: before, as, after the other", _dynamic((T, V), INT, _compare)),
-    _library(
-        "isGreaterThan",
-        Style.METHOD,
-        "whether it is after the other",
-        _dynamic((T, V), BOOL, lambda a, b: _compare(a, b) > 0),
-    ),
-    _library(
-        "isLessThan",
-        Style.METHOD,
-        "whether it is before the other",
-        _dynamic((T, V), BOOL, lambda a, b: _compare(a, b) < 0),
-    ),
-    _library("add", Style.METHOD, "the sum", _dynamic((T, V), T, lambda a, b: _added(a, b, 1))),
-    _library("sub", Style.METHOD, "the difference", _dynamic((T, V), T, lambda a, b: _added(a, b, -1))),
-    _library("sign", Style.BOTH, "-1, 0 or 1", _dynamic((T,), INT, _sign)),
-    _library("isInteger", Style.METHOD, "whether `asInteger` has an answer", _dynamic((T,), BOOL, _is_integer)),
-    _library("asInteger", Style.METHOD, "the quantity as an int", _dynamic((T,), INT, _as_integer)),
-    _library("asApproximateFloat", Style.METHOD, "the quantity as a double", _dynamic((T,), DOUBLE, _as_float)),
-    _library("major", Style.METHOD, "the first number", _dynamic((T,), INT, lambda v: _semver(v).numbers[0])),
-    _library("minor", Style.METHOD, "the second number", _dynamic((T,), INT, lambda v: _semver(v).numbers[1])),
-    _library("patch", Style.METHOD, "the third number", _dynamic((T,), INT, lambda v: _semver(v).numbers[2])),
+    _method("compareTo", "-1, 0 or 1: before, as, after the other", "T, V -> int", _compare),
+    _method("isGreaterThan", "whether it is after the other", "T, V -> bool", lambda a, b: _compare(a, b) > 0),
+    _method("isLessThan", "whether it is before the other", "T, V -> bool", lambda a, b: _compare(a, b) < 0),
+    _method("add", "the sum", "T, V -> T", lambda a, b: _added(a, b, 1)),
+    _method("sub", "the difference", "T, V -> T", lambda a, b: _added(a, b, -1)),
+    _library("sign", Style.BOTH, "-1, 0 or 1", {"T -> int": _sign}),
+    _method("isInteger", "whether `asInteger` has an answer", "T -> bool", _is_integer),
+    _method("asInteger", "the quantity as an int", "T -> int", _as_integer),
+    _method("asApproximateFloat", "the quantity as a double", "T -> double", _as_float),
+    _method("major", "the first number", "T -> int", lambda version: _semver(version).numbers[0]),
+    _method("minor", "the second number", "T -> int", lambda version: _semver(version).numbers[1]),
+    _method("patch", "the third number", "T -> int", lambda version: _semver(version).numbers[2]),
 )

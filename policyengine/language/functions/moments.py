@@ -7,15 +7,15 @@ where CEL counts them so.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from policyengine.language.functions.arithmetic import divide, remainder
 from policyengine.language.functions.bounds import ANY_NUMBER, Bounds, Interval, of_kind
-from policyengine.language.functions.table import Cost, Function, Implementation, Overload, Style, function
-from policyengine.language.types import DURATION, INT, STRING, TIMESTAMP, Kind
+from policyengine.language.functions.table import Cost, Function, Implementation, Signatures, Style, function
+from policyengine.language.types import Kind
 from policyengine.language.values import EvaluationError, shortened
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -47,38 +47,28 @@ def in_zone(nanoseconds: int, name: str = "UTC") -> datetime:
     return (_EPOCH + timedelta(seconds=nanoseconds // 10**9)).astimezone(zone(name))
 
 
-_PARTS: dict[str, tuple[str, Callable[[datetime], int]]] = {
-    "getFullYear": ("the year", lambda t: t.year),
-    "getMonth": ("the month, January is 0", lambda t: t.month - 1),
-    "getDate": ("the day of the month, from 1", lambda t: t.day),
-    "getDayOfMonth": ("the day of the month, from 0", lambda t: t.day - 1),
-    "getDayOfWeek": ("the day of the week, Sunday is 0", lambda t: t.isoweekday() % 7),
-    "getDayOfYear": ("the day of the year, from 0", lambda t: t.timetuple().tm_yday - 1),
-    "getHours": ("the hour; of a duration, its whole hours", lambda t: t.hour),
-    "getMinutes": ("the minute; of a duration, its whole minutes", lambda t: t.minute),
-    "getSeconds": ("the second; of a duration, its whole seconds", lambda t: t.second),
-}
-_WHOLE = {"getHours": 3600 * 10**9, "getMinutes": 60 * 10**9, "getSeconds": 10**9}
-_BOUNDS: dict[str, Bounds] = {
-    "getFullYear": ANY_NUMBER,
-    "getMonth": Interval(0, 11),
-    "getDate": Interval(1, 31),
-    "getDayOfMonth": Interval(0, 30),
-    "getDayOfWeek": Interval(0, 6),
-    "getDayOfYear": Interval(0, 365),
-    "getHours": of_kind(Kind.TIMESTAMP, Interval(0, 23)),
-    "getMinutes": of_kind(Kind.TIMESTAMP, Interval(0, 59)),
-    "getSeconds": of_kind(Kind.TIMESTAMP, Interval(0, 59)),
-}
-_MILLISECOND = 10**6
+def _part(
+    name: str, doc: str, bounds: Bounds, of_time: Implementation, of_duration: Implementation | None = None
+) -> Function:
+    overloads: Signatures = {"timestamp -> int": of_time, "timestamp, string -> int": of_time}
+    if of_duration is not None:
+        overloads = {**overloads, "duration -> int": of_duration}
+    return function(name, Style.METHOD, doc, overloads, bounds=bounds, cost=Cost("text"), mutants=[], literals=(1,))
 
 
-def _reader(part: Callable[[datetime], int]) -> Implementation:
-    return lambda nanoseconds, name="UTC": part(in_zone(nanoseconds, name))
+def _date(name: str, doc: str, bounds: Bounds, part: Callable[[datetime], int]) -> Function:
+    return _part(name, doc, bounds, lambda nanoseconds, zone="UTC": part(in_zone(nanoseconds, zone)))
 
 
-def _whole(unit: int) -> Implementation:
-    return lambda nanoseconds: divide(nanoseconds, unit)
+def _clock(name: str, word: str, most: int, unit: int) -> Function:
+    """A part of the time of day; of a duration, how many whole ones it has."""
+    return _part(
+        name,
+        f"the {word}; of a duration, its whole {word}s",
+        of_kind(Kind.TIMESTAMP, Interval(0, most)),
+        lambda nanoseconds, zone="UTC": getattr(in_zone(nanoseconds, zone), word),
+        lambda nanoseconds: divide(nanoseconds, unit * 10**9),
+    )
 
 
 def _milliseconds(nanoseconds: int, name: str = "UTC") -> int:
@@ -86,31 +76,22 @@ def _milliseconds(nanoseconds: int, name: str = "UTC") -> int:
     return nanoseconds % 10**9 // _MILLISECOND
 
 
-def _parts() -> Iterator[Function]:
-    for name, (doc, part) in _PARTS.items():
-        overloads = [
-            Overload((TIMESTAMP,), INT, _reader(part)),
-            Overload((TIMESTAMP, STRING), INT, _reader(part)),
-        ]
-        if name in _WHOLE:
-            overloads.append(Overload((DURATION,), INT, _whole(_WHOLE[name])))
-        yield function(
-            name, Style.METHOD, doc, *overloads, bounds=_BOUNDS[name], cost=Cost("text"), mutants=[], literals=(1,)
-        )
-
-
+_MILLISECOND = 10**6
 FUNCTIONS: tuple[Function, ...] = (
-    *_parts(),
-    function(
+    _date("getFullYear", "the year", ANY_NUMBER, lambda t: t.year),
+    _date("getMonth", "the month, January is 0", Interval(0, 11), lambda t: t.month - 1),
+    _date("getDate", "the day of the month, from 1", Interval(1, 31), lambda t: t.day),
+    _date("getDayOfMonth", "the day of the month, from 0", Interval(0, 30), lambda t: t.day - 1),
+    _date("getDayOfWeek", "the day of the week, Sunday is 0", Interval(0, 6), lambda t: t.isoweekday() % 7),
+    _date("getDayOfYear", "the day of the year, from 0", Interval(0, 365), lambda t: t.timetuple().tm_yday - 1),
+    _clock("getHours", "hour", 23, 3600),
+    _clock("getMinutes", "minute", 59, 60),
+    _clock("getSeconds", "second", 59, 1),
+    _part(
         "getMilliseconds",
-        Style.METHOD,
         "the milliseconds within the second",
-        Overload((TIMESTAMP,), INT, _milliseconds),
-        Overload((TIMESTAMP, STRING), INT, _milliseconds),
-        Overload((DURATION,), INT, lambda nanoseconds: divide(remainder(nanoseconds, 10**9), _MILLISECOND)),
-        bounds=Interval(-999, 999),
-        cost=Cost("text"),
-        mutants=[],
-        literals=(1,),
+        Interval(-999, 999),
+        _milliseconds,
+        lambda nanoseconds: divide(remainder(nanoseconds, 10**9), _MILLISECOND),
     ),
 )

@@ -7,12 +7,11 @@ the scalar forms of its kernels (`evaluator.Names.functions`), so that a scalar 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import cast
 
 from policyengine.language.functions import bounds
-from policyengine.language.functions.arithmetic import SCALABLE, whole
+from policyengine.language.functions.arithmetic import in_range, whole
 from policyengine.language.functions.bounds import (
     ANY_NUMBER,
     NOT_NEGATIVE,
@@ -23,12 +22,8 @@ from policyengine.language.functions.bounds import (
     of_numbers,
     rising,
 )
-from policyengine.language.functions.table import Cost, Function, Implementation, Overload, Style, function
-from policyengine.language.types import DOUBLE, INT, TIMESTAMP, Type, list_of, optional_of
-from policyengine.language.values import in_int64
+from policyengine.language.functions.table import Cost, Function, Implementation, Signatures, Style, function
 
-COUNTED = (INT, *SCALABLE)
-COMPARABLE = (INT, DOUBLE, *SCALABLE, TIMESTAMP)
 _MOST_ARGUMENTS = 8
 
 
@@ -64,11 +59,11 @@ def _extreme(best: float, others: Sequence[float], better: Callable[[float, floa
     return best
 
 
-def half_away(value: float) -> int:
-    """`round(d)`: the nearest int, halves away from zero."""
-    if not math.isfinite(value) or abs(value - math.trunc(value)) != 0.5:
-        return whole(float(round(value)) if math.isfinite(value) else value)
-    return whole(math.trunc(value) + math.copysign(1.0, value))
+def half_away(value: float) -> float:
+    """`round(d)` of a finite double: the nearest whole number, halves away from zero."""
+    if abs(value - math.trunc(value)) != 0.5:
+        return round(value)
+    return math.trunc(value) + math.copysign(1.0, value)
 
 
 def _real(compute: Callable[..., float]) -> Callable[..., float]:
@@ -127,65 +122,39 @@ def deviation(values: Sequence[float]) -> float:
     return math.sqrt(mean([(value - middle) * (value - middle) for value in values]))
 
 
-def _of_list(compute: Implementation, type_: Type) -> Implementation:
-    """An extreme of a list, None of nothing. Which of two zeros a list holds first does not show."""
-    if type_ == DOUBLE:
-        return lambda items: cast(float, compute(*items)) + 0.0 if items else None
-    return lambda items: compute(*items) if items else None
+def _extremes(compute: Callable[..., float]) -> Signatures:
+    """Of 2 to 8 values, or of a list: which of two zeros it holds first does not show, as `-0.0 + 0` is 0."""
+    several = (", ".join(["comparable"] * count) for count in range(2, _MOST_ARGUMENTS + 1))
+    of_several: dict[str, Implementation] = {f"{parameters} -> comparable": compute for parameters in several}
+    of_list = {"list(comparable) -> optional(comparable)": lambda items: compute(*items) + 0 if items else None}
+    return of_several | of_list
 
 
-def _extremes(compute: Implementation) -> Iterator[Overload]:
-    for type_ in COMPARABLE:
-        for count in range(2, _MOST_ARGUMENTS + 1):
-            yield Overload((type_,) * count, type_, compute)
-        yield Overload((list_of(type_),), optional_of(type_), _of_list(compute, type_))
-
-
-def _sums() -> Iterator[Overload]:
-    yield Overload((list_of(DOUBLE),), DOUBLE, total)
-    for type_ in COUNTED:
-        yield Overload((list_of(type_),), type_, lambda items: in_int64(sum(items)))
-
-
-def _averages(compute: Callable[[Sequence[float]], float]) -> Iterator[Overload]:
-    yield Overload((list_of(DOUBLE),), DOUBLE, compute)
-    yield Overload((list_of(INT),), DOUBLE, lambda items: compute([float(item) for item in items]))
-    for type_ in SCALABLE:
-        yield Overload((list_of(type_),), type_, lambda items: whole(float(round(compute([float(i) for i in items])))))
+def _averages(compute: Callable[[Sequence[float]], float]) -> Signatures:
+    return {
+        "list(double) -> double": compute,
+        "list(int) -> double": compute,
+        "list(scalable) -> scalable": lambda items: whole(float(round(compute(items)))),
+    }
 
 
 def _of_double(
     name: str, doc: str, compute: Callable[..., float], limits: Bounds, *, arguments: int = 1, folds: bool = True
 ) -> Function:
-    overload = Overload((DOUBLE,) * arguments, DOUBLE, compute)
-    return function(name, Style.GLOBAL, doc, overload, bounds=limits, cost=Cost("root"), mutants=[], folds=folds)
+    overloads = {f"{', '.join(['double'] * arguments)} -> double": compute}
+    return function(name, Style.GLOBAL, doc, overloads, bounds=limits, cost=Cost("root"), mutants=[], folds=folds)
 
 
-def _to_int(name: str, doc: str, compute: Callable[[float], int], limits: Bounds, mutants: Sequence[str]) -> Function:
-    overloads = (Overload((DOUBLE,), INT, compute), Overload((INT,), INT, lambda a: a))
-    return function(name, Style.GLOBAL, doc, *overloads, bounds=limits, cost=Cost("bound"), mutants=mutants)
+def _to_int(name: str, doc: str, compute: Callable[[float], float], limits: Bounds, mutants: Sequence[str]) -> Function:
+    overloads: Signatures = {
+        "double -> int": lambda value: whole(compute(value) if math.isfinite(value) else value),
+        "int -> int": lambda value: value,
+    }
+    return function(name, Style.GLOBAL, doc, overloads, bounds=limits, cost=Cost("bound"), mutants=mutants)
 
 
-def _of_list_only(
-    name: str, doc: str, limits: Callable[[Interval], Interval], overloads: Iterator[Overload]
-) -> Function:
-    return function(name, Style.METHOD, doc, *overloads, bounds=of_list(limits), cost=Cost("text"), mutants=[])
-
-
-def _floor(value: float) -> int:
-    return whole(math.floor(value) if math.isfinite(value) else value)
-
-
-def _ceil(value: float) -> int:
-    return whole(math.ceil(value) if math.isfinite(value) else value)
-
-
-def _absolute(value: int) -> int:
-    return in_int64(abs(value))
-
-
-def _three(type_: Type) -> Overload:
-    return Overload((type_, type_, type_), type_, clamp)
+def _of_list(name: str, doc: str, limits: Callable[[Interval], Interval], overloads: Signatures) -> Function:
+    return function(name, Style.METHOD, doc, overloads, bounds=of_list(limits), cost=Cost("text"), mutants=[])
 
 
 FUNCTIONS: tuple[Function, ...] = (
@@ -193,7 +162,7 @@ FUNCTIONS: tuple[Function, ...] = (
         "ratio",
         Style.GLOBAL,
         "a / b kept within 0..1, 0 where b is 0",
-        *(Overload((type_, type_), DOUBLE, ratio) for type_ in (INT, DOUBLE, *SCALABLE)),
+        dict.fromkeys(("counted, counted -> double", "double, double -> double"), ratio),
         bounds=UNIT,
         cost=Cost("divide"),
         mutants=[],
@@ -202,7 +171,7 @@ FUNCTIONS: tuple[Function, ...] = (
         "clamp",
         Style.GLOBAL,
         "the value kept within two bounds",
-        *map(_three, COMPARABLE),
+        {"comparable, comparable, comparable -> comparable": clamp},
         bounds=of_numbers(bounds.clamp),
         cost=Cost("bound"),
         mutants=[],
@@ -211,7 +180,7 @@ FUNCTIONS: tuple[Function, ...] = (
         "min",
         Style.BOTH,
         "the least; of a list an optional",
-        *_extremes(smaller),
+        _extremes(smaller),
         bounds=of_list(lambda each: each, bounds.least),
         cost=Cost("bound"),
         mutants=["max"],
@@ -220,27 +189,30 @@ FUNCTIONS: tuple[Function, ...] = (
         "max",
         Style.BOTH,
         "the greatest; of a list an optional",
-        *_extremes(larger),
+        _extremes(larger),
         bounds=of_list(lambda each: each, bounds.greatest),
         cost=Cost("bound"),
         mutants=["min"],
     ),
-    _of_list_only("sum", "the sum of a list, 0 of nothing", bounds.total, _sums()),
-    _of_list_only("avg", "the mean of a list, 0 of nothing", bounds.mean, _averages(mean)),
-    _of_list_only("stddev", "the population standard deviation of a list", bounds.deviation, _averages(deviation)),
+    _of_list(
+        "sum",
+        "the sum of a list, 0 of nothing",
+        bounds.total,
+        {"list(double) -> double": total, "list(counted) -> counted": in_range(sum)},
+    ),
+    _of_list("avg", "the mean of a list, 0 of nothing", bounds.mean, _averages(mean)),
+    _of_list("stddev", "the population standard deviation of a list", bounds.deviation, _averages(deviation)),
     function(
         "abs",
         Style.GLOBAL,
         "the absolute value",
-        Overload((INT,), INT, _absolute),
-        Overload((DOUBLE,), DOUBLE, abs),
-        *(Overload((type_,), type_, _absolute) for type_ in SCALABLE),
+        {"counted -> counted": in_range(abs), "double -> double": abs},
         bounds=of_numbers(bounds.absolute),
         cost=Cost("add"),
         mutants=[],
     ),
-    _to_int("floor", "the next int below", _floor, rising(bounds.floor), ["ceil"]),
-    _to_int("ceil", "the next int above", _ceil, rising(bounds.ceil), ["floor"]),
+    _to_int("floor", "the next int below", math.floor, rising(bounds.floor), ["ceil"]),
+    _to_int("ceil", "the next int above", math.ceil, rising(bounds.ceil), ["floor"]),
     _to_int(
         "round",
         "the nearest int, halves away from zero",

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from policyengine.language.functions.bounds import ANY_NUMBER, NO_NUMBER, NO_POLICY, hull, of_numbers
-from policyengine.language.functions.table import Cost, Function, Overload, Style, T, function
-from policyengine.language.types import BOOL, optional_of
+from policyengine.language.functions.bounds import ANY_NUMBER, NO_NUMBER, NO_POLICY, Bounds, hull, of_numbers
+from policyengine.language.functions.table import Cost, Function, Signatures, Style, function
 from policyengine.language.values import NONE, EvaluationError, Optional
 
 
@@ -28,71 +27,47 @@ def of_non_zero(value: object) -> Optional:
     return Optional(value)
 
 
-_HELD = of_numbers(lambda a: a)
+def _method(name: str, doc: str, overloads: Signatures, bounds: Bounds) -> Function:
+    return function(name, Style.METHOD, doc, overloads, bounds=bounds, cost=Cost("logic"), mutants=[])
+
+
+def _maker(name: str, doc: str, overloads: Signatures, bounds: Bounds, operation: str) -> Function:
+    return function(name, Style.GLOBAL, doc, overloads, bounds=bounds, cost=Cost(operation), mutants=[])
+
+
 _EITHER = of_numbers(lambda a, b: hull([a, b]))
 
 FUNCTIONS: tuple[Function, ...] = (
-    function(
+    _method(
         "orValue",
-        Style.METHOD,
         "the content, or a value where there is none",
-        Overload((optional_of(T), T), T, Optional.or_value),
-        bounds=_EITHER,
-        cost=Cost("logic"),
-        mutants=[],
+        {"optional(T), T -> T": lambda held, default: held.content if held.present else default},
+        _EITHER,
     ),
-    function(
+    _method(
         "or",
-        Style.METHOD,
         "the first optional, or the second where the first is empty",
-        Overload((optional_of(T), optional_of(T)), optional_of(T), lambda a, b: a if a.present else b),
-        bounds=_EITHER,
-        cost=Cost("logic"),
-        mutants=[],
+        {"optional(T), optional(T) -> optional(T)": lambda a, b: a if a.present else b},
+        _EITHER,
     ),
-    function(
-        "hasValue",
-        Style.METHOD,
-        "whether there is a content",
-        Overload((optional_of(T),), BOOL, lambda optional: optional.present),
-        bounds=NO_NUMBER,
-        cost=Cost("logic"),
-        mutants=[],
-    ),
+    _method("hasValue", "whether there is a content", {"optional(T) -> bool": lambda held: held.present}, NO_NUMBER),
     function(
         "value",
         Style.METHOD,
         "the content; an error where there is none",
-        Overload((optional_of(T),), T, value_of, dynamic=True),
+        {},
+        dynamic={"optional(T) -> T": value_of},
         bounds=NO_POLICY,
         cost=Cost("text"),
         mutants=[],
     ),
-    function(
-        "optional.of",
-        Style.GLOBAL,
-        "an optional of the value",
-        Overload((T,), optional_of(T), Optional),
-        bounds=_HELD,
-        cost=Cost("logic"),
-        mutants=[],
-    ),
-    function(
-        "optional.none",
-        Style.GLOBAL,
-        "an empty optional",
-        Overload((), optional_of(T), lambda: NONE),
-        bounds=NO_NUMBER,
-        cost=Cost("text"),
-        mutants=[],
-    ),
-    function(
+    _maker("optional.of", "an optional of the value", {"T -> optional(T)": Optional}, of_numbers(lambda a: a), "logic"),
+    _maker("optional.none", "an empty optional", {"-> optional(T)": lambda: NONE}, NO_NUMBER, "text"),
+    _maker(
         "optional.ofNonZeroValue",
-        Style.GLOBAL,
         "an optional of the value, empty for 0, '', false and what is empty itself",
-        Overload((T,), optional_of(T), of_non_zero),
-        bounds=ANY_NUMBER,
-        cost=Cost("text"),
-        mutants=[],
+        {"T -> optional(T)": of_non_zero},
+        ANY_NUMBER,
+        "text",
     ),
 )

@@ -14,8 +14,7 @@ from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from policyengine.language.functions.bounds import NOT_NEGATIVE, UNIT
-from policyengine.language.functions.table import Cost, Function, Overload, Style, function
-from policyengine.language.types import DOUBLE, INT, STRING
+from policyengine.language.functions.table import Cost, Function, Style, function
 from policyengine.language.values import EvaluationError
 
 _MASK = 2**64 - 1
@@ -142,7 +141,7 @@ FUNCTIONS: tuple[Function, ...] = (
         "hash",
         Style.GLOBAL,
         "a number for a string, never negative, the same everywhere",
-        Overload((STRING,), INT, hash_string),
+        {"string -> int": hash_string},
         bounds=NOT_NEGATIVE,
         cost=Cost("draw", 20),
         mutants=[],
@@ -151,7 +150,7 @@ FUNCTIONS: tuple[Function, ...] = (
         "random",
         Style.GLOBAL,
         'a double in [0, 1) from pod UID, node and rule name; `random("b")` is another stream',
-        Overload((STRING, STRING, STRING, STRING), DOUBLE, random),
+        {"string, string, string, string -> double": random},
         bounds=UNIT,
         cost=Cost("draw", 30),
         mutants=[],
@@ -160,7 +159,7 @@ FUNCTIONS: tuple[Function, ...] = (
         "betaCdf",
         Style.GLOBAL,
         "the beta distribution's share below x",
-        Overload((DOUBLE, DOUBLE, DOUBLE), DOUBLE, _beta),
+        {"double, double, double -> double": _beta},
         bounds=UNIT,
         cost=Cost("curve", 100),
         mutants=[],

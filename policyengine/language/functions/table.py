@@ -1,13 +1,15 @@
 """The function table's rows: one record a function, its overloads, and how one of them is chosen.
 
-A type variable is a DYN type with a name. In a policy the overload follows from static types; in dynamic
-evaluation from the values. Rules of an implementation: plain values in their grain in and out, None for an empty
-optional result, `EvaluationError` for no result, nothing else raised.
+A record writes its overloads as `"list(T), T -> bool": implementation`. `T`, `K` and `V` are type variables, DYN types
+with a name; a word of `GROUPS` stands for each of several types in turn. In a policy the overload follows from static
+types; in dynamic evaluation from the values. Rules of an implementation: plain values in their grain in and out, None
+for an empty optional result, `EvaluationError` for no result, nothing else raised.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
 from itertools import repeat
 from typing import NamedTuple
@@ -15,14 +17,35 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from policyengine.language.functions.bounds import Bounds
-from policyengine.language.types import Kind, Type, optional_of
+from policyengine.language.types import (
+    BOOL,
+    CPU,
+    DOUBLE,
+    DURATION,
+    INT,
+    MEMORY,
+    QOS,
+    STORAGE,
+    STRING,
+    TIMESTAMP,
+    Kind,
+    Type,
+)
 from policyengine.language.values import Optional, kind_of
 
 Implementation = Callable[..., object]
+Signatures = Mapping[str, Implementation]
+"""How an overload is written -> what computes it."""
 
-T = Type(Kind.DYN, (), "T")
-K = Type(Kind.DYN, (), "K")
-V = Type(Kind.DYN, (), "V")
+_SCALABLE = (CPU, MEMORY, STORAGE, DURATION)
+GROUPS: Mapping[str, tuple[Type, ...]] = {
+    "scalable": _SCALABLE,
+    "counted": (INT, *_SCALABLE),
+    "comparable": (INT, DOUBLE, *_SCALABLE, TIMESTAMP),
+    "ordered": (INT, DOUBLE, STRING, BOOL, *_SCALABLE, TIMESTAMP, QOS),
+}
+_NAMES = {"qos": QOS, **{name: Type(Kind.DYN, (), name) for name in "TKV"}}
+_WORD = re.compile(r"\w+|[()]")
 
 
 class Style(Enum):
@@ -79,15 +102,42 @@ def function(
     name: str,
     style: Style,
     doc: str,
-    *overloads: Overload,
+    overloads: Signatures,
+    *,
+    dynamic: Signatures | None = None,
     bounds: Bounds,
     cost: Cost,
     mutants: Sequence[str],
     literals: Sequence[int] = (),
     folds: bool = True,
 ) -> Function:
-    """A row of the table."""
-    return Function(name, style, doc, overloads, bounds, cost, tuple(mutants), frozenset(literals), folds)
+    """A row of the table; `dynamic` are the overloads for `policyengine.evaluate` only."""
+    found = [
+        Overload(parameters, result, implementation, is_dynamic)
+        for signatures, is_dynamic in ((overloads, False), (dynamic or {}, True))
+        for text, implementation in signatures.items()
+        for parameters, result in signature(text)
+    ]
+    return Function(name, style, doc, tuple(found), bounds, cost, tuple(mutants), frozenset(literals), folds)
+
+
+def signature(text: str) -> Iterator[tuple[tuple[Type, ...], Type]]:
+    """The parameters and results that `counted, counted -> bool` stands for: one pair, or one for each of the group."""
+    words = _WORD.findall(text)
+    group = next((word for word in words if word in GROUPS), "")
+    for one in GROUPS.get(group, (None,)):
+        known = _NAMES if one is None else {**_NAMES, group: one}
+        found: list[list[Type]] = [[]]
+        for word in words:
+            if word == "(":
+                found.append([])
+            elif word == ")":
+                arguments = tuple(found.pop())
+                found[-1].append(Type(found[-1].pop().kind, arguments))
+            else:
+                found[-1].append(known.get(word) or Type(Kind(word)))
+        *parameters, result = found[0]
+        yield tuple(parameters), result
 
 
 def unify(parameter: Type, actual: Type, variables: dict[str, Type]) -> bool:
@@ -145,12 +195,11 @@ def select(overloads: Sequence[Overload], types: Sequence[Type]) -> tuple[Overlo
     return None
 
 
-def or_optional(overload: Overload) -> tuple[Overload, Overload]:
-    """The overload, and the same on an optional first argument: none in, none out."""
-    inner = overload.implementation
+def or_optional(text: str, implementation: Implementation) -> Signatures:
+    """The overload, and the same on an optional argument: none in, none out."""
 
-    def on_optional(first: Optional, *rest: object) -> object:
-        return inner(first.content, *rest) if first.present else None
+    def on_optional(held: Optional) -> object:
+        return implementation(held.content) if held.present else None
 
-    first, *rest = overload.parameters
-    return overload, Overload((optional_of(first), *rest), overload.result, on_optional, overload.dynamic)
+    parameter, result = text.split(" -> ")
+    return {text: implementation, f"optional({parameter}) -> {result}": on_optional}

@@ -11,16 +11,7 @@ import re2
 
 from policyengine.language.functions.arithmetic import LONGEST_TEXT
 from policyengine.language.functions.bounds import NO_NUMBER, NOT_NEGATIVE, Interval
-from policyengine.language.functions.table import (
-    Cost,
-    Function,
-    Implementation,
-    Overload,
-    Style,
-    function,
-    or_optional,
-)
-from policyengine.language.types import BOOL, INT, STRING, Type, list_of, optional_of
+from policyengine.language.functions.table import Cost, Function, Implementation, Style, function, or_optional
 from policyengine.language.values import EvaluationError, shortened
 
 _UPPER_TO_LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
@@ -136,60 +127,69 @@ def trim(text: str) -> str:
 
 
 def _method(
-    name: str,
-    doc: str,
-    result: Type,
-    compute: Implementation,
-    *signatures: tuple[Type, ...],
-    mutants: Sequence[str] = (),
-    rank: int | None = None,
+    name: str, doc: str, compute: Implementation, *signatures: str, mutants: Sequence[str] = (), rank: int | None = None
 ) -> Function:
     """A method of strings; one that answers an int answers a position, -1 for none."""
-    overloads = (Overload((STRING, *rest), result, compute) for rest in signatures)
-    bounds = Interval(-1.0, math.inf) if result == INT else NO_NUMBER
-    return function(name, Style.METHOD, doc, *overloads, bounds=bounds, cost=Cost("text", rank), mutants=mutants)
+    bounds = Interval(-1.0, math.inf) if signatures[0].endswith("-> int") else NO_NUMBER
+    overloads = dict.fromkeys(signatures, compute)
+    return function(name, Style.METHOD, doc, overloads, bounds=bounds, cost=Cost("text", rank), mutants=mutants)
 
+
+_TEST = "string, string -> bool"
+_FIND = ("string, string -> int", "string, string, int -> int")
 
 FUNCTIONS: tuple[Function, ...] = (
-    _method("contains", "whether the text has the part", BOOL, lambda a, b: b in a, (STRING,)),
-    _method(
-        "startsWith", "whether the text begins with the part", BOOL, str.startswith, (STRING,), mutants=["endsWith"]
-    ),
-    _method("endsWith", "whether the text ends with the part", BOOL, str.endswith, (STRING,), mutants=["startsWith"]),
+    _method("contains", "whether the text has the part", lambda a, b: b in a, _TEST),
+    _method("startsWith", "whether the text begins with the part", str.startswith, _TEST, mutants=["endsWith"]),
+    _method("endsWith", "whether the text ends with the part", str.endswith, _TEST, mutants=["startsWith"]),
     function(
         "matches",
         Style.BOTH,
         "whether an RE2 pattern matches anywhere in the text",
-        Overload((STRING, STRING), BOOL, matches),
+        {_TEST: matches},
         bounds=NO_NUMBER,
         cost=Cost("matches", 40),
         mutants=[],
         literals=(1,),
     ),
-    _method("lowerAscii", "with A..Z as a..z", STRING, lower_ascii, ()),
-    _method("upperAscii", "with a..z as A..Z", STRING, upper_ascii, ()),
-    _method("trim", "without white space at its ends", STRING, trim, ()),
-    _method("replace", "with a part replaced", STRING, replace, (STRING, STRING), (STRING, STRING, INT), rank=20),
-    _method("split", "the pieces between separators", list_of(STRING), split, (STRING,), (STRING, INT), rank=20),
-    _method("substring", "a part, by its start and end", STRING, substring, (INT,), (INT, INT)),
-    _method("charAt", "the character at a place", STRING, char_at, (INT,)),
-    _method("indexOf", "where a part first stands, -1 if nowhere", INT, index_of, (STRING,), (STRING, INT)),
-    _method("lastIndexOf", "where a part last stands, -1 if nowhere", INT, last_index_of, (STRING,), (STRING, INT)),
-    function(
+    _method("lowerAscii", "with A..Z as a..z", lower_ascii, "string -> string"),
+    _method("upperAscii", "with a..z as A..Z", upper_ascii, "string -> string"),
+    _method("trim", "without white space at its ends", trim, "string -> string"),
+    _method(
+        "replace",
+        "with a part replaced",
+        replace,
+        "string, string, string -> string",
+        "string, string, string, int -> string",
+        rank=20,
+    ),
+    _method(
+        "split",
+        "the pieces between separators",
+        split,
+        "string, string -> list(string)",
+        "string, string, int -> list(string)",
+        rank=20,
+    ),
+    _method(
+        "substring", "a part, by its start and end", substring, "string, int -> string", "string, int, int -> string"
+    ),
+    _method("charAt", "the character at a place", char_at, "string, int -> string"),
+    _method("indexOf", "where a part first stands, -1 if nowhere", index_of, *_FIND),
+    _method("lastIndexOf", "where a part last stands, -1 if nowhere", last_index_of, *_FIND),
+    _method(
         "join",
-        Style.METHOD,
         "the strings of a list, with a separator between them",
-        Overload((list_of(STRING),), STRING, join),
-        Overload((list_of(STRING), STRING), STRING, join),
-        bounds=NO_NUMBER,
-        cost=Cost("text", 20),
-        mutants=[],
+        join,
+        "list(string) -> string",
+        "list(string), string -> string",
+        rank=20,
     ),
     function(
         "trailingInt",
         Style.GLOBAL,
         "the number at the end of a string: `node9` has 9",
-        *or_optional(Overload((STRING,), optional_of(INT), trailing_int)),
+        or_optional("string -> optional(int)", trailing_int),
         bounds=NOT_NEGATIVE,
         cost=Cost("convert"),
         mutants=[],

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 
 from policyengine import quantity
-from policyengine.language.functions.arithmetic import QUANTITY_TYPES, divide
+from policyengine.language.functions.arithmetic import divide
 from policyengine.language.functions.bounds import (
     ANY_NUMBER,
     NO_NUMBER,
@@ -19,21 +19,17 @@ from policyengine.language.functions.bounds import (
     of_numbers,
     outwards,
 )
-from policyengine.language.functions.table import Cost, Function, Overload, Style, function, or_optional
-from policyengine.language.types import (
-    BOOL,
-    CPU,
-    DOUBLE,
-    DURATION,
-    INT,
-    MEMORY,
-    QOS,
-    STORAGE,
-    STRING,
-    TIMESTAMP,
-    Type,
-    optional_of,
+from policyengine.language.functions.table import (
+    GROUPS,
+    Cost,
+    Function,
+    Implementation,
+    Signatures,
+    Style,
+    function,
+    or_optional,
 )
+from policyengine.language.types import CPU, MEMORY, STORAGE, STRING, Type
 from policyengine.language.values import (
     EvaluationError,
     display,
@@ -98,7 +94,7 @@ def _quantity(convert: Callable[[str], int], text: str) -> int:
         raise EvaluationError(str(error)) from None
 
 
-def _optional(convert: Callable[[str], object]) -> Callable[[str], object]:
+def _optional(convert: Implementation) -> Implementation:
     """The conversion that answers None where the text says nothing of the kind."""
 
     def attempt(text: str) -> object:
@@ -117,24 +113,23 @@ def _finite(text: str) -> float:
     return value
 
 
-def _texts() -> tuple[Overload, ...]:
-    shown = (INT, DOUBLE, BOOL, DURATION, TIMESTAMP, *QUANTITY_TYPES, QOS)
-    return tuple(Overload((type_,), STRING, _shower(type_)) for type_ in shown)
-
-
 def _shower(type_: Type) -> Callable[[object], str]:
     return lambda value: display(value, type_)
 
 
+def _conversion(name: str, doc: str, overloads: Signatures, bounds: Bounds, operation: str = "text") -> Function:
+    return function(name, Style.GLOBAL, doc, overloads, bounds=bounds, cost=Cost(operation), mutants=[])
+
+
 def _attempt(
-    name: str, doc: str, result: Type, convert: Callable[[str], object], operation: str = "convert"
+    name: str, doc: str, result: str, convert: Callable[[str], object], operation: str = "convert"
 ) -> Function:
-    overloads = or_optional(Overload((STRING,), optional_of(result), _optional(convert)))
-    return function(name, Style.GLOBAL, doc, *overloads, bounds=ANY_NUMBER, cost=Cost(operation), mutants=[])
+    overloads = or_optional(f"string -> optional({result})", _optional(convert))
+    return _conversion(name, doc, overloads, ANY_NUMBER, operation)
 
 
-def _conversion(name: str, doc: str, *overloads: Overload, bounds: Bounds, operation: str = "text") -> Function:
-    return function(name, Style.GLOBAL, doc, *overloads, bounds=bounds, cost=Cost(operation), mutants=[])
+def _itself(value: object) -> object:
+    return value
 
 
 def _in_units(call: Arguments) -> Interval:
@@ -143,58 +138,66 @@ def _in_units(call: Arguments) -> Interval:
     return Interval(a.low / 1000, a.high / 1000) if call.types[0] == CPU else a
 
 
-def _itself(type_: Type) -> Overload:
-    return Overload((type_,), type_, lambda value: value)
-
-
 FUNCTIONS: tuple[Function, ...] = (
     _conversion(
         "int",
         "as an int: a double truncated, a string read, a timestamp's or duration's seconds",
-        _itself(INT),
-        Overload((DOUBLE,), INT, int_of_double),
-        Overload((STRING,), INT, int_of_text),
-        Overload((TIMESTAMP,), INT, lambda nanoseconds: nanoseconds // 10**9),
-        Overload((DURATION,), INT, lambda nanoseconds: divide(nanoseconds, 10**9)),
-        bounds=outwards(of_numbers(lambda a: a)),
-        operation="add",
+        {
+            "int -> int": _itself,
+            "double -> int": int_of_double,
+            "string -> int": int_of_text,
+            "timestamp -> int": lambda nanoseconds: nanoseconds // 10**9,
+            "duration -> int": lambda nanoseconds: divide(nanoseconds, 10**9),
+        },
+        outwards(of_numbers(lambda a: a)),
+        "add",
     ),
     _conversion(
         "double",
         "as a double: a cpu in cores, memory and storage in bytes",
-        _itself(DOUBLE),
-        Overload((INT,), DOUBLE, float),
-        Overload((STRING,), DOUBLE, double_of_text),
-        Overload((CPU,), DOUBLE, lambda milli: milli / 1000),
-        Overload((MEMORY,), DOUBLE, float),
-        Overload((STORAGE,), DOUBLE, float),
-        bounds=_in_units,
-        operation="add",
+        {
+            "double -> double": _itself,
+            "int -> double": float,
+            "string -> double": double_of_text,
+            "cpu -> double": lambda milli: milli / 1000,
+            "memory -> double": float,
+            "storage -> double": float,
+        },
+        _in_units,
+        "add",
     ),
-    _conversion("string", "as text", _itself(STRING), *_texts(), bounds=NO_NUMBER),
-    _conversion("bool", "as a bool", _itself(BOOL), Overload((STRING,), BOOL, bool_of_text), bounds=NO_NUMBER),
+    _conversion(
+        "string",
+        "as text",
+        {
+            "string -> string": _itself,
+            **{f"{one} -> string": _shower(one) for one in GROUPS["ordered"] if one != STRING},
+        },
+        NO_NUMBER,
+    ),
+    _conversion("bool", "as a bool", {"bool -> bool": _itself, "string -> bool": bool_of_text}, NO_NUMBER),
     _conversion(
         "duration",
         "a duration from text such as `1h30m`",
-        _itself(DURATION),
-        Overload((STRING,), DURATION, parse_duration),
-        bounds=ANY_NUMBER,
+        {"duration -> duration": _itself, "string -> duration": parse_duration},
+        ANY_NUMBER,
     ),
     _conversion(
         "timestamp",
         "a time from RFC 3339 text",
-        _itself(TIMESTAMP),
-        Overload((STRING,), TIMESTAMP, parse_timestamp),
-        Overload((INT,), TIMESTAMP, lambda seconds: in_int64(seconds * 10**9)),
-        bounds=ANY_NUMBER,
+        {
+            "timestamp -> timestamp": _itself,
+            "string -> timestamp": parse_timestamp,
+            "int -> timestamp": lambda seconds: in_int64(seconds * 10**9),
+        },
+        ANY_NUMBER,
     ),
-    _attempt("toInt", "the int a string holds, if it holds one", INT, int_of_text),
-    _attempt("toDouble", "the finite double a string holds, if it holds one", DOUBLE, _finite),
-    _attempt("toDuration", "the duration a string holds, if it holds one", DURATION, parse_duration),
-    _attempt("toTimestamp", "the time a string holds, if it holds one", TIMESTAMP, parse_timestamp),
-    _attempt("toQuantity/cpu", "the cpu quantity a string holds, if it holds one", CPU, cpu_of_text, "text"),
-    _attempt("toQuantity/memory", "the memory quantity a string holds, if it holds one", MEMORY, bytes_of_text, "text"),
-    _attempt(
-        "toQuantity/storage", "the storage quantity a string holds, if it holds one", STORAGE, bytes_of_text, "text"
+    _attempt("toInt", "the int a string holds, if it holds one", "int", int_of_text),
+    _attempt("toDouble", "the finite double a string holds, if it holds one", "double", _finite),
+    _attempt("toDuration", "the duration a string holds, if it holds one", "duration", parse_duration),
+    _attempt("toTimestamp", "the time a string holds, if it holds one", "timestamp", parse_timestamp),
+    *(
+        _attempt(f"toQuantity/{name}", f"the {name} quantity a string holds, if it holds one", name, convert, "text")
+        for name, convert in (("cpu", cpu_of_text), ("memory", bytes_of_text), ("storage", bytes_of_text))
     ),
 )
