@@ -23,7 +23,7 @@ from policyengine.kube.watching.informers import Informers, MessageQueue, Policy
 from policyengine.kube.watching.reflector import Reflector
 from policyengine.kube.writing.writer import Writer
 from policyengine.scheduler.actions import Action, RecordEvent
-from policyengine.scheduler.binding.server_time import SLEW
+from policyengine.scheduler.binding.bind_result import SLEW
 from policyengine.scheduler.messages import (
     CacheSynced,
     ComparisonRequested,

@@ -29,7 +29,7 @@ from policyengine.scheduler.messages import CandidateLoaded, CandidateRemoved, C
 from policyengine.scheduler.placement import error_in, find_feasible, select_node
 from policyengine.scheduler.profiles import ProfileRuntime, ServedProfile
 from policyengine.scheduler.queue import policy_replacement
-from policyengine.scheduler.queue.queued_pod import QueuedPod
+from policyengine.scheduler.queue.queued_pods import QueuedPod
 from policyengine.scheduler.rollout import Decided, Difference, Rollout
 
 if TYPE_CHECKING:

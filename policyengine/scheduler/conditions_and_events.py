@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from policyengine.scheduler.actions import Action, PatchPodCondition, RecordEvent
-from policyengine.scheduler.queue.queued_pod import QueuedPod
+from policyengine.scheduler.queue.queued_pods import QueuedPod
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo

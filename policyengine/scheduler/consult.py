@@ -50,7 +50,7 @@ from policyengine.scheduler.extender import Question
 from policyengine.scheduler.messages import ExtendersAnswered, VictimsAnswered
 from policyengine.scheduler.placement import filter_nodes, select_node
 from policyengine.scheduler.profiles import ServedProfile
-from policyengine.scheduler.queue.queued_pod import Place, QueuedPod
+from policyengine.scheduler.queue.queued_pods import Place, QueuedPod
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo

@@ -26,7 +26,7 @@ from policyengine.scheduler.conditions_and_events import SCHEDULER_ERROR, UNSCHE
 from policyengine.scheduler.extender import Extender, Question
 from policyengine.scheduler.pod_timeline import PodTimelines
 from policyengine.scheduler.profiles import ProfileRuntime, ServedProfile, ServedProfiles
-from policyengine.scheduler.queue.queued_pod import NO_PLUGINS, Place, QueuedPod
+from policyengine.scheduler.queue.queued_pods import NO_PLUGINS, Place, QueuedPod
 from policyengine.scheduler.reservations import Bindings, Reservation, WaitingPods
 from policyengine.scheduler.reserved_room import ReservedRoom
 from policyengine.scheduler.rollout import Decided

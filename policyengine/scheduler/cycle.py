@@ -31,13 +31,13 @@ from policyengine.scheduler.messages import ExtendersAnswered, VictimsAnswered
 from policyengine.scheduler.placement import error_in, filter_nodes, place, select_node, select_node_at_once
 from policyengine.scheduler.preempt import find_room, refuse
 from policyengine.scheduler.profiles import ServedProfile
-from policyengine.scheduler.queue.queued_pod import QueuedPod
+from policyengine.scheduler.queue.queued_pods import QueuedPod
 
 
 def next_turn(core: Core) -> ServedProfile | None:
     """The profile that may try a pod now; None if none has one."""
-    served = [one for one in core.profiles.values() if one.is_served]
-    ready = [one for one in served if one.queue.active_q] or [one for one in served if one.queue.backoff_q.has_early]
+    ready = [one for one in core.profiles.values() if one.is_served and one.queue.has_work]
+    ready = [one for one in ready if one.queue.active_q] or ready
     if len(ready) <= 1:
         return ready[0] if ready else None
     for one in ready:

@@ -10,7 +10,7 @@ from policyengine.framework.profile import Profile
 from policyengine.plugins.resources.fit import NodeResourcesFit
 from policyengine.scheduler.messages import ExtendersAnswered
 from policyengine.scheduler.profiles import ProfileRuntime, ServedProfile
-from policyengine.scheduler.queue.queued_pod import QueuedPod
+from policyengine.scheduler.queue.queued_pods import QueuedPod
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo

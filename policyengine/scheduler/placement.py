@@ -24,7 +24,7 @@ from policyengine.scheduler.actions import Bind
 from policyengine.scheduler.binding import prebind
 from policyengine.scheduler.core import Core, failed_with
 from policyengine.scheduler.profiles import ProfileRuntime, ServedProfile
-from policyengine.scheduler.queue.queued_pod import QueuedPod
+from policyengine.scheduler.queue.queued_pods import QueuedPod
 from policyengine.scheduler.reservations import Decision, Reservation, WaitingPod
 
 if TYPE_CHECKING:

@@ -38,6 +38,7 @@ _Told = tuple[float, str, tuple[Any, ...]]
 
 _DETAILS: dict[str, tuple[str, ...]] = {
     "queued": ("place", "event"),
+    "queued last": ("message",),
     "woken": ("place", "event", "asked by"),
     "attempted": ("attempt", "policy hash"),
     "refused": ("by", "policy hash", "message"),

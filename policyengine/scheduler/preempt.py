@@ -31,11 +31,11 @@ from policyengine.framework.post_filter import PostFilterResult, run_post_filter
 from policyengine.framework.status import SUCCESS, Code, Status
 from policyengine.scheduler import conditions_and_events
 from policyengine.scheduler.actions import DeleteVictim
-from policyengine.scheduler.binding.server_time import retry_after
+from policyengine.scheduler.binding.bind_result import retry_after
 from policyengine.scheduler.core import Core, Eviction
 from policyengine.scheduler.messages import VictimDeleted, VictimNotDeleted
 from policyengine.scheduler.profiles import ServedProfile
-from policyengine.scheduler.queue.queued_pod import QueuedPod
+from policyengine.scheduler.queue.queued_pods import QueuedPod
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo

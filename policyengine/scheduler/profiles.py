@@ -16,7 +16,7 @@ from policyengine.framework.plugin import extends
 from policyengine.framework.post_filter import PostFilterPlugin
 from policyengine.framework.profile import Profile
 from policyengine.framework.reservation import PermitPlugin, PreBindPlugin, ReservePlugin
-from policyengine.scheduler.queue.queued_pod import Place
+from policyengine.scheduler.queue.queued_pods import Place
 from policyengine.scheduler.queue.scheduling_queue import SchedulingQueue
 from policyengine.scheduler.rollout import Rollout
 

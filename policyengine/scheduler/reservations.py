@@ -43,7 +43,7 @@ from policyengine.framework.events import ClusterEvent
 from policyengine.framework.reservation import ObjectPatch, Plan, PreBindPlugin
 from policyengine.scheduler.actions import Bind
 from policyengine.scheduler.profiles import ProfileRuntime, ServedProfile
-from policyengine.scheduler.queue.queued_pod import QueuedPod
+from policyengine.scheduler.queue.queued_pods import QueuedPod
 
 if TYPE_CHECKING:
     from policyengine.cluster.view import ClusterView

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from policyengine.cluster.journal import stable_hash
 from policyengine.framework.profile import Profile
+from policyengine.plugins.selectors.label_selector import Requirement
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
@@ -44,25 +45,6 @@ class Mode(Enum):
     """It decides nothing: what it would have decided is compared."""
     CANARY = "canary"
     """It decides about some of the pods."""
-
-
-@dataclass(frozen=True, slots=True)
-class LabelTerm:
-    """One term of a label selector."""
-
-    key: str
-    operator: str
-    """`in`, `notin`, `exists` or `!`."""
-    values: frozenset[str] = frozenset()
-
-    def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether the labels meet this term, as kube-apiserver understands it: a missing label is in no set."""
-        held = labels.get(self.key)
-        if self.operator == "in":
-            return held is not None and held in self.values
-        if self.operator == "notin":
-            return held is None or held not in self.values
-        return (held is not None) is (self.operator == "exists")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +72,7 @@ class RolloutSettings:
     """The share of pods whose decisions are compared."""
     share: float = 1.0
     """The share of pods, by owner, that a canary decides about."""
-    namespaces: tuple[LabelTerm, ...] = ()
+    namespaces: tuple[Requirement, ...] = ()
     """Which namespaces' pods these are; all of them where there is no term."""
     budget: Budget = field(default_factory=Budget)
 

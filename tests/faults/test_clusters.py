@@ -167,7 +167,7 @@ async def test_25_a_victim_that_never_dies_and_a_preemptor_that_is_deleted(world
     29,
     "I3",
     defence="an event moves those it may help, those whose attempt still runs included; what waited five minutes is "
-    "tried again besides (`scheduler/queue/scheduling_queue.py`, `scheduler/queue/active_queue.py`)",
+    "tried again besides (`scheduler/queue/scheduling_queue.py`, `scheduler/queue/queued_pods.py`)",
     taken_out="events move nobody",
     without=lambda patch: patch.setattr(SchedulingQueue, "move", lambda self, *event, **how: None),
 )

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policyengine.kube.runner import MonotonicClock
-from policyengine.scheduler.binding.server_time import LANDS_WITHIN, SLEW, retry_after
+from policyengine.scheduler.binding.bind_result import LANDS_WITHIN, SLEW, retry_after
 
 
 class SetClock:

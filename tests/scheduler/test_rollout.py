@@ -12,6 +12,7 @@ from policyengine.cluster.workload_objects import Namespace
 from policyengine.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, Resource
 from policyengine.framework.profile import Profile
 from policyengine.framework.status import Code
+from policyengine.plugins.selectors.label_selector import Requirement
 from policyengine.policy_compiler import compile_policy
 from policyengine.scheduler.actions import Action, Bind
 from policyengine.scheduler.messages import (
@@ -25,7 +26,7 @@ from policyengine.scheduler.messages import (
     ProfileRemoved,
     ProfileReplaced,
 )
-from policyengine.scheduler.rollout import Budget, LabelTerm, Mode, Rollout, RolloutSettings, SlidingWindow
+from policyengine.scheduler.rollout import Budget, Mode, Rollout, RolloutSettings, SlidingWindow
 from tests.builders import make_pod
 from tests.scheduler.driver import NAME, Driver, Label, Rule, binds, node, pod, profile
 
@@ -175,7 +176,7 @@ def test_a_canary_of_all_pods_decides_with_its_own_hash_and_is_compared_with_the
 
 
 def test_a_canary_takes_the_pods_of_some_namespaces() -> None:
-    settings = replace(CANARY, namespaces=(LabelTerm("stage", "in", frozenset({"test"})),))
+    settings = replace(CANARY, namespaces=(Requirement("stage", "In", frozenset({"test"})),))
     run = Rehearsal(policy("live", only("n1")), policy("new", only("n2")), settings)
     labelled = Namespace(metadata=ObjectMeta(name="trial", labels={"stage": "test"}))
     run.send(ObjectObserved("Namespace", labelled))

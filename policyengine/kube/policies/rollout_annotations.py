@@ -35,7 +35,8 @@ from policyengine.kube.policies.config_map import (
 from policyengine.language.suggestion import closest
 from policyengine.language.values import EvaluationError, parse_duration
 from policyengine.plain_yaml import PlainYamlError, documents
-from policyengine.scheduler.rollout import Budget, LabelTerm, Mode, Rollout, RolloutSettings
+from policyengine.plugins.selectors.label_selector import Requirement
+from policyengine.scheduler.rollout import Budget, Mode, Rollout, RolloutSettings
 
 LONGEST = 24 * 3600.0
 """Seconds of a window at most."""
@@ -88,9 +89,9 @@ def share(name: str, value: object) -> float:
     return float(match[1]) / 100
 
 
-def namespaces(name: str, text: str) -> tuple[LabelTerm, ...]:
+def namespaces(name: str, text: str) -> tuple[Requirement, ...]:
     """A label selector as `kubectl -l` takes it. Raises `BadAnnotation`."""
-    terms: list[LabelTerm] = []
+    terms: list[Requirement] = []
     at = 0
     while at < len(text.rstrip()):
         match = _TERM.match(text, at)
@@ -104,14 +105,15 @@ def namespaces(name: str, text: str) -> tuple[LabelTerm, ...]:
     return tuple(terms)
 
 
-def _term(match: re.Match[str]) -> LabelTerm:
+def _term(match: re.Match[str]) -> Requirement:
     if match["not"]:
-        return LabelTerm(match["absent"], "!")
+        return Requirement(match["absent"], "DoesNotExist", frozenset())
     if match["set"]:
-        return LabelTerm(match["set"], match["in"], frozenset(one.strip() for one in match["values"].split(",")))
+        values = frozenset(one.strip() for one in match["values"].split(","))
+        return Requirement(match["set"], "In" if match["in"] == "in" else "NotIn", values)
     if match["key"]:
-        return LabelTerm(match["key"], "notin" if match["eq"] == "!=" else "in", frozenset({match["value"]}))
-    return LabelTerm(match["there"], "exists")
+        return Requirement(match["key"], "NotIn" if match["eq"] == "!=" else "In", frozenset({match["value"]}))
+    return Requirement(match["there"], "Exists", frozenset())
 
 
 def budget(name: str, text: str) -> Budget:
@@ -178,6 +180,8 @@ _READ: Mapping[str, Callable[[str, str], dict[str, Any]]] = {
 }
 
 
+_OPERATORS = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!"}
+"""A requirement's operator, as a status names it."""
 MOST_RULES = 10
 """Rules that are named in a status: those that make most differences."""
 
@@ -213,7 +217,9 @@ def described(settings: RolloutSettings) -> dict[str, Any]:
         "mode": settings.mode.value,
         "sample": _percent(settings.sample),
         "percent": _percent(settings.share),
-        "namespaces": [f"{term.key} {term.operator} {','.join(sorted(term.values))}" for term in settings.namespaces],
+        "namespaces": [
+            f"{term.key} {_OPERATORS[term.operator]} {','.join(sorted(term.values))}" for term in settings.namespaces
+        ],
         "budget": {
             "unschedulable": None if budget.unschedulable is None else _percent(budget.unschedulable),
             "divergence": None if budget.divergence is None else _percent(budget.divergence),

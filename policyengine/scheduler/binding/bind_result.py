@@ -20,13 +20,30 @@ any more (`LANDS_WITHIN`). Such a read is a quorum read of etcd's: resourceVersi
 
 from __future__ import annotations
 
+from policyengine.cluster.journal import stable_hash
 from policyengine.cluster.pod_info import PodState
 from policyengine.scheduler import conditions_and_events
 from policyengine.scheduler.actions import ReadPod
-from policyengine.scheduler.binding.server_time import LANDS_WITHIN, retry_after
 from policyengine.scheduler.core import Core
 from policyengine.scheduler.messages import BindFailed, BindFailure, BindSucceeded, BindUnknown, ReadPodFailed
 from policyengine.scheduler.reservations import Decision, Phase
+
+SLEW = 0.1
+"""How much faster or slower than time itself the core's clock may run, as a share: it makes good a step of the
+machine's (`kube.runner`). The server's does not, so many of its seconds have passed for certain only once a tenth more
+have passed here."""
+LANDS_WITHIN = 60.0 * (1 + SLEW)
+"""Seconds after which a request that was given up can land no more: kube-apiserver's --request-timeout (a create ends
+after 34 s already, apiserver/pkg/endpoints/handlers). What lies in a socket of ours goes with the connection
+(`kube.http.aiohttp_transport`)."""
+RETRY_AFTER_SPREAD = 0.5
+"""Retry-After is stretched by up to this share of itself, by pod, so that not all come back at once."""
+
+
+def retry_after(uid: str, seconds: float) -> float:
+    """Seconds to wait for what is about this pod, where the server asks for `seconds`."""
+    fraction = stable_hash(uid) / 2**64
+    return seconds * (1 + SLEW) * (1 + RETRY_AFTER_SPREAD * fraction)
 
 
 def bind_succeeded(core: Core, message: BindSucceeded) -> None:

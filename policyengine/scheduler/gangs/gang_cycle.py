@@ -29,7 +29,7 @@ from policyengine.scheduler.gangs.gang_draft import Draft, Refused
 from policyengine.scheduler.placement import ask_permit
 from policyengine.scheduler.profiles import ServedProfile
 from policyengine.scheduler.queue.gang_table import Gang
-from policyengine.scheduler.queue.queued_pod import QueuedPod
+from policyengine.scheduler.queue.queued_pods import QueuedPod
 
 MOST_PREEMPTING = 64
 """Members for which room is made at once; a larger gang waits for room. Each takes a preemption try of its own, and

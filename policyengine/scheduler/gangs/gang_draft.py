@@ -20,7 +20,7 @@ from policyengine.framework.profile import Profile
 from policyengine.scheduler.core import Core, failed_with
 from policyengine.scheduler.placement import error_in, filter_nodes, reserve, select_node
 from policyengine.scheduler.profiles import ServedProfile
-from policyengine.scheduler.queue.queued_pod import NO_PLUGINS, QueuedPod
+from policyengine.scheduler.queue.queued_pods import NO_PLUGINS, QueuedPod
 from policyengine.scheduler.reservations import Reservation
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from policyengine.scheduler.core import Core
 from policyengine.scheduler.gangs.gang_draft import Draft
 from policyengine.scheduler.profiles import ServedProfile
 from policyengine.scheduler.queue.gang_table import Gang
-from policyengine.scheduler.queue.queued_pod import QueuedPod
+from policyengine.scheduler.queue.queued_pods import QueuedPod
 from policyengine.scheduler.reserved_room import ReservedRoom, ends
 
 if TYPE_CHECKING:

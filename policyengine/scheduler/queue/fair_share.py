@@ -25,8 +25,7 @@ from typing import TYPE_CHECKING
 from policyengine.cluster.usage_counts import PODS
 from policyengine.cluster.view import ClusterView
 from policyengine.framework.profile import FairShare, Profile
-from policyengine.scheduler.queue.active_queue import Key, PodHeap
-from policyengine.scheduler.queue.queued_pod import QueuedPod
+from policyengine.scheduler.queue.queued_pods import Key, PodHeap, QueuedPod
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from policyengine.framework.events import POLICY_REPLACED
 from policyengine.framework.plugin import Plugin
 from policyengine.framework.profile import Profile
-from policyengine.scheduler.queue.queued_pod import Place, Strategy
+from policyengine.scheduler.queue.queued_pods import Place, Strategy
 from policyengine.scheduler.queue.sub_queues import SubQueues
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ def replace_profile(queue: SubQueues, profile: Profile, members: Iterable[PodInf
     else:
         for queued in queue.replace_rules(profile):
             if rules_changed(before, profile, queued.unschedulable_plugins):
-                queued.expiry = None
                 queue.wake(queued, Strategy.AFTER_BACKOFF, POLICY_REPLACED.label, "", now)
     queue.in_flight.record(POLICY_REPLACED, None, None)
 
@@ -46,7 +45,6 @@ def _replace_queue(queue: SubQueues, profile: Profile, members: Iterable[PodInfo
     for pod in members:
         queue.gangs.observe(pod)
     for queued, place in waiting:
-        queued.expiry = None
         if place is Place.UNSCHEDULABLE and (
             queued.by_candidate or not rules_changed(before, profile, queued.unschedulable_plugins)
         ):
@@ -76,7 +74,7 @@ def replace_candidate(
         queue.detach(queued)
     queue.set_candidate(candidate)
     for queued in refused:
-        queued.by_candidate, queued.expiry = False, None
+        queued.by_candidate = False
         queue.requeue(queued, Strategy.AFTER_BACKOFF, POLICY_REPLACED.label, "", now)
     queue.in_flight.record(POLICY_REPLACED, None, None)
 

@@ -6,7 +6,7 @@ Rules (kube-scheduler's `isPodWorthRequeuing`, backend/queue/scheduling_queue.go
    Pending, else after its backoff. If every hint says SKIP the pod stays. (A needless attempt does no harm; a pod that
    is not woken is stranded.)
 3. A pod refused by no plugin in particular wakes by any event, after its backoff.
-4. A wildcard event with a pod in it is meant for that pod alone.
+4. A wildcard event wakes the pod whose attempt it falls into.
 
 Pods refused by one plugin with one signature (what the plugin reads of the pod) share a bucket, and a hint function is
 called once a bucket: it must be a function of the signature and of the objects involved. An event that nobody
@@ -18,12 +18,12 @@ The hint function is called twice; it says QUEUE for the identical pods, which a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any
 
 from policyengine.framework.events import ClusterEvent, QueueingHint, QueueingHintFn, Resource
 from policyengine.framework.profile import Profile
-from policyengine.scheduler.queue.queued_pod import QueuedPod, Strategy
+from policyengine.scheduler.queue.queued_pods import QueuedPod, Strategy
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
@@ -38,10 +38,11 @@ _ANYBODY = ""
 class UnschedulableIndex:
     """The refused pods of one queue, by refusing plugin and signature."""
 
-    __slots__ = ("_buckets", "_by_event", "_known", "_profile", "_signatures")
+    __slots__ = ("_by_event", "_known", "_profile", "_signatures", "buckets")
 
     def __init__(self, profile: Profile) -> None:
-        self._buckets: dict[str, dict[Hashable, dict[str, QueuedPod]]] = {}
+        self.buckets: dict[str, dict[Hashable, dict[str, QueuedPod]]] = {}
+        """Plugin -> signature -> the pods, by UID; never empty ones."""
         self.replace_profile(profile)
 
     def replace_profile(self, profile: Profile) -> None:
@@ -56,7 +57,7 @@ class UnschedulableIndex:
             **{rule.name: rule.signature for rule in profile.quotas.rules},
             **dict.fromkeys(without_events, _one_bucket),
         }
-        self._buckets.clear()
+        self.buckets.clear()
 
     def add(self, pod: QueuedPod, plugins: frozenset[str]) -> None:
         """The pod waits for an event that one of these plugins registered."""
@@ -64,48 +65,48 @@ class UnschedulableIndex:
             plugins = frozenset({_ANYBODY}) | (plugins & self._known)
         pod.buckets = tuple((plugin, self._signature(plugin, pod)) for plugin in sorted(plugins))
         for plugin, signature in pod.buckets:
-            self._buckets.setdefault(plugin, {}).setdefault(signature, {})[pod.uid] = pod
+            self.buckets.setdefault(plugin, {}).setdefault(signature, {})[pod.uid] = pod
 
     def remove(self, pod: QueuedPod) -> None:
         """The pod waits no more."""
         for plugin, signature in pod.buckets:
-            buckets = self._buckets[plugin]
+            buckets = self.buckets[plugin]
             del buckets[signature][pod.uid]
             if not buckets[signature]:
                 del buckets[signature]
             if not buckets:
-                del self._buckets[plugin]
+                del self.buckets[plugin]
         pod.buckets = ()
 
     def asks_for(self, event: ClusterEvent) -> bool:
         """Whether a plugin that has refused a pod here registered for the event."""
         interested = self._interested(event)
-        return any(plugin in interested or _is_any(plugin, event) for plugin in self._buckets)
+        return any(plugin in interested or _is_any(plugin, event) for plugin in self.buckets)
 
     def woken_by(self, event: ClusterEvent, old: Any, new: Any) -> list[tuple[QueuedPod, Strategy, str]]:
         """The pods the event may help, how they are to move, and the plugin that asked for it."""
-        if not self._buckets:
-            return []
         interested = self._interested(event)
         woken: dict[str, tuple[QueuedPod, Strategy, str]] = {}
-        for plugin, buckets in self._buckets.items():
+        for plugin, buckets in self.buckets.items():
             hints = (None,) if _is_any(plugin, event) else interested.get(plugin)
             if hints is None:
                 continue
-            for pod in _queued_by(hints, buckets, old, new):
-                strategy = Strategy.IMMEDIATELY if plugin in pod.pending_plugins else Strategy.AFTER_BACKOFF
-                before = woken.get(pod.uid)
-                if before is None or strategy.value > before[1].value:
-                    woken[pod.uid] = (pod, strategy, plugin)
+            for bucket in buckets.values():
+                asked_by = _wakes(plugin, hints, next(iter(bucket.values())), old, new)
+                for pod in bucket.values() if asked_by is not None else ():
+                    strategy = Strategy.IMMEDIATELY if plugin in pod.pending_plugins else Strategy.AFTER_BACKOFF
+                    before = woken.get(pod.uid)
+                    if before is None or strategy.value > before[1].value:
+                        woken[pod.uid] = (pod, strategy, asked_by or "")
         return list(woken.values())
 
     def refused_by(self, plugin: str) -> list[QueuedPod]:
         """The pods here that the plugin refused."""
-        return [pod for bucket in self._buckets.get(plugin, {}).values() for pod in bucket.values()]
+        return [pod for bucket in self.buckets.get(plugin, {}).values() for pod in bucket.values()]
 
     def pods(self) -> list[QueuedPod]:
         """The pods here."""
-        found = {pod.uid: pod for plugin in self._buckets for pod in self.refused_by(plugin)}
+        found = {pod.uid: pod for plugin in self.buckets for pod in self.refused_by(plugin)}
         return list(found.values())
 
     def hint(self, pod: QueuedPod, event: ClusterEvent, old: Any, new: Any) -> tuple[Strategy, str]:
@@ -114,17 +115,16 @@ class UnschedulableIndex:
         if not refused_by:
             return Strategy.AFTER_BACKOFF, ""
         if event.resource is Resource.WILDCARD:
-            meant = new is None or getattr(new, "uid", None) == pod.uid
-            return (Strategy.AFTER_BACKOFF if meant else Strategy.SKIP), ""
+            return Strategy.AFTER_BACKOFF, ""
         found, asked_by = (Strategy.SKIP if refused_by <= self._known else Strategy.AFTER_BACKOFF), ""
         interested = self._interested(event)
         for plugin in sorted(refused_by):
-            hints = interested.get(plugin)
-            if hints is None or not _says_queue(hints, pod, old, new):
+            woken_by = _wakes(plugin, interested.get(plugin, ()), pod, old, new)
+            if woken_by is None:
                 continue
             if plugin in pod.pending_plugins:
-                return Strategy.IMMEDIATELY, plugin
-            found, asked_by = Strategy.AFTER_BACKOFF, plugin
+                return Strategy.IMMEDIATELY, woken_by
+            found, asked_by = Strategy.AFTER_BACKOFF, woken_by
         return found, asked_by
 
     def _interested(self, event: ClusterEvent) -> dict[str, Hints]:
@@ -139,7 +139,7 @@ class UnschedulableIndex:
         return found
 
     def _signature(self, plugin: str, pod: QueuedPod) -> Hashable:
-        """A plugin that cannot say what it reads has a bucket for each pod."""
+        """A plugin that cannot say what it reads has a bucket for each pod; a failure shows at its next attempt."""
         signature = self._signatures.get(plugin)
         if signature is None:
             return None if plugin == _ANYBODY else pod.uid
@@ -160,18 +160,13 @@ def _is_any(plugin: str, event: ClusterEvent) -> bool:
     return plugin == _ANYBODY and event.resource is not Resource.TIME
 
 
-def _queued_by(hints: Hints, buckets: dict[Hashable, dict[str, QueuedPod]], old: Any, new: Any) -> Iterator[QueuedPod]:
-    for bucket in buckets.values():
-        if _says_queue(hints, next(iter(bucket.values())), old, new):
-            yield from bucket.values()
-
-
-def _says_queue(hints: Hints, pod: QueuedPod, old: Any, new: Any) -> bool:
-    """Rule 2."""
+def _wakes(plugin: str, hints: Hints, pod: QueuedPod, old: Any, new: Any) -> str | None:
+    """Who wakes the pod, for its timeline: the plugin, with what went wrong if its hint function failed; None if every
+    hint says SKIP. Rule 2."""
     for hint in hints:
         try:
             if hint is None or hint(pod.pod, old, new) is QueueingHint.QUEUE:
-                return True
-        except Exception:
-            return True
-    return False
+                return plugin
+        except Exception as failure:
+            return f"{plugin}, whose hint failed: {str(failure) or type(failure).__name__}"
+    return None

@@ -33,7 +33,7 @@ from policyengine.framework.events import FLUSH, MINUTE_PASSED, ClusterEvent
 from policyengine.framework.profile import Profile
 from policyengine.scheduler.pod_timeline import PodTimelines
 from policyengine.scheduler.queue.gang_table import Gang
-from policyengine.scheduler.queue.queued_pod import NO_PLUGINS, Place, QueuedPod, Strategy
+from policyengine.scheduler.queue.queued_pods import NO_PLUGINS, Place, QueuedPod, Strategy
 from policyengine.scheduler.queue.queueing_hints import RESERVED_ROOM
 from policyengine.scheduler.queue.sub_queues import GateNotice, SubQueues
 
@@ -78,7 +78,7 @@ class SchedulingQueue(SubQueues):
     @property
     def has_work(self) -> bool:
         """Whether a pod may be tried, if only one in backoff for want of anything else."""
-        return bool(self.active_q) or self.backoff_q.has_early
+        return bool(self.active_q) or bool(self.backoff_q.refusals)
 
     @property
     def has_deferred_work(self) -> bool:
@@ -152,18 +152,17 @@ class SchedulingQueue(SubQueues):
         """Take the next pod and begin its attempt; None if no pod may be tried."""
         queued = self.active_q.pop()
         if queued is None:
-            queued = self.backoff_q.pop_early()
+            queued = self.backoff_q.refusals.pop()
             if queued is None:
                 return None
             self.timeline.record(queued.uid, now, "woken", "active", "PopFromBackoffQ", "")
-        self._begin(queued, now)
+        self._begin(queued)
         return queued
 
-    def _begin(self, queued: QueuedPod, now: float) -> None:
+    def _begin(self, queued: QueuedPod) -> None:
         queued.attempts += 1
-        if queued.initial_attempt_at is None:
-            queued.initial_attempt_at = now
-        self.to_flight(queued)
+        queued.place = Place.IN_FLIGHT
+        self.in_flight.start(queued)
 
     def failed(
         self,
@@ -188,7 +187,6 @@ class SchedulingQueue(SubQueues):
         else:
             queued.error_count += 1
         queued.queued_at = now
-        queued.expiry = None
         queued.not_before = not_before
         strategy, plugin = self._hint_for_attempt(queued)
         self.pods[queued.uid] = queued
@@ -211,7 +209,7 @@ class SchedulingQueue(SubQueues):
         """What a refused pod waits for will not come: let it be tried after its backoff, not before `not_before`."""
         queued = self.pods.get(uid)
         if queued is not None and queued.place is Place.UNSCHEDULABLE:
-            queued.not_before, queued.expiry = not_before, None
+            queued.not_before = not_before
             self.wake(queued, Strategy.AFTER_BACKOFF, event, "", now)
 
     # ---- time
@@ -236,8 +234,10 @@ class SchedulingQueue(SubQueues):
         if oldest is not None:
             limit = oldest.queued_at + self.profile.queue.flush_after
             flush = max(_next_multiple(FLUSH_PERIOD, limit), self._next_flush)
-        minute = self._next_minute if any(index.asks_for(MINUTE_PASSED) for index in self.indices) else inf
-        return min(self.backoff_q.next_expiry(), flush, self._next_gang_messages, minute)
+        minute = (
+            self._next_minute if any(index.buckets and index.asks_for(MINUTE_PASSED) for index in self.indices) else inf
+        )
+        return min(self.backoff_q.earliest + 1.0, flush, self._next_gang_messages, minute)
 
     def _flush(self, now: float) -> None:
         """Rule 2 (flushUnschedulablePodsLeftover). A gated pod is looked at only if its plugin registered for any event
@@ -315,7 +315,7 @@ class SchedulingQueue(SubQueues):
         if queued.place is Place.IN_FLIGHT:
             return False
         self.detach(queued)
-        self._begin(queued, now)
+        self._begin(queued)
         return True
 
     def put_back(self, queued: QueuedPod, now: float, event: str = "GangPlaced") -> None:

@@ -18,11 +18,10 @@ from policyengine.cluster.view import ClusterView
 from policyengine.framework.events import ClusterEvent
 from policyengine.framework.profile import Profile
 from policyengine.scheduler.pod_timeline import PodTimelines
-from policyengine.scheduler.queue.active_queue import InFlightPods, Key, PodHeap
 from policyengine.scheduler.queue.backoff import BackoffQueue
 from policyengine.scheduler.queue.fair_share import active_pods
 from policyengine.scheduler.queue.gang_table import GangTable
-from policyengine.scheduler.queue.queued_pod import Place, QueuedPod, Strategy
+from policyengine.scheduler.queue.queued_pods import InFlightPods, Key, Place, PodHeap, QueuedPod, Strategy
 from policyengine.scheduler.queue.queueing_hints import UnschedulableIndex
 
 if TYPE_CHECKING:
@@ -105,7 +104,8 @@ class SubQueues:
         try:
             counted = (queued.attempts,) if self.profile.counts_attempts else ()
             return (False, *self.profile.queue_key(queued.pod, queued.queued_at, *counted))
-        except Exception:
+        except Exception as failure:
+            self.timeline.record(queued.uid, queued.queued_at, "queued last", str(failure) or type(failure).__name__)
             return (True, queued.queued_at, queued.uid)
 
     def rekey(self, queued: QueuedPod) -> None:
@@ -131,6 +131,7 @@ class SubQueues:
                 self.to_unschedulable(queued)
         elif strategy is Strategy.AFTER_BACKOFF and self.backoff_q.is_backing_off(queued, now):
             if self._passes_gate(queued, now):
+                queued.place = Place.BACKOFF
                 self.backoff_q.push(queued, self.order(queued))
                 self.timeline.record(queued.uid, now, "woken", "backoff", event, plugin)
         else:
@@ -147,11 +148,6 @@ class SubQueues:
         self.unschedulable_pods.push(queued, (queued.queued_at,))
         self.index_of(queued).add(queued, queued.unschedulable_plugins)
 
-    def to_flight(self, queued: QueuedPod) -> None:
-        """The pod's attempt begins."""
-        queued.place = Place.IN_FLIGHT
-        self.in_flight.start(queued)
-
     def keep_out(self, queued: QueuedPod, place: Place, plugin: str, message: str, now: float) -> None:
         """Let the pod wait outside, GATED or HELD, and have its owner told if the reason is news. `plugin`: the one
         that gates it; empty if no plugin's event can help."""
@@ -166,25 +162,19 @@ class SubQueues:
 
     def detach(self, queued: QueuedPod) -> None:
         """Take the pod out of its place."""
-        place = queued.place
-        if place is Place.IN_FLIGHT:
-            self.in_flight.done(queued.uid)
-        elif place is Place.ACTIVE:
-            self.active_q.discard(queued.uid)
-        elif place is Place.BACKOFF:
-            self.backoff_q.discard(queued.uid)
-        else:
-            self.unschedulable_pods.discard(queued.uid)
-            self.index_of(queued).remove(queued)
+        for place in (self.in_flight, self.active_q, self.backoff_q, self.unschedulable_pods):
+            if place.discard(queued.uid):
+                break
+        self.index_of(queued).remove(queued)
         queued.place = Place.NOWHERE
 
     def move(self, event: ClusterEvent, old: Any, new: Any, now: float, but: str = "") -> None:
         """Something happened in the cluster: wake the pods that it may help (MoveAllToActiveOrBackoffQueue), except
         the pod `but`."""
-        for index in self.indices:
-            for queued, strategy, plugin in index.woken_by(event, old, new):
-                if queued.uid != but:
-                    self.wake(queued, strategy, event.label, plugin, now)
+        woken = [one for index in self.indices if index.buckets for one in index.woken_by(event, old, new)]
+        for queued, strategy, plugin in woken:
+            if queued.uid != but:
+                self.wake(queued, strategy, event.label, plugin, now)
         self.in_flight.record(event, old, new)
 
     # ---- what is known

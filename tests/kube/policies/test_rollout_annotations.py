@@ -21,7 +21,8 @@ from policyengine.kube.policies.rollout_annotations import (
     share,
     suspension_of,
 )
-from policyengine.scheduler.rollout import Budget, LabelTerm, Mode, RolloutSettings
+from policyengine.plugins.selectors.label_selector import Requirement
+from policyengine.scheduler.rollout import Budget, Mode, RolloutSettings
 
 P = "policyengine.io/"
 
@@ -44,10 +45,10 @@ def test_a_shadow_and_a_canary_with_everything() -> None:
         Mode.CANARY,
         share=0.05,
         namespaces=(
-            LabelTerm("stage", "in", frozenset({"test", "trial"})),
-            LabelTerm("critical", "!"),
-            LabelTerm("team", "exists"),
-            LabelTerm("a.b/c", "notin", frozenset({"d"})),
+            Requirement("stage", "In", frozenset({"test", "trial"})),
+            Requirement("critical", "DoesNotExist", frozenset()),
+            Requirement("team", "Exists", frozenset()),
+            Requirement("a.b/c", "NotIn", frozenset({"d"})),
         ),
         budget=Budget(unschedulable=0.05, divergence=0.3, cycle_time=0.02, window=3600.0, least=7),
     )
@@ -115,7 +116,7 @@ def test_selectors_mean_what_kube_apiserver_says_they_mean(labels: dict[str, str
 
 
 def test_what_a_status_says_was_suspended_is_read_back() -> None:
-    settings = RolloutSettings(Mode.CANARY, share=0.05, namespaces=(LabelTerm("a", "in", frozenset({"x", "y"})),))
+    settings = RolloutSettings(Mode.CANARY, share=0.05, namespaces=(Requirement("a", "In", frozenset({"x", "y"})),))
     status = {"state": "suspended", "hash": "h", "message": "too slow", "rollout": {"settings": described(settings)}}
 
     def read(text: str) -> Suspension | None:

@@ -3,7 +3,7 @@
 import pytest
 
 from policyengine.scheduler.messages import BindFailed, BindFailure, BindSucceeded, BindUnknown, NodeDeleted
-from tests.scheduler.driver import Driver, binds, node, notes, pod, reads
+from tests.scheduler.driver import Driver, Rule, binds, node, notes, pod, profile, reads
 
 
 @pytest.fixture
@@ -110,6 +110,22 @@ def test_a_withdrawn_decision_of_unknown_outcome_keeps_its_room_whatever_a_watch
     driver.until_wakeup()
     driver.read(pod("p", cpu="2").label("seen", "by a read that is no older"))
     assert (driver.places("p"), int(driver.state.view.nodes.requested("cpu")[0])) == (["active"], 0)
+
+
+def test_a_filter_that_fails_by_now_leaves_the_decision_and_its_pod_is_told():
+    is_broken = False
+
+    def says(pod, node):
+        if is_broken:
+            raise RuntimeError("the rule has a bug")
+
+    driver = Driver(profile(filters=(Rule("odd", says),)))
+    driver.see(node("n1"), pod("p"))
+    driver.cycle()
+    is_broken = True
+    driver.see(node("n1").label("a", "b"))
+    assert driver.state.may_bind("p")
+    assert str(driver.state.timeline("p")[-1]) == "not revalidated: node n1, message the rule has a bug"
 
 
 def test_nobody_may_bind_what_was_not_decided():

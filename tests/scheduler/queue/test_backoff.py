@@ -2,7 +2,7 @@ import pytest
 
 from policyengine.framework.profile import QueueSettings
 from policyengine.scheduler.queue.backoff import BackoffQueue
-from policyengine.scheduler.queue.queued_pod import QueuedPod
+from policyengine.scheduler.queue.queued_pods import QueuedPod
 from tests.builders import make_pod
 
 
@@ -25,7 +25,7 @@ def test_a_pod_waits_through_the_second_in_which_its_backoff_ends():
     backoff = BackoffQueue(QueueSettings())
     pod = queued(at=10.4, refusals=1)  # ends at 11.4, in second 11
     backoff.push(pod, (0,))
-    assert backoff.next_expiry() == 12.0
+    assert backoff.earliest == 11.0
     assert backoff.is_backing_off(pod, 11.9)
     assert backoff.pop_expired(11.9) is None
     assert not backoff.is_backing_off(pod, 12.0)
@@ -59,12 +59,10 @@ def test_only_refused_pods_are_taken_before_their_time():
     backoff = BackoffQueue(QueueSettings())
     error, refused = queued("error", 1.0, errors=1), queued("refused", 9.0, refusals=3)
     backoff.push(error, (0,))
-    assert not backoff.has_early
+    assert not backoff.refusals
     backoff.push(refused, (0,))
-    assert backoff.has_early
-    assert backoff.pop_early() is refused
-    assert backoff.pop_early() is None
-    assert list(backoff) == [error]
+    assert list(backoff.refusals) == [refused]
+    assert set(backoff) == {error, refused}
 
 
 def test_a_retry_after_outlasts_the_backoff():
@@ -82,5 +80,5 @@ def test_a_pod_moves_between_the_heaps_as_its_last_failure_says():
     backoff.push(pod, (0,))
     pod.error_count, pod.unschedulable_count, pod.unschedulable_plugins = 0, 1, frozenset({"Fit"})
     backoff.push(pod, (0,))
-    assert len(backoff) == 1
-    assert backoff.pop_early() is pod
+    assert list(backoff) == [pod]
+    assert backoff.refusals.pop() is pod

@@ -13,7 +13,7 @@ from policyengine.cluster.view import ClusterView
 from policyengine.framework.profile import FairShare
 from policyengine.scheduler.messages import PodDeleted
 from policyengine.scheduler.queue.fair_share import FairPods
-from policyengine.scheduler.queue.queued_pod import QueuedPod
+from policyengine.scheduler.queue.queued_pods import QueuedPod
 from tests.builders import NodeBuilder, PodBuilder, make_node, make_pod
 from tests.scheduler.driver import Driver, binds
 from tests.scheduler.policy_members import driven

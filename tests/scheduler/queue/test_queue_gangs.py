@@ -1,6 +1,6 @@
 from math import inf
 
-from policyengine.scheduler.queue.queued_pod import Place
+from policyengine.scheduler.queue.queued_pods import Place
 from tests.builders import make_pod
 from tests.scheduler.queue.queues import FIT, add, info, place, queue, refuse
 

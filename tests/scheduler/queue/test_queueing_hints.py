@@ -6,7 +6,7 @@ from policyengine.framework.events import (
     QueueingHint,
 )
 from policyengine.framework.profile import Profile
-from policyengine.scheduler.queue.queued_pod import QueuedPod, Strategy
+from policyengine.scheduler.queue.queued_pods import QueuedPod, Strategy
 from policyengine.scheduler.queue.queueing_hints import UnschedulableIndex
 from tests.builders import make_pod
 from tests.scheduler.driver import Rule
@@ -56,7 +56,9 @@ def test_a_hint_that_says_skip_leaves_the_pod_and_one_that_fails_wakes_it():
     index = wake_ups(skips, fails)
     for pod in (refused("a", "A"), refused("b", "B")):
         index.add(pod, pod.unschedulable_plugins)
-    assert set(woken(index, NODE_ADD)) == {"b"}
+    told = "B, whose hint failed: division by zero"
+    assert woken(index, NODE_ADD) == {"b": (Strategy.AFTER_BACKOFF, told)}
+    assert index.hint(refused("b", "B"), NODE_ADD, None, None) == (Strategy.AFTER_BACKOFF, told)
 
 
 def test_the_hint_sees_the_pod_and_both_objects():

@@ -5,7 +5,7 @@ from policyengine.framework.events import ASSIGNED_POD_DELETE, NODE_ADD, WILDCAR
 from policyengine.framework.profile import QueueSettings
 from policyengine.framework.status import SUCCESS, Code, Status
 from policyengine.policy_compiler import compile_policy
-from policyengine.scheduler.queue.queued_pod import Place
+from policyengine.scheduler.queue.queued_pods import Place
 from tests.builders import make_pod
 from tests.scheduler.driver import Driver, binds, node, pod
 from tests.scheduler.queue.queues import FIT, Gates, add, info, place, pop, queue, refuse
@@ -66,7 +66,7 @@ def test_an_error_backs_off_by_the_number_of_errors_and_a_refusal_ends_the_row()
     add(line, info("p"))
     refuse(line, "p", 10.0, plugins=frozenset())
     line.advance(12.0)
-    assert refuse(line, "p", 12.0, plugins=frozenset()).expiry == 14.0
+    assert line.backoff_q.expiry(refuse(line, "p", 12.0, plugins=frozenset())) == 14.0
     line.advance(15.0)
     popped = refuse(line, "p", 15.0)
     assert (popped.error_count, popped.unschedulable_count, popped.attempts) == (0, 1, 3)
@@ -132,6 +132,7 @@ def test_a_pod_whose_key_fails_comes_last_and_is_not_lost():
     line = queue(queue_key=key)
     add(line, info("broken"), info("low", rank="1"), info("high", rank="2"))
     assert [pop(line) for _ in range(3)] == ["high", "low", "broken"]
+    assert str(line.timeline.of("broken")[0]) == "queued last: message 'rank'"
 
 
 def test_a_gated_pod_waits_outside_and_comes_in_when_its_gate_goes():

@@ -3,8 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policyengine.framework.events import NODE_ADD
-from policyengine.scheduler.queue.active_queue import InFlightPods, PodHeap
-from policyengine.scheduler.queue.queued_pod import QueuedPod
+from policyengine.scheduler.queue.queued_pods import InFlightPods, PodHeap, QueuedPod
 from tests.builders import make_pod
 
 PODS = [QueuedPod(make_pod(f"p{i}").info(), 0.0) for i in range(8)]
@@ -62,7 +61,7 @@ def test_each_attempt_sees_exactly_the_events_since_it_began(steps):
             in_flight.start(PODS[step[1]])
             seen[PODS[step[1]].uid] = []
         elif step[0] == "done":
-            in_flight.done(PODS[step[1]].uid)
+            in_flight.discard(PODS[step[1]].uid)
             seen.pop(PODS[step[1]].uid, None)
         for uid, events in seen.items():
             assert [happening.new for happening in in_flight.events_since_start(uid)] == events

@@ -1,13 +1,15 @@
-"""The pods that are ready to be tried, and those that are being tried (kube-scheduler's backend/queue/active_queue.go).
+"""The pending pods of one queue: what it knows of each, the heaps they wait in, and those that are being tried.
+
+The fields of `QueuedPod` are kube-scheduler's `QueuedPodInfo` (framework/types.go, v1.36).
 
 `PodHeap` is a priority queue with removal from the middle. A pod is in the heap at most once. A removed or re-keyed pod
 leaves a stale entry behind, which is passed over when it comes up; stale entries never outnumber live ones by more than
 `_SLACK`, so that memory stays linear and every operation is O(log n) amortised. Equal keys leave in the order in which
 they came.
 
-`InFlightPods` keeps what happens while an attempt runs. A pod that is being scheduled is in no queue, so an event that
-would have woken it passes it by. Every event is therefore kept for as long as an attempt that began before it still
-runs, and is held against the refusal when the attempt fails.
+`InFlightPods` keeps what happens while an attempt runs (backend/queue/active_queue.go). A pod being scheduled is
+in no queue, so an event that would have woken it passes it by. Every event is therefore kept for as long as an attempt
+that began before it still runs, and is held against the refusal when the attempt fails.
 
 Example: p is popped; a node comes; q is popped; p fails. The node's event is held against p's refusal, and wakes p. It
 is then dropped: q began after it.
@@ -16,13 +18,83 @@ is then dropped: q began after it.
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field
+from enum import Enum
 from heapq import heapify, heappop, heappush
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from policyengine.enum_members import direct_members
 from policyengine.framework.events import ClusterEvent
-from policyengine.scheduler.queue.queued_pod import QueuedPod
+
+if TYPE_CHECKING:
+    from policyengine.cluster.pod_info import PodInfo
+
+
+@direct_members
+class Place(Enum):
+    """Where a pending pod is. It is in exactly one place at any time."""
+
+    NOWHERE = "nowhere"
+    """Only between two places, inside one call."""
+    GATED = "gated"
+    """Refused by a PreEnqueue plugin."""
+    HELD = "held"
+    """A member of a gang that is not complete yet."""
+    ACTIVE = "active"
+    BACKOFF = "backoff"
+    UNSCHEDULABLE = "unschedulable"
+    IN_FLIGHT = "in flight"
+    """Popped: being evaluated, or waiting at Permit."""
+
+
+@direct_members
+class Strategy(Enum):
+    """What an event does to a refused pod (kube-scheduler's queueingStrategy)."""
+
+    SKIP = 0
+    AFTER_BACKOFF = 1
+    IMMEDIATELY = 2
+
+
+NO_PLUGINS: frozenset[str] = frozenset()
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class QueuedPod:
+    """A pending pod in its queue. Times are in seconds on the clock that `handle` is given."""
+
+    pod: PodInfo
+    queued_at: float
+    """When it entered the queue; refreshed at each failed attempt."""
+    uid: str = field(init=False)
+    place: Place = Place.NOWHERE
+    attempts: int = 0
+    unschedulable_count: int = 0
+    """Refusals so far; they drive the backoff."""
+    error_count: int = 0
+    """Consecutive errors; while there are any they drive the backoff instead."""
+    unschedulable_plugins: frozenset[str] = NO_PLUGINS
+    """Who refused it at the last attempt, those that said Pending included. Empty after an error."""
+    pending_plugins: frozenset[str] = NO_PLUGINS
+    by_candidate: bool = False
+    """Whether those who refused it are a candidate's plugins, not the serving policy's."""
+    gate_message: str = ""
+    """Why it is gated or held, as last told."""
+    not_before: float = 0.0
+    """The earliest end of its backoff that the API server asked for (Retry-After); 0 if it did not."""
+    said: tuple[str, str] | None = None
+    """Reason and message of the PodScheduled condition written last, until the watch shows the pod anew."""
+    buckets: tuple[tuple[str, Hashable], ...] = ()
+    """Where `UnschedulableIndex` keeps it: (plugin, signature)."""
+
+    def __post_init__(self) -> None:
+        self.uid = self.pod.uid
+
+    def __repr__(self) -> str:
+        return f"<{self.pod.namespace}/{self.pod.name} {self.place.value}>"
+
 
 Key = tuple[Any, ...]
 Entry = tuple[Any, ...]
@@ -138,12 +210,13 @@ class InFlightPods:
         """The events since the pod's attempt began, in order."""
         return islice(self._events, self._running[uid][1] - self._base, None)
 
-    def done(self, uid: str) -> None:
-        """The attempt is over; does nothing when none runs."""
-        if self._running.pop(uid, None) is None or not self._events:
-            return
+    def discard(self, uid: str) -> bool:
+        """The attempt is over; False when none runs."""
+        if self._running.pop(uid, None) is None:
+            return False
         oldest = next(iter(self._running.values()), None)
         first = self._base + len(self._events) if oldest is None else oldest[1]
         while self._base < first:
             self._events.popleft()
             self._base += 1
+        return True
