@@ -6,6 +6,7 @@ and coalesced updates all come to the same. Duplicates and older versions change
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, cast
 
 from policyengine.cluster import pod_groups
@@ -28,9 +29,9 @@ from policyengine.scheduler.messages import (
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
-    from policyengine.cluster.pod_objects import Pod
     from policyengine.cluster.view import PodChange
     from policyengine.scheduler.profiles import ServedProfile
+    from policyengine.scheduler.reservations import Reservation
 
 
 def node_observed(core: Core, message: NodeObserved) -> None:
@@ -55,53 +56,45 @@ def object_observed(core: Core, message: ObjectObserved) -> None:
     """An object of another kind was added or changed."""
     new = cast(ClusterObject, message.object)
     old = core.view.objects_of(message.kind).get(new.metadata.key)
-    events = core.view.set_object(message.kind, new)
-    _regroup(core, message.kind, new.metadata.key)
-    for event in events:
-        core.announce(event, old, new)
-    core.bindings.note(message.kind)
+    _object_changed(core, message.kind, new.metadata.key, old, new, core.view.set_object(message.kind, new))
 
 
 def object_deleted(core: Core, message: ObjectDeleted) -> None:
     """An object of another kind is gone."""
     key = f"{message.namespace}/{message.name}" if message.namespace else message.name
     old = core.view.objects_of(message.kind).get(key)
-    events = core.view.remove_object(message.kind, key)
-    _regroup(core, message.kind, key)
-    for event in events:
-        core.announce(event, old, None)
-    core.bindings.note(message.kind)
+    _object_changed(core, message.kind, key, old, None, core.view.remove_object(message.kind, key))
 
 
-def _regroup(core: Core, kind: str, key: str) -> None:
-    """A PodGroup is another one: what its pods are members of may be too."""
-    if kind in pod_groups.KINDS:
+def _object_changed(
+    core: Core, kind: str, key: str, old: object | None, new: object | None, events: Iterable[ClusterEvent]
+) -> None:
+    if kind in pod_groups.KINDS:  # what its pods are members of may be another one too
         for change in core.view.regroup(kind, key):
             _apply(core, change)
         pod_group_status.note(core, kind, key)
+    for event in events:
+        core.announce(event, old, new)
+    core.bindings.note(kind)
 
 
-def pod_observed(core: Core, message: PodObserved) -> None:
+def pod_observed(core: Core, message: PodObserved | PodRead) -> None:
     """A pod was added or changed."""
-    _observe(core, message.pod)
+    change = core.view.add_or_update_pod(message.pod)
+    if change.new is not None and change.new is not change.old:
+        _mind_nomination(core, change.old, change.new)
+    _apply(core, change)
+    decision = core.bindings.get(message.pod.metadata.uid)
+    if decision is not None:
+        settle(core, decision)
 
 
 def pod_read(core: Core, message: PodRead) -> None:
     """A pod was read, because of a binding's outcome."""
-    _observe(core, message.pod)
+    pod_observed(core, message)
     decision = core.bindings.get(message.asked.uid)
     if decision is not None:
         seen_unassigned(core, decision, message.asked.asked_at)
-
-
-def _observe(core: Core, observed: Pod) -> None:
-    change = core.view.add_or_update_pod(observed)
-    if change.new is not None and change.new is not change.old:
-        _mind_nomination(core, change.old, change.new)
-    _apply(core, change)
-    decision = core.bindings.get(observed.metadata.uid)
-    if decision is not None:
-        settle(core, decision)
 
 
 def pod_deleted(core: Core, message: PodDeleted) -> None:
@@ -180,19 +173,14 @@ def _placed(core: Core, served: ServedProfile | None, old: PodInfo | None, new: 
             core.unreserve(waiting.held)
         served.queue.remove(new.uid)
         core.timeline.record(new.uid, core.now, "observed", new.node_name)
-    was_here = old is not None and old.node_name == new.node_name
-    if not was_here:
+    if old is None or old.node_name != new.node_name:
         # Somebody else took room here: decisions under way for this node may not hold any more.
         revalidate(core, new.node_name)
 
 
 def _leaving(core: Core, pod: PodInfo) -> None:
     """The pod is being deleted before it was bound: no binding can succeed any more, so its room is free."""
-    core.waits_no_more(pod.uid)
-    served = core.profile_of(pod)
-    waiting = core.waiting_pods.pop(pod.uid, None)
-    decision = core.bindings.end(pod.uid)
-    held = waiting.held if waiting is not None else decision.held if decision is not None else None
+    served, held = core.profile_of(pod), _stop(core, pod.uid)
     if held is not None:
         held.queued.pod = pod
         core.release(held, "the pod is being deleted")
@@ -203,18 +191,20 @@ def _leaving(core: Core, pod: PodInfo) -> None:
 def _gone(core: Core, pod: PodInfo) -> None:
     """The pod was deleted or has finished; the view has freed its room already."""
     core.confirmed.discard(pod.uid)
-    core.waits_no_more(pod.uid)
-    waiting = core.waiting_pods.pop(pod.uid, None)
-    decision = core.bindings.end(pod.uid)
-    if waiting is not None:
-        core.unreserve(waiting.held)
-    if decision is not None:
-        core.unreserve(decision.held)
-    served = core.profile_of(pod)
+    served, held = core.profile_of(pod), _stop(core, pod.uid)
+    if held is not None:
+        core.unreserve(held)
     if served is not None:
         served.queue.remove(pod.uid)
         served.queue.forget_member(pod.uid, core.now)
         core.timeline.record(pod.uid, core.now, "gone", "finished" if pod.finished else "deleted")
+
+
+def _stop(core: Core, uid: str) -> Reservation | None:
+    """Nothing is awaited for the pod any more; its reservation, if it had one."""
+    core.waits_no_more(uid)
+    waiting, decision = core.waiting_pods.pop(uid, None), core.bindings.end(uid)
+    return waiting.held if waiting is not None else decision.held if decision is not None else None
 
 
 def _node(core: Core, name: str) -> object | None:

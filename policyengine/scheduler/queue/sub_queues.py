@@ -165,7 +165,8 @@ class SubQueues:
         for place in (self.in_flight, self.active_q, self.backoff_q, self.unschedulable_pods):
             if place.discard(queued.uid):
                 break
-        self.index_of(queued).remove(queued)
+        if queued.buckets:
+            self.index_of(queued).remove(queued)
         queued.place = Place.NOWHERE
 
     def move(self, event: ClusterEvent, old: Any, new: Any, now: float, but: str = "") -> None:
