@@ -15,9 +15,8 @@ if TYPE_CHECKING:
     from policyengine.kube.config.credentials import Server
     from policyengine.kube.http.client import Client
     from policyengine.server.annotator.annotations import Settings
-    from policyengine.server.annotator.nodes import Naming
     from policyengine.server.annotator.prometheus import Queries
-    from policyengine.server.annotator.source import Source
+    from policyengine.server.annotator.source import Naming, Source
 
 FAILED = 1
 
@@ -101,8 +100,8 @@ def _asked(
     **times: Any,
 ) -> Asked:
     from policyengine.server.annotator.annotations import Settings
-    from policyengine.server.annotator.nodes import BadPattern, Naming
     from policyengine.server.annotator.prometheus import CPU_QUERY, MEMORY_QUERY, Queries
+    from policyengine.server.annotator.source import BadPattern, Naming
 
     if (prometheus is None) is not metrics_server:
         raise click.UsageError("name one source: --prometheus URL or --metrics-server")

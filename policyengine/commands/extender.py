@@ -95,7 +95,7 @@ async def _serve(
     from policyengine.clock import SystemClock
     from policyengine.commands.cluster_client import connected, stop_on_signals
     from policyengine.kube.config import process
-    from policyengine.server.extender.serving import serve
+    from policyengine.server.extender.app import serve
 
     async with connected(server) if server is not None else nullcontext() as client:
         stop, beside = stop_on_signals(), process.keep_quiet

@@ -6,17 +6,16 @@ import gc
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 import click
 
-from policyengine.commands.lint_formats import FORMATS
 from policyengine.commands.options import UnusableInput, param_option
 
 if TYPE_CHECKING:
     from policyengine.commands.lint_files import Linted
 
+FORMATS = ("text", "json", "github", "sarif", "junit")
 LEVELS = ("error", "warning", "info")
 FINDINGS, UNUSABLE = 1, 2
 
@@ -79,13 +78,14 @@ def _without_collection() -> Iterator[None]:
 
 def _lint(paths: Sequence[str], params: Mapping[str, object], output: str, fail_level: str, fix: bool) -> int:
     from policyengine.commands.lint_files import linted
+    from policyengine.commands.lint_formats import written
     from policyengine.commands.policy_files import texts_and_errors
 
     if fix:
         _fix(paths)
     texts, errors = texts_and_errors(paths)
     found = linted(texts, params)
-    click.echo(import_module(f"policyengine.commands.lint_formats.{output}").written(found), nl=False)
+    click.echo(written(found, output), nl=False)
     for error in errors:
         click.echo(f"error: {error}", err=True)
     if output == "text" and found:

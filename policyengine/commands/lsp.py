@@ -35,8 +35,7 @@ def lsp(stdio: bool) -> None:
 
 def toolchain() -> Toolchain:
     """What the server is told of plugins, files, settings and pages."""
-    from policyengine.commands.lint_config import settings_for
-    from policyengine.commands.lint_files import known_plugins
+    from policyengine.commands.lint_files import known_plugins, settings_for
     from policyengine.commands.lint_pages import pages
     from policyengine.server.language_server.documents import Toolchain
 

@@ -52,7 +52,7 @@ EXIT_CODES = {
     "policyengine.language.parse.SourceError": UNUSABLE,
     "policyengine.server.annotator.source.QueryRefused": UNUSABLE,
     "policyengine.server.annotator.source.SourceUnreachable": UNREACHABLE,
-    "policyengine.server.extender.serving.CannotServe": UNUSABLE,
+    "policyengine.server.extender.app.CannotServe": UNUSABLE,
     "policyengine.server.listening.CannotListen": UNUSABLE,
     "policyengine.server.rewards.stores.StoreError": UNUSABLE,
     "policyengine.simulator.api_server.http.PortInUse": UNUSABLE,

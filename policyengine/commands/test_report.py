@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from xml.etree import ElementTree
 
+from policyengine.commands.lint_formats import xml_text
 from policyengine.commands.test_run import Placed, Report, TestReport
 from policyengine.language.diagnostics import excerpt, printable
 
 _WORDS = {"failed": "FAIL", "vacuous": "VACUOUS"}
 _RED, _GREEN, _BOLD, _RESET = "\x1b[1;31m", "\x1b[1;32m", "\x1b[1m", "\x1b[0m"
-_NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What XML 1.0 has no character for."""
 
 
 def written(report: Report, output: str, color: bool) -> str:
@@ -169,14 +167,14 @@ def as_junit(report: Report) -> str:
         suites.setdefault((test.policy, test.place.file), []).append(test)
     root = ElementTree.Element("testsuites", _counts(report.tests))
     for (policy, file), tests in suites.items():
-        suite = ElementTree.SubElement(root, "testsuite", {"name": _xml(policy), **_counts(tests), "skipped": "0"})
+        suite = ElementTree.SubElement(root, "testsuite", {"name": xml_text(policy), **_counts(tests), "skipped": "0"})
         for test in tests:
-            names = {"name": _xml(test.name), "classname": _xml(f"{file}:{policy}"), "time": "0"}
+            names = {"name": xml_text(test.name), "classname": xml_text(f"{file}:{policy}"), "time": "0"}
             case = ElementTree.SubElement(suite, "testcase", names)
             for at, failure in test.failures:
                 text = "\n".join([f"{_where(at)}: {failure.message}", *failure.details])
-                said = {"message": _xml(failure.message), "type": test.status}
-                ElementTree.SubElement(case, "failure", said).text = _xml(text)
+                said = {"message": xml_text(failure.message), "type": test.status}
+                ElementTree.SubElement(case, "failure", said).text = xml_text(text)
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
 
@@ -184,7 +182,3 @@ def as_junit(report: Report) -> str:
 def _counts(tests: list[TestReport]) -> dict[str, str]:
     failures = sum(test.status != "passed" for test in tests)
     return {"tests": str(len(tests)), "failures": str(failures), "errors": "0", "time": "0"}
-
-
-def _xml(text: str) -> str:
-    return _NO_XML.sub("\ufffd", text)

@@ -11,7 +11,7 @@ from policyengine.commands.policies import params_beside
 from policyengine.commands.policy_files import by_text, texts_and_errors
 from policyengine.commands.policy_source import PolicyText
 from policyengine.commands.test_suite import SUFFIX, Suite, read_suite
-from policyengine.commands.test_suite_values import SuiteError
+from policyengine.commands.test_suite_steps import SuiteError
 from policyengine.compiler.coverage import Coverage, Point
 from policyengine.compiler.params import ParamError, with_params
 from policyengine.language import ir

@@ -18,8 +18,7 @@ from policyengine.checked_yaml import CheckedYaml, CheckedYamlError
 from policyengine.cluster.kinds import STRUCTS
 from policyengine.cluster.objects import ObjectError, decode
 from policyengine.commands.manifests import read_text
-from policyengine.commands.test_suite_steps import steps
-from policyengine.commands.test_suite_values import SuiteError, SuiteValues, fields_of, items_of, span_of
+from policyengine.commands.test_suite_steps import SuiteError, SuiteValues, fields_of, items_of, span_of, steps
 from policyengine.language.diagnostics import Source
 from policyengine.language.ir import test_nodes as ir_test
 from policyengine.scheduler.messages import Message, ObjectObserved

@@ -2,10 +2,15 @@
 
 Only GET, no bodies, bounded headers (aiohttp's 8 KiB a line), `MAX_CONNECTIONS` at once. On loopback unless told
 otherwise; what a policy or a pod holds that may be secret (annotations, environments, credentials) is on no page.
+
+Where callers are asked for bearer tokens, the API server is asked about them, as by kube-scheduler's secure port: a
+TokenReview says who the caller is, a SubjectAccessReview whether that is somebody with the right to `get` the path
+(`nonResourceURLs`). Answers are believed for ten seconds, in a cache of bounded size.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -15,17 +20,73 @@ from pathlib import Path
 from typing import Any
 
 from aiohttp import web
+from cachetools import TTLCache
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from policyengine.clock import Clock
 from policyengine.kube.config.configuration import Configuration
-from policyengine.kube.http.client import ApiError, Client, ConnectionFailed
+from policyengine.kube.http.client import ApiError, Client, ConnectionFailed, object_of
 from policyengine.kube.scheduling import Scheduler
 from policyengine.server import debug
-from policyengine.server.access import AccessRefused, Reviewer
 from policyengine.server.listening import CannotListen, CertificateUnusable, listening, server_context
 from policyengine.server.metrics.scheduler_metrics import SchedulerMetrics
 from policyengine.version import __version__
+
+BELIEVED = 10.0
+"""Seconds, as kube-scheduler's --authentication-token-webhook-cache-ttl."""
+CALLERS = 1024
+_TOKENS = "/apis/authentication.k8s.io/v1/tokenreviews"
+_ACCESS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+
+
+class AccessRefused(Exception):
+    """The caller may not see a page: an HTTP status and a sentence."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Reviewer:
+    """Asks the API server about callers. `client` must be one that speaks though this replica does not lead."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._known: TTLCache[tuple[str, str], AccessRefused | None] = TTLCache(CALLERS, BELIEVED)
+
+    async def check(self, authorization: str, path: str) -> None:
+        """Return if the caller may get the path. Raises `AccessRefused`."""
+        scheme, _, token = authorization.partition(" ")
+        if scheme.lower() != "bearer" or not token.strip():
+            raise AccessRefused(401, "show a bearer token")
+        key = (hashlib.sha256(token.encode()).hexdigest(), path)
+        if key not in self._known:
+            try:
+                self._known[key] = await self._refusal(token.strip(), path)
+            except (ApiError, ConnectionFailed) as error:
+                raise AccessRefused(503, f"the API server cannot be asked who you are: {error}") from None
+        refusal = self._known[key]
+        if refusal is not None:
+            raise AccessRefused(refusal.status, str(refusal))
+
+    async def _refusal(self, token: str, path: str) -> AccessRefused | None:
+        review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
+        status = object_of(await self._client.call("POST", _TOKENS, review)).get("status") or {}
+        if not status.get("authenticated"):
+            return AccessRefused(401, "the token is not known to the API server")
+        user: dict[str, Any] = status.get("user") or {}
+        spec = {
+            "user": user.get("username", ""),
+            "groups": user.get("groups") or [],
+            "uid": user.get("uid", ""),
+            "nonResourceAttributes": {"path": path, "verb": "get"},
+        }
+        asked = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
+        verdict = object_of(await self._client.call("POST", _ACCESS, asked)).get("status") or {}
+        if verdict.get("allowed"):
+            return None
+        return AccessRefused(403, f"`{spec['user']}` may not get `{path}`")
+
 
 MAX_CONNECTIONS = 64
 SHUTDOWN = 1.0

@@ -11,8 +11,7 @@ from xml.etree import ElementTree as Xml
 import pytest
 from click.testing import CliRunner, Result
 
-from policyengine.commands.lint import lint
-from policyengine.commands.lint_formats import FORMATS
+from policyengine.commands.lint import FORMATS, lint
 from tests.commands.junit import assert_is_junit
 
 TEXT = """\

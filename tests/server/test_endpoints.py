@@ -16,8 +16,7 @@ from policyengine.kube.config.configuration import read
 from policyengine.kube.http.client import Client
 from policyengine.kube.scheduling import Scheduler
 from policyengine.plugins.registry import default_profile
-from policyengine.server.access import Reviewer
-from policyengine.server.endpoints import MAX_CONNECTIONS, Endpoints, served
+from policyengine.server.endpoints import MAX_CONNECTIONS, Endpoints, Reviewer, served
 from policyengine.server.listening import CannotListen
 from policyengine.server.metrics.observed import ObservedCore
 from policyengine.server.metrics.readings import read_before_scrape

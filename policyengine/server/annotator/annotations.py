@@ -18,8 +18,7 @@ from datetime import UTC, datetime
 
 from policyengine import quantity
 from policyengine.language.values import EvaluationError, parse_timestamp
-from policyengine.server.annotator.nodes import MeasuredNode
-from policyengine.server.annotator.source import Statistics
+from policyengine.server.annotator.source import MeasuredNode, Statistics
 
 CONGESTION = "congestion-factor"
 USAGE_CPU, USAGE_MEMORY, USAGE_AT = (f"policyengine.io/usage-{name}" for name in ("cpu", "memory", "at"))

@@ -17,8 +17,16 @@ from http import HTTPStatus
 from policyengine.clock import Clock
 from policyengine.kube.http.client import ApiError, Client, ConnectionFailed
 from policyengine.server.annotator.annotations import Load, Patch, Settings, patch_of
-from policyengine.server.annotator.nodes import RESOURCE, MeasuredNode, read_nodes
-from policyengine.server.annotator.source import Measured, QueryRefused, Source, SourceUnreachable, statistics_of
+from policyengine.server.annotator.source import (
+    RESOURCE,
+    Measured,
+    MeasuredNode,
+    QueryRefused,
+    Source,
+    SourceUnreachable,
+    read_nodes,
+    statistics_of,
+)
 
 logger = logging.getLogger(__name__)
 

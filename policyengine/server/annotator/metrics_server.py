@@ -12,8 +12,7 @@ from policyengine.cluster.kinds import Kind
 from policyengine.cluster.objects import ObjectError, ObjectMeta, Quantities, Wire, decode
 from policyengine.kube.http.client import ApiError, Client, ConnectionFailed
 from policyengine.language.values import EvaluationError, parse_timestamp
-from policyengine.server.annotator.nodes import MeasuredNode
-from policyengine.server.annotator.source import Measured, QueryRefused, Sample, SourceUnreachable
+from policyengine.server.annotator.source import Measured, MeasuredNode, QueryRefused, Sample, SourceUnreachable
 
 _NANOSECONDS = 1e9
 _NANOCORES = 1e9

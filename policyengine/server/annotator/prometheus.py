@@ -8,8 +8,15 @@ from dataclasses import dataclass
 import aiohttp
 import msgspec
 
-from policyengine.server.annotator.nodes import MeasuredNode, Naming, by_instance
-from policyengine.server.annotator.source import Measured, QueryRefused, Sample, SourceUnreachable
+from policyengine.server.annotator.source import (
+    Measured,
+    MeasuredNode,
+    Naming,
+    QueryRefused,
+    Sample,
+    SourceUnreachable,
+    by_instance,
+)
 
 CPU_QUERY = 'sum by (instance, node) (rate(node_cpu_seconds_total{mode="idle"}[2m]))'
 """Free cores."""

@@ -24,8 +24,8 @@ from policyengine.language.lint.cost import NODES, rule_costs
 from policyengine.language.lint.linter import LINT_CODES
 from policyengine.language.lint.suppressions import MALFORMED, UNUSED
 from policyengine.language.syntax import Span
+from policyengine.server.language_server.cursor import blocks_of
 from policyengine.server.language_server.project import Reading
-from policyengine.server.language_server.tree_search import blocks_of
 
 FIX_ALL = f"{CodeActionKind.SourceFixAll.value}.policyengine"
 MOST_COMPARED = 2000

@@ -23,12 +23,11 @@ from policyengine.language.schema import ROOTS, object_info
 from policyengine.language.syntax import Span
 from policyengine.language.types import Kind, Type
 from policyengine.server.language_server import words
-from policyengine.server.language_server.cursor import Cursor
+from policyengine.server.language_server.cursor import Cursor, around, expressions_in, member_at, variables_around
 from policyengine.server.language_server.hover import symbol_facts
 from policyengine.server.language_server.project import Project, Reading
 from policyengine.server.language_server.quoted import argument_values, plugin_used, quoted_names
 from policyengine.server.language_server.scopes import SymbolKind
-from policyengine.server.language_server.tree_search import around, expressions_in, member_at, variables_around
 from policyengine.server.language_server.words import properties_at
 
 TYPES = (*NAMED_TYPES, "list", "map", "optional")

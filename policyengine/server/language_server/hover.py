@@ -13,9 +13,9 @@ from policyengine.language.schema import ROOTS
 from policyengine.language.syntax import Span
 from policyengine.language.types import Type
 from policyengine.server.language_server import words
+from policyengine.server.language_server.cursor import around, expressions_in, holds, member_at, variable_of
 from policyengine.server.language_server.project import Reading
 from policyengine.server.language_server.scopes import Symbol
-from policyengine.server.language_server.tree_search import around, expressions_in, holds, member_at, variable_of
 from policyengine.server.language_server.words import properties_at
 
 Page = tuple[Span, str]

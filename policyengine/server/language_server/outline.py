@@ -12,9 +12,9 @@ from policyengine.language.parsing.tokens import Token
 from policyengine.language.schema import ROOTS
 from policyengine.language.syntax import NameText, Span
 from policyengine.language.syntax.expression_nodes import walk
+from policyengine.server.language_server.cursor import blocks_of, expressions_in
 from policyengine.server.language_server.project import Reading
 from policyengine.server.language_server.scopes import SymbolKind as Named
-from policyengine.server.language_server.tree_search import blocks_of, expressions_in
 
 _KINDS: dict[type, SymbolKind] = {
     syntax.Policy: SymbolKind.Module,

@@ -25,9 +25,9 @@ from policyengine.language.lint.linter import lint
 from policyengine.language.parse import SourceError, parse_file, read_source
 from policyengine.language.parsing.tokens import Tokens, tokenise
 from policyengine.language.syntax import Span
+from policyengine.server.language_server.cursor import member_at
 from policyengine.server.language_server.documents import Document, Lines, PolicyText, Toolchain
 from policyengine.server.language_server.scopes import Occurrence, Scope, Scopes
-from policyengine.server.language_server.tree_search import member_at
 
 MOST_BESIDE = 200
 """Files of a folder in which names are looked up."""

@@ -14,7 +14,7 @@ from enum import Enum
 from policyengine.language import syntax
 from policyengine.language.syntax import NameText, Span
 from policyengine.language.syntax.expression_nodes import children, walk
-from policyengine.server.language_server.tree_search import Block, blocks_of, expressions_in, variable_of
+from policyengine.server.language_server.cursor import BlockNode, blocks_of, expressions_in, variable_of
 
 
 class SymbolKind(Enum):
@@ -137,7 +137,7 @@ class Scopes:
                 self._uses(self._scopes[file, block.span], block)
         self.index = Index(self._found)
 
-    def scope(self, file: str, block: Block) -> Scope:
+    def scope(self, file: str, block: BlockNode) -> Scope:
         """The scope of a block."""
         return self._scopes[file, block.span]
 
@@ -161,7 +161,7 @@ class Scopes:
         if symbol is not None:
             self._found.append(Occurrence(file, span, symbol))
 
-    def _give(self, file: str, block: Block) -> None:
+    def _give(self, file: str, block: BlockNode) -> None:
         scope = Scope(file, self._symbol(_BLOCKS[type(block)], block.name, file, block))
         self._scopes[file, block.span] = scope
         if isinstance(block, syntax.Library):
@@ -200,7 +200,7 @@ class Scopes:
 
     # --- where they are used --------------------------------------------------------------------------
 
-    def _uses(self, scope: Scope, block: Block) -> None:
+    def _uses(self, scope: Scope, block: BlockNode) -> None:
         self._expressions(scope, block)
         for member in block.members:
             if isinstance(member, syntax.Function):

@@ -11,8 +11,7 @@ from policyengine.kube.http.client import Client
 from policyengine.server.annotator.annotations import STALE, USAGE_AT, Settings
 from policyengine.server.annotator.annotator import Annotator, Round
 from policyengine.server.annotator.metrics_server import MetricsServer
-from policyengine.server.annotator.nodes import MeasuredNode
-from policyengine.server.annotator.source import QueryRefused, Source, SourceUnreachable
+from policyengine.server.annotator.source import MeasuredNode, QueryRefused, Source, SourceUnreachable
 from policyengine.simulator.api_server import ApiServer, MemoryTransport
 from policyengine.simulator.api_server.requests import ADMIN
 from policyengine.simulator.sandbox import create

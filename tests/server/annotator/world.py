@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from policyengine.cluster.objects import decode
-from policyengine.server.annotator.nodes import MeasuredNode
-from policyengine.server.annotator.source import Measured, Sample
+from policyengine.server.annotator.source import Measured, MeasuredNode, Sample
 
 
 def node_object(name: str, annotations: Mapping[str, str] | None = None, addresses: Sequence[str] = ()) -> Any:

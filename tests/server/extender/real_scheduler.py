@@ -17,7 +17,7 @@ from policyengine.kube.config import credentials
 from policyengine.kube.http.client import Client, Transport
 from policyengine.plugins.registry import IN_TREE
 from policyengine.policy_compiler import compile_policy, compile_text
-from policyengine.server.extender.serving import serve
+from policyengine.server.extender.app import serve
 from policyengine.simulator.real_server import ASSETS, real_server
 from policyengine.simulator.sandbox import kubeconfig, write_kubeconfig
 from tests.server.extender.test_verbs import node, pod

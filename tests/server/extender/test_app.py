@@ -10,7 +10,7 @@ import pytest
 from policyengine.clock import SystemClock
 from policyengine.framework.profile import Profile
 from policyengine.policy_compiler import compile_policy
-from policyengine.server.extender.serving import CannotServe, serve
+from policyengine.server.extender.app import CannotServe, serve
 from policyengine.server.listening import CannotListen
 from tests.server.extender.recorded import POLICY
 from tests.server.extender.test_verbs import ROOM, node, pod
