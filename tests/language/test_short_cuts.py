@@ -14,9 +14,6 @@ from policyengine.language.check import check
 from policyengine.language.diagnostics import Diagnostic, Source
 from policyengine.language.ir import ir_walk
 from policyengine.language.ir.ir_walk import expressions_in
-from policyengine.language.lint.lint_settings import Settings
-from policyengine.language.lint.linter import lint
-from policyengine.language.lint.truth import Truth
 from policyengine.language.parse import parse_file
 from policyengine.language.parsing.grammar import patterns
 from policyengine.language.parsing.tokens import tokenise
@@ -29,13 +26,6 @@ from tests.language.typed import sources
 def checked(text: str) -> tuple[list[ir.Policy], list[Diagnostic]]:
     source = Source("a.policy", text)
     return check(parse_file(source)[0], source, PLUGINS)
-
-
-def linted(text: str) -> list[Diagnostic]:
-    source = Source("a.policy", text)
-    file, _ = parse_file(source)
-    policies, _ = check(file, source, PLUGINS)
-    return lint(source, file, policies, PLUGINS, Settings())
 
 
 # --- reading ---------------------------------------------------------------------------------------------
@@ -119,19 +109,3 @@ def test_the_parts_of_what_is_written_are_what_its_fields_hold() -> None:
             seen += 1
         pending += [one for value in fields for one in held(value, syntax.Node)]
     assert seen > 100
-
-
-# --- opinions --------------------------------------------------------------------------------------------
-
-
-@given(sources("bool"), sources("bool"), sources("bool"))
-@settings(max_examples=60, deadline=None)
-def test_questions_answered_once_have_the_answers_they_had_each_time(first: str, second: str, third: str) -> None:
-    text = (
-        f'policy "p" {{ let a = {first} filter "f" when {second} {{ require {first} && ({third}) }}'
-        f' filter "h" {{ require a || {third} }} filter "g" when {second} {{ require {third} require {first} }} }}'
-    )
-    once = linted(text)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Truth, "_refuted", Truth._contradictory)
-        assert linted(text) == once

@@ -26,21 +26,10 @@ _FIELDS: dict[tuple[str, ...], Interval] = {
 
 
 class Bounds(Intervals):
-    """`Intervals` that know the fields too. An expression's bounds are worked out once."""
-
-    def __init__(self, params: tuple[ir.Param, ...], lets: tuple[ir.Let, ...]) -> None:
-        self._known: dict[int, tuple[ir.Expr, Interval]] = {}
-        super().__init__(params, lets)
+    """`Intervals` that know the fields too."""
 
     def of(self, expr: ir.Expr) -> Interval:
         """The bounds of an expression in its grain; of an optional: of its content."""
-        known = self._known.get(id(expr))
-        if known is None:
-            # The expression is kept beside its bounds, so that its id stays its own.
-            known = self._known[id(expr)] = expr, self._of(expr)
-        return known[1]
-
-    def _of(self, expr: ir.Expr) -> Interval:
         match expr:
             case ir.Field(path=path):
                 return _FIELDS.get(path) or (_NOT_NEGATIVE if path[:2] in _AMOUNTS else EVERYTHING)

@@ -86,16 +86,6 @@ def expression_cost(expr: ir.Expr, let_of: LetOf, seen: set[str]) -> float:
     return spent
 
 
-def policy_cost(policy: ir.Policy, let_of: LetOf) -> float:
-    """Microseconds that the rules of a policy take in a decision over `NODES` nodes, nothing kept from before."""
-    return sum(spent for _, _, spent in rule_costs(policy, let_of))
-
-
-def most_expensive(policy: ir.Policy, let_of: LetOf) -> tuple[str, Span, float]:
-    """The name, the place and the microseconds of the rule that costs most. There is one where anything costs."""
-    return max(rule_costs(policy, let_of), key=lambda one: one[2])
-
-
 def rule_costs(policy: ir.Policy, let_of: LetOf) -> Iterator[tuple[str, Span, float]]:
     """The name, the place and the microseconds of each filter and score; a let counts where it is named first."""
     seen: set[str] = set()

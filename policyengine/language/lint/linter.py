@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from policyengine.language import ir, syntax
 from policyengine.language.checking.plugin_checks import Plugins
 from policyengine.language.diagnostics import Diagnostic, Source, in_order, printable, register
 from policyengine.language.lint.lint_settings import Settings
-from policyengine.language.lint.rule import Finding, Rule
 from policyengine.language.lint.rules import RULES
 from policyengine.language.lint.subject import Subject
 from policyengine.language.lint.suppressions import MALFORMED, UNUSED, allowed
@@ -38,30 +39,22 @@ def lint(
             found += _opinions(subject)
     complete = len(policies) == len(file.policies) and not any(policy.broken for policy in file.policies)
     ignored = settings.ignored if complete else LINT_CODES
-    left = [_settled(one, settings) for one in allowed(source, file, found, ignored)]
-    return in_order(one for one in left if one is not None)
-
-
-def _opinions(subject: Subject) -> list[Diagnostic]:
-    found = [
-        _diagnostic(rule, finding, subject)
-        for rule in RULES
-        if rule.code not in subject.settings.ignored
-        for finding in rule.check(subject)
-        if subject.holds(finding.span) or finding.span in {one.span for one in subject.file.imports}
-    ]
-    return in_order(found)[:MOST_FINDINGS]
-
-
-def _diagnostic(rule: Rule, finding: Finding, subject: Subject) -> Diagnostic:
-    message = printable(finding.message)
-    return Diagnostic(
-        rule.code, rule.severity, message, subject.source.file, finding.span, finding.fix, finding.related
+    return in_order(
+        replace(one, severity=severity)
+        for one in allowed(source, file, found, ignored)
+        if (severity := settings.severity(one.code, one.severity)) is not None
     )
 
 
-def _settled(finding: Diagnostic, settings: Settings) -> Diagnostic | None:
-    severity = settings.severity(finding.code, finding.severity)
-    if severity is None or severity is finding.severity:
-        return finding if severity is not None else None
-    return Diagnostic(finding.code, severity, finding.message, finding.file, finding.span, finding.fix, finding.related)
+def _opinions(subject: Subject) -> list[Diagnostic]:
+    imports = {statement.span for statement in subject.file.imports}
+    found = [
+        Diagnostic(
+            rule.code, rule.severity, printable(one.message), subject.source.file, one.span, one.fix, one.related
+        )
+        for rule in RULES
+        if rule.code not in subject.settings.ignored
+        for one in rule.check(subject)
+        if subject.holds(one.span) or one.span in imports
+    ]
+    return in_order(found)[:MOST_FINDINGS]

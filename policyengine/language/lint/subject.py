@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
-from inspect import get_annotations
+from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
 from msgspec import Struct
@@ -13,10 +12,9 @@ from msgspec import Struct
 from policyengine.language import ir, syntax
 from policyengine.language.checking.plugin_checks import Plugins
 from policyengine.language.diagnostics import Source
-from policyengine.language.ir.ir_walk import children
+from policyengine.language.ir.ir_walk import children, fields, key, walk
 from policyengine.language.lint.bounds import Bounds
 from policyengine.language.lint.lint_settings import Settings
-from policyengine.language.lint.meanings import Meanings, PerObject, Readings
 from policyengine.language.lint.truth import Truth
 from policyengine.language.syntax import Span
 
@@ -76,29 +74,28 @@ class Subject:
     @cached_property
     def truth(self) -> Truth:
         """Which conditions can hold together."""
-        return Truth(self.lets, self.bounds, self.meanings)
+        return Truth(self.lets, self.bounds, self.meaning)
+
+    def meaning(self, expr: ir.Expr) -> int:
+        """A number that expressions share which mean the same, wherever they stand."""
+        return self._meanings.setdefault(key(expr), len(self._meanings))
 
     @cached_property
-    def meanings(self) -> Meanings:
-        """Which expressions mean the same."""
-        return Meanings()
+    def _meanings(self) -> dict[Hashable, int]:
+        return {}
 
-    @cached_property
-    def readings(self) -> Readings:
-        """What expressions call and read."""
-        return Readings(self.policy.lets)
+    def functions_in(self, expr: ir.Expr) -> set[str]:
+        """The functions that are called in an expression and in the lets it names."""
+        return {part.function for part in walk(expr, self.let_value) if isinstance(part, ir.Call)}
+
+    def paths_in(self, expr: ir.Expr) -> set[tuple[str, ...]]:
+        """The fields of the schema that are read in an expression and in the lets it names."""
+        return {read.path for read in fields(expr, self.let_value)}
 
     def own(self, members: tuple[_M, ...]) -> tuple[_M, ...]:
         """Those of the checked members that are written in this policy, not brought in by another file."""
-        return self._own(members)
-
-    @cached_property
-    def _own(self) -> PerObject[tuple[Any, ...], tuple[Any, ...]]:
-        def own(members: tuple[Any, ...]) -> tuple[Any, ...]:
-            here = (one for one in members if not getattr(one, "file", ""))
-            return tuple(one for one in here if self.holds(getattr(one, "span", _NOWHERE)))
-
-        return PerObject(own)
+        here = (one for one in members if not getattr(one, "file", ""))
+        return tuple(one for one in here if self.holds(getattr(one, "span", _NOWHERE)))
 
     def holds(self, span: Span) -> bool:
         """Whether a place lies in this policy."""
@@ -217,20 +214,9 @@ def _nodes(node: syntax.Node) -> Iterator[syntax.Node]:
         item = pending.pop()
         if isinstance(item, syntax.Node):
             yield item
-            pending += [getattr(item, name) for name in _child_fields(item.__class__)]
+            pending += [getattr(item, name) for name in reversed(item.__struct_fields__)]
         elif isinstance(item, tuple):
             pending += item[::-1]
-
-
-_PLAIN = ("str", "bool", "int", "float", "Span", "OneOf")
-
-
-@cache
-def _child_fields(kind: type) -> tuple[str, ...]:
-    """The fields of a kind of node in which other nodes may stand, the last first."""
-    types = {name: str(type_) for one in kind.__mro__ for name, type_ in get_annotations(one).items()}
-    fields: tuple[str, ...] = getattr(kind, "__struct_fields__", ())
-    return tuple(name for name in reversed(fields) if not types[name].startswith(_PLAIN))
 
 
 def _by_kind(all_: Iterable[object]) -> dict[type, list[Any]]:

@@ -8,26 +8,24 @@ answer `False` means `not known to be`: steps are bounded, and what is not under
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence, Set
-from functools import cached_property, partial
+from collections.abc import Callable, Hashable, Mapping, Sequence, Set
+from functools import cached_property
 from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from policyengine.language import ir
+from policyengine.language.checking.definitions import MIRRORED, NEGATED
 from policyengine.language.functions.bounds import EVERYTHING, Interval
-from policyengine.language.ir.ir_walk import children, walk
+from policyengine.language.ir.ir_walk import walk
 from policyengine.language.lint.bounds import Bounds
-from policyengine.language.lint.meanings import Meanings, PerObject
 from policyengine.language.types import Kind, Type
 
-MOST_STEPS = 10_000
+MOST_STEPS = 30_000
 """Comparisons looked at in one policy; after these nothing more is claimed."""
 MOST_IN_A_QUESTION = 2_000
-_NEGATED = {"_<_": "_>=_", "_<=_": "_>_", "_>_": "_<=_", "_>=_": "_<_", "_==_": "_!=_", "_!=_": "_==_"}
 _NOT_IN = "!@in"
-_MIRRORED = {"_<_": "_>_", "_<=_": "_>=_", "_>_": "_<_", "_>=_": "_<=_", "_==_": "_==_", "_!=_": "_!=_"}
 _INTEGRAL = frozenset({Kind.INT, Kind.CPU, Kind.MEMORY, Kind.STORAGE, Kind.DURATION, Kind.TIMESTAMP})
 _NUMERIC = _INTEGRAL | {Kind.DOUBLE}
 _MAY_FAIL = frozenset({"_/_", "_%_", "int", "duration", "timestamp", "domain"})
@@ -99,16 +97,16 @@ class Comparison(NamedTuple):
     """What a condition says of its term: how that compares with which constant or set of them."""
 
     term: Hashable
+    start: Domain
+    """What the term may be where nothing is known of it but its bounds."""
     operator: str
     value: object
-    alone: Domain
-    """What the term may be where nothing else is known of it but its bounds."""
-    is_never: bool
-    """Whether that is nothing at all."""
 
 
 Literal = tuple[ir.Expr, bool]
 """A condition, and whether it holds."""
+Branch = Sequence[Sequence[Literal]]
+"""Ways of which one holds: each the literals that then hold together."""
 Store = dict[Hashable, Domain]
 
 
@@ -119,17 +117,13 @@ class OutOfStepsError(Exception):
 class Truth:
     """Answers for one policy."""
 
-    def __init__(self, lets: Mapping[str, ir.Let], bounds: Bounds, meanings: Meanings) -> None:
-        """`lets`: each after those it names."""
+    def __init__(self, lets: Mapping[str, ir.Let], bounds: Bounds, meaning: Callable[[ir.Expr], int]) -> None:
+        """`lets`: each after those it names. `meaning`: a number that expressions share which mean the same."""
         self._lets = lets
         self._bounds = bounds
         self._left = MOST_STEPS
         self._in_question = 0
-        self._meanings = meanings
-        self._said_if_true = PerObject(partial(self._comparison, True))
-        self._said_if_false = PerObject(partial(self._comparison, False))
-        self._answers: dict[tuple[tuple[int, bool], ...], tuple[Sequence[Literal], bool]] = {}
-        self.may_fail = PerObject(self._is_fallible)
+        self._meaning = meaning
 
     def impossible(self, *conditions: ir.Expr) -> bool:
         """Whether the conditions can never hold together."""
@@ -139,26 +133,18 @@ class Truth:
         """Whether the condition holds wherever those given do, and cannot fail to have a value there."""
         return self._refuted([*((one, True) for one in given), (condition, False)])
 
-    def _is_fallible(self, expr: ir.Expr) -> bool:
+    def may_fail(self, expr: ir.Expr) -> bool:
         """Whether evaluating it may be an error: then even a condition that is always true refuses something."""
-        return self._part_may_fail(expr, self._failing) or any(map(self.may_fail, children(expr)))
+        return any(_may_fail(part, self._failing) for part in walk(expr))
 
     @cached_property
     def _failing(self) -> frozenset[str]:
         """The lets whose evaluation may be an error."""
         failing: set[str] = set()
         for name, let in self._lets.items():
-            if any(self._part_may_fail(part, failing) for part in walk(let.value)):
+            if any(_may_fail(part, failing) for part in walk(let.value)):
                 failing.add(name)
         return frozenset(failing)
-
-    def _part_may_fail(self, part: ir.Expr, failing: Set[str]) -> bool:
-        if isinstance(part, ir.LetRef):
-            return part.name in failing
-        if not isinstance(part, ir.Call):
-            return False
-        reads_text = part.function == "double" and part.args[0].type.kind is Kind.STRING
-        return reads_text or part.function in _MAY_FAIL
 
     def _let_of(self, name: str) -> ir.Expr | None:
         let = self._lets.get(name)
@@ -167,31 +153,20 @@ class Truth:
     # --- taking apart -----------------------------------------------------------------------------------
 
     def _refuted(self, literals: Sequence[Literal]) -> bool:
-        """Whether the literals contradict each other. Rules ask the same again: each question is answered once."""
-        if len(literals) == 1:
-            expr, holds = literals[0]
-            if isinstance(expr, ir.Call) and expr.function != "!_":  # nothing to take apart
-                return self._contradicts(expr, holds, {})
-        asked = tuple([(id(expr), holds) for expr, holds in literals])
-        known = self._answers.get(asked)
-        if known is None:
-            # The expressions are kept beside the answer, so that their ids stay their own.
-            known = self._answers[asked] = literals, self._contradictory(literals)
-        return known[1]
-
-    def _contradictory(self, literals: Sequence[Literal]) -> bool:
+        """Whether the literals contradict each other."""
         self._in_question = min(MOST_IN_A_QUESTION, self._left)
         allowed = self._in_question
         try:
-            return self._closed(list(literals), {}, 0)
+            return self._closed(list(literals), (), {}, 0)
         except OutOfStepsError:
             return False
         finally:
             self._left -= allowed - max(self._in_question, 0)
 
-    def _closed(self, pending: list[Literal], store: Store, depth: int) -> bool:
-        """Whether every way to make the literals hold, beside what the store says, is a contradiction."""
-        branches: list[tuple[Literal, ...]] = []
+    def _closed(self, pending: list[Literal], branches: Sequence[Branch], store: Store, depth: int) -> bool:
+        """Whether every way to make the literals hold, with one way of each branch and what the store says, is a
+        contradiction."""
+        branches = list(branches)
         while pending:
             self._step(depth)
             expr, holds = pending.pop()
@@ -206,25 +181,17 @@ class Truth:
                 case ir.Logic() if (expr.op == "&&") == holds:
                     pending += [(part, holds) for part in expr.operands]
                 case ir.Logic():
-                    branches.append(tuple((part, holds) for part in expr.operands))
+                    branches.append([[(part, holds)] for part in expr.operands])
                 case ir.Conditional():
-                    taken = ir.Logic(type=expr.type, span=expr.span, op="&&", operands=(expr.condition, expr.then))
-                    if not holds:
-                        taken = replace(taken, operands=(expr.condition, _negation(expr.then)))
-                    refused = expr.otherwise if holds else _negation(expr.otherwise)
-                    other = replace(taken, operands=(_negation(expr.condition), refused))
-                    branches.append(((taken, True), (other, True)))
+                    then, otherwise = (expr.then, holds), (expr.otherwise, holds)
+                    branches.append([[(expr.condition, True), then], [(expr.condition, False), otherwise]])
                 case _:
                     if self._contradicts(expr, holds, store):
                         return True
-        return self._all_closed(branches, store, depth)
-
-    def _all_closed(self, branches: list[tuple[Literal, ...]], store: Store, depth: int) -> bool:
         if not branches:
             return False
         first, *rest = sorted(branches, key=len)
-        later = [(_disjunction(branch), True) for branch in rest]
-        return all(self._closed([*later, literal], dict(store), depth + 1) for literal in first)
+        return all(self._closed(list(way), rest, dict(store), depth + 1) for way in first)
 
     def _step(self, depth: int) -> None:
         self._in_question -= 1
@@ -235,54 +202,50 @@ class Truth:
 
     def _contradicts(self, expr: ir.Expr, holds: bool, store: Store) -> bool:
         """Adds a condition that cannot be taken apart to the store; True where nothing is left of its term."""
-        said = (self._said_if_true if holds else self._said_if_false)(expr)
+        said = self._comparison(expr, holds)
         if said is None:
             return False
-        known = store.get(said.term)
-        if known is None:
-            store[said.term] = said.alone
-            return said.is_never
-        domain = store[said.term] = known.narrowed(said.operator, said.value)
+        domain = store[said.term] = store.get(said.term, said.start).narrowed(said.operator, said.value)
         return domain.is_empty
 
-    def _comparison(self, holds: bool, expr: ir.Expr) -> Comparison | None:
+    def _comparison(self, expr: ir.Expr, holds: bool) -> Comparison | None:
         """What a condition that cannot be taken apart says; None where that is nothing."""
-        if isinstance(expr, ir.Call) and expr.function in _NEGATED:
-            function = expr.function if holds else _NEGATED[expr.function]
+        if isinstance(expr, ir.Call) and expr.function in NEGATED:
+            function = expr.function if holds else NEGATED[expr.function]
             return self._compares(function, expr.args[0], expr.args[1])
         if isinstance(expr, ir.Call) and expr.function == "@in":
             values = _constants(expr.args[1])
             if values is not None:
                 term = expr.args[0]
                 start = self._domain(term, _content(term.type).kind in _NUMERIC)
-                return _comparison(self._key(term), start, "@in" if holds else _NOT_IN, values)
-        return _comparison(("holds", self._key(expr)), Domain(), "_==_", holds)
+                return Comparison(self._key(term), start, "@in" if holds else _NOT_IN, values)
+        return Comparison(("holds", self._key(expr)), Domain(), "_==_", holds)
 
     def _compares(self, function: str, left: ir.Expr, right: ir.Expr) -> Comparison | None:
         if isinstance(left, ir.Const) and not isinstance(right, ir.Const):
-            function, left, right = _MIRRORED[function], right, left
+            function, left, right = MIRRORED[function], right, left
         numeric = _content(left.type).kind in _NUMERIC and left.type.kind is not Kind.OPTIONAL
         if isinstance(right, ir.Const) and _is_plain(right.value):
             if not numeric and function not in ("_==_", "_!=_"):
-                return _comparison(("ordered", self._key(left), function, right.value), Domain(), "_==_", True)
-            return _comparison(self._key(left), self._domain(left, numeric), function, right.value)
+                return Comparison(("ordered", self._key(left), function, right.value), Domain(), "_==_", True)
+            return Comparison(self._key(left), self._domain(left, numeric), function, right.value)
         return self._between(function, left, right, numeric)
 
     def _between(self, function: str, left: ir.Expr, right: ir.Expr, numeric: bool) -> Comparison | None:
         """Two terms: their difference is a term of its own; where they are no numbers, whether they are equal."""
         first, second = self._key(left), self._key(right)
         if first > second:
-            function, left, right, first, second = _MIRRORED[function], right, left, second, first
+            function, left, right, first, second = MIRRORED[function], right, left, second, first
         if numeric:
             low, high = self._bounds.of(left), self._bounds.of(right)
             ends = Interval(low.low - high.high, low.high - high.low)
             ends = EVERYTHING if math.isnan(ends.low) or math.isnan(ends.high) else ends
             start = Domain(ends, integral=left.type.kind in _INTEGRAL)
             start = start.narrowed("_==_", 0) if first == second else start
-            return _comparison(("difference", first, second), start, function, 0)
+            return Comparison(("difference", first, second), start, function, 0)
         if function not in ("_==_", "_!=_"):
             return None
-        return _comparison(("equal", first, second), Domain(), "_==_", function == "_==_")
+        return Comparison(("equal", first, second), Domain(), "_==_", function == "_==_")
 
     def _domain(self, term: ir.Expr, numeric: bool) -> Domain:
         if not numeric:
@@ -294,21 +257,17 @@ class Truth:
         seen = 0
         while isinstance(expr, ir.LetRef) and isinstance(value := self._let_of(expr.name), ir.LetRef) and seen < 50:
             expr, seen = value, seen + 1
-        return self._meanings.of(expr)
+        return self._meaning(expr)
 
 
-def _comparison(term: Hashable, start: Domain, operator: str, value: object) -> Comparison:
-    alone = start.narrowed(operator, value)
-    return Comparison(term, operator, value, alone, alone.is_empty)
-
-
-def _negation(expr: ir.Expr) -> ir.Expr:
-    return ir.Call(type=expr.type, span=expr.span, function="!_", args=(expr,))
-
-
-def _disjunction(branch: tuple[Literal, ...]) -> ir.Expr:
-    parts = tuple(expr if holds else _negation(expr) for expr, holds in branch)
-    return ir.Logic(type=parts[0].type, span=parts[0].span, op="||", operands=parts)
+def _may_fail(part: ir.Expr, failing: Set[str]) -> bool:
+    """Whether evaluating a part, apart from its own parts, may be an error. `failing`: lets of which that is known."""
+    if isinstance(part, ir.LetRef):
+        return part.name in failing
+    if not isinstance(part, ir.Call):
+        return False
+    reads_text = part.function == "double" and part.args[0].type.kind is Kind.STRING
+    return reads_text or part.function in _MAY_FAIL
 
 
 def _content(type_: Type) -> Type:

@@ -114,7 +114,7 @@ def self_comparison(subject: Subject) -> Findings:
     `x == x`, `x - x`, `ratio(x, x)` and `a && a` have a result that is known beforehand. One side was meant to be
     something else, such as `node` in the place of `pod`.
     """
-    meaning = subject.meanings.of
+    meaning = subject.meaning
     for call in subject.parts_of(ir.Call):
         if call.function in _OPERATORS and len(call.args) == 2:
             left, right = call.args

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 from policyengine.language import ir
 from policyengine.language.ir.ir_walk import walk
-from policyengine.language.lint.cost import most_expensive, policy_cost
+from policyengine.language.lint.cost import rule_costs
 from policyengine.language.lint.rule import Finding, Findings, Severity, Subject, rule
 
 _OWN = frozenset({("pod", "name"), ("pod", "uid")})
@@ -21,11 +23,10 @@ def ends_sharing(subject: Subject) -> Findings:
     # Texts are left out: they are made for refusals only.
     for place in subject.places:
         if isinstance(place.member, ir.Score | ir.Filter | ir.Require) and place.what != "otherwise":
-            reading = subject.readings.of(place.expr)
-            if "random" in reading.functions or not _OWN.isdisjoint(reading.paths):
-                part, name = next((part, own) for part in walk(place.expr, subject.let_value) if (own := _own(part)))
+            for part in islice(filter(_own, walk(place.expr, subject.let_value)), 1):
                 span = part.span if subject.holds(part.span) else place.expr.span
-                yield Finding(f"`{name}` is another one for every pod: none shares what is computed here", span)
+                message = f"`{_own(part)}` is another one for every pod: none shares what is computed here"
+                yield Finding(message, span)
 
 
 def _own(part: ir.Expr) -> str:
@@ -45,9 +46,10 @@ def cycle_cost(subject: Subject) -> Findings:
 
     The budget is 5 ms, or `budget = "10ms"` in `policyengine.toml`.
     """
-    spent = policy_cost(subject.policy, subject.let_value) / 1e3
+    costs = list(rule_costs(subject.policy, subject.let_value))
+    spent = sum(own for _, _, own in costs) / 1e3
     if spent > subject.settings.budget:
-        name, span, own = most_expensive(subject.policy, subject.let_value)
+        name, span, own = max(costs, key=lambda one: one[2])
         message = (
             f"a decision over 5,000 nodes takes about {spent:.2g} ms, over the budget of "
             f"{subject.settings.budget:g} ms; `{name}` alone takes {own / 1e3:.2g}"

@@ -95,9 +95,9 @@ def duplicate_require(subject: Subject) -> Findings:
     """
     first: dict[tuple[int | None, int], tuple[str, Span]] = {}
     for filter_ in subject.own(subject.policy.filters):
-        when = subject.meanings.of(filter_.when) if filter_.when is not None else None
+        when = subject.meaning(filter_.when) if filter_.when is not None else None
         for require in filter_.requires:
-            condition = subject.meanings.of(require.condition)
+            condition = subject.meaning(require.condition)
             known = first.get((None, condition)) or first.get((when, condition))
             if known is not None and known[0] != filter_.name:
                 related = (Related(known[1], "required here already"),)
@@ -189,8 +189,6 @@ def mute_else(subject: Subject) -> Findings:
         for require in filter_.requires:
             text = require.otherwise
             if text is None or not text.parts or not all(isinstance(part, str) for part in text.parts):
-                continue
-            if _ORDERINGS.isdisjoint(subject.readings.of(require.condition).functions):
                 continue
             if any(_compares(part) for part in walk(require.condition, subject.let_value)):
                 yield Finding("the text quotes none of the values that are compared", text.span)

@@ -52,7 +52,7 @@ def gang_min_unbounded(subject: Subject) -> Findings:
     # The API server validates a PodGroup's `min`.
     for gang in subject.own(subject.policy.gangs):
         low, high = subject.bounds.of(gang.min)
-        reads = {path[0] for path in subject.readings.of(gang.min).paths}
+        reads = {path[0] for path in subject.paths_in(gang.min)}
         if "pod" in reads and (high > _LARGEST or low < 0):
             fix = wrapped(gang.min.span, "clamp(", ", 1, 100)")
             yield Finding("nothing bounds `min`: it can exceed the gang's size", gang.min.span, fix)
@@ -73,7 +73,7 @@ def long_gang_timeout(subject: Subject) -> Findings:
     # A PodGroup's timeout is set by those who may write PodGroups, and trusted.
     for gang in subject.own(subject.policy.gangs):
         longest = subject.bounds.of(gang.timeout).high
-        reads = {path[0] for path in subject.readings.of(gang.timeout).paths}
+        reads = {path[0] for path in subject.paths_in(gang.timeout)}
         if longest > _LONGEST and (math.isfinite(longest) or "pod" in reads):
             yield Finding(f"`timeout` {_bound(longest)}: the gang holds what it reserved as long", gang.timeout.span)
 

@@ -24,7 +24,7 @@ def no_ageing(subject: Subject) -> Findings:
     order = subject.order
     if not order or subject.policy.queue.fair_by is not None:
         return
-    if _AGE.isdisjoint(subject.readings.of(order[0].value).paths):
+    if _AGE.isdisjoint(subject.paths_in(order[0].value)):
         yield Finding("nothing in the first key grows with waiting: a pod may wait for ever", order[0].span)
 
 
@@ -75,7 +75,7 @@ def priority_missing(subject: Subject) -> Findings:
     order = subject.order
     if not on or not order:
         return
-    reads = {path for one in order for path in subject.readings.of(one.value).paths}
+    reads = {path for one in order for path in subject.paths_in(one.value)}
     if not reads & _PRIORITY:
         span = order[0].span.to(order[-1].span)
         yield Finding("the order does not look at `pod.priority`, and preemption goes by it", span)

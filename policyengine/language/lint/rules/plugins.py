@@ -73,7 +73,7 @@ def _looks(subject: Subject) -> bool:
         path[:2] in _ROOM
         for filter_ in subject.policy.filters
         for require in filter_.requires
-        for path in subject.readings.of(require.condition).paths
+        for path in subject.paths_in(require.condition)
     )
 
 

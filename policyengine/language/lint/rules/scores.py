@@ -20,7 +20,7 @@ def constant_score(subject: Subject) -> Findings:
     """
     for score in subject.own(subject.policy.scores):
         low, high = subject.bounds.of(score.value)
-        drawn = "random" in subject.readings.of(score.value).functions
+        drawn = "random" in subject.functions_in(score.value)
         if score.value.shape is Shape.SCALAR and not drawn:
             yield Finding(f"`{score.name}` is the same for every node, so it ranks none", score.value.span)
         elif low == high:
@@ -106,7 +106,7 @@ def dominated_weight(subject: Subject) -> Findings:
 
 def _weighed(subject: Subject, score: ir.Score) -> _Weighed:
     least, most = _weight(subject, score)
-    when = subject.meanings.of(score.when) if score.when is not None else None
+    when = subject.meaning(score.when) if score.when is not None else None
     return _Weighed(score, least, most * _span(subject, score), when)
 
 
