@@ -6,6 +6,8 @@ is `UPDATE_OTHER`; one of a node is no event at all.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from policyengine.cluster.events import (
     ASSIGNED_POD_ADD,
     ASSIGNED_POD_DELETE,
@@ -18,60 +20,43 @@ from policyengine.cluster.events import (
 from policyengine.cluster.kinds import BY_KIND
 from policyengine.cluster.node_objects import Node
 from policyengine.cluster.pod_info import PodInfo, PodState
-from policyengine.cluster.requests import Requests
 
-_NODE_LABELS = {
-    ActionType.UPDATE_NODE_ALLOCATABLE: "UpdateNodeAllocatable",
-    ActionType.UPDATE_NODE_LABEL: "UpdateNodeLabel",
-    ActionType.UPDATE_NODE_TAINT: "UpdateNodeTaint",
-    ActionType.UPDATE_NODE_CONDITION: "UpdateNodeCondition",
-    ActionType.UPDATE_NODE_ANNOTATION: "UpdateNodeAnnotation",
-    ActionType.UPDATE_NODE_DECLARED_FEATURE: "UpdateNodeDeclaredFeature",
+_NODE_PARTS: Mapping[ActionType, Callable[[Node], object]] = {
+    ActionType.UPDATE_NODE_TAINT: lambda node: node.spec.taints,
+    ActionType.UPDATE_NODE_ALLOCATABLE: lambda node: node.status.allocatable or {},
+    ActionType.UPDATE_NODE_LABEL: lambda node: node.metadata.labels,
+    ActionType.UPDATE_NODE_CONDITION: lambda node: {one.type: one.status for one in node.status.conditions},
+    ActionType.UPDATE_NODE_ANNOTATION: lambda node: node.metadata.annotations,
+    ActionType.UPDATE_NODE_DECLARED_FEATURE: lambda node: node.status.declared_features,
 }
-_POD_LABELS = {
-    ActionType.UPDATE_POD_LABEL: "UpdatePodLabel",
-    ActionType.UPDATE_POD_ANNOTATION: "UpdatePodAnnotation",
-    ActionType.UPDATE_POD_SCALE_DOWN: "UpdatePodScaleDown",
-    ActionType.UPDATE_POD_TOLERATION: "UpdatePodToleration",
-    ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED: "UpdatePodSchedulingGatesEliminated",
-    ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM: "UpdatePodGeneratedResourceClaim",
-    ActionType.UPDATE_OTHER: "Update",
-}
-_NODE_EVENTS = {action: ClusterEvent(Resource.NODE, action, f"Node{label}") for action, label in _NODE_LABELS.items()}
-_POD_EVENTS = {
-    (resource, action): ClusterEvent(resource, action, f"{resource.value}{label}")
-    for resource in (Resource.ASSIGNED_POD, Resource.UNSCHEDULED_POD)
-    for action, label in _POD_LABELS.items()
+"""What an update of a node is called -> the part that is another one then."""
+
+
+def _named(resource: Resource, action: ActionType) -> ClusterEvent:
+    """The event, labelled as kube-scheduler does: `NodeAdd`, `AssignedPodUpdatePodLabel`, `PersistentVolumeUpdate`."""
+    words = "Update" if action is ActionType.UPDATE_OTHER else (action.name or "").title().replace("_", "")
+    return ClusterEvent(resource, action, f"{resource.value}{words}")
+
+
+_UPDATES = {
+    (resource, action): _named(resource, action)
+    for resource in (Resource.NODE, Resource.ASSIGNED_POD, Resource.UNSCHEDULED_POD)
+    for action in ActionType
 }
 _OTHER_EVENTS = {
-    (kind.kind, action): ClusterEvent(kind.event, action, f"{kind.event.value}{label}")
+    (kind.kind, action): _named(kind.event, action)
     for kind in BY_KIND.values()
     if kind.event is not None
-    for action, label in (
-        (ActionType.ADD, "Add"),
-        (ActionType.DELETE, "Delete"),
-        (ActionType.UPDATE_OTHER, "Update"),
-    )
+    for action in (ActionType.ADD, ActionType.DELETE, ActionType.UPDATE_OTHER)
 }
 
 
 def node_events(old: Node, new: Node) -> list[ClusterEvent]:
     """What an update of a node can cure; uncordoning counts as a change of taints."""
-    changed: list[ActionType] = []
-    uncordoned = old.spec.unschedulable and not new.spec.unschedulable
-    if uncordoned or old.spec.taints != new.spec.taints:
-        changed.append(ActionType.UPDATE_NODE_TAINT)
-    if (old.status.allocatable or {}) != (new.status.allocatable or {}):
-        changed.append(ActionType.UPDATE_NODE_ALLOCATABLE)
-    if old.metadata.labels != new.metadata.labels:
-        changed.append(ActionType.UPDATE_NODE_LABEL)
-    if _statuses(old) != _statuses(new):
-        changed.append(ActionType.UPDATE_NODE_CONDITION)
-    if old.metadata.annotations != new.metadata.annotations:
-        changed.append(ActionType.UPDATE_NODE_ANNOTATION)
-    if old.status.declared_features != new.status.declared_features:
-        changed.append(ActionType.UPDATE_NODE_DECLARED_FEATURE)
-    return [_NODE_EVENTS[action] for action in changed]
+    changed = [action for action, part in _NODE_PARTS.items() if part(old) != part(new)]
+    if old.spec.unschedulable and not new.spec.unschedulable and ActionType.UPDATE_NODE_TAINT not in changed:
+        changed.insert(0, ActionType.UPDATE_NODE_TAINT)
+    return [_UPDATES[Resource.NODE, action] for action in changed]
 
 
 def pod_events(old: PodInfo | None, new: PodInfo | None) -> list[ClusterEvent]:
@@ -89,7 +74,7 @@ def pod_events(old: PodInfo | None, new: PodInfo | None) -> list[ClusterEvent]:
     if (old.state is PodState.BOUND) != (new.state is PodState.BOUND):
         return [_arrival(new)]
     resource = Resource.ASSIGNED_POD if new.state is PodState.BOUND else Resource.UNSCHEDULED_POD
-    return [_POD_EVENTS[resource, action] for action in _pod_actions(old, new)]
+    return [_UPDATES[resource, action] for action in _pod_actions(old, new)]
 
 
 def departure(pod: PodInfo) -> ClusterEvent:
@@ -114,7 +99,7 @@ def _pod_actions(old: PodInfo, new: PodInfo) -> list[ActionType]:
     if old.annotations != new.annotations:
         changed.append(ActionType.UPDATE_POD_ANNOTATION)
     if old.shape is not new.shape:
-        if _scaled_down(old.shape.requests, new.shape.requests):
+        if any(new.requests.get(name) < amount for name, amount in old.requests.items()):
             changed.append(ActionType.UPDATE_POD_SCALE_DOWN)
         if old.shape.spec.scheduling_gates and not new.shape.spec.scheduling_gates:
             changed.append(ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
@@ -123,11 +108,3 @@ def _pod_actions(old: PodInfo, new: PodInfo) -> list[ActionType]:
     if old.resource_claims != new.resource_claims:
         changed.append(ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM)
     return changed or [ActionType.UPDATE_OTHER]
-
-
-def _scaled_down(old: Requests, new: Requests) -> bool:
-    return any(new.get(name) < amount for name, amount in old.items())
-
-
-def _statuses(node: Node) -> dict[str, str]:
-    return {condition.type: condition.status for condition in node.status.conditions}

@@ -108,7 +108,7 @@ def _check_node(view: ClusterView, row: int) -> None:
     _require(tuple(int(column[row]) for column in columns) == expected, f"the counts of `{name}`")
     ports = Counter(port for shape in shapes for port in shape.host_ports)
     for port, users in ports.items():
-        _require(table.port_users(*port).get(row) == users, f"port {port} on `{name}`")
+        _require(table.ports.users(*port).get(row) == users, f"port {port} on `{name}`")
 
 
 def _check_derived(table: NodeTable) -> None:
@@ -128,7 +128,9 @@ def _check_derived(table: NodeTable) -> None:
         kept = table.derived.decoded(what, key)
         _require(kept == fresh.derived.decoded(what, key), f"{what} `{key}`")
     for resource in capacities:
-        _require(bool((table.capacity(resource) == fresh.capacity(resource)).all()), f"capacity {resource}")
+        _require(
+            bool((table.derived.capacity(resource) == fresh.derived.capacity(resource)).all()), f"capacity {resource}"
+        )
     _require(table.images.dump() == fresh.images.dump(), "images")
     _require(
         table.ports.count() == sum(len(i.shape.host_ports) for r in range(table.n) for i in table.pods_on(r).values()),

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policyengine.cluster.allocatable import capacity_of
-from policyengine.cluster.finished import FinishedPod, FinishedPods
+from policyengine.cluster.finished import FinishedPods
 from policyengine.cluster.journal import ABSENT, EncodedColumn, grown
-from policyengine.cluster.node_objects import Node, NodeCondition, Taint
+from policyengine.cluster.node_objects import Node, Taint
 
 Int64 = NDArray[np.int64]
 Bool = NDArray[np.bool_]
@@ -54,7 +54,7 @@ class DerivedColumns:
         self._encoded: dict[tuple[str, str], EncodedColumn[Any]] = {}
         self._parsed: dict[tuple[str, str], ParsedValues] = {}
         self._capacity: dict[str, NDArray[np.int64]] = {}
-        self.taints: EncodedColumn[tuple[Taint, ...]] = EncodedColumn(self._taints_at, 0)
+        self.taints: EncodedColumn[tuple[Taint, ...]] = EncodedColumn(lambda row: objects[row].spec.taints, 0)
 
     def ids(self, what: str, key: str) -> NDArray[np.int32]:
         """Index into `values(what, key)` for each row, -1 absent: `int32[n]`. `what`: label, annotation or
@@ -66,8 +66,8 @@ class DerivedColumns:
         """The column of `ids` and `values`."""
         column = self._encoded.get((what, key))
         if column is None:
-            read = partial(self._readers[what], self, key)
-            column = self._encoded[(what, key)] = EncodedColumn(read, len(self._objects))
+            read = partial(_READERS[what], self, key)
+            column = self._encoded[what, key] = EncodedColumn(lambda row: read(self._objects[row]), len(self._objects))
         return column
 
     def values(self, what: str, key: str) -> list[Any]:
@@ -91,8 +91,7 @@ class DerivedColumns:
 
     def decoded(self, what: str, key: str) -> list[str | None]:
         """The column spelt out, None where absent."""
-        values = self.values(what, key)
-        return [None if found == ABSENT else values[found] for found in self.ids(what, key)]
+        return [self.encoded(what, key).value(row) for row in range(len(self._objects))]
 
     def capacity(self, resource: str) -> NDArray[np.int64]:
         """Millicores for cpu, else whole units, 0 where absent: `int64[n]`."""
@@ -130,33 +129,16 @@ class DerivedColumns:
         stale = [column.rebuild_if_stale(rows) for column in self._encoded.values()]
         return self.taints.rebuild_if_stale(rows) or any(stale)
 
-    def _label_at(self, key: str, row: int) -> str | None:
-        return self._objects[row].metadata.labels.get(key)
 
-    def _annotation_at(self, key: str, row: int) -> str | None:
-        return self._objects[row].metadata.annotations.get(key)
+def _condition(columns: DerivedColumns, kind: str, node: Node) -> str | None:
+    return next((one.status for one in node.status.conditions if one.type == kind), None)
 
-    def _condition_at(self, kind: str, row: int) -> str | None:
-        conditions = self._objects[row].status.conditions
-        return next((c.status for c in conditions if c.type == kind), None)
 
-    def _taints_at(self, row: int) -> tuple[Taint, ...]:
-        return self._objects[row].spec.taints
-
-    def _conditions_at(self, key: str, row: int) -> tuple[NodeCondition, ...]:
-        return self._objects[row].status.conditions
-
-    def _images_at(self, key: str, row: int) -> tuple[str, ...]:
-        return tuple(name for image in self._objects[row].status.images for name in image.names)
-
-    def _finished_at(self, key: str, row: int) -> tuple[FinishedPod, ...]:
-        return self.finished.on(self._objects[row].metadata.name)
-
-    _readers: ClassVar[dict[str, Callable[[DerivedColumns, str, int], Any]]] = {
-        "label": _label_at,
-        "annotation": _annotation_at,
-        "condition": _condition_at,
-        "conditions": _conditions_at,
-        "images": _images_at,
-        "finished": _finished_at,
-    }
+_READERS: Final[Mapping[str, Callable[[DerivedColumns, str, Node], Any]]] = {
+    "label": lambda columns, key, node: node.metadata.labels.get(key),
+    "annotation": lambda columns, key, node: node.metadata.annotations.get(key),
+    "condition": _condition,
+    "conditions": lambda columns, key, node: node.status.conditions,
+    "images": lambda columns, key, node: tuple(name for image in node.status.images for name in image.names),
+    "finished": lambda columns, key, node: columns.finished.on(node.metadata.name),
+}

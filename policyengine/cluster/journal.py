@@ -1,4 +1,4 @@
-"""Growable columns, interned values, and the journal of changed rows: the parts a node table is made of."""
+"""Growable columns, encoded values, and the journal of changed rows: the parts that tables are made of."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-V = TypeVar("V", bound=Hashable)
+V = TypeVar("V")
 Rows = NDArray[np.int64]
 """Row numbers, ascending, without repetition: `int64[m]`."""
 
@@ -77,28 +77,6 @@ class Journal:
         return rows
 
 
-class Interner(Generic[V]):
-    """Values numbered from 0 in order of arrival."""
-
-    __slots__ = ("_ids", "values")
-
-    def __init__(self) -> None:
-        self._ids: dict[V, int] = {}
-        self.values: list[V] = []
-
-    def id_of(self, value: V) -> int:
-        """The number of a value, given now where it has none."""
-        found = self._ids.get(value)
-        if found is None:
-            found = self._ids[value] = len(self.values)
-            self.values.append(value)
-        return found
-
-    def find(self, value: V) -> int:
-        """The number of a value, `ABSENT` where it never came."""
-        return self._ids.get(value, ABSENT)
-
-
 def grown(column: NDArray[np.generic], size: int, fill: int = 0) -> NDArray[np.generic]:
     """A copy with room for at least `size` rows, at least doubled."""
     capacity = max(_START, 2 * len(column), size)
@@ -108,43 +86,62 @@ def grown(column: NDArray[np.generic], size: int, fill: int = 0) -> NDArray[np.g
 
 
 class EncodedColumn(Generic[V]):
-    """One attribute of every row, as numbers: `ids[row]` points into `values`, or is `ABSENT`."""
+    """One attribute of every row, as numbers: `ids[row]` points into `values`, or is `ABSENT`.
 
-    __slots__ = ("_interner", "_read", "ids", "some_absent")
+    Equal values of one type share a number. Values that cannot be hashed are told apart by identity.
+    """
+
+    __slots__ = ("_known", "ids", "read", "some_absent", "values")
 
     def __init__(self, read: Callable[[int], V | None], rows: int) -> None:
-        self._read = read
+        """`read`: row -> its value, None without one."""
+        self.read = read
+        self.ids: NDArray[np.int32] = np.full(max(rows, _START), ABSENT, dtype=np.int32)
+        self._number_anew(rows)
+
+    def _number_anew(self, rows: int) -> None:
         self.some_absent = False
         """Whether a row may be without a value; False means that none is."""
-        self._interner: Interner[V] = Interner()
-        self.ids: NDArray[np.int32] = np.full(max(rows, _START), ABSENT, dtype=np.int32)
+        self.values: list[V] = []
+        """The values by id; some may stand in no row any more."""
+        self._known: dict[Hashable, int] = {}
         for row in range(rows):
             self.refresh(row)
 
-    @property
-    def values(self) -> list[V]:
-        """The values by id; some may stand in no row any more."""
-        return self._interner.values
-
     def find(self, value: V) -> int:
         """The id of a value, `ABSENT` where no row ever had it."""
-        return self._interner.find(value)
+        return self._known.get((value.__class__, value), ABSENT)
+
+    def value(self, row: int) -> V | None:
+        """The row's value, None without one."""
+        found = self.ids.item(row)
+        return None if found == ABSENT else self.values[found]
 
     def refresh(self, row: int) -> None:
         """Read the row's value again."""
         if row >= len(self.ids):
             self.ids = np.asarray(grown(self.ids, row + 1, ABSENT), dtype=np.int32)
-        value = self._read(row)
+        value = self.read(row)
         if value is None:
             self.ids[row], self.some_absent = ABSENT, True
         else:
-            self.ids[row] = self._interner.id_of(value)
+            self.ids[row] = self._id_of(value)
+
+    def _id_of(self, value: V) -> int:
+        key: Hashable = (value.__class__, value)
+        try:
+            found = self._known.get(key)
+        except TypeError:
+            key = id(value)  # `values` keeps the object, so no other takes its id
+            found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = len(self.values)
+            self.values.append(value)
+        return found
 
     def rebuild_if_stale(self, rows: int) -> bool:
         """Number the values anew where most stand in no row any more; ids change. True where that happened."""
         if len(self.values) <= max(1024, 4 * rows):
             return False
-        self._interner, self.some_absent = Interner(), False
-        for row in range(rows):
-            self.refresh(row)
+        self._number_anew(rows)
         return True

@@ -142,10 +142,6 @@ class NodeColumns:
             return self._allocatable[MEMORY].item(row), self._nonzero_memory.item(row)
         return self.room(resource, row)
 
-    def capacity(self, resource: str) -> Int64:
-        """The nodes' capacity, `pods` included, in the same units: `int64[n]`."""
-        return self.derived.capacity(resource)
-
     def label_ids(self, key: str) -> NDArray[np.int32]:
         """The label's value on each node as an index into `label_values(key)`, -1 absent: `int32[n]`."""
         return self.derived.ids("label", key)

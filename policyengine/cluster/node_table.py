@@ -12,7 +12,7 @@ Invariants:
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from copy import copy
 
 import msgspec
@@ -44,22 +44,6 @@ class NodeTable(NodeColumns):
         self._pods: list[dict[str, PodInfo]] = []
         self._problems: list[str | None] = []
 
-    def image_sizes(self, name: str) -> Int64:
-        """The image's size in bytes on each node, 0 where it is not: `int64[n]`."""
-        return self.images.sizes(name, self.n)
-
-    def image_node_count(self, name: str) -> int:
-        """How many nodes have the image."""
-        return len(self.images.holders(name))
-
-    def port_users(self, ip: str, protocol: str, port: int) -> Mapping[int, int]:
-        """Row -> number of pods with exactly this host port."""
-        return self.ports.users(ip, protocol, port)
-
-    def port_conflicts(self, ip: str, protocol: str, port: int) -> Rows:
-        """The rows where the host port cannot be had."""
-        return self.ports.conflicts(ip, protocol, port)
-
     def pods_on(self, row: int) -> Mapping[str, PodInfo]:
         """UID -> pod, of those bound to or assumed on the node."""
         return self._pods[row]
@@ -83,7 +67,9 @@ class NodeTable(NodeColumns):
             self.objects[row] = node
         self._write_node(row, node)
         self.node_journal.append(row)
-        self._rebuild_stale()
+        if self.derived.rebuild_if_stale():  # ids have new meanings: every reader computes everything again
+            self.node_journal.forget()
+            self.pod_journal.forget()
         return row
 
     def remove_node(self, name: str) -> dict[str, PodInfo]:
@@ -111,31 +97,26 @@ class NodeTable(NodeColumns):
     def add_pod(self, row: int, info: PodInfo) -> None:
         """Count a pod on a node."""
         self._pods[row][info.uid] = info
-        self.pod_table.touch(info.uid)
-        shape = info.shape
-        for name, amount in shape.amounts:
-            self._requested_column(name)[row] += amount
-        self._pod_count[row] += 1
-        self._nonzero_cpu[row] += shape.nonzero_cpu
-        self._nonzero_memory[row] += shape.nonzero_memory
-        self.concerned_pods += shape.concerns_pods
-        if shape.host_ports:
-            self.ports.add(row, shape.host_ports)
-        self.pod_journal.append(row)
+        self._count(row, info, 1)
+        if info.shape.host_ports:
+            self.ports.add(row, info.shape.host_ports)
 
     def remove_pod(self, row: int, info: PodInfo) -> None:
         """Count a pod out; it must be on the row, with this shape."""
         del self._pods[row][info.uid]
-        self.pod_table.touch(info.uid)
+        self._count(row, info, -1)
+        if info.shape.host_ports:
+            self.ports.remove(row, info.shape.host_ports)
+
+    def _count(self, row: int, info: PodInfo, sign: int) -> None:
         shape = info.shape
         for name, amount in shape.amounts:
-            self._requested[name][row] -= amount
-        self._pod_count[row] -= 1
-        self._nonzero_cpu[row] -= shape.nonzero_cpu
-        self._nonzero_memory[row] -= shape.nonzero_memory
-        self.concerned_pods -= shape.concerns_pods
-        if shape.host_ports:
-            self.ports.remove(row, shape.host_ports)
+            self._requested_column(name)[row] += sign * amount
+        self._pod_count[row] += sign
+        self._nonzero_cpu[row] += sign * shape.nonzero_cpu
+        self._nonzero_memory[row] += sign * shape.nonzero_memory
+        self.concerned_pods += sign * shape.concerns_pods
+        self.pod_table.touch(info.uid)
         self.pod_journal.append(row)
 
     def replace_pod(self, row: int, old: PodInfo, new: PodInfo) -> None:
@@ -148,19 +129,12 @@ class NodeTable(NodeColumns):
             self.remove_pod(row, old)
             self.add_pod(row, new)
 
-    def note_nomination(self, node_name: str) -> None:
-        """Which pods are nominated to the node is not what it was."""
+    def note_pods(self, node_name: str) -> None:
+        """Which pods are nominated to the node, or ended on it, is not what it was."""
         row = self.row_of.get(node_name)
         if row is not None:
+            self.derived.refresh_finished(row)
             self.pod_journal.append(row)
-
-    def note_finished(self, node_names: Iterable[str]) -> None:
-        """Which pods ended on the nodes is not what it was."""
-        for name in node_names:
-            row = self.row_of.get(name)
-            if row is not None:
-                self.derived.refresh_finished(row)
-                self.pod_journal.append(row)
 
     def restore_order(self, row: int, order: Mapping[str, PodInfo]) -> None:
         """Bring the pods of a row into the order they had in `order`, which holds the same pods."""
@@ -238,12 +212,6 @@ class NodeTable(NodeColumns):
 
     def _set_count(self, count: int) -> None:
         self.n = self.node_journal.row_count = self.pod_journal.row_count = count
-
-    def _rebuild_stale(self) -> None:
-        """Ids that get a new meaning make every reader compute everything again."""
-        if self.derived.rebuild_if_stale():
-            self.node_journal.forget()
-            self.pod_journal.forget()
 
 
 def _with_images(node: Node, images: tuple[ContainerImage, ...]) -> Node:

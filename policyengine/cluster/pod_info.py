@@ -11,10 +11,9 @@ from enum import Enum
 
 import msgspec
 
-from policyengine.cluster.interning import interned, interned_map
 from policyengine.cluster.objects import ObjectError, ObjectMeta, OwnerReference, parse_time
 from policyengine.cluster.pod_objects import Pod, PodCondition, PodResourceClaimStatus, PodStatus
-from policyengine.cluster.pod_shape import ANY_IP, HostPort, PodShape, normalized_image_name, shape_again, shape_of
+from policyengine.cluster.pod_shape import PodShape, interned, interned_map, shape_again, shape_of
 from policyengine.cluster.requests import Requests
 from policyengine.cluster.workload_objects import NativePodGroup, PodGroup
 from policyengine.enum_members import direct_members
@@ -193,15 +192,3 @@ def seconds_or_none(text: str | None) -> float | None:
         return parse_time(text)
     except ObjectError:
         return None
-
-
-__all__ = [
-    "ANY_IP",
-    "HostPort",
-    "PodInfo",
-    "PodShape",
-    "PodState",
-    "Requests",
-    "normalized_image_name",
-    "shape_of",
-]

@@ -1,17 +1,29 @@
-"""`PodShape`: what a pod's spec says, with all that follows from it computed once and shared by equal pods."""
+"""`PodShape`: what a pod's spec says, with all that follows from it computed once and shared by equal pods.
+
+Equal immutable values are kept once, which makes fifty thousand pods small. The pools of values are bounded: a full
+one starts anew. What is shared stays shared, and only later values find no partner among the earlier ones.
+"""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Hashable
 from hashlib import blake2b
-from typing import Final
+from typing import Final, TypeVar, cast
 from weakref import WeakValueDictionary
 
 import msgspec
 
-from policyengine.cluster.interning import interned, interned_map
 from policyengine.cluster.pod_objects import Container, ContainerStatus, PodSpec, PodStatus
 from policyengine.cluster.requests import QOSClass, Requests, account, qos_class, resize_infeasible
+
+H = TypeVar("H", bound=Hashable)
+
+POOL_LIMIT = 1 << 14
+_LARGE = 16
+_EMPTY: dict[str, str] = {}
+_maps: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
+_values: dict[Hashable, Hashable] = {}
 
 HostPort = tuple[str, str, int]
 """(host IP, protocol, port); the IP `0.0.0.0` means every IP."""
@@ -186,3 +198,21 @@ def _images(spec: PodSpec) -> tuple[str, ...]:
     names = [container.image for container in (*spec.init_containers, *spec.containers)]
     names += [volume.image.reference for volume in spec.volumes if volume.image is not None]
     return tuple(normalized_image_name(name) for name in names)
+
+
+def interned(value: H) -> H:
+    """The one value equal to this; only for values whose parts are of one type wherever they are equal."""
+    if len(_values) >= POOL_LIMIT:
+        _values.clear()
+    return cast(H, _values.setdefault(value, value))
+
+
+def interned_map(mapping: dict[str, str]) -> dict[str, str]:
+    """The one dict with these entries in this order. Never written to. Large ones are not worth the search."""
+    if not mapping:
+        return _EMPTY
+    if len(mapping) > _LARGE:
+        return mapping
+    if len(_maps) >= POOL_LIMIT:
+        _maps.clear()
+    return _maps.setdefault(tuple(mapping.items()), mapping)

@@ -107,14 +107,14 @@ class PodStore:
         self.nodes.pod_table.touch(info.uid)
         if info.nominated_node_name:
             self.nominated.setdefault(info.nominated_node_name, {})[info.uid] = info
-            self.nodes.note_nomination(info.nominated_node_name)
+            self.nodes.note_pods(info.nominated_node_name)
 
     def _withdraw(self, info: PodInfo) -> None:
         """Out of the pending."""
         self.pending_count -= 1
         self.nodes.pod_table.touch(info.uid)
         if info.nominated_node_name:
-            self.nodes.note_nomination(info.nominated_node_name)
+            self.nodes.note_pods(info.nominated_node_name)
             nominated = self.nominated[info.nominated_node_name]
             del nominated[info.uid]
             if not nominated:

@@ -12,12 +12,12 @@ Invariants:
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from typing import Any, Final, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from policyengine.cluster.journal import ABSENT, grown
+from policyengine.cluster.journal import ABSENT, EncodedColumn, grown
 from policyengine.cluster.pod_info import PodInfo
 
 Ints = NDArray[np.int64]
@@ -26,83 +26,34 @@ Mask = NDArray[np.bool_]
 Places = NDArray[np.int64]
 Read = Callable[[PodInfo], Any]
 
-_FEW_VALUES: Final = 1024
-
-
-class PodColumn(Protocol):
-    """One attribute of every pod."""
-
-    def write(self, place: int, info: PodInfo) -> None:
-        """Read a pod's value; `place` may be one beyond the last."""
-
-    def move(self, source: int, target: int) -> None:
-        """Bring a value to another place."""
-
 
 class NumberColumn:
     """`values[place]`, int64 or bool, and whether there is one."""
 
-    __slots__ = ("_read", "_room", "present", "some_absent", "values")
+    __slots__ = ("present", "read", "some_absent", "values")
 
-    def __init__(self, read: Read, dtype: type[np.generic]) -> None:
-        """`read` answers an int or bool, None where the pod has none."""
-        self._read = read
-        self._room = 0
-        self.values: NDArray[Any] = np.zeros(0, dtype)
-        self.present: Mask = np.zeros(0, np.bool_)
+    def __init__(self, read: Callable[[int], Any], dtype: type[np.generic], places: int) -> None:
+        """`read`: place -> an int or bool, None without one."""
+        self.read = read
+        self.values: NDArray[Any] = np.zeros(places, dtype)
+        self.present: Mask = np.zeros(places, np.bool_)
         self.some_absent = False
         """Whether a value ever was absent."""
+        for place in range(places):
+            self.refresh(place)
 
-    def write(self, place: int, info: PodInfo) -> None:
-        """Read a pod's value."""
-        if place >= self._room:
+    def refresh(self, place: int) -> None:
+        """Read the value of a place again; it may be one beyond the last."""
+        if place >= len(self.values):
             self.values, self.present = grown(self.values, place + 1), np.asarray(grown(self.present, place + 1), bool)
-            self._room = len(self.values)
-        value = self._read(info)
+        value = self.read(place)
         self.present[place] = value is not None
         self.some_absent |= value is None
         self.values[place] = value or 0
 
-    def move(self, source: int, target: int) -> None:
-        """Bring a value to another place."""
-        self.values[target], self.present[target] = self.values[source], self.present[source]
-
-
-class CodeColumn:
-    """`codes[place]` into `values`, `ABSENT` where the pod has none."""
-
-    __slots__ = ("_known", "_read", "codes", "values")
-
-    def __init__(self, read: Read) -> None:
-        """`read` answers a value, or None. Values that cannot be hashed are compared by identity."""
-        self._read = read
-        self._known: dict[Hashable, int] = {}
-        self.values: list[Any] = []
-        self.codes: Codes = np.zeros(0, np.int32)
-
-    def write(self, place: int, info: PodInfo) -> None:
-        """Read a pod's value."""
-        if place >= len(self.codes):
-            self.codes = np.asarray(grown(self.codes, place + 1), np.int32)
-        value = self._read(info)
-        self.codes[place] = ABSENT if value is None else self._code(value)
-
-    def _code(self, value: Any) -> int:
-        key: Hashable = id(value)  # `values` keeps the object, so no other takes its id
-        try:
-            key = value.__class__, value
-            code = self._known.get(key)
-        except TypeError:
-            key = id(value)
-            code = self._known.get(key)
-        if code is None:
-            code = self._known[key] = len(self.values)
-            self.values.append(value)
-        return code
-
-    def move(self, source: int, target: int) -> None:
-        """Bring a value to another place."""
-        self.codes[target] = self.codes[source]
+    def value(self, place: int) -> Any:
+        """The value of a place, None without one."""
+        return self.values[place] if self.present[place] else None
 
 
 class PodTable:
@@ -118,8 +69,7 @@ class PodTable:
         self._infos: list[PodInfo] = []
         self._rows: Codes = np.zeros(0, np.int32)
         self._nominations: dict[str, str] = {}
-        self._columns: dict[Hashable, PodColumn] = {}
-        self._made_from: dict[Hashable, Callable[[], PodColumn]] = {}
+        self._columns: dict[Hashable, NumberColumn | EncodedColumn[Any]] = {}
 
     def touch(self, uid: str) -> None:
         """Something about the pod, its being there included, is not what it was."""
@@ -135,7 +85,9 @@ class PodTable:
             touched, self._touched = self._touched, {}
             for uid in touched:
                 self._look_at(uid)
-            self._renumber_stale()
+            for column in self._columns.values():
+                if isinstance(column, EncodedColumn):
+                    column.rebuild_if_stale(self.n)
         return self
 
     @property
@@ -168,28 +120,25 @@ class PodTable:
         return np.array([at for at, _ in found], np.int64), np.array([row for _, row in found], np.int64)
 
     def numbers(self, name: Hashable, read: Read, dtype: type[np.generic] = np.int64) -> NumberColumn:
-        """The column of a number by name; only its first `n` entries mean something."""
+        """The column of a number by name; only its first `n` entries mean something. `read` answers an int or bool,
+        None where the pod has none."""
         column = self._columns.get(name)
         if column is None:
-            column = self._made(name, lambda: NumberColumn(read, dtype))
+            column = self._columns[name] = NumberColumn(self._at_place(read), dtype, self.n)
         assert isinstance(column, NumberColumn)
         return column
 
-    def encoded(self, name: Hashable, read: Read) -> CodeColumn:
-        """The column of anything else by name, as codes; only its first `n` entries mean something."""
+    def encoded(self, name: Hashable, read: Read) -> EncodedColumn[Any]:
+        """The column of anything else by name, as ids; only its first `n` entries mean something."""
         column = self._columns.get(name)
         if column is None:
-            column = self._made(name, lambda: CodeColumn(read))
-        assert isinstance(column, CodeColumn)
+            column = self._columns[name] = EncodedColumn(self._at_place(read), self.n)
+        assert isinstance(column, EncodedColumn)
         return column
 
-    def _made(self, name: Hashable, make: Callable[[], PodColumn]) -> PodColumn:
-        column = make()
-        for place, info in enumerate(self._infos):
-            column.write(place, info)
-        self._made_from[name] = make
-        self._columns[name] = column
-        return column
+    def _at_place(self, read: Read) -> Callable[[int], Any]:
+        infos = self._infos
+        return lambda place: read(infos[place])
 
     def _look_at(self, uid: str) -> None:
         info, place = self._pods.get(uid), self._place_of.get(uid)
@@ -206,7 +155,7 @@ class PodTable:
         self._rows[place] = self._row_of.get(info.node_name, ABSENT) if info.node_name else ABSENT
         self._nominate(uid, "" if info.node_name else info.nominated_node_name)
         for column in self._columns.values():
-            column.write(place, info)
+            column.refresh(place)
 
     def _nominate(self, uid: str, node_name: str) -> None:
         if node_name:
@@ -222,16 +171,10 @@ class PodTable:
             self._place_of[moved.uid] = place
             self._rows[place] = self._rows[last]
             for column in self._columns.values():
-                column.move(last, place)
+                column.refresh(place)
         self._infos.pop()
         del self._place_of[uid]
         self._nominations.pop(uid, None)
-
-    def _renumber_stale(self) -> None:
-        """Make columns anew if no pod has most of their values any more."""
-        for name, column in list(self._columns.items()):
-            if isinstance(column, CodeColumn) and len(column.values) > max(_FEW_VALUES, 4 * self.n):
-                self._made(name, self._made_from[name])
 
     def validate(self) -> None:
         """Compare everything with what the pods say now. AssertionError where something differs."""
@@ -243,15 +186,6 @@ class PodTable:
             assert self._place_of[info.uid] == place, "places"
             row = self._row_of.get(info.node_name, ABSENT) if info.node_name else ABSENT
             assert table.rows[place] == row, f"row of {info}"
-        for name, make in self._made_from.items():
-            fresh = make()
+        for name, column in self._columns.items():
             for place, info in enumerate(table.infos):
-                fresh.write(place, info)
-                assert _at(fresh, place) == _at(self._columns[name], place), f"column {name} of {info}"
-
-
-def _at(column: PodColumn, place: int) -> Any:
-    if isinstance(column, NumberColumn):
-        return column.values[place] if column.present[place] else None
-    assert isinstance(column, CodeColumn)
-    return column.values[column.codes[place]] if column.codes[place] != ABSENT else None
+                assert column.value(place) == column.read(place), f"column {name} of {info}"

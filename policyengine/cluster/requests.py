@@ -29,6 +29,8 @@ LIMIT = 1 << 52
 Amounts = dict[str, int]
 """Resource name -> billionths."""
 
+What = Literal["requests", "limits"]
+
 AmountsOf = Callable[[Container, bool], Amounts]
 """(container, whether it may be resized in place) -> what it counts for."""
 
@@ -121,14 +123,14 @@ class Accounting:
 def account(spec: PodSpec, status: PodStatus) -> Accounting:
     """Everything a pod asks for. `status` matters only to in-place resize."""
     reading = Reading()
-    plain = _pod_amounts(spec, status, reading, {})
+    plain = _pod_amounts(spec, status, reading, "requests", {})
     defaults = {
         name: amount for name, amount in _DEFAULTS.items() if not (_requests_at_pod_level(spec) and name in plain)
     }
-    nonzero = _pod_amounts(spec, status, reading, defaults) if defaults else plain
+    nonzero = _pod_amounts(spec, status, reading, "requests", defaults) if defaults else plain
     return Accounting(
         requests=_requests(plain, reading, "requests"),
-        limits=_requests(_pod_limits(spec, status, reading), reading, "limits"),
+        limits=_requests(_pod_amounts(spec, status, reading, "limits", {}), reading, "limits"),
         nonzero_cpu=reading.whole(CPU, nonzero.get(CPU, 0), "requests"),
         nonzero_memory=reading.whole(MEMORY, nonzero.get(MEMORY, 0), "requests"),
         problem=reading.problem,
@@ -145,19 +147,35 @@ def _requests(amounts: Amounts, reading: Reading, where: str) -> Requests:
     )
 
 
-def _pod_amounts(spec: PodSpec, status: PodStatus, reading: Reading, defaults: Amounts) -> Amounts:
-    infeasible = resize_infeasible(status)
+def _pod_amounts(spec: PodSpec, status: PodStatus, reading: Reading, what: What, defaults: Amounts) -> Amounts:
+    """The pod's requests or limits. What is allocated has no limits, and overhead is added only to limits that are
+    set."""
+    is_requests = what == "requests"
     statuses = {cs.name: cs for cs in (*status.container_statuses, *status.init_container_statuses)}
 
-    def requests_of(container: Container, resizable: bool) -> Amounts:
-        wanted = reading.amounts(container.resources.requests, f"container `{container.name}` requests")
-        actual = statuses.get(container.name) if resizable else None
-        return defaults | _effective(wanted, actual, infeasible, reading)
+    def in_effect(wanted: Amounts, actual: ContainerStatus | PodStatus | None, where: str) -> Amounts:
+        if actual is None or actual.resources is None:
+            return wanted
+        where = where if is_requests else "limits in the status"
+        result = {} if resize_infeasible(status) else dict(wanted)
+        _raise(result, reading.amounts(getattr(actual.resources, what), where))
+        if is_requests:
+            _raise(result, reading.amounts(actual.allocated_resources, where))
+        return result
 
-    total = _aggregate(spec, requests_of)
-    if _requests_at_pod_level(spec):
-        total |= _pod_level_requests(spec, status, infeasible, reading)
-    _add(total, reading.amounts(spec.overhead, "overhead"))
+    def of_container(container: Container, resizable: bool) -> Amounts:
+        name = container.name
+        wanted = reading.amounts(getattr(container.resources, what), f"container `{name}` {what}")
+        actual = statuses.get(name) if resizable else None
+        return defaults | in_effect(wanted, actual, f"status of container `{name}`")
+
+    total = _aggregate(spec, of_container)
+    if spec.resources is not None and (_requests_at_pod_level(spec) or not is_requests):
+        wanted = reading.amounts(getattr(spec.resources, what), f"pod-level {what}")
+        amounts = in_effect(wanted, status, "status of the pod's resources")
+        total |= {name: amounts.get(name, 0) for name in wanted if _at_pod_level(name)}
+    overhead = reading.amounts(spec.overhead, "overhead")
+    _add(total, {name: amount for name, amount in overhead.items() if is_requests or total.get(name)})
     return total
 
 
@@ -180,58 +198,6 @@ def _aggregate(spec: PodSpec, amounts_of: AmountsOf) -> Amounts:
             _raise(peak, during)
     _raise(total, peak)
     return total
-
-
-def _effective(wanted: Amounts, actual: ContainerStatus | None, infeasible: bool, reading: Reading) -> Amounts:
-    if actual is None or actual.resources is None:
-        return wanted
-    where = f"status of container `{actual.name}`"
-    result = {} if infeasible else dict(wanted)
-    _raise(result, reading.amounts(actual.resources.requests, where))
-    _raise(result, reading.amounts(actual.allocated_resources, where))
-    return result
-
-
-def _pod_level_requests(spec: PodSpec, status: PodStatus, infeasible: bool, reading: Reading) -> Amounts:
-    written = spec.resources.requests if spec.resources else {}
-    wanted = reading.amounts(written, "pod-level requests")
-    result = wanted
-    if status.resources is not None:
-        result = {} if infeasible else dict(wanted)
-        _raise(result, reading.amounts(status.resources.requests, "status of the pod's resources"))
-        _raise(result, reading.amounts(status.allocated_resources, "status of the pod's resources"))
-    return {name: result.get(name, 0) for name in wanted if _at_pod_level(name)}
-
-
-def _pod_limits(spec: PodSpec, status: PodStatus, reading: Reading) -> Amounts:
-    """As `_pod_amounts`, with these differences: what is allocated has no limits, and overhead is added only
-    to limits that are set.
-    """
-    infeasible = resize_infeasible(status)
-    statuses = {cs.name: cs for cs in (*status.container_statuses, *status.init_container_statuses)}
-
-    def limits_of(container: Container, resizable: bool) -> Amounts:
-        wanted = reading.amounts(container.resources.limits, f"container `{container.name}` limits")
-        actual = statuses.get(container.name) if resizable else None
-        return _effective_limits(wanted, actual.resources if actual else None, infeasible, reading)
-
-    total = _aggregate(spec, limits_of)
-    if spec.resources is not None:
-        wanted = reading.amounts(spec.resources.limits, "pod-level limits")
-        actual = _effective_limits(wanted, status.resources, infeasible, reading)
-        total |= {name: actual.get(name, 0) for name in wanted if _at_pod_level(name)}
-    for name, amount in reading.amounts(spec.overhead, "overhead").items():
-        if total.get(name):
-            total[name] += amount
-    return total
-
-
-def _effective_limits(wanted: Amounts, actual: Resources | None, infeasible: bool, reading: Reading) -> Amounts:
-    if actual is None:
-        return wanted
-    result = {} if infeasible else dict(wanted)
-    _raise(result, reading.amounts(actual.limits, "limits in the status"))
-    return result
 
 
 def resize_infeasible(status: PodStatus) -> bool:

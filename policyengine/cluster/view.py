@@ -81,7 +81,7 @@ class ClusterView(ObjectStore, PodStore):
     def _note_finished(self, node_names: Iterable[str]) -> None:
         for name in node_names:
             self.generation += 1
-            self.nodes.note_finished((name,))
+            self.nodes.note_pods(name)
 
     def add_or_update_node(self, node: Node) -> list[ClusterEvent]:
         """Take a node as observed; its orphans count on it from now on."""

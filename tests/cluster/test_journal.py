@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policyengine.cluster import journal
-from policyengine.cluster.journal import ABSENT, EncodedColumn, Interner, Journal, stable_hash
+from policyengine.cluster.journal import ABSENT, EncodedColumn, Journal, stable_hash
 
 
 @given(st.lists(st.lists(st.integers(0, 20), max_size=5), max_size=20), st.integers(0, 21))
@@ -50,11 +50,13 @@ def test_forgetting_sends_everyone_back():
     assert now.size == 0
 
 
-def test_values_are_numbered_in_order_of_arrival():
-    interner = Interner()
-    assert [interner.id_of(value) for value in ("a", "b", "a")] == [0, 1, 0]
-    assert interner.values == ["a", "b"]
-    assert interner.find("c") == ABSENT
+def test_values_are_numbered_in_order_of_arrival_and_told_apart_by_type_or_identity():
+    one, other = ["list"], ["list"]
+    values = ["a", True, "a", 1, one, other, None]
+    column = EncodedColumn(lambda row: values[row], len(values))
+    assert column.ids[: len(values)].tolist() == [0, 1, 0, 2, 3, 4, ABSENT]
+    assert (column.find(True), column.find(1), column.find("c")) == (1, 2, ABSENT)
+    assert [column.value(row) for row in range(len(values))] == values
 
 
 def test_a_column_of_values_long_gone_is_numbered_anew():

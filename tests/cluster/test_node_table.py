@@ -21,7 +21,7 @@ def test_amounts_are_millicores_and_whole_units():
     assert table.allocatable("never/heard-of").tolist() == [0, 0]
     assert table.requested("never/heard-of").tolist() == [0, 0]
     assert table.allowed_pods.tolist() == [110, 0]
-    assert table.capacity("pods").tolist() == [110, 0]
+    assert table.derived.capacity("pods").tolist() == [110, 0]
     assert table.resources == ["cpu", "memory", "ephemeral-storage", "nvidia.com/gpu"]
 
 
@@ -63,7 +63,7 @@ def test_the_last_row_takes_the_place_of_a_deleted_one_and_both_journals_say_so(
     assert table.requested("cpu").tolist() == [1000, 0]
     assert table.derived.decoded("label", "k") == ["c", "b"]
     assert dict(table.pods_on(0)) == {"p": info}
-    assert dict(table.port_users("0.0.0.0", "TCP", 80)) == {0: 1}
+    assert dict(table.ports.users("0.0.0.0", "TCP", 80)) == {0: 1}
     for journal, position in zip((table.node_journal, table.pod_journal), positions, strict=True):
         changed = journal.since(position)
         assert changed is not None
@@ -85,25 +85,25 @@ def test_ports_collide_by_protocol_port_and_ip():
     table.add_pod(0, make_pod("p").host_port(80).info())
     table.add_pod(1, make_pod("q").host_port(80, ip="10.0.0.1").info())
     table.add_pod(1, make_pod("r").host_port(80, ip="10.0.0.1").info())
-    assert table.port_conflicts("0.0.0.0", "TCP", 80).tolist() == [0, 1]
-    assert table.port_conflicts("10.0.0.1", "TCP", 80).tolist() == [0, 1]
-    assert table.port_conflicts("10.0.0.2", "TCP", 80).tolist() == [0]
-    assert table.port_conflicts("0.0.0.0", "UDP", 80).tolist() == []
+    assert table.ports.conflicts("0.0.0.0", "TCP", 80).tolist() == [0, 1]
+    assert table.ports.conflicts("10.0.0.1", "TCP", 80).tolist() == [0, 1]
+    assert table.ports.conflicts("10.0.0.2", "TCP", 80).tolist() == [0]
+    assert table.ports.conflicts("0.0.0.0", "UDP", 80).tolist() == []
     table.remove_pod(1, table.pods_on(1)["q"])
-    assert dict(table.port_users("10.0.0.1", "TCP", 80)) == {1: 1}
+    assert dict(table.ports.users("10.0.0.1", "TCP", 80)) == {1: 1}
 
 
 def test_image_sizes_follow_the_nodes():
     table = table_of(make_node("a").image("x:1", 10, "x@sha"), make_node("b").image("x:1", 20), make_node("c"))
-    assert table.image_sizes("x:1").tolist() == [10, 20, 0]
-    assert table.image_node_count("x:1") == 2
+    assert table.images.sizes("x:1", table.n).tolist() == [10, 20, 0]
+    assert len(table.images.holders("x:1")) == 2
     before = table.images.generation
     table.set_node(make_node("a").image("y:1", 5).build())
     assert table.images.generation > before
-    assert table.image_sizes("x:1").tolist() == [0, 20, 0]
-    assert table.image_sizes("x@sha").tolist() == [0, 0, 0]
+    assert table.images.sizes("x:1", table.n).tolist() == [0, 20, 0]
+    assert table.images.sizes("x@sha", table.n).tolist() == [0, 0, 0]
     table.remove_node("a")
-    assert table.image_sizes("x:1").tolist() == [0, 20]
+    assert table.images.sizes("x:1", table.n).tolist() == [0, 20]
 
 
 def test_an_update_without_news_of_images_shares_them():

@@ -116,7 +116,7 @@ def seen(view: ClusterView, counts: Any) -> dict[str, Any]:
         "dump": dump_view(view),
         "columns": [table.requested(name).tolist() for name in table.resources]
         + [table.pod_count.tolist(), table.nonzero_requested_cpu.tolist(), table.nonzero_requested_memory.tolist()],
-        "ports": {port: dict(table.port_users("0.0.0.0", "TCP", port)) for port in range(80, 84)},
+        "ports": {port: dict(table.ports.users("0.0.0.0", "TCP", port)) for port in range(80, 84)},
         "counts": counts.dump(),
         "pending": view.pending_count,
         "table": {info.uid: rows[place] for place, info in enumerate(pods.infos)},

@@ -122,7 +122,7 @@ class History:
         self.view = ClusterView()
         for key in LABELS:
             self.view.nodes.label_ids(key)
-        self.view.nodes.capacity("cpu")
+        self.view.nodes.derived.capacity("cpu")
         self.view.nodes.condition("Ready")
 
     def take(self, step: tuple) -> None:
@@ -228,7 +228,7 @@ def face(table: NodeTable) -> tuple[list[object], list[object]]:
             [column[row] for column in decoded],
             table.taint_sets[table.taint_ids[row]],
             amounts(table.allocatable, row),
-            int(table.capacity("cpu")[row]),
+            int(table.derived.capacity("cpu")[row]),
         )
         for row in range(table.n)
     ]
@@ -237,7 +237,7 @@ def face(table: NodeTable) -> tuple[list[object], list[object]]:
             table.names[row],
             {uid: id(info) for uid, info in table.pods_on(row).items()},
             amounts(table.requested, row),
-            [row in table.port_users("0.0.0.0", "TCP", port) for port in (80, 81)],
+            [row in table.ports.users("0.0.0.0", "TCP", port) for port in (80, 81)],
         )
         for row in range(table.n)
     ]

@@ -57,7 +57,7 @@ def _requested(nodes: NodeTable, resource: str) -> NDArray[np.int64]:
 
 _AMOUNTS: dict[str, Callable[[NodeTable, str], NDArray[np.int64]]] = {
     "allocatable": _allocatable,
-    "capacity": lambda nodes, resource: nodes.capacity(resource),
+    "capacity": lambda nodes, resource: nodes.derived.capacity(resource),
     "used": _requested,
     # Allocatable is at most 2^62 and requested sums stay below that: the difference fits.
     "free": lambda nodes, resource: _allocatable(nodes, resource) - _requested(nodes, resource),
@@ -201,7 +201,7 @@ def _pod_numbers(frame: Frame, name: Path, read: Getter, dtype: type[np.generic]
 def _pod_values(frame: Frame, name: Path, read: Getter) -> Column:
     assert isinstance(frame, PodFrame)
     column = frame.pods.encoded(name, read)
-    return _coded(frame.pick(column.codes), column.values)
+    return _coded(frame.pick(column.ids), column.values)
 
 
 def _pod_texts(name: str) -> MapReader:

@@ -39,7 +39,7 @@ class _Wanted:
     def look(self, snapshot: Snapshot) -> bool:
         """Count again; whether anything is different now."""
         nodes = snapshot.nodes
-        counts = tuple(nodes.image_node_count(image) for image in self.images)
+        counts = tuple(len(nodes.images.holders(image)) for image in self.images)
         spread = (nodes.n if any(counts) else 0, counts)
         changed = spread != self.spread
         self.spread = spread
@@ -76,7 +76,7 @@ class ImageLocality:
         total = np.zeros(len(rows), dtype=np.int64)
         for image, count in zip(wanted.images, counts, strict=True):
             if count:
-                sizes = snapshot.nodes.image_sizes(image)[rows]
+                sizes = snapshot.nodes.images.sizes(image, snapshot.nodes.n)[rows]
                 total += (sizes * (count / nodes)).astype(np.int64)
         highest = MAX_CONTAINER_THRESHOLD * wanted.containers
         sums = np.clip(total, MIN_THRESHOLD, max(highest, MIN_THRESHOLD + 1))

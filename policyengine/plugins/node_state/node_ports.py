@@ -42,7 +42,7 @@ class NodePorts:
         ports: tuple[HostPort, ...] = state
         taken = np.zeros(snapshot.nodes.n, dtype=np.int16)
         for ip, protocol, port in ports:
-            taken[snapshot.nodes.port_conflicts(ip, protocol, port)] = 1
+            taken[snapshot.nodes.ports.conflicts(ip, protocol, port)] = 1
         return Verdicts(taken[rows], _REFUSALS)
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
