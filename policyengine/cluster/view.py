@@ -290,6 +290,11 @@ class Snapshot:
         """Rows where the pods on the node changed."""
         return self.nodes.pod_journal
 
+    @property
+    def pending_count(self) -> int:
+        """Pods neither assumed nor bound."""
+        return self._view.pending_count
+
     def objects(self, kind: type[T]) -> Mapping[str, T]:
         """Key -> object of another kind, as `ObjectStore.objects` shows it."""
         return self._view.objects(kind)

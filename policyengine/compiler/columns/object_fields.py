@@ -14,6 +14,7 @@ from policyengine import quantity
 from policyengine.cluster.objects import Quantities, parse_time
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.requests import Requests
+from policyengine.cluster.view import Snapshot
 from policyengine.cluster.workload_objects import NativePodGroup, PodGroup
 from policyengine.compiler.columns.frame import Decision, Scalar
 from policyengine.language.schema import QOS_CLASSES
@@ -270,7 +271,7 @@ _SCALARS: dict[Path, Scalar] = {
     ("now",): lambda decision: _now(decision),
     ("podGroup",): lambda decision: decision.pod.group,
     ("cluster", "nodeCount"): lambda decision: _snapshot(decision).nodes.n,
-    ("cluster", "podCount"): lambda decision: _snapshot(decision).pod_count,
+    ("cluster", "podCount"): lambda decision: len(_snapshot(decision).pods),
     ("cluster", "pendingCount"): lambda decision: _snapshot(decision).pending_count,
 }
 
@@ -279,7 +280,7 @@ def _now(decision: Decision) -> int:
     return int(_snapshot(decision).now) * 10**9
 
 
-def _snapshot(decision: Decision) -> Any:
+def _snapshot(decision: Decision) -> Snapshot:
     if decision.snapshot is None:
         raise EvaluationError("the cluster is not known here")
     return decision.snapshot
