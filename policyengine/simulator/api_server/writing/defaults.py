@@ -63,9 +63,10 @@ def apply_defaults(kind: str, obj: Object) -> None:
     """Fill in what `obj` leaves open."""
     for path, value in _table().get(kind, ()):
         _fill(obj, path, value)
-    computed = COMPUTED.get(kind)
-    if computed is not None:
-        computed(obj)
+    if kind in POD_SPECS:
+        _pod_spec(child(obj, *POD_SPECS[kind]))
+    if kind in COMPUTED:
+        COMPUTED[kind](obj)
 
 
 # What is worked out
@@ -105,7 +106,6 @@ def _host_path(holder: Object) -> None:
 def _pod(obj: Object) -> None:
     """Requests follow limits, and host-network pods have their container ports on the host."""
     spec = child(obj, "spec")
-    _pod_spec(spec)
     containers = [one for name in CONTAINERS for one in objects(spec.get(name))]
     whole = child(spec, "resources")
     if child(whole, "limits"):
@@ -120,12 +120,7 @@ def _pod(obj: Object) -> None:
             port["hostPort"] = port.get("hostPort") or port.get("containerPort")
 
 
-def _template(obj: Object) -> None:
-    _pod_spec(child(obj, "spec", "template", "spec"))
-
-
 def _deployment(obj: Object) -> None:
-    _template(obj)
     strategy = child(obj, "spec", "strategy")
     if strategy.get("type") == "RollingUpdate":
         strategy["rollingUpdate"] = {"maxUnavailable": "25%", "maxSurge": "25%", **child(strategy, "rollingUpdate")}
@@ -133,7 +128,6 @@ def _deployment(obj: Object) -> None:
 
 def _job(obj: Object) -> None:
     """Without labels of its own a Job shares those of its pods, one object with them."""
-    _template(obj)
     spec = child(obj, "spec")
     if spec.get("completions") is None and spec.get("parallelism") is None:
         spec["completions"] = 1
@@ -146,10 +140,6 @@ def _job(obj: Object) -> None:
     meta, labels = child(obj, "metadata"), child(spec, "template", "metadata").get("labels")
     if labels and not meta.get("labels"):
         meta["labels"] = labels
-
-
-def _cron_job(obj: Object) -> None:
-    _pod_spec(child(obj, "spec", "jobTemplate", "spec", "template", "spec"))
 
 
 def _node(obj: Object) -> None:
@@ -179,10 +169,6 @@ def _namespace(obj: Object) -> None:
         meta["labels"] = {**child(meta, "labels"), "kubernetes.io/metadata.name": meta["name"]}
 
 
-def _persistent_volume(obj: Object) -> None:
-    _host_path(child(obj, "spec"))
-
-
 def _secret(obj: Object) -> None:
     """What is given as plain text is stored as data."""
     plain = obj.pop("stringData", None)
@@ -197,10 +183,6 @@ def _resource_claim(obj: Object) -> None:
         for asked in (child(request, "exactly"), *objects(request.get("firstAvailable"))):
             if asked.get("allocationMode") == "ExactCount":
                 asked["count"] = asked.get("count") or 1
-
-
-def _resource_claim_template(obj: Object) -> None:
-    _resource_claim(child(obj, "spec"))
 
 
 def _role_binding(obj: Object) -> None:
@@ -221,21 +203,23 @@ def _custom_resource_definition(obj: Object) -> None:
                 column.pop("priority", None)
 
 
+WORKLOADS = ("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet", "DaemonSet", "Job")
+POD_SPECS: dict[str, Path] = {
+    "Pod": ("spec",),
+    "CronJob": ("spec", "jobTemplate", "spec", "template", "spec"),
+    **dict.fromkeys(WORKLOADS, ("spec", "template", "spec")),
+}
+"""Where a kind holds a PodSpec."""
 COMPUTED: dict[str, Callable[[Object], None]] = {
     "Pod": _pod,
     "Node": _node,
     "Service": _service,
     "Namespace": _namespace,
     "Deployment": _deployment,
-    "ReplicaSet": _template,
-    "ReplicationController": _template,
-    "StatefulSet": _template,
-    "DaemonSet": _template,
     "Job": _job,
-    "CronJob": _cron_job,
     "ResourceClaim": _resource_claim,
-    "ResourceClaimTemplate": _resource_claim_template,
-    "PersistentVolume": _persistent_volume,
+    "ResourceClaimTemplate": lambda obj: _resource_claim(child(obj, "spec")),
+    "PersistentVolume": lambda obj: _host_path(child(obj, "spec")),
     "Secret": _secret,
     "RoleBinding": _role_binding,
     "ClusterRoleBinding": _role_binding,

@@ -120,16 +120,8 @@ def _create_crd(obj: Object, now: str) -> None:
     obj["status"] = {"conditions": None, "acceptedNames": names, "storedVersions": stored}
 
 
-def _create_claim(obj: Object, now: str) -> None:
-    obj["status"] = {"phase": "Pending"}
-
-
 def _create_volume(obj: Object, now: str) -> None:
     obj["status"] = {"phase": "Pending", "lastPhaseTransitionTime": now}
-
-
-def _create_service(obj: Object, now: str) -> None:
-    obj["status"] = {"loadBalancer": {}}
 
 
 def give_address(service: Object, store: Store) -> None:
@@ -144,11 +136,6 @@ def give_address(service: Object, store: Store) -> None:
     spec["clusterIPs"] = [spec["clusterIP"]]
     spec.setdefault("ipFamilies", ["IPv4"])
     spec.setdefault("ipFamilyPolicy", "SingleStack")
-
-
-def _create_budget(obj: Object, now: str) -> None:
-    zero: Object = {"disruptionsAllowed": 0, "currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0}
-    obj["status"] = zero
 
 
 JOB_NAME = ("job-name", "batch.kubernetes.io/job-name")
@@ -186,14 +173,24 @@ def _without_empty(*path: str) -> Callable[[Object, str], None]:
     return create
 
 
+def _status(initial: Object) -> Create:
+    """The same status for every new object."""
+
+    def create(obj: Object, now: str) -> None:
+        obj["status"] = dict(initial)
+
+    return create
+
+
+NO_PODS: Object = {"disruptionsAllowed": 0, "currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0}
 STRATEGIES: dict[str, Strategy] = {
     "Pod": Strategy(_create_pod, _update_pod),
     "Namespace": Strategy(_create_namespace, _update_namespace),
     "CustomResourceDefinition": Strategy(_create_crd),
-    "PersistentVolumeClaim": Strategy(_create_claim),
+    "PersistentVolumeClaim": Strategy(_status({"phase": "Pending"})),
     "PersistentVolume": Strategy(_create_volume),
-    "Service": Strategy(_create_service),
-    "PodDisruptionBudget": Strategy(_create_budget),
+    "Service": Strategy(_status({"loadBalancer": {}})),
+    "PodDisruptionBudget": Strategy(_status(NO_PODS)),
     "Job": Strategy(_create_job),
     "CSINode": Strategy(_without_empty("spec", "drivers")),
     "Role": Strategy(_without_empty("rules")),
