@@ -30,9 +30,8 @@ from policyengine.simulator.api_server.kinds.schema import FOLDER
 from policyengine.simulator.api_server.kinds.served import Kind, Kinds
 from policyengine.simulator.api_server.reading.list_options import ListOptions, check_version, parse_options
 from policyengine.simulator.api_server.reading.lists import Lister
-from policyengine.simulator.api_server.reading.representation import View, YamlView, converter_for, wanted
+from policyengine.simulator.api_server.reading.representation import TableView, View, YamlView, converter_for, wanted
 from policyengine.simulator.api_server.reading.selectors import check_fields
-from policyengine.simulator.api_server.reading.tables import TableView
 from policyengine.simulator.api_server.requests import (
     ADMIN,
     LATE,

@@ -64,14 +64,8 @@ def qualified(resource: str, group: str) -> str:
 
 
 def _details(name: str, group: str, kind: str) -> dict[str, Json]:
-    out: dict[str, Json] = {}
-    if name:
-        out["name"] = name
-    if group:
-        out["group"] = group
-    if kind:
-        out["kind"] = kind
-    return out
+    given: dict[str, Json] = {"name": name, "group": group, "kind": kind}
+    return {field: value for field, value in given.items() if value}
 
 
 def success(details: Mapping[str, Json] | None = None, code: int | None = None) -> dict[str, Json]:
@@ -131,11 +125,6 @@ def forbidden(resource: str, group: str, name: str, why: str) -> ApiError:
     return ApiError(403, "Forbidden", f"{named} is forbidden: {why}", _details(name, group, resource))
 
 
-def unauthorized() -> ApiError:
-    """401: the credentials are not known."""
-    return ApiError(401, "Unauthorized", "Unauthorized")
-
-
 def method_not_allowed() -> ApiError:
     """405: the path takes other methods."""
     return ApiError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {})
@@ -143,26 +132,9 @@ def method_not_allowed() -> ApiError:
 
 def unsupported_media_type() -> ApiError:
     """415: a body in a format this server does not read."""
-    text = "the body of the request was in an unknown format - accepted media types include: "
-    return ApiError(
-        415, "UnsupportedMediaType", text + "application/json, application/yaml, application/vnd.kubernetes.protobuf"
-    )
-
-
-def unsupported_patch_type() -> ApiError:
-    """415: no patch type."""
-    return ApiError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
-
-
-def unknown_representation(accepted: Sequence[str]) -> ApiError:
-    """406: an answer as a kind of object this server does not turn things into."""
-    return ApiError(406, "NotAcceptable", f"only the following media types are accepted: {', '.join(accepted)}")
-
-
-def not_acceptable_representations(accepted: Sequence[str]) -> ApiError:
-    """406: an answer in a format this server does not write."""
-    text = "406: Not Acceptable\n\nAvailable representations: " + ", ".join(accepted)
-    return ApiError(406, "NotAcceptable", text, {})
+    read = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+    text = f"the body of the request was in an unknown format - accepted media types include: {read}"
+    return ApiError(415, "UnsupportedMediaType", text)
 
 
 def too_large() -> ApiError:

@@ -72,40 +72,16 @@ class Entry:
         return decode(self.raw)
 
 
+@dataclass(frozen=True, slots=True)
 class Change:
-    """One write as watchers see it; decoded objects are made on demand and shared."""
+    """One write as watchers see it: the object as written (for DELETED: as it was last), and before."""
 
-    __slots__ = ("_new", "_old", "frames", "key", "namespace", "prev", "raw", "revision", "type")
-
-    def __init__(self, type_: str, key: str, namespace: str, revision: int, raw: bytes, prev: bytes | None) -> None:
-        self.type = type_
-        self.key = key
-        self.namespace = namespace
-        self.revision = revision
-        self.raw = raw
-        self.prev = prev
-        self.frames: dict[str, bytes] = {}
-        self._new: Object | None = None
-        self._old: Object | None = None
-
-    @property
-    def new(self) -> Object:
-        """The object as written (for DELETED: as it was last, at the deletion's revision)."""
-        if self._new is None:
-            self._new = decode(self.raw)
-        return self._new
-
-    @property
-    def old(self) -> Object | None:
-        """The object before."""
-        if self._old is None and self.prev is not None:
-            self._old = decode(self.prev)
-        return self._old
-
-    def forget_decoded(self) -> None:
-        """Drop what can be made again: a window of decoded objects would cost ten times its bytes."""
-        self._new = self._old = None
-        self.frames = {}
+    type: str
+    key: str
+    namespace: str
+    revision: int
+    raw: bytes
+    prev: bytes | None
 
 
 class Watcher(Protocol):
@@ -166,7 +142,6 @@ class Collection:
             self.oldest = self.changes.popleft().revision
         for watcher in tuple(self.watchers):
             watcher.offer(change)
-        change.forget_decoded()
         return change
 
     def since(self, revision: int) -> list[Change]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from policyengine.simulator.api_server.access.rbac import Authorizer, refusal
 from policyengine.simulator.api_server.requests import ADMIN, ANONYMOUS, Request, RequestInfo, User
-from policyengine.simulator.api_server.statuses import bad_request, unauthorized
+from policyengine.simulator.api_server.statuses import ApiError, bad_request
 
 AUTHENTICATED = "system:authenticated"
 SERVICE_ACCOUNT = "system:serviceaccount:"
@@ -54,7 +54,7 @@ class Authenticator:
             return ANONYMOUS
         found = self._tokens.get(token.strip()) if scheme.lower() == "bearer" else None
         if found is None:
-            raise unauthorized()
+            raise ApiError(401, "Unauthorized", "Unauthorized")
         return found
 
 

@@ -5,7 +5,6 @@ Descriptions come from `schemas/descriptions.txt`; what has none there is descri
 """
 
 import re
-from collections.abc import Iterable
 from functools import cache
 from hashlib import sha256
 
@@ -61,7 +60,7 @@ SCALARS: dict[str, dict[str, Json]] = {
     "intstr": {"type": "string", "format": "int-or-string"},
     "raw": {"type": "object"},
 }
-ACTIONS = {"get": "get", "list": "list", "create": "post", "update": "put", "patch": "patch", "delete": "delete"}
+METHODS = {"get": "get", "list": "get", "create": "post", "update": "put", "patch": "patch", "delete": "delete"}
 PATCH_TYPES = (
     "application/apply-patch+yaml",
     "application/json-patch+json",
@@ -153,13 +152,16 @@ def kind_name(kind: Kind) -> str:
     return schema_name(f"{kind.schema_home}:{kind.kind}")
 
 
-def _operation(kind: Kind, action: str, group: str, version: str, named: str) -> dict[str, Json]:
-    schema: Json = {"$ref": f"#/components/schemas/{kind_name(kind)}"}
-    content: Json = {"application/json": {"schema": schema}}
+def _operation(kind: Kind, action: str, sub: Subresource | None) -> dict[str, Json]:
+    content: Json = {"application/json": {"schema": {"$ref": f"#/components/schemas/{kind_name(kind)}"}}}
+    named = sub.kind if sub else kind.kind
+    identity: dict[str, Json] = {"group": kind.group, "version": kind.version, "kind": named}
+    if sub and sub.group:
+        identity |= {"group": sub.group, "version": sub.version}
     out: dict[str, Json] = {
         "responses": {"200": {"description": "OK", "content": content}, "401": {"description": "Unauthorized"}},
-        "x-kubernetes-action": action if action != "create" else "post",
-        "x-kubernetes-group-version-kind": {"group": group, "kind": named, "version": version},
+        "x-kubernetes-action": "post" if action == "create" else action,
+        "x-kubernetes-group-version-kind": identity,
         "operationId": f"{action}{kind.group.split('.')[0].title() or 'Core'}{kind.version.title()}{kind.kind}{named}",
     }
     if action in ("create", "update"):
@@ -169,40 +171,26 @@ def _operation(kind: Kind, action: str, group: str, version: str, named: str) ->
         out["requestBody"] = {"content": patch, "required": True}
     if action in ("create", "update", "patch"):
         names = ("dryRun", "fieldManager", "fieldValidation", *(("force",) if action == "patch" else ()))
-        rows: list[Json] = [{"name": name, "in": "query", "schema": {"type": "string"}} for name in names]
-        out["parameters"] = rows
+        out["parameters"] = [{"name": name, "in": "query", "schema": {"type": "string"}} for name in names]
     return out
-
-
-def _path_parameters(path: str) -> list[Json]:
-    names = [name for name in ("namespace", "name") if "{" + name + "}" in path]
-    return [{"name": n, "in": "path", "required": True, "schema": {"type": "string"}} for n in names]
 
 
 def _paths(kind: Kind) -> dict[str, Json]:
     root = f"/apis/{kind.group}/{kind.version}" if kind.group else f"/api/{kind.version}"
     base = f"{root}/namespaces/{{namespace}}/{kind.plural}" if kind.namespaced else f"{root}/{kind.plural}"
+    asked: list[tuple[str, tuple[str, ...], Subresource | None]] = [
+        (base, tuple(verb for verb in kind.verbs if verb in ("list", "create")), None),
+        (f"{base}/{{name}}", tuple(verb for verb in kind.verbs if verb in ("get", "update", "patch", "delete")), None),
+        *((f"{base}/{{name}}/{sub.name}", sub.verbs, sub) for sub in kind.subresources.values()),
+    ]
     found: dict[str, Json] = {}
-
-    def put(path: str, actions: Iterable[str], group: str, version: str, named: str) -> None:
-        item: dict[str, Json] = {ACTIONS[action]: _operation(kind, action, group, version, named) for action in actions}
+    for path, verbs, sub in asked:
+        item = {METHODS[verb]: _operation(kind, verb, sub) for verb in verbs if verb in METHODS}
+        names = [name for name in ("namespace", "name") if "{" + name + "}" in path]
+        rows: list[Json] = [{"name": n, "in": "path", "required": True, "schema": {"type": "string"}} for n in names]
         if item:
-            found[path] = {**item, "parameters": _path_parameters(path)}
-
-    own = (kind.group, kind.version, kind.kind)
-    put(base, [a for a in ("list", "create") if a in kind.verbs and a != "list"], *own)
-    if "list" in kind.verbs:
-        listing = _operation(kind, "list", *own)
-        held = found.get(base)
-        found[base] = {**(held if isinstance(held, dict) else {}), "get": listing}
-    put(f"{base}/{{name}}", [a for a in ("get", "update", "patch", "delete") if a in kind.verbs], *own)
-    for sub in kind.subresources.values():
-        put(f"{base}/{{name}}/{sub.name}", [v for v in sub.verbs if v in ACTIONS], *_sub_identity(kind, sub))
+            found[path] = {**item, "parameters": rows}
     return found
-
-
-def _sub_identity(kind: Kind, sub: Subresource) -> tuple[str, str, str]:
-    return (sub.group or kind.group, sub.version or kind.version, sub.kind)
 
 
 def document(kinds: Kinds, group: str, version: str) -> dict[str, Json] | None:

@@ -1,17 +1,22 @@
-"""How stored objects go out: as JSON of one version, as YAML, or as a Table (`tables.py`).
+"""How stored objects go out: as JSON of one version, as YAML, or as a Table, the columns that `kubectl get` prints.
 
 A `View` turns stored bytes into an object, a list or a watch line. Plain JSON never decodes: the type's name is put
 in front of the stored bytes, and the result is shared by all watchers of that view. Only Events have two versions: they
 are stored as core/v1 and also served as events.k8s.io/v1, with other names for the same fields.
 """
 
+import json
 from collections.abc import Callable, Iterable
+from functools import cache, partial
 
 import yaml
 
+from policyengine.clock import Clock
+from policyengine.simulator.api_server.kinds.schema import FOLDER
 from policyengine.simulator.api_server.kinds.served import Kind
-from policyengine.simulator.api_server.statuses import Json, not_acceptable_representations, unknown_representation
-from policyengine.simulator.api_server.store import Object, decode, encode
+from policyengine.simulator.api_server.reading.cells import CELLS, age, jsonpath
+from policyengine.simulator.api_server.statuses import ApiError, Json
+from policyengine.simulator.api_server.store import Object, decode, encode, metadata, objects
 
 Convert = Callable[[Object], Object]
 
@@ -23,7 +28,6 @@ class View:
 
     def __init__(self, kind: Kind, convert: Convert | None = None) -> None:
         self.kind = kind
-        self.key = f"{kind.api_version}/{kind.kind}"
         self._prefix = encode(kind.type_meta())[:-1] + b","
         self._convert = convert
 
@@ -101,10 +105,12 @@ def wanted(accept: str, streams: bool = True) -> str:
                 return "table"
             if not shape:
                 return "json"
-            raise unknown_representation(REPRESENTATIONS[:3])
+            text = f"only the following media types are accepted: {', '.join(REPRESENTATIONS[:3])}"
+            raise ApiError(406, "NotAcceptable", text)
         if media == "application/yaml" and not shape:
             return "yaml"
-    raise not_acceptable_representations(REPRESENTATIONS if streams else REPRESENTATIONS[:3])
+    available = ", ".join(REPRESENTATIONS if streams else REPRESENTATIONS[:3])
+    raise ApiError(406, "NotAcceptable", f"406: Not Acceptable\n\nAvailable representations: {available}", {})
 
 
 # events.k8s.io/v1 name -> core/v1 name
@@ -149,3 +155,105 @@ def from_storage(kind: Kind, obj: Object) -> Object:
     """A stored object as `kind` shows it."""
     converter = converter_for(kind)
     return converter(obj) if converter else obj
+
+
+# Tables: columns are read from `kinds/schemas/columns.txt`, or from a custom kind's `additionalPrinterColumns`
+
+Cell = Callable[[Object, float], Json]
+Column = tuple[Object, Cell]
+"""A column's definition, and what stands in it."""
+GENERIC = "generic"
+
+
+def _field(obj: Object, now: float, path: str, empty: Json) -> Json:
+    value = jsonpath(obj, path)
+    return empty if value in (None, "") else value
+
+
+def _cell(text: str) -> Cell:
+    word, *arguments = text.split(" ")
+    if word.startswith("."):
+        return partial(_field, path=word, empty=json.loads(arguments[0]) if arguments else "")
+    found = CELLS.get(word)
+    return (lambda obj, now: found(obj, now, *arguments)) if found else (lambda obj, now: "")
+
+
+@cache
+def _built_in() -> dict[str, list[Column]]:
+    found: dict[str, list[Column]] = {}
+    current = ""
+    for line in (FOLDER / "columns.txt").read_text(encoding="utf-8").splitlines():
+        if line.startswith(" "):
+            name, type_, format_, priority, cell, text = line.strip().split("|", 5)
+            described = json.loads(f'"{text}"')
+            head: Object = {"name": name, "type": type_, "format": format_, "description": described}
+            found[current].append(({**head, "priority": int(priority)}, _cell(cell)))
+        elif not line.startswith("#"):
+            current = line
+            found[current] = []
+    return found
+
+
+def columns(kind: Kind) -> list[Column]:
+    """What is printed of a kind."""
+    if kind.custom is None:
+        # Both versions of an Event are shown alike.
+        home = "core/v1" if kind.kind == "Event" else kind.schema_home
+        return _built_in().get(f"{home}/{kind.plural}") or _built_in()[GENERIC]
+    name, (created, _) = _built_in()[GENERIC]
+    own = [_custom(column) for column in objects(kind.custom.get("additionalPrinterColumns"))]
+    return [name, *(own or [({**created, "name": "Age"}, age)])]
+
+
+def _custom(column: Object) -> Column:
+    path = str(column.get("jsonPath", ""))
+    unsaid = f"Custom resource definition column (in JSONPath format): {path}"
+    head = {"name": column.get("name"), "type": column.get("type"), "format": column.get("format") or ""}
+    text = column.get("description") or unsaid
+    cell = partial(age, path=path) if column.get("type") == "date" else partial(_field, path=path, empty=None)
+    return {**head, "description": text, "priority": column.get("priority") or 0}, cell
+
+
+class TableView(View):
+    """A kind as a Table; `include` is what each row carries: Metadata, Object or None."""
+
+    content_type = "application/json"
+
+    def __init__(self, kind: Kind, clock: Clock, include: str) -> None:
+        super().__init__(kind)
+        self._clock = clock
+        self._include = include
+        self._columns = columns(kind)
+
+    def _row(self, raw: bytes) -> Json:
+        obj = decode(raw)
+        now = self._clock.now()
+        row: dict[str, Json] = {"cells": [cell(obj, now) for _, cell in self._columns]}
+        if self._include == "Metadata":
+            row["object"] = only_metadata(obj)
+        elif self._include == "Object":
+            row["object"] = {**self.kind.type_meta(), **from_storage(self.kind, obj)}
+        return row
+
+    def _table(self, rows: list[Json], meta: dict[str, Json]) -> bytes:
+        head: dict[str, Json] = {"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": meta}
+        return encode({**head, "columnDefinitions": [column for column, _ in self._columns], "rows": rows})
+
+    def object(self, raw: bytes) -> bytes:
+        """One object as a Table of one row."""
+        version = str(metadata(decode(raw)).get("resourceVersion") or "")
+        return self._table([self._row(raw)], {"resourceVersion": version})
+
+    def whole_list(self, raws: Iterable[bytes], meta: dict[str, Json]) -> bytes:
+        """A list as a Table."""
+        head = self._table([], meta)
+        return head[:-2] + self.items(raws) + head[-2:]
+
+    def items(self, raws: Iterable[bytes]) -> bytes:
+        """Rows."""
+        return b",".join([encode(self._row(raw)) for raw in raws])
+
+    def frame(self, type_: str, raw: bytes) -> bytes:
+        """One line of a watch; a bookmark is a Table without rows."""
+        body = self._table([], metadata(decode(raw))) if type_ == "BOOKMARK" else self.object(raw)
+        return b'{"type":"' + type_.encode() + b'","object":' + body + b"}\n"

@@ -1,7 +1,7 @@
 """Watch streams: one buffer a watcher, filled as changes happen, emptied by whoever reads the response.
 
 A watcher with a selector sees an object enter the set as ADDED and leave it as DELETED (with the object before, at
-the revision that made it leave). Frames are encoded once a view and shared. A reader that falls `MAX_BUFFER` lines
+the revision that made it leave). A reader that falls `MAX_BUFFER` lines
 behind is cut off, as the real one's watch cache does.
 """
 
@@ -72,31 +72,20 @@ class WatchStream:
             self.push(line)
 
     def _line(self, change: Change) -> bytes | None:
-        if self._predicate is None:
-            return self._frame(change, change.type, change.raw)
-        old = change.old
-        was = old is not None and self._predicate(old)
-        now = change.type != DELETED and self._predicate(change.new)
-        if now:
-            return self._frame(change, MODIFIED if was else ADDED, change.raw)
-        if not was:
+        selects = self._predicate
+        if selects is None:
+            return self._view.frame(change.type, change.raw)
+        was = change.prev is not None and selects(decode(change.prev))
+        if change.type != DELETED and selects(decode(change.raw)):
+            return self._view.frame(MODIFIED if was else ADDED, change.raw)
+        if change.prev is None or not was:
             return None
         if change.type == DELETED:
-            return self._frame(change, DELETED, change.raw)
-        return self._frame(change, DELETED + "!", self._gone(change))
-
-    def _gone(self, change: Change) -> bytes:
-        """The object before, carrying the revision of the change that took it out of the set."""
-        old = decode(change.prev or b"{}")
-        metadata(old)["resourceVersion"] = str(change.revision)
-        return encode(old)
-
-    def _frame(self, change: Change, type_: str, raw: bytes) -> bytes:
-        key = self._view.key + type_
-        made = change.frames.get(key)
-        if made is None:
-            made = change.frames[key] = self._view.frame(type_.rstrip("!"), raw)
-        return made
+            return self._view.frame(DELETED, change.raw)
+        # The object before, carrying the revision of the change that took it out of the set.
+        gone = decode(change.prev)
+        metadata(gone)["resourceVersion"] = str(change.revision)
+        return self._view.frame(DELETED, encode(gone))
 
     def push(self, line: bytes) -> None:
         """Put one line into the buffer."""

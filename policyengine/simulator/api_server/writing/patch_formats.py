@@ -115,27 +115,19 @@ def apply_json_patch(target: dict[str, Json], patch: Json) -> Json:
 
 
 def _operate(value: Json, operation: dict[str, Json]) -> Json:
-    steps, given = _steps(operation.get("path")), deepcopy(operation.get("value"))
-    match operation.get("op"):
-        case "add":
-            return _add(value, steps, given)
-        case "remove":
-            return _remove(value, steps)
-        case "replace":
-            _get(value, steps)
-            return _add(_remove(value, steps), steps, given)
-        case "test":
-            if _get(value, steps) != given:
-                raise refused(f"testing path {operation.get('path')} failed")
-            return value
-        case "move":
-            origin = _steps(operation.get("from"))
-            moved = _get(value, origin)
-            return _add(_remove(value, origin), steps, moved)
-        case "copy":
-            return _add(value, steps, deepcopy(_get(value, _steps(operation.get("from")))))
-        case other:
-            raise refused(f"Unexpected kind: {other}")
+    steps, given, what = _steps(operation.get("path")), deepcopy(operation.get("value")), operation.get("op")
+    if what == "test":
+        if _get(value, steps) != given:
+            raise refused(f"testing path {operation.get('path')} failed")
+        return value
+    if what not in ("add", "remove", "replace", "move", "copy"):
+        raise refused(f"Unexpected kind: {what}")
+    origin = _steps(operation.get("from")) if what in ("move", "copy") else steps
+    if what in ("move", "copy"):
+        given = deepcopy(_get(value, origin))
+    if what in ("remove", "replace", "move"):
+        value = _remove(value, origin)
+    return value if what == "remove" else _add(value, steps, given)
 
 
 PATCH, RETAIN = "$patch", "$retainKeys"

@@ -21,7 +21,6 @@ from policyengine.simulator.api_server.statuses import (
     Json,
     bad_request,
     invalid,
-    unsupported_patch_type,
 )
 from policyengine.simulator.api_server.store import Object, child, encode, metadata
 from policyengine.simulator.api_server.writing import managed_fields as server_side
@@ -55,7 +54,7 @@ class Patcher:
         if content == APPLY_PATCH:
             return self._apply(call)
         if content not in (MERGE, STRATEGIC, JSON_PATCH) or (content == STRATEGIC and kind.custom is not None):
-            raise unsupported_patch_type()
+            raise ApiError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
         body = parsed(parse_json, call.request.body, "{}" if content == STRATEGIC else "error decoding patch: {}")
 
         def transform(current: Object) -> Object:
