@@ -7,10 +7,11 @@ module that reports it. Policy text is untrusted: nothing of it reaches a termin
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 
@@ -68,16 +69,13 @@ class Source:
 
     file: str
     text: str
-    _starts: list[int] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        starts, at = [0], self.text.find("\n")
-        while at >= 0:
-            starts.append(at + 1)
-            at = self.text.find("\n", at + 1)
-        object.__setattr__(self, "_starts", starts)
 
     @cached_property
+    def _starts(self) -> list[int]:
+        """Where the lines begin."""
+        return [0, *(found.end() for found in re.finditer("\n", self.text))]
+
+    @property
     def line_count(self) -> int:
         """How many lines the text has; an empty one has one."""
         return len(self._starts)
@@ -168,12 +166,12 @@ def _marked(span: Span, label: str, margin: str, source: Source, tint: str, colo
     numbers = list(range(first, last + 1)) if last - first < 4 else [first, last]
     rows: list[str] = []
     for number in numbers:
+        if number > first + len(rows) // 2:
+            rows.append(_paint("...", _BLUE, color))
         start = source.line_start(number)
         text, marks = excerpt(source.line(number), span.start - start, span.end - start, mark)
         rows.append(f"{_paint(str(number).rjust(len(margin)), _BLUE, color)} {bar} {text}".rstrip())
         rows.append(f"{margin} {bar} {_paint(marks, tint, color)}")
-        if number == first and len(numbers) == 2 and last - first > 1:
-            rows.append(_paint("...", _BLUE, color))
     if label:
         rows[-1] += f" {_paint(label, tint, color)}"
     return rows

@@ -5,7 +5,7 @@ requires, conditions and keys left out. Every mutant is well typed; they come in
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 from typing import Literal as OneOf
@@ -40,40 +40,40 @@ _WEIGHT_FACTOR: Final = 10
 
 Changed = Iterator[tuple[Any, Span, str]]
 """(what stands in its place, where, what was changed)"""
-_Changed = Iterator[tuple[ir.Policy, Span, str, str]]
-"""(the policy, where, the file, what was changed)"""
 
 
 def mutants(policy: ir.Policy) -> list[Mutant]:
     """All mutants of a policy, in the order of the text."""
-    found = [Mutant(changed, span, file, change) for changed, span, file, change in _of_policy(policy)]
-    return sorted(found, key=lambda one: (one.file, one.span.start, one.span.end))
+    return sorted(_of_policy(policy), key=lambda one: (one.file, one.span.start, one.span.end))
 
 
 # --- members ---------------------------------------------------------------------------------------------
 
 
-def _of_policy(policy: ir.Policy) -> _Changed:
-    groups: Sequence[tuple[str, Callable[[Any], Changed]]] = (
-        ("lets", lambda let: _in_field(let, "value")),
-        ("filters", _of_filter),
-        ("scores", _of_score),
-        ("gangs", lambda gang: _in_fields(gang, "when", "key", "min")),
-        ("quotas", lambda quota: _in_fields(quota, "when", "borrow")),
-        ("permits", lambda permit: _in_fields(permit, "when", "delay", "until")),
-    )
-    for name, changes in groups:
-        for member in getattr(policy, name):
+def _of_policy(policy: ir.Policy) -> Iterator[Mutant]:
+    groups: Mapping[str, Callable[[Any], Changed]] = {
+        "lets": lambda let: _in_fields(let, "value"),
+        "filters": _of_filter,
+        "scores": _of_score,
+        "gangs": lambda gang: _in_fields(gang, "when", "key", "min"),
+        "quotas": lambda quota: _in_fields(quota, "when", "borrow"),
+        "permits": lambda permit: _in_fields(permit, "when", "delay", "until"),
+    }
+    for name, changes in groups.items():
+        members = getattr(policy, name)
+        for at, member in enumerate(members):
             for changed, span, change in changes(member):
-                changes_of: dict[str, Any] = {
-                    name: tuple(changed if one is member else one for one in getattr(policy, name))
-                }
-                yield replace(policy, **changes_of), span, getattr(member, "file", ""), change
-    for score in policy.scores:
-        left = tuple(one for one in policy.scores if one is not score)
-        yield replace(policy, scores=left), score.span, score.file, f'score "{score.name}" left out'
+                yield Mutant(replace(policy, **{name: _with(members, at, changed)}), span, member.file, change)
+    for at, score in enumerate(policy.scores):
+        left = replace(policy, scores=_with(policy.scores, at))
+        yield Mutant(left, score.span, score.file, f'score "{score.name}" left out')
     for queue, span, change in _of_queue(policy.queue):
-        yield replace(policy, queue=queue), span, "", change
+        yield Mutant(replace(policy, queue=queue), span, "", change)
+
+
+def _with(elements: Sequence[Any], at: int, *changed: Any) -> tuple[Any, ...]:
+    """The elements with others in the place of one, or without it."""
+    return (*elements[:at], *changed, *elements[at + 1 :])
 
 
 def _in_each(owner: Any, name: str, changes: Callable[[Any], Changed]) -> Changed:
@@ -81,33 +81,28 @@ def _in_each(owner: Any, name: str, changes: Callable[[Any], Changed]) -> Change
     elements: tuple[Any, ...] = getattr(owner, name)
     for at, element in enumerate(elements):
         for changed, span, change in changes(element):
-            yield replace(owner, **{name: (*elements[:at], changed, *elements[at + 1 :])}), span, change
+            yield replace(owner, **{name: _with(elements, at, changed)}), span, change
 
 
 def _in_fields(owner: Any, *names: str) -> Changed:
+    """Changes inside the expressions of a member, and a `when` left out."""
     for name in names:
-        yield from _in_field(owner, name)
-
-
-def _in_field(owner: Any, name: str) -> Changed:
-    """Changes inside an expression of a member, and a `when` left out."""
-    expr: ir.Expr | None = getattr(owner, name)
-    if expr is None:
-        return
-    for changed, span, change in _of_expr(expr):
-        yield replace(owner, **{name: changed}), span, change
-    if name == "when" and not isinstance(owner, ir.Quota):
-        yield replace(owner, when=None), expr.span, "`when` left out"
+        expr: ir.Expr | None = getattr(owner, name)
+        if expr is None:
+            continue
+        for changed, span, change in _of_expr(expr):
+            yield replace(owner, **{name: changed}), span, change
+        if name == "when" and not isinstance(owner, ir.Quota):
+            yield replace(owner, when=None), expr.span, "`when` left out"
 
 
 def _of_filter(rule: ir.Filter) -> Changed:
-    yield from _in_field(rule, "when")
+    yield from _in_fields(rule, "when")
     yield from _in_each(rule, "requires", lambda require: _in_fields(require, "condition", "on_error"))
     always = ir.Const(type=BOOL, span=rule.span, value=True)
     for at, require in enumerate(rule.requires):
         kept = replace(require, condition=always, on_error=None, reads_node=False)
-        requires = (*rule.requires[:at], kept, *rule.requires[at + 1 :])
-        yield replace(rule, requires=requires), require.condition.span, "`require` left out"
+        yield replace(rule, requires=_with(rule.requires, at, kept)), require.condition.span, "`require` left out"
 
 
 def _of_score(rule: ir.Score) -> Changed:
@@ -121,14 +116,14 @@ def _of_score(rule: ir.Score) -> Changed:
 
 
 def _of_queue(queue: ir.Queue) -> Changed:
-    yield from _in_each(queue, "order", lambda key: _in_field(key, "value"))
+    yield from _in_each(queue, "order", lambda key: _in_fields(key, "value"))
     for at, key in enumerate(queue.order):
         if key.descending and key.span == key.value.span:
             continue  # the order that counts where none is written
         turned = replace(key, descending=not key.descending)
         word = "`desc` became `asc`" if key.descending else "`asc` became `desc`"
-        yield replace(queue, order=(*queue.order[:at], turned, *queue.order[at + 1 :])), key.span, word
-        yield replace(queue, order=(*queue.order[:at], *queue.order[at + 1 :])), key.span, "key left out"
+        yield replace(queue, order=_with(queue.order, at, turned)), key.span, word
+        yield replace(queue, order=_with(queue.order, at)), key.span, "key left out"
 
 
 # --- expressions -----------------------------------------------------------------------------------------
@@ -144,7 +139,7 @@ def _of_expr(expr: ir.Expr) -> Changed:
         if at in fixed:
             continue  # a pattern or time zone was tried when the policy was checked; another may be none
         for changed, span, change in _of_expr(part):
-            yield rebuilt(expr, [*parts[:at], changed, *parts[at + 1 :]]), span, change
+            yield rebuilt(expr, _with(parts, at, changed)), span, change
 
 
 def _here(expr: ir.Expr) -> Iterator[tuple[ir.Expr, str]]:

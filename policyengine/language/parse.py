@@ -128,7 +128,7 @@ class _FileParser:
             place = block.head.tokens[0].span
             title = NameText(span=place, text=_name_of(block.head))
             head = self.dressed(syntax.Policy(span=place, name=title, members=()), block.head)
-        if isinstance(head, syntax.Policy | syntax.Library | syntax.Overlay):
+        if isinstance(head, syntax.Block):
             span = Span(block.head.tokens[0].start, block.end)
             return replace(head, span=span, members=tuple(members), broken=tuple(broken))
         return head

@@ -19,22 +19,10 @@ from policyengine.language.functions import FUNCTIONS
 from policyengine.language.ir.ir_walk import children, extent, rebuilt
 from policyengine.language.schema import CLUSTER_POD, NODE
 from policyengine.language.syntax import Span
-from policyengine.language.types import Kind, Shape
+from policyengine.language.types import QUANTITIES, Kind, Shape
 from policyengine.language.values import EvaluationError
 
-_FOLDED = frozenset(
-    {
-        Kind.BOOL,
-        Kind.INT,
-        Kind.DOUBLE,
-        Kind.STRING,
-        Kind.DURATION,
-        Kind.TIMESTAMP,
-        Kind.CPU,
-        Kind.MEMORY,
-        Kind.STORAGE,
-    }
-)
+_FOLDED = QUANTITIES | {Kind.BOOL, Kind.INT, Kind.DOUBLE, Kind.STRING, Kind.DURATION, Kind.TIMESTAMP}
 _LONGEST_FOLDED = 10_000
 """Longer strings are made when they are needed: many of them would fill the memory."""
 _TEXT_COST = 8
@@ -90,9 +78,8 @@ def _folded(expr: ir.Call) -> ir.Expr:
     row = FUNCTIONS.get(expr.function)
     if row is None or not row.folds or expr.type.kind not in _FOLDED:
         return expr
-    for arg in expr.args:
-        if arg.__class__ is not ir.Const:
-            return expr
+    if not all(isinstance(arg, ir.Const) for arg in expr.args):
+        return expr
     try:
         value = evaluated(expr)
     except EvaluationError:

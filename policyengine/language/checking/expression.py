@@ -21,7 +21,7 @@ from policyengine.language.functions import FUNCTIONS
 from policyengine.language.ir.ir_walk import extent, is_error
 from policyengine.language.types import BOOL, DOUBLE, ERROR, INT, Kind, Type, list_of, map_of
 
-_LEFT_OUT = {syntax.BytesLiteral: "bytes", syntax.UintLiteral: "uint", syntax.MessageLiteral: "messages"}
+_LEFT_OUT = {syntax.BytesLiteral: "bytes", syntax.UintLiteral: "uint"}
 _KEYS = frozenset({Kind.BOOL, Kind.INT, Kind.STRING})
 
 

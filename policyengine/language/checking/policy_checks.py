@@ -196,7 +196,7 @@ class PolicyCheck:
 
 def _names_of_rules(block: Block) -> list[syntax.NameText]:
     """The names under which rules refuse or score."""
-    kinds = syntax.Filter | syntax.Score | syntax.Gang | syntax.Quota | syntax.Permit
+    kinds = syntax.Rule
     return [member.name for member in block.members if isinstance(member, kinds)]
 
 

@@ -99,6 +99,7 @@ class _Test:
             case syntax.ExpectThat():
                 condition = check_condition(self._context, step.condition, self._named)
                 return ir_test.ExpectThat(condition=condition, span=step.span)
+        raise AssertionError(step)
 
     # --- names ----------------------------------------------------------------------------------------
 

@@ -76,7 +76,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     logs: tuple[OnLog, ...] = ()
     annotations: tuple[BindAnnotation, ...] = ()
     tests: tuple[object, ...] = ()
-    """The `test` members, checked (`ir_test`)."""
+    """The `test` members, checked (`ir.test_nodes`)."""
     span: Span
     source: Source
     """The file the policy is written in."""
@@ -111,15 +111,21 @@ class Require(Struct, frozen=True, kw_only=True):
     span: Span
 
 
-class Filter(Struct, frozen=True, kw_only=True):
-    """A rule that refuses nodes."""
+class Rule(Struct, frozen=True, kw_only=True):
+    """What every rule with a name has."""
 
     name: str
     when: Expr | None
-    requires: tuple[Require, ...]
+    """Which pods it is for; None for all."""
     span: Span
     file: str = ""
     """The file of the overlay it is written in, '' for the policy's own."""
+
+
+class Filter(Rule, frozen=True, kw_only=True):
+    """A rule that refuses nodes."""
+
+    requires: tuple[Require, ...]
 
 
 class Normalize(Enum):
@@ -130,64 +136,49 @@ class Normalize(Enum):
     MINMAX = "minmax"
 
 
-class Score(Struct, frozen=True, kw_only=True):
+class Score(Rule, frozen=True, kw_only=True):
     """A rule that ranks nodes. `weight` is an int: a literal, or the param it names."""
 
-    name: str
     weight: int | ParamRef
-    when: Expr | None
     normalize: Normalize
     reverse: bool
     value: Expr
     on_error: Expr | None
-    span: Span
-    file: str = ""
-    """The file of the overlay it is written in, '' for the policy's own."""
 
 
-class Gang(Struct, frozen=True, kw_only=True):
-    """A rule that makes pods wait for company."""
+class Gang(Rule, frozen=True, kw_only=True):
+    """A rule that makes a pod wait for the other members of its gang."""
 
-    name: str
-    when: Expr | None
     key: Expr
     min: Expr
     timeout: Expr
     waits: Expr | None
-    span: Span
 
 
 Amounts = tuple[tuple[str, int], ...]
 """(resource, amount in its grain) in the order written: `(("cpu", 40_000), ("memory", …))`."""
 
 
-class Quota(Struct, frozen=True, kw_only=True):
+class Quota(Rule, frozen=True, kw_only=True):
     """What the pods that match may use together. `when` reads only what running pods have.
 
     `guarantee`: what they get, by reclaiming if need be. `limit`: what they never exceed; None for no limit.
     `borrow`: whether they may use more than the guarantee; None, and an error in it, are false.
     """
 
-    name: str
     when: Expr
     guarantee: Amounts
     limit: Amounts | None
     borrow: Expr | None
-    span: Span
-    file: str = ""
-    """The file of the overlay it is written in, '' for the policy's own."""
 
 
-class Permit(Struct, frozen=True, kw_only=True):
+class Permit(Rule, frozen=True, kw_only=True):
     """Holds a reserved pod: for `delay`, or until `until` holds; exactly one is given. At `timeout` it is refused;
     None is kube-scheduler's longest wait. All may read the chosen node."""
 
-    name: str
-    when: Expr | None
     delay: Expr | None
     until: Expr | None
     timeout: Expr | None
-    span: Span
 
 
 class Preempt(Struct, frozen=True, kw_only=True):

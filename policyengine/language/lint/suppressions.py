@@ -144,7 +144,7 @@ def _about(source: Source, following: Token, comment: Token, begins: dict[int, S
 
 def _units(file: syntax.File) -> Iterator[Span]:
     """What a comment can be about as a whole, outer ones first."""
-    blocks: tuple[syntax.Library | syntax.Policy | syntax.Overlay, ...]
+    blocks: tuple[syntax.Block, ...]
     blocks = (*file.libraries, *file.policies, *file.overlays)
     for block in blocks:
         yield block.span

@@ -145,12 +145,6 @@ class MapLiteral(Node, frozen=True, kw_only=True):
     entries: tuple[MapEntry, ...]
 
 
-class MessageLiteral(Node, frozen=True, kw_only=True):
-    """`Type{field: v}`: CEL has it, the language leaves it out."""
-
-    type_name: str
-
-
 Expr = (
     Literal
     | BytesLiteral
@@ -166,7 +160,6 @@ Expr = (
     | Conditional
     | ListLiteral
     | MapLiteral
-    | MessageLiteral
 )
 
 

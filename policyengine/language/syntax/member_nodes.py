@@ -122,11 +122,16 @@ class Require(Node, frozen=True, kw_only=True):
     on_error: Expr | None = None
 
 
-class Filter(Member, frozen=True, kw_only=True):
-    """`filter "name" [when e] { require … }`."""
+class Rule(Member, frozen=True, kw_only=True):
+    """A member with a quoted name, for the pods that meet its `when`."""
 
     name: NameText
     when: Expr | None
+
+
+class Filter(Rule, frozen=True, kw_only=True):
+    """`filter "name" [when e] { require … }`."""
+
     requires: tuple[Require, ...]
 
 
@@ -137,43 +142,35 @@ class Normalize(Node, frozen=True, kw_only=True):
     reverse: bool
 
 
-class Score(Member, frozen=True, kw_only=True):
+class Score(Rule, frozen=True, kw_only=True):
     """`score "name" weight N [when e] [normalize max|minmax [reverse]] = e [on error e]`."""
 
-    name: NameText
     weight: Expr
-    when: Expr | None
     normalize: Normalize | None
     value: Expr
     on_error: Expr | None = None
 
 
-class Gang(Member, frozen=True, kw_only=True):
+class Gang(Rule, frozen=True, kw_only=True):
     """`gang "name" [when e] { key: e min: e timeout: e [waits: e] }`; an absent field is None."""
 
-    name: NameText
-    when: Expr | None
     key: Expr | None
     min: Expr | None
     timeout: Expr | None
     waits: Expr | None = None
 
 
-class Quota(Member, frozen=True, kw_only=True):
+class Quota(Rule, frozen=True, kw_only=True):
     """`quota "name" when e { guarantee: {…} limit: {…} borrow: e }`."""
 
-    name: NameText
-    when: Expr | None
     guarantee: MapLiteral | None
     limit: MapLiteral | None
     borrow: Expr | None
 
 
-class Permit(Member, frozen=True, kw_only=True):
+class Permit(Rule, frozen=True, kw_only=True):
     """`permit "name" [when e] { delay: e until: e timeout: e }`."""
 
-    name: NameText
-    when: Expr | None
     delay: Expr | None
     until: Expr | None
     timeout: Expr | None
@@ -202,14 +199,18 @@ class BindAnnotations(Member, frozen=True, kw_only=True):
     annotations: tuple[tuple[NameText, Template], ...]
 
 
-class GivenNode(Node, frozen=True, kw_only=True):
+class TestStep(Node, frozen=True, kw_only=True):
+    """What a test gives or expects."""
+
+
+class GivenNode(TestStep, frozen=True, kw_only=True):
     """`given node "a" { … }`."""
 
     name: NameText
     fields: MapLiteral | None
 
 
-class GivenPod(Node, frozen=True, kw_only=True):
+class GivenPod(TestStep, frozen=True, kw_only=True):
     """`given pod "p" [on "a"] { … }`."""
 
     name: NameText
@@ -217,40 +218,40 @@ class GivenPod(Node, frozen=True, kw_only=True):
     fields: MapLiteral | None
 
 
-class GivenNow(Node, frozen=True, kw_only=True):
+class GivenNow(TestStep, frozen=True, kw_only=True):
     """`given now "2026-01-05T18:30:00+01:00"`."""
 
     text: NameText
 
 
-class GivenParam(Node, frozen=True, kw_only=True):
+class GivenParam(TestStep, frozen=True, kw_only=True):
     """`given param x = e`."""
 
     name: NameText
     value: Expr
 
 
-class After(Node, frozen=True, kw_only=True):
+class After(TestStep, frozen=True, kw_only=True):
     """`after 10s`: the clock moves on, then the givens and expectations that follow apply."""
 
     duration: Expr
 
 
-class ExpectOn(Node, frozen=True, kw_only=True):
+class ExpectOn(TestStep, frozen=True, kw_only=True):
     """`expect "p" on "a"`."""
 
     pod: NameText
     node: NameText
 
 
-class ExpectBefore(Node, frozen=True, kw_only=True):
+class ExpectBefore(TestStep, frozen=True, kw_only=True):
     """`expect "p" before "q"`."""
 
     pod: NameText
     other: NameText
 
 
-class ExpectRejected(Node, frozen=True, kw_only=True):
+class ExpectRejected(TestStep, frozen=True, kw_only=True):
     """`expect "p" rejected [on "a"] [by "rule"]`."""
 
     pod: NameText
@@ -258,30 +259,16 @@ class ExpectRejected(Node, frozen=True, kw_only=True):
     rule: NameText | None
 
 
-class ExpectWaits(Node, frozen=True, kw_only=True):
+class ExpectWaits(TestStep, frozen=True, kw_only=True):
     """`expect "p" waits`."""
 
     pod: NameText
 
 
-class ExpectThat(Node, frozen=True, kw_only=True):
+class ExpectThat(TestStep, frozen=True, kw_only=True):
     """`expect that e`."""
 
     condition: Expr
-
-
-TestStep = (
-    GivenNode
-    | GivenPod
-    | GivenNow
-    | GivenParam
-    | After
-    | ExpectOn
-    | ExpectBefore
-    | ExpectRejected
-    | ExpectWaits
-    | ExpectThat
-)
 
 
 class Test(Member, frozen=True, kw_only=True):
@@ -301,33 +288,28 @@ class Import(Member, frozen=True, kw_only=True):
     alias: NameText | None
 
 
-class Library(Member, frozen=True, kw_only=True):
+class Block(Member, frozen=True, kw_only=True):
+    """What holds members. Broken members are absent; their diagnostics are not."""
+
+    name: NameText
+    members: tuple[Member, ...] = ()
+    broken: tuple[str, ...] = ()
+    """What the broken members would have defined: nobody should report these names as unknown."""
+
+
+class Library(Block, frozen=True, kw_only=True):
     """`library "safe" { … }`."""
 
-    name: NameText
-    members: tuple[Member, ...] = ()
-    broken: tuple[str, ...] = ()
-    """What the broken members would have defined: nobody should report these names as unknown."""
+
+class Policy(Block, frozen=True, kw_only=True):
+    """`policy "name" { … }`."""
 
 
-class Policy(Member, frozen=True, kw_only=True):
-    """`policy "name" { … }`. Broken members are absent; their diagnostics are not."""
-
-    name: NameText
-    members: tuple[Member, ...] = ()
-    broken: tuple[str, ...] = ()
-    """What the broken members would have defined: nobody should report these names as unknown."""
-
-
-class Overlay(Member, frozen=True, kw_only=True):
+class Overlay(Block, frozen=True, kw_only=True):
     """`overlay "name" on "policy" [when e] { … }`."""
 
-    name: NameText
     policy: NameText
     when: Expr | None
-    members: tuple[Member, ...] = ()
-    broken: tuple[str, ...] = ()
-    """What the broken members would have defined: nobody should report these names as unknown."""
 
 
 class File(Struct, frozen=True):

@@ -29,7 +29,6 @@ _KINDS: dict[type, SymbolKind] = {
     syntax.Test: SymbolKind.Method,
 }
 _RULE, _SETTING = SymbolKind.Event, SymbolKind.Property
-_RULES = (syntax.Filter, syntax.Score, syntax.Gang, syntax.Quota, syntax.Permit)
 
 
 def document_symbols(reading: Reading) -> list[DocumentSymbol]:
@@ -62,7 +61,7 @@ def name_of(member: syntax.Member) -> NameText | None:
 
 def kind_of(member: syntax.Member) -> SymbolKind:
     """What editors show a member as."""
-    return _KINDS.get(type(member), _RULE if isinstance(member, _RULES) else _SETTING)
+    return _KINDS.get(type(member), _RULE if isinstance(member, syntax.Rule) else _SETTING)
 
 
 # --- folding ---------------------------------------------------------------------------------------------

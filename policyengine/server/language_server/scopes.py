@@ -81,7 +81,6 @@ class Index:
         return self._by_file.get(file, ())
 
 
-RULES = (syntax.Filter, syntax.Score, syntax.Gang, syntax.Quota, syntax.Permit)
 _NAMED = {syntax.Param: SymbolKind.PARAM, syntax.Let: SymbolKind.LET, syntax.Function: SymbolKind.FUNCTION}
 _IN_TESTS = {
     "on": SymbolKind.NODE,
@@ -171,7 +170,7 @@ class Scopes:
         for member in block.members:
             if isinstance(member, syntax.Param | syntax.Let | syntax.Function):
                 scope.names.setdefault(member.name.text, self._symbol(_NAMED[type(member)], member.name, file, member))
-            elif isinstance(member, RULES):
+            elif isinstance(member, syntax.Rule):
                 scope.rules.setdefault(member.name.text, self._symbol(SymbolKind.RULE, member.name, file, member))
             elif isinstance(member, syntax.Test):
                 self._symbol(SymbolKind.TEST, member.name, file, member)

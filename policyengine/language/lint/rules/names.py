@@ -80,7 +80,7 @@ def rule_name_style(subject: Subject) -> Findings:
     Names of rules stand in events, metrics and `explain` beside those of plugins and of other policies. Words in lower
     case with dashes, `memory-headroom`, need no quoting anywhere and sort together.
     """
-    named = (syntax.Filter, syntax.Score, syntax.Gang, syntax.Quota, syntax.Permit)
+    named = syntax.Rule
     names = [subject.written.name, *(member.name for member in subject.written.members if isinstance(member, named))]
     for name in names:
         if not _KEBAB.fullmatch(name.text):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from policyengine.language import syntax
 from policyengine.language.lint.rule import Finding, Findings, Severity, Subject, rule
 
-_RULES = (syntax.Filter, syntax.Score, syntax.Gang, syntax.Quota, syntax.Permit, syntax.Queue, syntax.Preempt)
+_RULES = (syntax.Rule, syntax.Queue, syntax.Preempt)
 
 
 @rule("PE3801", Severity.INFO)
