@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from policyengine.commands.options import Moment, UnusableInput, cannot_read, param_option
+from policyengine.commands.options import Moment, UnusableInput, cannot_read, file_option, param_option
 from policyengine.commands.policies import load_profiles
 
 if TYPE_CHECKING:
@@ -19,18 +19,14 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option(
+@file_option(
     "--cluster",
     "cluster_path",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
     help="`kubectl get nodes,pods,… -A -o json`, or an object with nodes, pods, pending, …; - reads standard input.",
 )
-@click.option(
+@file_option(
     "--policy",
     "policy_path",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
     help="Policy that judges; default: the in-tree plugins as kube-scheduler runs them.",
 )
 @param_option
@@ -46,17 +42,10 @@ if TYPE_CHECKING:
     metavar="URL",
     help="With --live: where that scheduler's endpoints are.",
 )
-@click.option(
-    "--kubeconfig",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="With --live: whose credentials are sent to an https address.",
-)
-@click.option(
+@file_option("--kubeconfig", help="With --live: whose credentials are sent to an https address.")
+@file_option(
     "--certificate-authority",
     "authority",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
     help="With --live: who signed the certificate of an https address.",
 )
 @click.option("--tls-server-name", "server_name", metavar="NAME", help="With --live: the name in that certificate.")

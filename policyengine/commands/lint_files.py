@@ -15,13 +15,13 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from policyengine.commands.policy_source import PolicyText
 from policyengine.compiler.front import Checked, checked
 from policyengine.language.checking.plugin_checks import Plugins
 from policyengine.language.diagnostics import Diagnostic, Source, in_order
 from policyengine.language.lint.lint_settings import Settings, SettingsError, settings_of
 from policyengine.language.lint.linter import LINT_CODES, lint
 from policyengine.language.parse import SourceError, read_source
+from policyengine.language.policy_text import PolicyText
 from policyengine.plugins.facts import plugin_facts
 
 _SECTIONS = {"policyengine.toml": ("lint",), "pyproject.toml": ("tool", "policyengine", "lint")}

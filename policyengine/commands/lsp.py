@@ -12,8 +12,8 @@ import click
 from policyengine.commands.options import UnusableInput
 
 if TYPE_CHECKING:
-    from policyengine.commands.policy_source import PolicyText
     from policyengine.language.parse import SourceError
+    from policyengine.language.policy_text import PolicyText
     from policyengine.server.language_server.documents import Toolchain
 
 NEEDED = ("pygls", "lsprotocol", "cattrs")
@@ -49,8 +49,8 @@ def texts_in(path: str, text: str) -> Sequence[PolicyText | SourceError]:
         SourceError: a manifest is no plain YAML.
     """
     from policyengine.commands.policy_files import MANIFESTS
-    from policyengine.commands.policy_source import PolicyText
     from policyengine.language.diagnostics import Source
+    from policyengine.language.policy_text import PolicyText
 
     shown = Source(path, text)
     if Path(path).suffix not in MANIFESTS:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import yaml
 
-from policyengine.commands.policy_source import PolicyText
 from policyengine.kube.policies.config_map import PARAMS_FILE
 from policyengine.language.diagnostics import Source
 from policyengine.language.parse import SourceError, decode_source
+from policyengine.language.policy_text import PolicyText
 from policyengine.plain_yaml import PlainYamlError, documents
 
 MAX_MANIFEST = 4 << 20

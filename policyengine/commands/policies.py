@@ -12,9 +12,9 @@ import click
 from policyengine.commands.options import UnusableInput, is_coloured
 
 if TYPE_CHECKING:
-    from policyengine.commands.policy_source import PolicyText
     from policyengine.compiler.compile import CompileResult
     from policyengine.framework.profile import Profile
+    from policyengine.language.policy_text import PolicyText
 
 
 def load_profiles(

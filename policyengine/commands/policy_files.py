@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from policyengine.commands.policy_source import PolicyText
 from policyengine.language.diagnostics import Diagnostic
 from policyengine.language.parse import SourceError, read_source
+from policyengine.language.policy_text import PolicyText
 
 MANIFESTS = frozenset({".yaml", ".yml", ".json"})
 MAX_MANIFEST = 4 << 20

@@ -52,7 +52,7 @@ def svg(outcome: Outcome) -> str:
         *_panel(lower, queue, stretches, *_counts(outcome)),
         *_times(lower + HEIGHT, outcome.end),
     )
-    return document(outcome.scenario.name or "simulation", lower + HEIGHT + BOTTOM, parts)
+    return _document(outcome.scenario.name or "simulation", lower + HEIGHT + BOTTOM, parts)
 
 
 def _share(name: str) -> Callable[[Sample], float]:
@@ -66,7 +66,7 @@ def _label(outcome: Outcome, name: str) -> str:
 def _counts(outcome: Outcome) -> tuple[float, list[tuple[float, str]]]:
     """The highest value of the queue's axis, and its ticks: up to five round numbers."""
     most = max((sample.pending for sample in outcome.ledger.samples), default=0)
-    ticks = round_ticks(most)
+    ticks = _round_ticks(most)
     return float(ticks[-1]), [(float(value), f"{value:,}") for value in ticks]
 
 
@@ -79,10 +79,18 @@ def _panel(
 ) -> Iterator[str]:
     """Grid, legend and lines of one panel."""
     for value, label in ticks:
-        yield from rule(top, HEIGHT, value / most, label)
-    yield from legend(top, ((line.name, line.colour) for line in lines))
+        y = top + HEIGHT * (1 - value / most)
+        kind = "grid" if value else "axis"
+        yield f'<line class="{kind}" x1="{LEFT}" y1="{y:.1f}" x2="{LEFT + PLOT}" y2="{y:.1f}"/>'
+        yield f'<text class="end" x="{LEFT - 8}" y="{y + 4:.1f}">{label}</text>'
+    x = LEFT
     for line in lines:
-        yield polyline(line.colour, " ".join(_points(line, stretches, top, most)))
+        yield f'<rect x="{x}" y="{top - 19}" width="10" height="10" rx="2" fill="{line.colour}"/>'
+        yield f'<text x="{x + 15}" y="{top - 10}">{escape(line.name)}</text>'
+        x += 40 + 7 * len(line.name)
+    for line in lines:
+        points = " ".join(_points(line, stretches, top, most))
+        yield f'<polyline class="line" stroke="{line.colour}" points="{points}"/>'
 
 
 def _points(line: _Line, stretches: Sequence[Sequence[Sample]], top: int, most: float) -> Iterator[str]:
@@ -98,11 +106,13 @@ def _times(y: int, end: float) -> Iterator[str]:
     step = next((one for one in _TICKS if end / one <= 10), _TICKS[-1] * (1 + int(end / _TICKS[-1]) // 10))
     at = 0
     while at <= end and end > 0:
-        yield from tick(LEFT + PLOT * at / end, y, clock(at) if at else "0")
+        x = LEFT + PLOT * at / end
+        yield f'<line class="axis" x1="{x:.1f}" y1="{y}" x2="{x:.1f}" y2="{y + 4}"/>'
+        yield f'<text class="middle" x="{x:.1f}" y="{y + 20}">{clock(at) if at else "0"}</text>'
         at += step
 
 
-def document(title: str, height: int, parts: Iterable[str]) -> str:
+def _document(title: str, height: int, parts: Iterable[str]) -> str:
     """A whole picture of `WIDTH` by `height` pixels."""
     title = escape(title, {'"': "&quot;"})
     lines = [
@@ -115,35 +125,7 @@ def document(title: str, height: int, parts: Iterable[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def rule(top: float, height: float, share: float, label: str, left: float = LEFT, width: float = PLOT) -> Iterator[str]:
-    """A horizontal line of the grid at a share of a panel's height, the axis itself at 0, and its label."""
-    y = top + height * (1 - share)
-    kind = "grid" if share else "axis"
-    yield f'<line class="{kind}" x1="{left}" y1="{y:.1f}" x2="{left + width}" y2="{y:.1f}"/>'
-    yield f'<text class="end" x="{left - 8}" y="{y + 4:.1f}">{label}</text>'
-
-
-def tick(x: float, y: float, label: str) -> Iterator[str]:
-    """A mark below a panel, and what it means."""
-    yield f'<line class="axis" x1="{x:.1f}" y1="{y}" x2="{x:.1f}" y2="{y + 4}"/>'
-    yield f'<text class="middle" x="{x:.1f}" y="{y + 20}">{label}</text>'
-
-
-def legend(top: float, names: Iterable[tuple[str, str]], left: float = LEFT) -> Iterator[str]:
-    """(name, colour) side by side above a panel."""
-    x = left
-    for name, colour in names:
-        yield f'<rect x="{x}" y="{top - 19}" width="10" height="10" rx="2" fill="{colour}"/>'
-        yield f'<text x="{x + 15}" y="{top - 10}">{escape(name)}</text>'
-        x += 40 + 7 * len(name)
-
-
-def polyline(colour: str, points: str, more: str = "") -> str:
-    """A line through points `x,y x,y …`."""
-    return f'<polyline class="line" stroke="{colour}" points="{points}"{more}/>'
-
-
-def round_ticks(most: float, count: int = 4) -> list[int]:
+def _round_ticks(most: float, count: int = 4) -> list[int]:
     """From 0 up to the first round number that is not below `most`, in steps of 1, 2 or 5 times a power of ten."""
     step = next(base * 10**power for power in range(12) for base in (1, 2, 5) if base * 10**power * count >= most)
     return list(range(0, max(step, -(-int(most) // step) * step) + 1, step))

@@ -9,7 +9,6 @@ from pathlib import Path
 from policyengine.commands.installed_plugins import installed_registry
 from policyengine.commands.policies import params_beside
 from policyengine.commands.policy_files import by_text, texts_and_errors
-from policyengine.commands.policy_source import PolicyText
 from policyengine.commands.test_suite import SUFFIX, Suite, read_suite
 from policyengine.commands.test_suite_steps import SuiteError
 from policyengine.compiler.coverage import Coverage, Point
@@ -19,6 +18,7 @@ from policyengine.language.diagnostics import Diagnostic, Severity, Source, rend
 from policyengine.language.ir.test_nodes import vacuous
 from policyengine.language.mutants import Mutant
 from policyengine.language.parse import SourceError
+from policyengine.language.policy_text import PolicyText
 from policyengine.language.syntax import Span
 from policyengine.policy_compiler import checked_files
 from policyengine.trials.policy_test import Mutation, Outcome, TestedPolicy, in_file_tests, mutate, run_tests

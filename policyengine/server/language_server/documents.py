@@ -7,7 +7,6 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from lsprotocol import types as lsp
 from lsprotocol.types import Position, Range
@@ -16,6 +15,7 @@ from policyengine.language.checking.plugin_checks import Plugins
 from policyengine.language.diagnostics import Diagnostic, Severity, Source
 from policyengine.language.lint.lint_settings import Settings
 from policyengine.language.parse import SourceError
+from policyengine.language.policy_text import PolicyText
 from policyengine.language.syntax import Span
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
@@ -24,36 +24,6 @@ _SEVERITIES = {
     Severity.WARNING: lsp.DiagnosticSeverity.Warning,
     Severity.INFO: lsp.DiagnosticSeverity.Information,
 }
-
-
-class PolicyText(Protocol):
-    """One policy text, and where it stands: `shown` is the file as the user sees it."""
-
-    @property
-    def source(self) -> Source:
-        """The text, under a name that no other text has."""
-
-    @property
-    def shown(self) -> Source:
-        """The file."""
-
-    @property
-    def starts(self) -> tuple[int, ...]:
-        """Where each line of the text begins in the file; empty where the text is the file."""
-
-    @property
-    def folded(self) -> bool:
-        """Whether the lines do not stand in the file one by one."""
-
-    @property
-    def holder(self) -> int:
-        """Where in the file the ConfigMap begins that holds the text."""
-
-    def placed(self, diagnostic: Diagnostic) -> Diagnostic:
-        """The finding at its place in the file."""
-
-    def shown_span(self, span: Span) -> Span:
-        """A place of the text in the file."""
 
 
 @dataclass(frozen=True, slots=True)

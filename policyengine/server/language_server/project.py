@@ -24,9 +24,10 @@ from policyengine.language.lint.lint_settings import Settings, SettingsError
 from policyengine.language.lint.linter import lint
 from policyengine.language.parse import SourceError, parse_file, read_source
 from policyengine.language.parsing.tokens import Tokens, tokenise
+from policyengine.language.policy_text import PolicyText
 from policyengine.language.syntax import Span
 from policyengine.server.language_server.cursor import member_at
-from policyengine.server.language_server.documents import Document, Lines, PolicyText, Toolchain
+from policyengine.server.language_server.documents import Document, Lines, Toolchain
 from policyengine.server.language_server.scopes import Occurrence, Scope, Scopes
 
 MOST_BESIDE = 200

@@ -14,10 +14,8 @@ and of one that nobody has seen, `UNKNOWN`.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import msgspec
 
@@ -238,37 +236,37 @@ def _seconds(text: str | None) -> float | None:
         return None
 
 
+class _Saved(msgspec.Struct):
+    """The state as it is written; the numbers of a line are those of a `Mean`."""
+
+    evidence: list[tuple[str, str, float, float, float]]
+    runtimes: list[tuple[str, float, float, float]]
+    pods: dict[str, Seen]
+    refusals: dict[str, int] = {}
+    """Not in what was written before they were counted."""
+
+
 def dump(book: Book) -> str:
     """The state as JSON."""
-    return json.dumps(
-        {
-            "evidence": [[*key, *_parts(mean)] for key, mean in sorted(book.evidence.items())],
-            "runtimes": [[group, *_parts(mean)] for group, mean in sorted(book.runtimes.items())],
-            "pods": {uid: msgspec.to_builtins(seen) for uid, seen in sorted(book.pods.items())},
-            "refusals": dict(sorted(book.refusals.items())),
-        }
+    state = _Saved(
+        [(*key, mean.at, mean.weight, mean.total) for key, mean in sorted(book.evidence.items())],
+        [(group, mean.at, mean.weight, mean.total) for group, mean in sorted(book.runtimes.items())],
+        book.pods,
+        book.refusals,
     )
+    return msgspec.json.encode(state, order="sorted").decode()
 
 
 def load(text: str, half_life: float) -> Book:
     """The state of `dump`. Raises ValueError for anything else."""
     try:
-        data = json.loads(text)
-        return Book(
-            half_life,
-            {(group, node): Mean(*parts) for group, node, *parts in _lists(data, "evidence")},
-            {group: Mean(*parts) for group, *parts in _lists(data, "runtimes")},
-            {uid: msgspec.convert(seen, Seen) for uid, seen in data["pods"].items()},
-            # Not in what was written before they were counted.
-            refusals={str(uid): int(times) for uid, times in data.get("refusals", {}).items()},
-        )
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        state = msgspec.json.decode(text, type=_Saved)
+    except (msgspec.MsgspecError, UnicodeEncodeError) as error:
         raise ValueError(f"this is no state of rewards: {error}") from error
-
-
-def _parts(mean: Mean) -> tuple[float, float, float]:
-    return mean.at, mean.weight, mean.total
-
-
-def _lists(data: Any, name: str) -> Iterator[list[Any]]:
-    yield from data[name]
+    return Book(
+        half_life,
+        {(group, node): Mean(*mean) for group, node, *mean in state.evidence},
+        {group: Mean(*mean) for group, *mean in state.runtimes},
+        state.pods,
+        refusals=state.refusals,
+    )

@@ -13,8 +13,8 @@ from pygls.lsp.client import LanguageClient
 
 from policyengine.commands.lint_files import linted
 from policyengine.commands.lsp import toolchain
-from policyengine.commands.policy_source import PolicyText
 from policyengine.language.diagnostics import Source
+from policyengine.language.policy_text import PolicyText
 from policyengine.language.syntax import Span
 from policyengine.server.language_server import code_actions as actions
 from policyengine.server.language_server import outline
