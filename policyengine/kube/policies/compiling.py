@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final
 
 from policyengine.compiler.assemble import PluginRegistry, plugin_facts
 from policyengine.kube.policies.config_map import PARAMS_FILE, Given, read_params
 from policyengine.kube.policies.precedence import Compile, Compiled, Problem
-from policyengine.language.diagnostics import Diagnostic, Severity, Source
+from policyengine.language.diagnostics import Diagnostic, Severity
 from policyengine.language.lint.lint_settings import Settings
 from policyengine.language.lint.linter import lint
 from policyengine.language.lint.rules import RULES
@@ -94,13 +94,9 @@ def _first(result: CompileResult, findings: Iterator[Diagnostic]) -> Problem | N
     for finding in findings:
         source = result.source_of(finding)
         line, column = source.line_column(finding.span.start)
-        return Problem(f"{_key(source, result)}{finding.message} [{finding.code}]", line, column)
+        key = f"`{source.file}`: " if len(result.sources) > 1 else ""
+        return Problem(f"{key}{finding.message} [{finding.code}]", line, column)
     return None
-
-
-def _key(source: Source, result: CompileResult) -> str:
-    """Which key a finding is in, where there are several."""
-    return f"`{source.file}`: " if len(result.sources) > 1 else ""
 
 
 def compiler_with(registry: PluginRegistry, fail_level: Severity = Severity.ERROR) -> Compile:
@@ -152,13 +148,6 @@ class CompileLimiter:
         last, count = self._known.get(key, (now, 0))
         self._known[key] = (now, 1 if now - last >= QUIET else min(count + 1, 32))
 
-    def forget(self, key: str, now: float) -> None:
-        """The ConfigMap is gone. One that comes and goes is no quieter than one that changes."""
-        last, _ = self._known.get(key, (now, 0))
-        if now - last >= QUIET:
-            self._known.pop(key, None)
-
-    def tidy(self, keys: Iterable[str], now: float) -> None:
-        """Only these are left, or were there lately."""
-        for key in self._known.keys() - set(keys):
-            self.forget(key, now)
+    def tidy(self, keys: Container[str], now: float) -> None:
+        """Only these are left. One that comes and goes is no quieter than one that changes."""
+        self._known = {key: one for key, one in self._known.items() if key in keys or now - one[0] < QUIET}

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from policyengine.framework.profile import Profile
 from policyengine.scheduler.rollout import RolloutSettings
@@ -72,6 +73,17 @@ class Standing:
     """What else is to be known of it."""
 
 
+class Decision(NamedTuple):
+    """What `Precedence` decides."""
+
+    serving: dict[str, Profile]
+    """Scheduler name -> who serves it."""
+    standings: dict[str, Standing]
+    """`namespace/name` -> what became of it."""
+    tried: dict[str, Candidate]
+    """Scheduler name -> who is tried beside the one who serves it."""
+
+
 class Precedence:
     """Every policy there is, and who serves."""
 
@@ -94,50 +106,47 @@ class Precedence:
         """The ConfigMap is gone."""
         self._candidates.pop(key, None)
 
-    def decide(self) -> tuple[dict[str, Profile], dict[str, Standing]]:
-        """(scheduler name -> who serves it, `namespace/name` -> what became of it)."""
-        serving, holders = dict(self._files), dict[str, str]()
-        standings: dict[str, Standing] = {}
-        for candidate in self._by_age():
-            if candidate.rollout is not None:
-                continue
-            taken = next((p.scheduler_name for p in candidate.profiles if p.scheduler_name in holders), None)
-            if taken is not None:
-                message = f"scheduler `{taken}` is served by the older ConfigMap `{holders[taken]}`"
-                standings[candidate.key] = Standing(False, "", candidate.problem or Problem(message))
-                continue
-            for profile in candidate.profiles:
-                serving[profile.scheduler_name] = profile
-                holders[profile.scheduler_name] = candidate.key
-            standings[candidate.key] = Standing(
-                candidate.problem is None, combined_hash(candidate.profiles), candidate.problem
-            )
-        return serving, standings
-
-    def tried(self, serving: Mapping[str, Profile]) -> tuple[dict[str, Candidate], dict[str, Standing]]:
-        """(scheduler name -> who is tried beside the one who serves it, what became of each candidate)."""
-        tried: dict[str, Candidate] = {}
-        standings: dict[str, Standing] = {}
-        for candidate in self._by_age():
+    def decide(self) -> Decision:
+        """Who serves, who is tried, and what became of each ConfigMap."""
+        found = Decision(dict(self._files), {}, {})
+        candidates = sorted(self._candidates.values(), key=lambda one: (one.created, one.key))
+        holders: dict[str, str] = {}
+        for candidate in candidates:
             if candidate.rollout is None:
-                continue
-            note, problem = "", candidate.problem
-            if problem is None:
-                (profile,) = candidate.profiles
-                name = profile.scheduler_name
-                if name in tried:
-                    problem = Problem(f"scheduler `{name}` has the older candidate `{tried[name].key}`")
-                elif name in serving:
-                    tried[name] = candidate
-                    note = f"{candidate.rollout.mode.value} beside policy `{serving[name].name}` of scheduler `{name}`"
-                else:
-                    note = f"waits: no policy serves scheduler `{name}`"
-            policy_hash = "" if problem is not None else combined_hash(candidate.profiles)
-            standings[candidate.key] = Standing(problem is None, policy_hash, problem, note)
-        return tried, standings
+                found.standings[candidate.key] = _serve(candidate, found.serving, holders)
+        for candidate in candidates:
+            if candidate.rollout is not None:
+                found.standings[candidate.key] = _try(candidate, candidate.rollout, found)
+        return found
 
-    def _by_age(self) -> list[Candidate]:
-        return sorted(self._candidates.values(), key=lambda one: (one.created, one.key))
+
+def _serve(candidate: Candidate, serving: dict[str, Profile], holders: dict[str, str]) -> Standing:
+    """Have it serve its scheduler names, unless an older one holds any of them."""
+    for profile in candidate.profiles:
+        name = profile.scheduler_name
+        if name in holders:
+            message = f"scheduler `{name}` is served by the older ConfigMap `{holders[name]}`"
+            return Standing(False, "", candidate.problem or Problem(message))
+    for profile in candidate.profiles:
+        serving[profile.scheduler_name] = profile
+        holders[profile.scheduler_name] = candidate.key
+    return Standing(candidate.problem is None, combined_hash(candidate.profiles), candidate.problem)
+
+
+def _try(candidate: Candidate, rollout: RolloutSettings, found: Decision) -> Standing:
+    """Have it tried beside the policy that serves, unless an older one is."""
+    if candidate.problem is not None:
+        return Standing(False, "", candidate.problem)
+    (profile,) = candidate.profiles
+    name = profile.scheduler_name
+    if name in found.tried:
+        problem = Problem(f"scheduler `{name}` has the older candidate `{found.tried[name].key}`")
+        return Standing(False, "", problem)
+    note = f"waits: no policy serves scheduler `{name}`"
+    if name in found.serving:
+        found.tried[name] = candidate
+        note = f"{rollout.mode.value} beside policy `{found.serving[name].name}` of scheduler `{name}`"
+    return Standing(True, profile.policy_hash, None, note)
 
 
 def _is_same(before: Candidate, candidate: Candidate) -> bool:

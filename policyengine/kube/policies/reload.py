@@ -32,9 +32,15 @@ from policyengine.kube.policies.config_map import (
     texts,
     unusable,
 )
-from policyengine.kube.policies.precedence import Candidate, Compile, Compiled, Precedence, Problem, changes
+from policyengine.kube.policies.precedence import Candidate, Compile, Precedence, Problem, changes
 from policyengine.kube.policies.reports import PolicyReports
-from policyengine.kube.policies.rollout_annotations import BadAnnotation, Suspension, rollout_settings, suspension_of
+from policyengine.kube.policies.rollout_annotations import (
+    BadAnnotation,
+    Suspension,
+    described,
+    rollout_settings,
+    suspension_of,
+)
 from policyengine.kube.watching.informers import PolicyMessage
 from policyengine.kube.watching.reflector import Reflector
 from policyengine.kube.watching.store import Observed
@@ -79,7 +85,7 @@ class PolicyReloader:
         self._put = put
         self._rollouts = rollouts
         self._precedence = Precedence(files)
-        self._serving, _ = self._precedence.decide()
+        self._serving = self._precedence.decide().serving
         self._tried: dict[str, tuple[str, str, RolloutSettings, str]] = {}
         """Scheduler name -> who is tried: ConfigMap, policy hash, how, why it is not any more."""
         self._suspensions: dict[str, Suspension] = {}
@@ -108,7 +114,7 @@ class PolicyReloader:
         """Watch, compile and report until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._follow())
-            group.create_task(self._after_list())
+            group.create_task(self._note_list())
             group.create_task(self._reports.run())
             group.create_task(self._work())
             group.create_task(self._look_after_candidates())
@@ -126,7 +132,7 @@ class PolicyReloader:
                 self._waiting[f"{change.namespace}/{change.name}"] = None
             self._arrived.set()
 
-    async def _after_list(self) -> None:
+    async def _note_list(self) -> None:
         await self._reflector.synced.wait()
         self._arrived.set()
 
@@ -186,22 +192,18 @@ class PolicyReloader:
             rollout = rollout_settings(meta.annotations)
         except BadAnnotation as error:
             return Candidate(*about, problem=Problem(str(error)))
-        found = await self._compile_all(config_map)
+        if wrong := unusable(config_map.data, config_map.binary_data):
+            return Candidate(*about, problem=Problem(wrong), rollout=rollout)
+        found = await self._compile(texts(config_map.data))
         problem = found.problem or _unfit(found.profiles, rollout)
         return Candidate(*about, () if problem else found.profiles, problem, rollout)
 
-    async def _compile_all(self, config_map: ConfigMap) -> Compiled:
-        if wrong := unusable(config_map.data, config_map.binary_data):
-            return Compiled(problem=Problem(wrong))
-        return await self._compile(texts(config_map.data))
-
     def _apply(self) -> None:
         """Hand over what changed, and report on every ConfigMap whose standing its annotation does not tell."""
-        serving, standings = self._precedence.decide()
-        tried, of_candidates = self._precedence.tried(serving)
+        serving, standings, tried = self._precedence.decide()
         self._hand_over(serving)
         self._try(tried)
-        for key, standing in (standings | of_candidates).items():
+        for key, standing in standings.items():
             candidate = self._precedence.get(key)
             rollout = None if candidate is None else candidate.rollout
             if self._reports.tell(self._seen[key], standing, rollout, self._suspensions.get(key)):
@@ -255,7 +257,7 @@ class PolicyReloader:
             if rollout.suspended and not why:
                 self.suspended += 1
                 self._tried[name] = (key, policy_hash, settings, rollout.suspended)
-                self._suspensions[key] = Suspension(policy_hash, settings, rollout.suspended)
+                self._suspensions[key] = Suspension(policy_hash, described(settings), rollout.suspended)
                 self._reports.tell_suspended(self._seen[key], rollout)
             else:
                 self._reports.tell_progress(self._seen[key], rollout, is_last)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -36,15 +36,6 @@ CONTROLLER = "policyengine"
 _VERDICT = ("state", "hash", "dataHash", "line", "column", "message")
 
 Status = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class _Report:
-    """An annotation to write."""
-
-    namespace: str
-    name: str
-    status: Status = field(hash=False)
 
 
 class PolicyReports:
@@ -130,12 +121,12 @@ class PolicyReports:
     def _put(self, config_map: ConfigMap, status: Status) -> None:
         meta = config_map.metadata
         self._last[meta.key] = status
-        self._queue.write(f"policy status of `{meta.key}`", self._write, _Report(meta.namespace, meta.name, status))
+        path = CONFIG_MAPS.path(meta.namespace, meta.name)
+        self._queue.write(f"policy status of `{meta.key}`", partial(self._write, path), status)
 
-    async def _write(self, report: _Report) -> None:
-        patch = {"metadata": {"annotations": {STATUS: json.dumps(report.status)}}}
+    async def _write(self, path: str, status: Status) -> None:
         try:
-            await self._client.call("PATCH", CONFIG_MAPS.path(report.namespace, report.name), patch)
+            await self._client.call("PATCH", path, {"metadata": {"annotations": {STATUS: json.dumps(status)}}})
         except ApiError as error:
             if error.status != 404:
                 raise

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from policyengine.cluster.workload_objects import ConfigMap
@@ -42,12 +42,9 @@ LONGEST = 24 * 3600.0
 """Seconds of a window at most."""
 _PERCENT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%?\s*")
 _NAME = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?"
-_KEY = rf"(?:{_NAME}/)?{_NAME}"
 _TERM = re.compile(
-    rf"\s*(?:(?P<not>!)\s*(?P<absent>{_KEY})"
-    rf"|(?P<set>{_KEY})\s+(?P<in>in|notin)\s*\((?P<values>[^()]*)\)"
-    rf"|(?P<key>{_KEY})\s*(?P<eq>==?|!=)\s*(?P<value>(?:{_NAME})?)"
-    rf"|(?P<there>{_KEY}))\s*(?:,|$)"
+    rf"\s*(?P<not>!\s*)?(?P<key>(?:{_NAME}/)?{_NAME})\s*"
+    rf"(?:(?P<eq>==?|!=)\s*(?P<value>(?:{_NAME})?)|(?<=\s)(?P<in>in|notin)\s*\((?P<values>[^()]*)\))?\s*(?:,|$)"
 )
 
 
@@ -66,10 +63,11 @@ def rollout_settings(annotations: Mapping[str, str]) -> RolloutSettings | None:
         raise BadAnnotation(f"annotation `{alien[0]}` is for the mode `canary`, and the mode is `shadow`")
     if mode is Mode.CANARY and not written.keys() & {CANARY_NAMESPACES, CANARY_PERCENT}:
         raise BadAnnotation(f"a canary needs `{CANARY_NAMESPACES}` or `{CANARY_PERCENT}`: which pods are its own?")
-    settings = RolloutSettings(mode)
+    fields: dict[str, Any] = {}
     for name, text in written.items():
-        settings = replace(settings, **_READ[name](name, text))
-    return settings
+        field, read = _READ[name]
+        fields[field] = read(f"annotation `{name}`", text)
+    return RolloutSettings(mode, **fields)
 
 
 def _mode(text: str) -> Mode:
@@ -95,25 +93,22 @@ def namespaces(name: str, text: str) -> tuple[Requirement, ...]:
     at = 0
     while at < len(text.rstrip()):
         match = _TERM.match(text, at)
-        if match is None:
+        if match is None or (match["not"] and (match["eq"] or match["in"])):
             rest = text[at : at + 40].strip()
             raise BadAnnotation(f"{name}: `{rest}` is no part of a label selector such as `stage in (test), !critical`")
-        terms.append(_term(match))
+        operator, values = "DoesNotExist" if match["not"] else "Exists", frozenset[str]()
+        if match["in"]:
+            operator, values = (
+                "In" if match["in"] == "in" else "NotIn",
+                frozenset(one.strip() for one in match["values"].split(",")),
+            )
+        elif match["eq"]:
+            operator, values = "NotIn" if match["eq"] == "!=" else "In", frozenset({match["value"]})
+        terms.append(Requirement(match["key"], operator, values))
         at = match.end()
     if not terms:
         raise BadAnnotation(f"{name} is empty; `kubernetes.io/metadata.name` selects every namespace")
     return tuple(terms)
-
-
-def _term(match: re.Match[str]) -> Requirement:
-    if match["not"]:
-        return Requirement(match["absent"], "DoesNotExist", frozenset())
-    if match["set"]:
-        values = frozenset(one.strip() for one in match["values"].split(","))
-        return Requirement(match["set"], "In" if match["in"] == "in" else "NotIn", values)
-    if match["key"]:
-        return Requirement(match["key"], "NotIn" if match["eq"] == "!=" else "In", frozenset({match["value"]}))
-    return Requirement(match["there"], "Exists", frozenset())
 
 
 def budget(name: str, text: str) -> Budget:
@@ -172,11 +167,11 @@ _BUDGET: Mapping[str, tuple[str, Callable[[str, str], object]]] = {
     "window": ("window", _seconds),
     "least": ("least", _count),
 }
-_READ: Mapping[str, Callable[[str, str], dict[str, Any]]] = {
-    SHADOW_SAMPLE: lambda name, text: {"sample": share(f"annotation `{name}`", text)},
-    CANARY_PERCENT: lambda name, text: {"share": share(f"annotation `{name}`", text)},
-    CANARY_NAMESPACES: lambda name, text: {"namespaces": namespaces(f"annotation `{name}`", text)},
-    BUDGET: lambda name, text: {"budget": budget(f"annotation `{name}`", text)},
+_READ: Mapping[str, tuple[str, Callable[[str, str], object]]] = {
+    SHADOW_SAMPLE: ("sample", share),
+    CANARY_PERCENT: ("share", share),
+    CANARY_NAMESPACES: ("namespaces", namespaces),
+    BUDGET: ("budget", budget),
 }
 
 
@@ -191,13 +186,13 @@ class Suspension:
     """What was suspended, and why."""
 
     policy_hash: str
-    settings: Mapping[str, Any] | RolloutSettings
+    settings: Mapping[str, Any]
+    """How it was tried, as `described`."""
     why: str
 
     def is_of(self, policy_hash: str, settings: RolloutSettings) -> bool:
         """Whether it is this policy, tried in this way, that was suspended."""
-        ours = described(self.settings) if isinstance(self.settings, RolloutSettings) else self.settings
-        return self.policy_hash == policy_hash and ours == described(settings)
+        return self.policy_hash == policy_hash and self.settings == described(settings)
 
 
 def suspension_of(config_map: ConfigMap) -> Suspension | None:
