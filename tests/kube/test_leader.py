@@ -18,23 +18,21 @@ from policyengine.simulator.api_server import statuses
 from policyengine.simulator.api_server.faults import effects as fault
 from policyengine.simulator.api_server.handler import ApiServer
 from policyengine.simulator.api_server.memory import MemoryTransport
-from policyengine.simulator.sandbox import create, node
-from tests.kube.virtual_time import VirtualClock, run
+from policyengine.simulator.sandbox import create
+from tests.kube import scenes
+from tests.kube.scenes import PODS, pod
+from tests.kube.virtual_time import VirtualClock
 from tests.shared_facts import shared
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
-PODS = "/api/v1/namespaces/default/pods"
-
-
-class SkewedClock(VirtualClock):
-    """A replica's own clock: it may be wrong, and it may be set."""
 
 
 class Replica:
     """One scheduler process."""
 
     def __init__(self, api: ApiServer, name: str, seed: int) -> None:
-        self.clock = SkewedClock()
+        self.clock = VirtualClock()
+        """Its own: it may be wrong, and it may be set."""
         transport = MemoryTransport(api, user_agent=name)
         self.elector = LeaderElector(Client(transport), self.clock, random.Random(seed), name)
         self.scheduler = Scheduler(
@@ -59,11 +57,9 @@ class Replica:
         await asyncio.wait_for(self.task, 60)
 
 
-class World:
+class World(scenes.World):
     def __init__(self) -> None:
-        self.clock = VirtualClock()
-        self.api = ApiServer(self.clock)
-        self.outside = MemoryTransport(self.api, user_agent="test")
+        super().__init__()
         self.replicas: list[Replica] = []
 
     def start(self, name: str) -> Replica:
@@ -72,15 +68,7 @@ class World:
         return replica
 
     async def pod(self, name: str) -> None:
-        container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "10m"}}}
-        await create(
-            self.outside, PODS, {"kind": "Pod", "metadata": {"name": name}, "spec": {"containers": [container]}}
-        )
-
-    async def call(self, method: str, path: str, body: Any = None) -> Any:
-        raw = None if body is None else json.dumps(body).encode()
-        response = await self.outside.request(method, path, body=raw, headers={"Content-Type": "application/json"})
-        return json.loads(await response.read())
+        await create(self.outside, PODS, pod(name))
 
     async def lease(self) -> Any:
         return (await self.call("GET", f"{LEASES}/policyengine"))["spec"]
@@ -100,232 +88,207 @@ class World:
         return self.clock.monotonic()
 
 
-def scenario(work: Callable[[World], Awaitable[None]]) -> None:
-    async def whole() -> None:
-        world = World()
-        await create(world.outside, "/api/v1/nodes", node("node-1", "a"))
-        try:
-            await work(world)
-            assert max(Counter(pod for _, pod in world.bound()).values(), default=0) <= 1
-        finally:
-            for replica in world.replicas:
-                with suppress(LeadershipLost):
-                    await replica.kill()
-
-    run(whole())
+async def play(work: Callable[[World], Awaitable[None]]) -> None:
+    world = World()
+    await world.nodes(1)
+    try:
+        await work(world)
+        assert max(Counter(pod for _, pod in world.bound()).values(), default=0) <= 1
+    finally:
+        for replica in world.replicas:
+            with suppress(LeadershipLost):
+                await replica.kill()
 
 
-def test_the_lease_is_written_as_kube_scheduler_writes_it() -> None:
+scene = scenes.scene_of(play)
+
+
+@scene
+async def test_the_lease_is_written_as_kube_scheduler_writes_it(world: World) -> None:
     calls = json.loads(shared("recorded/scheduler-calls.json").read_text())
     theirs = [call["request"] for call in calls if "/leases" in call["uri"] and call["request"]][:3]
+    sent: list[tuple[str, Any]] = []
+    transport = MemoryTransport(world.api)
 
-    async def work(world: World) -> None:
-        sent: list[tuple[str, Any]] = []
-        transport = MemoryTransport(world.api)
+    class Noting:
+        async def request(self, method: str, path: str, **how: Any) -> Any:
+            if how.get("body"):
+                sent.append((method, json.loads(how["body"])))
+            return await transport.request(method, path, **how)
 
-        class Noting:
-            async def request(self, method: str, path: str, **how: Any) -> Any:
-                if how.get("body"):
-                    sent.append((method, json.loads(how["body"])))
-                return await transport.request(method, path, **how)
+        async def close(self) -> None: ...
 
-            async def close(self) -> None: ...
-
-        elector = LeaderElector(Client(Noting()), world.clock, random.Random(1), "host_id")
-        task = asyncio.ensure_future(elector.run())
-        await asyncio.sleep(5)
-        task.cancel()
-        assert [method for method, _ in sent] == ["POST", "PUT", "PUT"]
-        for (_, ours), recorded_one in zip(sent, theirs, strict=True):
-            assert ours.keys() == recorded_one.keys()
-            assert ours["metadata"].keys() == recorded_one["metadata"].keys()
-            assert {key: type(value) for key, value in ours["spec"].items()} == {
-                key: type(value) for key, value in recorded_one["spec"].items()
-            }
-            assert len(ours["spec"]["renewTime"]) == len(recorded_one["spec"]["renewTime"])
-        assert sent[2][1]["spec"]["acquireTime"] == sent[0][1]["spec"]["acquireTime"]
-
-    scenario(work)
+    elector = LeaderElector(Client(Noting()), world.clock, random.Random(1), "host_id")
+    task = asyncio.ensure_future(elector.run())
+    await asyncio.sleep(5)
+    task.cancel()
+    assert [method for method, _ in sent] == ["POST", "PUT", "PUT"]
+    for (_, ours), recorded_one in zip(sent, theirs, strict=True):
+        assert ours.keys() == recorded_one.keys()
+        assert ours["metadata"].keys() == recorded_one["metadata"].keys()
+        assert {key: type(value) for key, value in ours["spec"].items()} == {
+            key: type(value) for key, value in recorded_one["spec"].items()
+        }
+        assert len(ours["spec"]["renewTime"]) == len(recorded_one["spec"]["renewTime"])
+    assert sent[2][1]["spec"]["acquireTime"] == sent[0][1]["spec"]["acquireTime"]
 
 
-def test_a_follower_fills_its_caches_and_binds_nothing() -> None:
-    async def work(world: World) -> None:
-        world.start("first")
-        await asyncio.sleep(1)
-        second = world.start("second")
-        for number in range(5):
-            await world.pod(f"p{number}")
-        await asyncio.sleep(30)
-        assert {who for who, _ in world.bound()} == {"first"}
-        assert second.scheduler.runner.synced.is_set()
-        assert len(second.scheduler.state.view.pods) == 5
-        assert not [one for one in world.api.log.writes if one.user_agent == "second"]
-
-    scenario(work)
+@scene
+async def test_a_follower_fills_its_caches_and_binds_nothing(world: World) -> None:
+    world.start("first")
+    await asyncio.sleep(1)
+    second = world.start("second")
+    for number in range(5):
+        await world.pod(f"p{number}")
+    await asyncio.sleep(30)
+    assert {who for who, _ in world.bound()} == {"first"}
+    assert second.scheduler.runner.synced.is_set()
+    assert len(second.scheduler.state.view.pods) == 5
+    assert not [one for one in world.api.log.writes if one.user_agent == "second"]
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_a_killed_leader_is_followed_within_the_lease_and_two_seconds(seed: int) -> None:
-    async def work(world: World) -> None:
-        first = world.start("first")
-        await asyncio.sleep(1)
-        world.start("second")
-        await asyncio.sleep(20 + seed * 0.37)
-        await first.kill()
-        died = world.clock.monotonic()
-        await world.pod("p")
-        assert await world.when_bound("p") - died < 15 + 2
-        assert (await world.lease())["leaseTransitions"] == 1
-        assert world.bound() == [("second", "p")]
-
-    scenario(work)
+@scene
+async def test_a_killed_leader_is_followed_within_the_lease_and_two_seconds(world: World, seed: int) -> None:
+    first = world.start("first")
+    await asyncio.sleep(1)
+    world.start("second")
+    await asyncio.sleep(20 + seed * 0.37)
+    await first.kill()
+    died = world.clock.monotonic()
+    await world.pod("p")
+    assert await world.when_bound("p") - died < 15 + 2
+    assert (await world.lease())["leaseTransitions"] == 1
+    assert world.bound() == [("second", "p")]
 
 
-def test_a_clean_stop_gives_the_lease_back_after_the_last_binding() -> None:
-    async def work(world: World) -> None:
-        first = world.start("first")
-        await asyncio.sleep(1)
-        world.start("second")
-        await asyncio.sleep(5)
-        world.api.faults.add(fault.Delay(3.0), subresource="binding", client="first")
-        await world.pod("p")
+@scene
+async def test_a_clean_stop_gives_the_lease_back_after_the_last_binding(world: World) -> None:
+    first = world.start("first")
+    await asyncio.sleep(1)
+    world.start("second")
+    await asyncio.sleep(5)
+    world.api.faults.add(fault.Delay(3.0), subresource="binding", client="first")
+    await world.pod("p")
+    await asyncio.sleep(0.5)
+    await first.end()
+    stopped = world.clock.monotonic()
+    verbs = [one.subresource or one.kind for one in world.api.log.writes if one.user_agent == "first"]
+    assert verbs[-1] == "Lease" and "binding" in verbs
+    await world.pod("q")
+    assert await world.when_bound("q") - stopped < 3
+    assert dict(map(reversed, world.bound())) == {"p": "first", "q": "second"}
+
+
+@scene
+async def test_a_leader_that_cannot_renew_stops_binding_at_its_deadline_and_ends(world: World) -> None:
+    first = world.start("first")
+    await asyncio.sleep(3)
+    world.api.faults.add(fault.Fail(statuses.internal("down")), resource="leases", client="first", times=None)
+    cut = world.clock.monotonic()
+    while not first.task.done():
+        await world.pod(f"p{world.clock.monotonic():.1f}".replace(".", "-"))
         await asyncio.sleep(0.5)
-        await first.end()
-        stopped = world.clock.monotonic()
-        verbs = [one.subresource or one.kind for one in world.api.log.writes if one.user_agent == "first"]
-        assert verbs[-1] == "Lease" and "binding" in verbs
-        await world.pod("q")
-        assert await world.when_bound("q") - stopped < 3
-        assert dict(map(reversed, world.bound())) == {"p": "first", "q": "second"}
-
-    scenario(work)
+    assert 8 <= world.clock.monotonic() - cut <= 12.5
+    with pytest.raises(LeadershipLost, match="was not renewed within 10 s"):
+        first.task.result()
 
 
-def test_a_leader_that_cannot_renew_stops_binding_at_its_deadline_and_ends() -> None:
-    async def work(world: World) -> None:
-        first = world.start("first")
-        await asyncio.sleep(3)
-        world.api.faults.add(fault.Fail(statuses.internal("down")), resource="leases", client="first", times=None)
-        cut = world.clock.monotonic()
-        while not first.task.done():
-            await world.pod(f"p{world.clock.monotonic():.1f}".replace(".", "-"))
-            await asyncio.sleep(0.5)
-        assert 8 <= world.clock.monotonic() - cut <= 12.5
-        with pytest.raises(LeadershipLost, match="was not renewed within 10 s"):
-            first.task.result()
-
-    scenario(work)
-
-
-def test_a_binding_that_waits_longer_than_the_lease_is_not_sent() -> None:
+@scene
+async def test_a_binding_that_waits_longer_than_the_lease_is_not_sent(world: World) -> None:
     """The lease is asked at the last moment: after a pause of the process, nothing that was decided before goes out."""
+    first = world.start("first")
+    await asyncio.sleep(3)
+    # All of its time passes at once, between a decision and its request.
+    writer = first.scheduler.runner._writer
+    may_bind = writer._may_bind
 
-    async def work(world: World) -> None:
-        first = world.start("first")
-        await asyncio.sleep(3)
-        # All of its time passes at once, between a decision and its request.
-        writer = first.scheduler.runner._writer
-        may_bind = writer._may_bind
+    def pause(uid: str) -> bool:
+        first.elector._may_act_until -= 60
+        return may_bind(uid)
 
-        def pause(uid: str) -> bool:
-            first.elector._may_act_until -= 60
-            return may_bind(uid)
-
-        writer._may_bind = pause
-        await world.pod("p")
-        await asyncio.sleep(1)
-        assert world.bound() == []
-        with pytest.raises(LeadershipLost):
-            await first.task
-
-    scenario(work)
+    writer._may_bind = pause
+    await world.pod("p")
+    await asyncio.sleep(1)
+    assert world.bound() == []
+    with pytest.raises(LeadershipLost):
+        await first.task
 
 
-def test_clocks_that_are_set_change_nothing() -> None:
-    async def work(world: World) -> None:
-        first = world.start("first")
-        await asyncio.sleep(1)
-        second = world.start("second")
-        second.clock.wall_offset += 86_400
-        await asyncio.sleep(20)
-        first.clock.wall_offset -= 3_600
-        await asyncio.sleep(60)
-        assert first.elector.holds() and not second.elector.holds()
-
-    scenario(work)
+@scene
+async def test_clocks_that_are_set_change_nothing(world: World) -> None:
+    first = world.start("first")
+    await asyncio.sleep(1)
+    second = world.start("second")
+    second.clock.wall_offset += 86_400
+    await asyncio.sleep(20)
+    first.clock.wall_offset -= 3_600
+    await asyncio.sleep(60)
+    assert first.elector.holds() and not second.elector.holds()
 
 
-def test_a_strangers_lease_is_waited_for_and_taken_when_it_does_not_change() -> None:
-    async def work(world: World) -> None:
-        await world.hold("stranger", seconds=30)
-        began = world.clock.monotonic()
-        replica = world.start("ours")
-        await world.pod("p")
-        assert 30 <= await world.when_bound("p") - began < 33
-        assert (await world.lease())["leaseTransitions"] == 5
-        assert replica.elector.holder == "ours"
-
-    scenario(work)
+@scene
+async def test_a_strangers_lease_is_waited_for_and_taken_when_it_does_not_change(world: World) -> None:
+    await world.hold("stranger", seconds=30)
+    began = world.clock.monotonic()
+    replica = world.start("ours")
+    await world.pod("p")
+    assert 30 <= await world.when_bound("p") - began < 33
+    assert (await world.lease())["leaseTransitions"] == 5
+    assert replica.elector.holder == "ours"
 
 
-def test_a_lease_taken_away_by_hand_ends_the_leader() -> None:
-    async def work(world: World) -> None:
-        first = world.start("first")
-        await asyncio.sleep(3)
-        lease = await world.call("GET", f"{LEASES}/policyengine")
-        lease["spec"]["holderIdentity"] = "stranger"
-        await world.call("PUT", f"{LEASES}/policyengine", lease)
-        with pytest.raises(LeadershipLost, match="is held by `stranger`"):
-            await asyncio.wait_for(first.task, 5)
-
-    scenario(work)
+@scene
+async def test_a_lease_taken_away_by_hand_ends_the_leader(world: World) -> None:
+    first = world.start("first")
+    await asyncio.sleep(3)
+    lease = await world.call("GET", f"{LEASES}/policyengine")
+    lease["spec"]["holderIdentity"] = "stranger"
+    await world.call("PUT", f"{LEASES}/policyengine", lease)
+    with pytest.raises(LeadershipLost, match="is held by `stranger`"):
+        await asyncio.wait_for(first.task, 5)
 
 
 @pytest.mark.parametrize(
     "effect", [fault.Drop(after=True), fault.Drop(), fault.Delay(100.0, after=True)], ids=["lost", "cut", "late"]
 )
-def test_a_lost_answer_costs_no_leadership(effect: fault.Effect) -> None:
-    async def work(world: World) -> None:
-        world.api.faults.add(effect, resource="leases", verb="update", times=1)
-        world.api.faults.add(effect, resource="leases", verb="create", times=1)
-        replica = world.start("ours")
-        await asyncio.sleep(60)
-        assert replica.elector.holds()
-        assert (await world.lease())["leaseTransitions"] == 0
-
-    scenario(work)
+@scene
+async def test_a_lost_answer_costs_no_leadership(world: World, effect: fault.Effect) -> None:
+    world.api.faults.add(effect, resource="leases", verb="update", times=1)
+    world.api.faults.add(effect, resource="leases", verb="create", times=1)
+    replica = world.start("ours")
+    await asyncio.sleep(60)
+    assert replica.elector.holds()
+    assert (await world.lease())["leaseTransitions"] == 0
 
 
-def test_an_answer_that_never_comes_costs_no_leadership_though_half_the_time_was_spent_on_it() -> None:
+@scene
+async def test_an_answer_that_never_comes_costs_no_leadership_though_half_the_time_was_spent_on_it(
+    world: World,
+) -> None:
     """What was waited for it is not waited once more."""
-
-    async def work(world: World) -> None:
-        tight = LeaseSettings(lease_duration=3.0, renew_deadline=2.0, retry_period=0.5)
-        client = Client(MemoryTransport(world.api))
-        elector = LeaderElector(client, world.clock, random.Random(1), "ours", tight)
-        leading = asyncio.ensure_future(elector.run())
-        for _ in range(3):
-            await asyncio.sleep(4)
-            world.api.faults.add(fault.Delay(100.0), resource="leases", verb="update", times=1)
+    tight = LeaseSettings(lease_duration=3.0, renew_deadline=2.0, retry_period=0.5)
+    client = Client(MemoryTransport(world.api))
+    elector = LeaderElector(client, world.clock, random.Random(1), "ours", tight)
+    leading = asyncio.ensure_future(elector.run())
+    for _ in range(3):
         await asyncio.sleep(4)
-        assert elector.holds() and not leading.done()
-        leading.cancel()
+        world.api.faults.add(fault.Delay(100.0), resource="leases", verb="update", times=1)
+    await asyncio.sleep(4)
+    assert elector.holds() and not leading.done()
+    leading.cancel()
 
-    scenario(work)
 
-
-def test_only_a_leader_changes_anything() -> None:
-    async def work(world: World) -> None:
-        transport = MemoryTransport(world.api)
-        elector = LeaderElector(Client(transport), world.clock, random.Random(0), "x")
-        client = Client(LeadersTransport(transport, elector))
-        with pytest.raises(NotLeading) as refused:
-            await client.bind("default", "p", "uid", "node-1", {})
-        assert not refused.value.sent
-        with pytest.raises(NotLeading):
-            await client.patch_pod_status("default", "p", {})
-
-    scenario(work)
+@scene
+async def test_only_a_leader_changes_anything(world: World) -> None:
+    transport = MemoryTransport(world.api)
+    elector = LeaderElector(Client(transport), world.clock, random.Random(0), "x")
+    client = Client(LeadersTransport(transport, elector))
+    with pytest.raises(NotLeading) as refused:
+        await client.bind("default", "p", "uid", "node-1", {})
+    assert not refused.value.sent
+    with pytest.raises(NotLeading):
+        await client.patch_pod_status("default", "p", {})
 
 
 @pytest.mark.parametrize(

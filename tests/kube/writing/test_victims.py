@@ -14,8 +14,6 @@ from msgspec.structs import replace
 from policyengine.cluster.workload_objects import PodDisruptionBudget
 from policyengine.framework.profile import Profile
 from policyengine.kube.http.client import Client, Response
-from policyengine.kube.policies.compiling import compiled
-from policyengine.kube.policies.precedence import Compiled
 from policyengine.kube.scheduling import Scheduler
 from policyengine.kube.writing.events import ConditionWriter
 from policyengine.kube.writing.request_queue import RequestQueue
@@ -26,10 +24,10 @@ from policyengine.simulator.api_server.faults import effects as fault
 from policyengine.simulator.api_server.handler import ApiServer
 from policyengine.simulator.api_server.memory import MemoryTransport
 from policyengine.simulator.sandbox import create
-from tests.kube.virtual_time import VirtualClock, run
+from tests.kube import scenes
+from tests.kube.scenes import PODS, pod
 from tests.shared_facts import shared
 
-PODS = "/api/v1/namespaces/default/pods"
 VERBS = {"POST": "create", "PATCH": "patch", "DELETE": "delete"}
 Json = dict[str, Any]
 
@@ -48,67 +46,50 @@ class Watched(MemoryTransport):
         return await super().request(method, path, **more)
 
 
-class World:
+class World(scenes.World):
     """Two nodes of two cores, and a scheduler."""
 
-    def __init__(self, profile: Profile | None = None) -> None:
-        self.clock = VirtualClock()
+    def __init__(self, profile: Profile) -> None:
         # Pods say their priority themselves, without a class.
-        self.api = ApiServer(self.clock, disabled_admission=("Priority",))
-        self.user = MemoryTransport(self.api, user_agent="test")
+        super().__init__(disabled_admission=("Priority",))
         self.watched = Watched(self.api)
-        self.stop = asyncio.Event()
-
-        async def compile_now(data: Mapping[str, str]) -> Compiled:
-            return compiled(data)
-
-        self.scheduler = Scheduler(
-            Client(self.watched),
-            self.clock,
-            Random(3),
-            [profile or default_profile()],
-            compile_files=compile_now,
-            host="test",
-        )
+        self.scheduler = Scheduler(Client(self.watched), self.clock, Random(3), [profile], host="test")
 
     async def node(self, name: str) -> None:
         amounts = {"cpu": "2", "memory": "4Gi", "pods": "110"}
         item = {"kind": "Node", "metadata": {"name": name}, "status": {"allocatable": amounts, "capacity": amounts}}
-        await create(self.user, "/api/v1/nodes", item)
+        await create(self.outside, "/api/v1/nodes", item)
 
     async def pod(self, name: str, cpu: str, priority: int = 0, seconds: float = 0.2, **spec: Any) -> None:
         """Create a pod, which goes at once when it is deleted, and let the scheduler look at it."""
-        container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
-        full = {"containers": [container], "priority": priority, "terminationGracePeriodSeconds": 0} | spec
-        await create(self.user, PODS, {"kind": "Pod", "metadata": {"name": name}, "spec": full})
+        item = pod(name, cpu, **{"priority": priority, "terminationGracePeriodSeconds": 0} | spec)
+        await create(self.outside, PODS, item)
         await asyncio.sleep(seconds)
 
     async def get(self, name: str) -> Json:
-        response = await self.user.request("GET", f"{PODS}/{name}")
-        found: Json = json.loads(await response.read())
+        found: Json = await self.call("GET", f"{PODS}/{name}")
         return found
 
     async def delete(self, name: str) -> None:
-        response = await self.user.request("DELETE", f"{PODS}/{name}", body=b"{}")
-        await response.read()
+        await self.call("DELETE", f"{PODS}/{name}", {})
 
     def facts(self, *names: str) -> list[tuple[str, ...]]:
         return [found for call in self.watched.calls if (found := _facts(call)) and (not names or found[0] in names)]
 
 
-def scenario(work: Callable[[World], Awaitable[None]], profile: Profile | None = None) -> None:
-    async def whole() -> None:
-        world = World(profile)
-        for name in ("node-1", "node-2"):
-            await world.node(name)
-        task = asyncio.ensure_future(world.scheduler.run(world.stop))
-        await asyncio.sleep(1)
-        await work(world)
-        world.scheduler.state.validate()
-        world.stop.set()
-        await asyncio.wait_for(task, 60)
+async def play(work: Callable[[World], Awaitable[None]], profile: Profile | None = None) -> None:
+    world = World(profile or default_profile())
+    for name in ("node-1", "node-2"):
+        await world.node(name)
+    task = asyncio.ensure_future(world.scheduler.run(world.stop))
+    await asyncio.sleep(1)
+    await work(world)
+    world.scheduler.state.validate()
+    world.stop.set()
+    await asyncio.wait_for(task, 60)
 
-    run(whole())
+
+scene = scenes.scene_of(play)
 
 
 def _facts(call: Mapping[str, Any]) -> tuple[str, ...]:
@@ -141,95 +122,85 @@ def _recorded() -> list[tuple[str, ...]]:
     return [found for call in kept if (found := _facts(call))]
 
 
-def test_every_write_of_the_recording_is_made_and_in_its_order_for_each_pod() -> None:
-    async def work(world: World) -> None:
-        await world.pod("small", "1200m")
-        await world.pod("big", "64")
-        placed = (await world.get("small"))["spec"]["nodeName"]
-        await world.pod("fill1", "1500m")
-        await world.pod("fill2", "1500m")
-        await world.pod("gated", "1", schedulingGates=[{"name": "example.com/wait"}])
-        await world.pod("high", "1800m", priority=1000, seconds=2.0)
-        theirs = [tuple(text.replace("node-1", placed) for text in one) for one in _recorded()]
-        for name in ("small", "big", "fill2", "high"):
-            assert world.facts(name) == [one for one in theirs if one[0] == name], name
-        order = [one[:2] for one in world.facts("small", "high")]
-        assert order.index(("small", "status")) < order.index(("small", "delete")) < order.index(("high", "binding"))
-
-    scenario(work)
+@scene
+async def test_every_write_of_the_recording_is_made_and_in_its_order_for_each_pod(world: World) -> None:
+    await world.pod("small", "1200m")
+    await world.pod("big", "64")
+    placed = (await world.get("small"))["spec"]["nodeName"]
+    await world.pod("fill1", "1500m")
+    await world.pod("fill2", "1500m")
+    await world.pod("gated", "1", schedulingGates=[{"name": "example.com/wait"}])
+    await world.pod("high", "1800m", priority=1000, seconds=2.0)
+    theirs = [tuple(text.replace("node-1", placed) for text in one) for one in _recorded()]
+    for name in ("small", "big", "fill2", "high"):
+        assert world.facts(name) == [one for one in theirs if one[0] == name], name
+    order = [one[:2] for one in world.facts("small", "high")]
+    assert order.index(("small", "status")) < order.index(("small", "delete")) < order.index(("high", "binding"))
 
 
-def test_a_victim_is_marked_and_deleted_by_uid_and_budgets_are_followed() -> None:
-    async def work(world: World) -> None:
-        budget = {"metadata": {"name": "b"}, "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "kept"}}}}
-        await create(world.user, "/apis/policy/v1/namespaces/default/poddisruptionbudgets", budget)
-        await world.pod("one", "2")
-        uid = (await world.get("one"))["metadata"]["uid"]
-        await world.pod("two", "2")
-        await world.pod("high", "2", priority=10, seconds=5.0)
-        calls = [call for call in world.watched.calls if call["verb"] == "delete"]
-        (gone,) = [call["uri"].rsplit("/", 1)[1] for call in calls]
-        if gone == "one":
-            assert calls[0]["request"]["preconditions"] == {"uid": uid}
-        patch = next(call["request"] for call in world.watched.calls if call["uri"].endswith(f"{gone}/status"))
-        assert patch["metadata"]["uid"] == calls[0]["request"]["preconditions"]["uid"]
-        assert (await world.get("high"))["spec"]["nodeName"]
-        assert list(world.scheduler.state.view.objects(PodDisruptionBudget)) == ["default/b"]
-
-    scenario(work)
+@scene
+async def test_a_victim_is_marked_and_deleted_by_uid_and_budgets_are_followed(world: World) -> None:
+    budget = {"metadata": {"name": "b"}, "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "kept"}}}}
+    await create(world.outside, "/apis/policy/v1/namespaces/default/poddisruptionbudgets", budget)
+    await world.pod("one", "2")
+    uid = (await world.get("one"))["metadata"]["uid"]
+    await world.pod("two", "2")
+    await world.pod("high", "2", priority=10, seconds=5.0)
+    calls = [call for call in world.watched.calls if call["verb"] == "delete"]
+    (gone,) = [call["uri"].rsplit("/", 1)[1] for call in calls]
+    if gone == "one":
+        assert calls[0]["request"]["preconditions"] == {"uid": uid}
+    patch = next(call["request"] for call in world.watched.calls if call["uri"].endswith(f"{gone}/status"))
+    assert patch["metadata"]["uid"] == calls[0]["request"]["preconditions"]["uid"]
+    assert (await world.get("high"))["spec"]["nodeName"]
+    assert list(world.scheduler.state.view.objects(PodDisruptionBudget)) == ["default/b"]
 
 
 FORBIDDEN = fault.Fail(statuses.forbidden("pods", "", "one", "no rights"))
 
 
 @pytest.mark.parametrize("effect", [FORBIDDEN, fault.Overload(2), fault.Drop(), fault.Drop(after=True)])
-def test_a_deletion_that_fails_is_tried_again_without_haste(effect: Any) -> None:
-    async def work(world: World) -> None:
-        world.api.faults.add(effect, verb="delete", resource="pods", times=3)
-        await world.pod("one", "2")
-        await world.pod("two", "2")
-        await world.pod("high", "2", priority=10, seconds=60.0)
-        deletions = [call for call in world.watched.calls if call["verb"] == "delete"]
-        assert len(deletions) <= 4
-        assert (await world.get("high"))["spec"].get("nodeName")
-
-    scenario(work)
+@scene
+async def test_a_deletion_that_fails_is_tried_again_without_haste(world: World, effect: Any) -> None:
+    world.api.faults.add(effect, verb="delete", resource="pods", times=3)
+    await world.pod("one", "2")
+    await world.pod("two", "2")
+    await world.pod("high", "2", priority=10, seconds=60.0)
+    deletions = [call for call in world.watched.calls if call["verb"] == "delete"]
+    assert len(deletions) <= 4
+    assert (await world.get("high"))["spec"].get("nodeName")
 
 
-def test_the_nomination_reaches_the_server_and_goes_with_the_pod() -> None:
-    async def work(world: World) -> None:
-        for name in ("one", "two"):
-            await world.pod(name, "2", terminationGracePeriodSeconds=3600)
-        await world.pod("high", "2", priority=10, seconds=5.0)
-        node = (await world.get("high"))["status"]["nominatedNodeName"]
-        assert node in ("node-1", "node-2")
-        assert len([call for call in world.watched.calls if call["verb"] == "delete"]) == 1
-        await world.delete("high")
-        await asyncio.sleep(1)
-        assert world.scheduler.state.view.nominated == {}
-
-    scenario(work)
+@scene
+async def test_the_nomination_reaches_the_server_and_goes_with_the_pod(world: World) -> None:
+    for name in ("one", "two"):
+        await world.pod(name, "2", terminationGracePeriodSeconds=3600)
+    await world.pod("high", "2", priority=10, seconds=5.0)
+    node = (await world.get("high"))["status"]["nominatedNodeName"]
+    assert node in ("node-1", "node-2")
+    assert len([call for call in world.watched.calls if call["verb"] == "delete"]) == 1
+    await world.delete("high")
+    await asyncio.sleep(1)
+    assert world.scheduler.state.view.nominated == {}
 
 
-def test_a_nomination_is_not_lost_when_the_next_condition_comes_before_it_is_written() -> None:
-    async def work(world: World) -> None:
-        await world.pod("p", "64")
-        uid = (await world.get("p"))["metadata"]["uid"]
-        queue = RequestQueue(world.clock, Random(1))
-        writer = ConditionWriter(Client(world.watched), world.clock, queue)
-        said = PatchPodCondition(uid, "default", "p", "Unschedulable", "first", 0, "node-1")
-        writer.write(said)
-        writer.write(replace(said, message="second", nominated_node_name=None))
-        task = asyncio.ensure_future(queue.run())
-        await asyncio.sleep(1)
-        status = (await world.get("p"))["status"]
-        assert (status["conditions"][0]["message"], status["nominatedNodeName"]) == ("second", "node-1")
-        writer.write(replace(said, message="third", nominated_node_name=None))
-        writer.write(replace(said, reason="", message="", nominated_node_name=""))
-        await asyncio.sleep(1)
-        status = (await world.get("p"))["status"]
-        assert status["conditions"][0]["message"] == "third"
-        assert "nominatedNodeName" not in status
-        task.cancel()
-
-    scenario(work)
+@scene
+async def test_a_nomination_is_not_lost_when_the_next_condition_comes_before_it_is_written(world: World) -> None:
+    await world.pod("p", "64")
+    uid = (await world.get("p"))["metadata"]["uid"]
+    queue = RequestQueue(world.clock, Random(1))
+    writer = ConditionWriter(Client(world.watched), world.clock, queue)
+    said = PatchPodCondition(uid, "default", "p", "Unschedulable", "first", 0, "node-1")
+    writer.write(said)
+    writer.write(replace(said, message="second", nominated_node_name=None))
+    task = asyncio.ensure_future(queue.run())
+    await asyncio.sleep(1)
+    status = (await world.get("p"))["status"]
+    assert (status["conditions"][0]["message"], status["nominatedNodeName"]) == ("second", "node-1")
+    writer.write(replace(said, message="third", nominated_node_name=None))
+    writer.write(replace(said, reason="", message="", nominated_node_name=""))
+    await asyncio.sleep(1)
+    status = (await world.get("p"))["status"]
+    assert status["conditions"][0]["message"] == "third"
+    assert "nominatedNodeName" not in status
+    task.cancel()

@@ -4,7 +4,6 @@ A stand-in volume controller binds claims, a stand-in provisioner makes volumes 
 """
 
 import asyncio
-import json
 import random
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -18,18 +17,15 @@ from policyengine.plugins.registry import default_profile
 from policyengine.scheduler.state import SchedulerState
 from policyengine.simulator.api_server import statuses
 from policyengine.simulator.api_server.faults import effects as fault
-from policyengine.simulator.api_server.handler import ApiServer
 from policyengine.simulator.api_server.memory import MemoryTransport
 from policyengine.simulator.api_server.requests import ADMIN, User
-from policyengine.simulator.sandbox import create, node
-from tests.kube.virtual_time import VirtualClock, run
+from policyengine.simulator.sandbox import create
+from tests.kube import scenes
+from tests.kube.scenes import EVENTS, MERGE, PODS
 
-PODS = "/api/v1/namespaces/default/pods"
 CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
 VOLUMES = "/api/v1/persistentvolumes"
 CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
-EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
-MERGE = "application/merge-patch+json"
 SELECTED = "volume.kubernetes.io/selected-node"
 BOUND = {"pv.kubernetes.io/bind-completed": "yes", "pv.kubernetes.io/bound-by-controller": "yes"}
 
@@ -72,19 +68,15 @@ def volume(name: str, of: str, on: str) -> dict[str, Any]:
     }
 
 
-class World:
+class World(scenes.World):
     """An API server with RBAC, three nodes, two classes, and a scheduler with no more rights than it needs."""
 
     def __init__(self) -> None:
-        self.clock = VirtualClock()
-        self.api = ApiServer(self.clock, tokens={})
-        self.outside = MemoryTransport(self.api, user=User(ADMIN.name, ADMIN.groups), user_agent="test")
-        self.stop = asyncio.Event()
+        super().__init__(User(ADMIN.name, ADMIN.groups), tokens={})
         self.state = SchedulerState([default_profile()])
 
     async def make(self, *items: dict[str, Any]) -> None:
-        for number in (1, 2, 3):
-            await create(self.outside, "/api/v1/nodes", node(f"node-{number}", "a"))
+        await self.nodes(3)
         await create(self.outside, CLASSES, storage_class("local", "kubernetes.io/no-provisioner"))
         await create(self.outside, CLASSES, storage_class("made", "example.com/disks"))
         paths = {"PersistentVolume": VOLUMES, "PersistentVolumeClaim": CLAIMS, "Pod": PODS}
@@ -92,17 +84,6 @@ class World:
             made = await create(self.outside, paths[item["kind"]], item)
             if item["kind"] == "PersistentVolume":
                 await self.call("PATCH", f"{VOLUMES}/{made['metadata']['name']}/status", AVAILABLE, MERGE)
-
-    async def call(self, method: str, path: str, body: Any = None, content: str = "application/json") -> Any:
-        raw = None if body is None else json.dumps(body).encode()
-        response = await self.outside.request(method, path, body=raw, headers={"Content-Type": content})
-        answer = json.loads(await response.read())
-        assert response.status < 300, answer
-        return answer
-
-    async def nodes_of(self) -> dict[str, str]:
-        items = (await self.call("GET", PODS))["items"]
-        return {item["metadata"]["name"]: item["spec"].get("nodeName", "") for item in items}
 
     async def told(self, name: str) -> list[str]:
         """The notes of FailedScheduling events about a pod."""
@@ -167,95 +148,85 @@ class World:
 AVAILABLE = {"status": {"phase": "Available"}}
 
 
-def scenario(work: Callable[[World], Awaitable[None]]) -> None:
-    async def whole() -> None:
-        await work(World())
-
-    run(whole())
+async def play(work: Callable[[World], Awaitable[None]]) -> None:
+    await work(World())
 
 
-def test_a_pod_goes_to_its_local_volume_and_is_bound_once_its_claim_is() -> None:
-    async def work(world: World) -> None:
-        await world.make(volume("disk", "local", "node-2"), claim("data", "local"), pod("p", "data"))
-        await world.schedule(10, world.control())
-        assert await world.nodes_of() == {"p": "node-2"}
-        disk = await world.call("GET", f"{VOLUMES}/disk")
-        data = await world.call("GET", f"{CLAIMS}/data")
-        assert disk["metadata"]["annotations"] == {"pv.kubernetes.io/bound-by-controller": "yes"}
-        ref = disk["spec"]["claimRef"]
-        assert (ref["kind"], ref["apiVersion"], ref["namespace"], ref["name"], ref["uid"]) == (
-            "PersistentVolumeClaim",
-            "v1",
-            "default",
-            "data",
-            data["metadata"]["uid"],
-        )
-        assert disk["spec"]["local"] == {"path": "/mnt/disk"}
-        assert world.writes_of_scheduler() == [("PersistentVolume", "patch")]
-
-    scenario(work)
+scene = scenes.scene_of(play)
 
 
-def test_a_volume_is_made_where_the_pod_was_placed() -> None:
-    async def work(world: World) -> None:
-        await world.make(claim("data", "made"), pod("p", "data"))
-        await world.schedule(10, world.control())
-        on = (await world.nodes_of())["p"]
-        data = await world.call("GET", f"{CLAIMS}/data")
-        assert on
-        assert data["metadata"]["annotations"][SELECTED] == on
-        assert data["spec"]["volumeName"] == "pvc-data"
-        assert world.writes_of_scheduler() == [("PersistentVolumeClaim", "patch")]
-
-    scenario(work)
-
-
-def test_three_disks_serve_three_of_four_pods_and_the_fourth_when_a_disk_comes() -> None:
-    async def work(world: World) -> None:
-        disks = [volume(f"disk-{number}", "local", f"node-{number}") for number in (1, 2, 3)]
-        pods = [item for number in range(4) for item in (claim(f"c{number}", "local"), pod(f"p{number}", f"c{number}"))]
-        await world.make(*disks, *pods)
-
-        async def later() -> None:
-            await asyncio.sleep(20)
-            await create(world.outside, VOLUMES, volume("disk-4", "local", "node-1"))
-            assert sorted((await world.nodes_of()).values()) == ["", "node-1", "node-2", "node-3"]
-            await world.call("PATCH", f"{VOLUMES}/disk-4/status", AVAILABLE, MERGE)
-
-        await world.schedule(60, world.control(), later())
-        assert sorted((await world.nodes_of()).values()) == ["node-1", "node-1", "node-2", "node-3"]
-
-    scenario(work)
+@scene
+async def test_a_pod_goes_to_its_local_volume_and_is_bound_once_its_claim_is(world: World) -> None:
+    await world.make(volume("disk", "local", "node-2"), claim("data", "local"), pod("p", "data"))
+    await world.schedule(10, world.control())
+    assert await world.nodes_of() == {"p": "node-2"}
+    disk = await world.call("GET", f"{VOLUMES}/disk")
+    data = await world.call("GET", f"{CLAIMS}/data")
+    assert disk["metadata"]["annotations"] == {"pv.kubernetes.io/bound-by-controller": "yes"}
+    ref = disk["spec"]["claimRef"]
+    assert (ref["kind"], ref["apiVersion"], ref["namespace"], ref["name"], ref["uid"]) == (
+        "PersistentVolumeClaim",
+        "v1",
+        "default",
+        "data",
+        data["metadata"]["uid"],
+    )
+    assert disk["spec"]["local"] == {"path": "/mnt/disk"}
+    assert world.writes_of_scheduler() == [("PersistentVolume", "patch")]
 
 
-def test_a_provisioner_that_gives_up_is_asked_again_after_a_backoff() -> None:
-    async def work(world: World) -> None:
-        await world.make(claim("data", "made"), pod("p", "data"))
-        await world.schedule(60, world.control(fails=2))
-        assert (await world.nodes_of())["p"]
-        # The second failure is told by the same words, and so lengthens the first one's series.
-        texts = await world.told("p")
-        assert texts
-        assert all('running PreBind plugin "VolumeBinding": binding volumes: ' in text for text in texts)
+@scene
+async def test_a_volume_is_made_where_the_pod_was_placed(world: World) -> None:
+    await world.make(claim("data", "made"), pod("p", "data"))
+    await world.schedule(10, world.control())
+    on = (await world.nodes_of())["p"]
+    data = await world.call("GET", f"{CLAIMS}/data")
+    assert on
+    assert data["metadata"]["annotations"][SELECTED] == on
+    assert data["spec"]["volumeName"] == "pvc-data"
+    assert world.writes_of_scheduler() == [("PersistentVolumeClaim", "patch")]
 
-    scenario(work)
+
+@scene
+async def test_three_disks_serve_three_of_four_pods_and_the_fourth_when_a_disk_comes(world: World) -> None:
+    disks = [volume(f"disk-{number}", "local", f"node-{number}") for number in (1, 2, 3)]
+    pods = [item for number in range(4) for item in (claim(f"c{number}", "local"), pod(f"p{number}", f"c{number}"))]
+    await world.make(*disks, *pods)
+
+    async def later() -> None:
+        await asyncio.sleep(20)
+        await create(world.outside, VOLUMES, volume("disk-4", "local", "node-1"))
+        assert sorted((await world.nodes_of()).values()) == ["", "node-1", "node-2", "node-3"]
+        await world.call("PATCH", f"{VOLUMES}/disk-4/status", AVAILABLE, MERGE)
+
+    await world.schedule(60, world.control(), later())
+    assert sorted((await world.nodes_of()).values()) == ["node-1", "node-1", "node-2", "node-3"]
 
 
-def test_a_claim_that_nobody_binds_costs_the_pod_its_turn_after_ten_minutes() -> None:
-    async def work(world: World) -> None:
-        await world.make(claim("data", "made"), pod("p", "data"))
+@scene
+async def test_a_provisioner_that_gives_up_is_asked_again_after_a_backoff(world: World) -> None:
+    await world.make(claim("data", "made"), pod("p", "data"))
+    await world.schedule(60, world.control(fails=2))
+    assert (await world.nodes_of())["p"]
+    # The second failure is told by the same words, and so lengthens the first one's series.
+    texts = await world.told("p")
+    assert texts
+    assert all('running PreBind plugin "VolumeBinding": binding volumes: ' in text for text in texts)
 
-        async def look() -> None:
-            await asyncio.sleep(590)
-            assert world.state.place(next(iter(world.state.view.pods))) == "waiting at prebind"
-            assert await world.told("p") == []
 
-        await world.schedule(605, look())
-        assert await world.nodes_of() == {"p": ""}
-        text = 'running PreBind plugin "VolumeBinding": binding volumes: context deadline exceeded'
-        assert (await world.told("p"))[0] == text
+@scene
+async def test_a_claim_that_nobody_binds_costs_the_pod_its_turn_after_ten_minutes(world: World) -> None:
+    await world.make(claim("data", "made"), pod("p", "data"))
 
-    scenario(work)
+    async def look() -> None:
+        await asyncio.sleep(590)
+        assert world.state.place(next(iter(world.state.view.pods))) == "waiting at prebind"
+        assert await world.told("p") == []
+
+    await world.schedule(605, look())
+    assert await world.nodes_of() == {"p": ""}
+    text = 'running PreBind plugin "VolumeBinding": binding volumes: context deadline exceeded'
+    assert (await world.told("p"))[0] == text
 
 
 @pytest.mark.parametrize(
@@ -270,36 +241,32 @@ def test_a_claim_that_nobody_binds_costs_the_pod_its_turn_after_ten_minutes() ->
     ],
     ids=["dropped before", "dropped after", "429", "500", "late", "late after"],
 )
-def test_whatever_becomes_of_the_patches_every_pod_gets_its_volume(effect: fault.Effect) -> None:
-    async def work(world: World) -> None:
-        disks = [volume(f"disk-{number}", "local", f"node-{number}") for number in (1, 2, 3)]
-        pods = [item for number in range(3) for item in (claim(f"c{number}", "local"), pod(f"p{number}", f"c{number}"))]
-        await world.make(*disks, *pods)
-        world.api.faults.add(effect, verb="patch", client="scheduler", times=4)
-        await world.schedule(400, world.control())
-        assert sorted((await world.nodes_of()).values()) == ["node-1", "node-2", "node-3"]
-
-    scenario(work)
+@scene
+async def test_whatever_becomes_of_the_patches_every_pod_gets_its_volume(world: World, effect: fault.Effect) -> None:
+    disks = [volume(f"disk-{number}", "local", f"node-{number}") for number in (1, 2, 3)]
+    pods = [item for number in range(3) for item in (claim(f"c{number}", "local"), pod(f"p{number}", f"c{number}"))]
+    await world.make(*disks, *pods)
+    world.api.faults.add(effect, verb="patch", client="scheduler", times=4)
+    await world.schedule(400, world.control())
+    assert sorted((await world.nodes_of()).values()) == ["node-1", "node-2", "node-3"]
 
 
-def test_a_volume_that_somebody_else_takes_first_is_left_to_them() -> None:
-    async def work(world: World) -> None:
-        await world.make(volume("disk", "local", "node-2"), claim("data", "local"), pod("p", "data"))
-        world.api.faults.add(fault.Delay(2.0), verb="patch", client="scheduler")
+@scene
+async def test_a_volume_that_somebody_else_takes_first_is_left_to_them(world: World) -> None:
+    await world.make(volume("disk", "local", "node-2"), claim("data", "local"), pod("p", "data"))
+    world.api.faults.add(fault.Delay(2.0), verb="patch", client="scheduler")
 
-        async def other_scheduler() -> None:
-            await asyncio.sleep(1)
-            ref = {"kind": "PersistentVolumeClaim", "namespace": "default", "name": "other", "uid": "u"}
-            await world.call("PATCH", f"{VOLUMES}/disk", {"spec": {"claimRef": ref}}, MERGE)
+    async def other_scheduler() -> None:
+        await asyncio.sleep(1)
+        ref = {"kind": "PersistentVolumeClaim", "namespace": "default", "name": "other", "uid": "u"}
+        await world.call("PATCH", f"{VOLUMES}/disk", {"spec": {"claimRef": ref}}, MERGE)
 
-        await world.schedule(60, other_scheduler())
-        assert await world.nodes_of() == {"p": ""}
-        assert (await world.call("GET", f"{VOLUMES}/disk"))["spec"]["claimRef"]["name"] == "other"
-        texts = await world.told("p")
-        assert any("the object has been modified" in text for text in texts)
-        assert any("didn't find available persistent volumes to bind" in text for text in texts)
-
-    scenario(work)
+    await world.schedule(60, other_scheduler())
+    assert await world.nodes_of() == {"p": ""}
+    assert (await world.call("GET", f"{VOLUMES}/disk"))["spec"]["claimRef"]["name"] == "other"
+    texts = await world.told("p")
+    assert any("the object has been modified" in text for text in texts)
+    assert any("didn't find available persistent volumes to bind" in text for text in texts)
 
 
 def test_every_kind_that_the_default_plugins_read_is_followed() -> None:
