@@ -1,57 +1,33 @@
-"""Extenders over HTTP (kube-scheduler's HTTPExtender): each verb of one a method, its answers held against what it was
-asked; and `ExtenderAsker`, which asks all that a pod concerns.
+"""One extender over HTTP (kube-scheduler's HTTPExtender): each of its verbs a method, its answers held against what it
+was asked.
 
-Rules about one answer (kube-scheduler's extender.go, v1.36):
+Rules (kube-scheduler's extender.go, v1.36):
 1. A score from 0 to 10 counts `weight` times, ten times over, so that it is on the plugins' scale.
 2. An answer that names a node it was not asked about is an error.
 3. About victims, an answer with a node without victims, or a victim that does not stand there, is an error; from one
    that is `ignorable` a node without victims is left out instead.
 4. A POST is bounded in time (`httpTimeout`) and in the size of its answer (`MAX_ANSWER`).
 
-Rules about several (schedule_one.go and extender.go):
-5. Filters are asked one after the other, each about what the one before let through; then all that prioritise at once.
-6. A filter that fails fails the pod's attempt, unless the extender is `ignorable`: then it let everything through.
-   A prioritise that fails is passed over.
-7. About victims they are asked one after the other too, each about what the one before left. One that fails is passed
-   over if it is `ignorable`.
-8. A binding that an `ignorable` extender does not make is the API server's to make.
-
-The pod is sent as the API server has it, read for the question; whole nodes, where an extender keeps none of its own,
-as the watch brought them.
+The bodies are those of k8s.io/kube-scheduler/extender/v1 (types.go). Go writes them without JSON names, so their keys
+are capitalised; pods and nodes in them are the bytes the API server sent.
 """
 
 from __future__ import annotations
 
-import asyncio
-import logging
 import ssl
 from base64 import b64decode
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import msgspec
 
-from policyengine.cluster.kinds import PODS
 from policyengine.kube.config.configuration import seconds_of
 from policyengine.kube.config.credentials import load_certificate
 from policyengine.kube.config.kubeconfig import Pem
-from policyengine.kube.extenders import protocol
-from policyengine.kube.extenders.protocol import ExtenderFailed, as_sent
-from policyengine.kube.http.client import JSON, ApiError, Client, ConnectionFailed, TimedOut, Transport
-from policyengine.kube.watching.store import Store
-from policyengine.scheduler.actions import AskAboutVictims, AskExtenders, Bind, NodeVictims
+from policyengine.kube.http.client import JSON, ConnectionFailed, TimedOut, Transport
+from policyengine.scheduler.actions import AskAboutVictims, Bind, NodeVictims
 from policyengine.scheduler.extender import Extender
-from policyengine.scheduler.messages import (
-    BindFailed,
-    BindFailure,
-    BindSucceeded,
-    BindUnknown,
-    ExtendersAnswered,
-    VictimsAnswered,
-)
-
-logger = logging.getLogger(__name__)
 
 MAX_SCORE = 10
 """MaxExtenderPriority."""
@@ -65,10 +41,92 @@ Text = Callable[[str, str], bytes | None]
 Observe = Callable[[str, str, str, float], None]
 """(extender, verb, result, seconds) -> nothing."""
 _Answer = TypeVar("_Answer")
+_encode = msgspec.json.Encoder().encode
 
 
 class ExtenderUnusable(Exception):
     """An extender's TLS files cannot be used; one sentence that says what to do."""
+
+
+class ExtenderFailed(Exception):
+    """An extender did not answer, or not as the protocol has it. `sent`: it may have acted all the same."""
+
+    def __init__(self, message: str, *, sent: bool = True) -> None:
+        super().__init__(message)
+        self.sent = sent
+
+
+class _Named(msgspec.Struct):
+    name: str = ""
+
+
+class _Node(msgspec.Struct):
+    metadata: _Named
+
+
+class _NodeList(msgspec.Struct):
+    items: list[_Node] | None = None
+
+
+class ExtenderFilterResult(msgspec.Struct, rename="pascal"):
+    """The names of the nodes, whatever was sent."""
+
+    nodes: _NodeList | None = None
+    node_names: list[str] | None = None
+    failed_nodes: dict[str, str] | None = None
+    failed_and_unresolvable_nodes: dict[str, str] | None = None
+    error: str = ""
+
+    def passed(self, *, by_name: bool) -> list[str]:
+        """The nodes let through; `by_name`: whether the extender was sent names, which then count first."""
+        if by_name and self.node_names is not None:
+            return self.node_names
+        if self.nodes is not None:
+            return [node.metadata.name for node in self.nodes.items or ()]
+        return self.node_names or []
+
+
+class _HostPriority(msgspec.Struct, rename="pascal"):
+    host: str = ""
+    score: int = 0
+
+
+HostPriorityList = list[_HostPriority]
+"""How an extender likes nodes, from 0 to 10."""
+
+
+class ExtenderBindingResult(msgspec.Struct, rename="pascal"):
+    """Why it did not bind, if it did not."""
+
+    error: str = ""
+
+
+class _MetaPod(msgspec.Struct, rename={"uid": "UID"}):
+    uid: str = ""
+
+
+class _MetaVictims(msgspec.Struct, rename={"pods": "Pods", "violations": "NumPDBViolations"}):
+    pods: list[_MetaPod] | None = None
+    violations: int = 0
+
+    @property
+    def uids(self) -> tuple[str, ...]:
+        return tuple(one.uid for one in self.pods or ())
+
+
+class ExtenderPreemptionResult(msgspec.Struct, rename={"victims": "NodeNameToMetaVictims"}):
+    """UIDs of victims by node, whatever was sent; a node may come without any."""
+
+    victims: dict[str, _MetaVictims | None] | None = None
+
+
+def as_sent(pod: bytes) -> msgspec.Raw:
+    """A pod as kube-scheduler holds it: without its type, and without the managed fields."""
+    fields: dict[str, Any] = msgspec.json.decode(pod)
+    fields.pop("kind", None)
+    fields.pop("apiVersion", None)
+    fields.get("metadata", {}).pop("managedFields", None)
+    return msgspec.Raw(_encode(fields))
 
 
 @dataclass(frozen=True)
@@ -125,7 +183,9 @@ class HttpExtender:
 
     async def filter(self, pod: msgspec.Raw, nodes: Sequence[str], text: Text) -> Filtered:
         """The nodes it lets through. Raises `ExtenderFailed`."""
-        answer = protocol.filter_result(await self.post(self._given["filterVerb"], self._args(pod, nodes, text)))
+        answer = await self._ask("filterVerb", self._args(pod, nodes, text), ExtenderFilterResult)
+        if answer.error:
+            raise ExtenderFailed(answer.error)
         passed = set(answer.passed(by_name=self._knows_nodes))
         stray = min(passed.difference(nodes), default=None)
         if stray is not None:
@@ -142,7 +202,7 @@ class HttpExtender:
 
     async def prioritize(self, pod: msgspec.Raw, nodes: Sequence[str], text: Text) -> dict[str, int]:
         """Weighted scores by node. Raises `ExtenderFailed`."""
-        answer = protocol.priorities(await self.post(self._given["prioritizeVerb"], self._args(pod, nodes, text)))
+        answer = await self._ask("prioritizeVerb", self._args(pod, nodes, text), HostPriorityList)
         weight = self._given["weight"] * _SCALE
         return {one.host: max(0, min(MAX_SCORE, one.score)) * weight for one in answer}
 
@@ -150,29 +210,62 @@ class HttpExtender:
         self, pod: msgspec.Raw, victims: Mapping[str, NodeVictims], asked: AskAboutVictims, text: Text
     ) -> dict[str, NodeVictims]:
         """Where room may be made, and by whose leaving. Raises `ExtenderFailed`."""
-        if self._knows_nodes:
-            body = protocol.preemption_args_of_uids(pod, victims)
-        else:
-            body = protocol.preemption_args_of_pods(pod, victims, asked.pods, text)
-        found = protocol.preemption_result(await self.post(self._given["preemptVerb"], body))
+        body = self._preemption_args(pod, victims, asked, text)
+        answer = await self._ask("preemptVerb", body, ExtenderPreemptionResult)
+        found = {node: left or _MetaVictims() for node, left in (answer.victims or {}).items()}
         for node, left in found.items():
             if node not in victims:
                 raise ExtenderFailed(f"it claims victims on the node `{node}`, which it was not asked about")
-            stray = next((uid for uid in left.pods if uid not in asked.pods[node]), None)
+            stray = next((uid for uid in left.uids if uid not in asked.pods[node]), None)
             if stray is not None:
                 raise ExtenderFailed(f"it claims to preempt the pod `{stray}` on the node `{node}`, which is not there")
-            if not left.pods and not self.ignorable:
+            if not left.uids and not self.ignorable:
                 raise ExtenderFailed(f"expected at least one victim pod on node `{node}`")
-        return {node: left for node, left in found.items() if left.pods}
+        return {node: NodeVictims(left.uids, left.violations) for node, left in found.items() if left.uids}
 
     async def bind(self, bind: Bind) -> None:
         """Have it bind the pod. Raises `ExtenderFailed`."""
-        protocol.binding_result(await self.post(self._given["bindVerb"], protocol.binding_args(bind)))
+        args = {"PodName": bind.name, "PodNamespace": bind.namespace, "PodUID": bind.uid, "Node": bind.node}
+        answer = await self._ask("bindVerb", _encode(args), ExtenderBindingResult)
+        if answer.error:
+            raise ExtenderFailed(answer.error, sent=False)
 
     def _args(self, pod: msgspec.Raw, nodes: Sequence[str], text: Text) -> bytes:
+        """ExtenderArgs: names for one that keeps nodes of its own (`nodeCacheCapable`), else whole nodes."""
         if self._knows_nodes:
-            return protocol.args_of_names(pod, nodes)
-        return protocol.args_of_nodes(pod, [raw for name in nodes if (raw := text(name, "")) is not None])
+            return _encode({"Pod": pod, "Nodes": None, "NodeNames": nodes})
+        items = [msgspec.Raw(raw) for name in nodes if (raw := text(name, "")) is not None]
+        return _encode({"Pod": pod, "Nodes": {"metadata": {}, "items": items}, "NodeNames": None})
+
+    def _preemption_args(
+        self, pod: msgspec.Raw, victims: Mapping[str, NodeVictims], asked: AskAboutVictims, text: Text
+    ) -> bytes:
+        """ExtenderPreemptionArgs: UIDs for one that keeps a cache, else the pods that are still there."""
+
+        def shown(node: str, uid: str) -> object:
+            if self._knows_nodes:
+                return {"UID": uid}
+            namespace, name = asked.pods[node][uid]
+            raw = text(name, namespace)
+            return None if raw is None else as_sent(raw)
+
+        by_node = {}
+        for node, one in sorted(victims.items()):
+            pods = [found for uid in one.pods if (found := shown(node, uid)) is not None]
+            by_node[node] = {"Pods": pods, "NumPDBViolations": one.violations}
+        whole, short = (None, by_node) if self._knows_nodes else (by_node, None)
+        return _encode({"Pod": pod, "NodeNameToVictims": whole, "NodeNameToMetaVictims": short})
+
+    async def _ask(self, verb: str, body: bytes, answer: type[_Answer]) -> _Answer:
+        """Raises `ExtenderFailed`."""
+        found = await self.post(self._given[verb], body)
+        if answer is HostPriorityList and found.strip() == b"null":  # Go's empty list
+            found = b"[]"
+        try:
+            return msgspec.json.decode(found, type=answer)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            name = "HostPriorityList" if answer is HostPriorityList else answer.__name__
+            raise ExtenderFailed(f"its answer is no {name}: {error}") from None
 
     async def post(self, verb: str, body: bytes) -> bytes:
         """What it answers at the path `verb` below its prefix. Raises `ExtenderFailed`."""
@@ -219,112 +312,3 @@ def _pem(path: str, data: str) -> Pem | None:
     if path or data:
         return Pem(path, b"" if path else b64decode(data, validate=True))
     return None
-
-
-class ExtenderAsker:
-    """Asks the extenders what the core wants to know."""
-
-    def __init__(self, extenders: Sequence[HttpExtender], client: Client, nodes: Store[Any], pods: Store[Any]) -> None:
-        """Before the first list: an extender may want `nodes` and `pods` whole."""
-        self._extenders = extenders
-        self._client = client
-        self._node_text, self._pod_text = nodes.text, pods.text
-        if any(extender.wants_nodes for extender in extenders):
-            nodes.texts = {}
-        if any(extender.wants_pods for extender in extenders):
-            pods.texts = {}
-
-    async def bind(self, bind: Bind) -> BindSucceeded | BindFailed | BindUnknown | None:
-        """Have the extender that a binding names make it; None where that is left to the API server (rule 8)."""
-        assert bind.extender is not None
-        extender = self._extenders[bind.extender]
-        try:
-            await self._timed(extender, "bind", extender.bind(bind))
-        except ExtenderFailed as error:
-            told = f"extender {extender.name}: {error}"
-            if extender.ignorable:
-                logger.warning("%s; the binding is made without it", told)
-                return None
-            return BindUnknown(bind.uid, told) if error.sent else BindFailed(bind.uid, BindFailure.REFUSED, told)
-        return BindSucceeded(bind.uid)
-
-    async def ask(self, asked: AskExtenders | AskAboutVictims) -> ExtendersAnswered | VictimsAnswered:
-        """What they answer."""
-        whom = [self._extenders[number] for number in asked.extenders]
-        try:
-            pod = await self._pod(asked)
-            if isinstance(asked, AskAboutVictims):
-                return await self._victims(whom, asked, pod)
-            return await self._nodes(whom, asked, pod)
-        except ExtenderFailed as error:
-            if isinstance(asked, AskAboutVictims):
-                return VictimsAnswered(asked, error=str(error))
-            return ExtendersAnswered(asked, error=str(error))
-
-    async def _pod(self, asked: AskExtenders | AskAboutVictims) -> msgspec.Raw:
-        """The pod as it is now. Raises `ExtenderFailed`."""
-        await self._client.throttle()
-        try:
-            return as_sent(await self._client.call("GET", PODS.path(asked.namespace, asked.name)))
-        except (ApiError, ConnectionFailed, msgspec.MsgspecError) as error:
-            raise ExtenderFailed(f"the pod cannot be read for the extenders: {error}") from None
-
-    async def _nodes(self, whom: Sequence[HttpExtender], asked: AskExtenders, pod: msgspec.Raw) -> ExtendersAnswered:
-        found = Filtered(list(asked.nodes), {}, {})
-        for extender in whom:
-            if not extender.filters or not found.nodes:
-                continue
-            said = await self._heard(extender, "filter", extender.filter(pod, found.nodes, self._node_text))
-            if said is not None:
-                found = Filtered(said.nodes, found.refused | said.refused, found.unresolvable | said.unresolvable)
-        scores = await self._scores(whom, pod, found.nodes) if len(found.nodes) > 1 else {}
-        return ExtendersAnswered(asked, found.refused, found.unresolvable, scores)
-
-    async def _victims(self, whom: Sequence[HttpExtender], asked: AskAboutVictims, pod: msgspec.Raw) -> VictimsAnswered:
-        left = dict(asked.victims)
-        for extender in whom:
-            if not left:
-                break
-            said = await self._heard(extender, "preempt", extender.victims(pod, left, asked, self._pod_text))
-            if said is not None:
-                left = said
-        return VictimsAnswered(asked, left)
-
-    async def _scores(self, whom: Sequence[HttpExtender], pod: msgspec.Raw, nodes: list[str]) -> dict[str, int]:
-        """The sum of all scores; who does not answer gives none."""
-
-        async def scores(extender: HttpExtender) -> dict[str, int]:
-            try:
-                return await self._timed(extender, "prioritize", extender.prioritize(pod, nodes, self._node_text))
-            except ExtenderFailed as error:
-                logger.warning("no scores of extender %s: %s", extender.name, error)
-                return {}
-
-        total: dict[str, int] = {}
-        for said in await asyncio.gather(*(scores(extender) for extender in whom if extender.prioritizes)):
-            for node, score in said.items():
-                total[node] = total.get(node, 0) + score
-        return total
-
-    async def _heard(self, extender: HttpExtender, verb: str, work: Awaitable[_Answer]) -> _Answer | None:
-        """What it answers; None if it failed and is `ignorable`. Raises `ExtenderFailed`, with its name."""
-        try:
-            return await self._timed(extender, verb, work)
-        except ExtenderFailed as error:
-            if not extender.ignorable:
-                raise ExtenderFailed(f"extender {extender.name}: {error}") from None
-            logger.warning("extender %s is passed over: %s", extender.name, error)
-            return None
-
-    async def _timed(self, extender: HttpExtender, verb: str, work: Awaitable[_Answer]) -> _Answer:
-        loop = asyncio.get_running_loop()
-        began, result = loop.time(), "error"
-        try:
-            answer = await work
-            result = "ok"
-            return answer
-        except ExtenderFailed:
-            result = "ignored" if extender.ignorable and verb != "prioritize" else "error"
-            raise
-        finally:
-            extender.observe(extender.name, verb, result, loop.time() - began)

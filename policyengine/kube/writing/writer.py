@@ -17,7 +17,8 @@ from policyengine.clock import Clock
 from policyengine.cluster.kinds import BY_KIND, PODS
 from policyengine.cluster.objects import ObjectError, decode
 from policyengine.cluster.pod_objects import Pod
-from policyengine.kube.extenders.http_extender import ExtenderAsker, HttpExtender
+from policyengine.kube.extenders.asker import ExtenderAsker
+from policyengine.kube.extenders.http_extender import HttpExtender
 from policyengine.kube.http.client import ApiError, Client, ConnectionFailed
 from policyengine.kube.leader import NotLeading
 from policyengine.kube.watching.informers import Informers

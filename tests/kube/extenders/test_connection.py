@@ -10,8 +10,7 @@ import pytest
 from aiohttp import web
 
 from policyengine.kube.extenders import http_extender
-from policyengine.kube.extenders.http_extender import ExtenderUnusable, HttpExtender
-from policyengine.kube.extenders.protocol import ExtenderFailed
+from policyengine.kube.extenders.http_extender import ExtenderFailed, ExtenderUnusable, HttpExtender
 from tests.kube.extenders.extender_world import configured
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]

@@ -6,25 +6,26 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from policyengine.kube.extenders.http_extender import HttpExtender
-from policyengine.kube.extenders.protocol import ExtenderFailed
+from policyengine.kube.extenders.http_extender import ExtenderFailed, HttpExtender
 from policyengine.kube.http.client import Transport
 from policyengine.scheduler.actions import AskAboutVictims, NodeVictims
 from tests.kube.extenders.extender_world import configured
 
-POD = msgspec.Raw(b"{}")
+POD = msgspec.Raw(b'{"metadata":{"name":"p"}}')
 VICTIMS = {"a": NodeVictims(("u1",), 0), "b": NodeVictims(("u2",), 0)}
 ASKED = AskAboutVictims("u", "ns", "p", 1, (0,), VICTIMS, {"a": {"u1": ("ns", "v1")}, "b": {"u2": ("ns", "v2")}})
 VERBS = {"filterVerb": "filter", "prioritizeVerb": "prioritize", "preemptVerb": "preempt"}
 
 
-def extender(answer: Any, **given: Any) -> HttpExtender:
+def extender(answer: Any, sent: list[bytes] | None = None, **given: Any) -> HttpExtender:
     """One that answers so, whatever it is asked."""
     (completed,) = configured({"urlPrefix": "http://e", "weight": 3, "nodeCacheCapable": True, **VERBS, **given})
     found = HttpExtender(completed, cast(Transport, object()))
 
     async def post(verb: str, body: bytes) -> bytes:
-        return json.dumps(answer).encode()
+        if sent is not None:
+            sent.append(body)
+        return answer if isinstance(answer, bytes) else json.dumps(answer).encode()
 
     found.post = post  # type: ignore[method-assign]
     return found

@@ -1,22 +1,26 @@
 """What is sent to extenders is what kube-scheduler sends; what is none of the protocol's answers is a failure."""
 
+import asyncio
 import json
-from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyengine.kube.extenders import protocol
-from policyengine.kube.extenders.protocol import ExtenderFailed
-from policyengine.scheduler.actions import NodeVictims
+from policyengine.kube.extenders.http_extender import (
+    ExtenderBindingResult,
+    ExtenderFailed,
+    ExtenderFilterResult,
+    ExtenderPreemptionResult,
+    HostPriorityList,
+    as_sent,
+)
+from policyengine.scheduler.actions import AskAboutVictims, Bind, NodeVictims
 from tests.kube.extenders.extender_world import NODES, shape, world
+from tests.kube.extenders.test_http_extender import POD, extender
 from tests.shared_facts import shared
-
-POD = msgspec.Raw(b'{"metadata":{"name":"p"}}')
-VICTIMS = {"b": NodeVictims(("u2",), 0), "a": NodeVictims(("u1", "gone"), 1)}
 
 
 @pytest.mark.parametrize(("file", "cacheable"), [("extender-cap.json", True), ("extender-full.json", False)])
@@ -50,35 +54,32 @@ async def test_requests_have_the_shape_that_kube_scheduler_gives_them(file: str,
 
 def test_a_pod_is_sent_without_its_type_and_managed_fields() -> None:
     pod = {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "p", "managedFields": [{}]}, "spec": {"x": 1}}
-    assert json.loads(bytes(protocol.as_sent(json.dumps(pod).encode()))) == {
-        "metadata": {"name": "p"},
-        "spec": {"x": 1},
-    }
+    assert json.loads(bytes(as_sent(json.dumps(pod).encode()))) == {"metadata": {"name": "p"}, "spec": {"x": 1}}
 
 
-def test_victims_are_sent_by_uid_to_who_keeps_a_cache() -> None:
-    assert json.loads(protocol.preemption_args_of_uids(POD, VICTIMS)) == {
-        "Pod": {"metadata": {"name": "p"}},
-        "NodeNameToVictims": None,
-        "NodeNameToMetaVictims": {
-            "a": {"Pods": [{"UID": "u1"}, {"UID": "gone"}], "NumPDBViolations": 1},
-            "b": {"Pods": [{"UID": "u2"}], "NumPDBViolations": 0},
-        },
-    }
-
-
-def test_victims_that_have_gone_meanwhile_are_not_sent_whole() -> None:
+@pytest.mark.parametrize("cacheable", [True, False])
+async def test_victims_are_sent_by_uid_to_who_keeps_a_cache_else_whole_where_they_are_still_there(
+    cacheable: bool,
+) -> None:
     def text(name: str, namespace: str) -> bytes | None:
         return None if name == "gone" else f'{{"kind":"Pod","metadata":{{"uid":"{name}"}}}}'.encode()
 
-    names = {node: {uid: ("ns", uid) for uid in one.pods} for node, one in VICTIMS.items()}
-    assert json.loads(protocol.preemption_args_of_pods(POD, VICTIMS, names, text)) == {
+    victims = {"b": NodeVictims(("u2",), 0), "a": NodeVictims(("u1", "gone"), 1)}
+    pods = {node: {uid: ("ns", uid) for uid in one.pods} for node, one in victims.items()}
+    asked, sent = AskAboutVictims("u", "ns", "p", 1, (0,), victims, pods), list[bytes]()
+    one = extender({}, nodeCacheCapable=cacheable, sent=sent)
+    await one.victims(POD, victims, asked, text)
+    shown = [{"UID": "u1"}, {"UID": "gone"}] if cacheable else [{"metadata": {"uid": "u1"}}]
+    last = {"UID": "u2"} if cacheable else {"metadata": {"uid": "u2"}}
+    by_node = {
+        "a": {"Pods": shown, "NumPDBViolations": 1},
+        "b": {"Pods": [last], "NumPDBViolations": 0},
+    }
+    whole, short = (None, by_node) if cacheable else (by_node, None)
+    assert json.loads(sent[0]) == {
         "Pod": {"metadata": {"name": "p"}},
-        "NodeNameToVictims": {
-            "a": {"Pods": [{"metadata": {"uid": "u1"}}], "NumPDBViolations": 1},
-            "b": {"Pods": [{"metadata": {"uid": "u2"}}], "NumPDBViolations": 0},
-        },
-        "NodeNameToMetaVictims": None,
+        "NodeNameToVictims": whole,
+        "NodeNameToMetaVictims": short,
     }
 
 
@@ -93,49 +94,33 @@ def test_victims_that_have_gone_meanwhile_are_not_sent_whole() -> None:
         ({}, True, []),
     ],
 )
-def test_an_extender_answers_with_names_or_with_nodes(answer: Any, by_name: bool, passed: list[str]) -> None:
-    assert protocol.filter_result(json.dumps(answer).encode()).passed(by_name=by_name) == passed
+async def test_an_extender_answers_with_names_or_with_nodes(answer: Any, by_name: bool, passed: list[str]) -> None:
+    one = extender(answer, nodeCacheCapable=by_name)
+    assert (await one.filter(POD, ["a", "b"], lambda name, namespace: b"{}")).nodes == passed
 
 
-def test_a_binding_that_was_refused_was_not_made() -> None:
-    protocol.binding_result(b'{"Error": ""}')
+async def test_a_binding_that_was_refused_was_not_made() -> None:
+    bind = Bind("u", "ns", "p", "a", "hash")
+    await extender({"Error": ""}, bindVerb="bind").bind(bind)
     with pytest.raises(ExtenderFailed, match="no room") as raised:
-        protocol.binding_result(b'{"Error": "no room"}')
+        await extender({"Error": "no room"}, bindVerb="bind").bind(bind)
     assert not raised.value.sent
 
 
-READERS = (protocol.filter_result, protocol.priorities, protocol.preemption_result, protocol.binding_result)
+KEYS = ["Nodes", "NodeNames", "items", "metadata", "name", "Host", "Score", "Error", "NodeNameToMetaVictims", "Pods"]
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.text(max_size=5),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(
-                [
-                    "Nodes",
-                    "NodeNames",
-                    "items",
-                    "metadata",
-                    "name",
-                    "Host",
-                    "Score",
-                    "Error",
-                    "NodeNameToMetaVictims",
-                    "Pods",
-                ]
-            ),
-            inner,
-            max_size=3,
-        )
-    ),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=3),
     max_leaves=12,
 )
+ANSWERS = (ExtenderFilterResult, HostPriorityList, ExtenderPreemptionResult, ExtenderBindingResult)
 
 
-@pytest.mark.parametrize("read", READERS, ids=lambda read: read.__name__)
 @given(body=st.binary(max_size=40) | JSON.map(lambda value: json.dumps(value).encode()))
-def test_any_body_is_an_answer_or_a_failure(read: Callable[[bytes], object], body: bytes) -> None:
-    try:
-        read(body)
-    except ExtenderFailed as error:
-        assert str(error)
+def test_any_body_is_an_answer_or_a_failure(body: bytes) -> None:
+    async def read() -> None:
+        for answer in ANSWERS:
+            with suppress(ExtenderFailed):
+                await extender(body)._ask("filterVerb", b"", answer)
+
+    asyncio.run(read())
