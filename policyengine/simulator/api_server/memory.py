@@ -17,7 +17,7 @@ def _failed(dropped: ConnectionDropped) -> ConnectionFailed:
 
 
 class MemoryResponse:
-    """An answer of the handler, as `kube.http.transport.Response` wants it."""
+    """An answer of the handler, as `kube.http.client.Response` wants it."""
 
     def __init__(self, response: Response) -> None:
         self._body = response.body
