@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 UNSCHEDULABLE = "Unschedulable"
 SCHEDULER_ERROR = "SchedulerError"
-PRE_BIND = "PreBind"
 _NOTE_LIMIT = 1024
 """Bytes; the API server refuses longer notes (NoteLengthLimit, apis/core/validation/events.go)."""
 _CUT = " ..."
@@ -49,14 +48,9 @@ def failed(
     return said
 
 
-def nominated(pod: PodInfo, node: str) -> PatchPodCondition:
-    """The pod was refused together with others, and is to come to the node with them. Its condition stays."""
+def nomination(pod: PodInfo, node: str) -> PatchPodCondition:
+    """The pod is nominated to the node; "" for none any more. Its condition stays."""
     return _condition(pod, "", "", node)
-
-
-def nomination_ended(pod: PodInfo) -> PatchPodCondition:
-    """The node the pod was nominated to is being cleared for a more important one. Its condition stays."""
-    return _condition(pod, "", "", "")
 
 
 def preempted(victim: PodInfo, preemptor: PodInfo, node: str, in_memory: bool = False) -> RecordEvent:

@@ -67,9 +67,9 @@ def refuse(core: Core, served: ServedProfile, queued: QueuedPod, diagnosis: Diag
 
 
 def nominate(core: Core, pod: PodInfo, node: str) -> None:
-    """The node is being cleared for the pod, which has just been refused, and others for the rest of its gang."""
+    """The node is being cleared for the pod; ("") for another one, so that it is nominated no more."""
     if core.nominate(pod, node):
-        core.actions.append(conditions_and_events.nominated(pod, node))
+        core.actions.append(conditions_and_events.nomination(pod, node))
 
 
 def clear(core: Core, served: ServedProfile, pod: PodInfo, node: str, victims: tuple[PodInfo, ...]) -> None:
@@ -119,8 +119,9 @@ def _answered(core: Core, asked: DeleteVictim, wait: float | None) -> None:
         del core.evictions[asked.preemptor]
         pod = core.view.pods.get(asked.preemptor)
         served = None if pod is None else core.profile_of(pod)
-        if served is not None:
-            served.queue.try_again(asked.preemptor, core.now, "PreemptionFailed", eviction.not_before)
+        queued = None if served is None else served.queue.get(asked.preemptor)
+        if served is not None and queued is not None:
+            served.queue.try_again([queued], core.now, "PreemptionFailed", at_least=eviction.not_before)
 
 
 def _end_lesser_nominations(core: Core, served: ServedProfile, pod: PodInfo, node: str) -> None:
@@ -128,8 +129,7 @@ def _end_lesser_nominations(core: Core, served: ServedProfile, pod: PodInfo, nod
     profile = served.runtime.profile
     for other in list(core.view.nominated_on(node).values()):
         if other is not pod and not yields(profile, core.view, pod, other):
-            core.nominate(other, "")
-            core.actions.append(conditions_and_events.nomination_ended(other))
+            nominate(core, other, "")
 
 
 def _evict(core: Core, pod: PodInfo, node: str, victims: tuple[PodInfo, ...]) -> None:

@@ -29,7 +29,8 @@ from policyengine.scheduler.gangs.gang_draft import Draft, Refused
 from policyengine.scheduler.placement import ask_permit
 from policyengine.scheduler.profiles import ServedProfile
 from policyengine.scheduler.queue.gang_table import Gang
-from policyengine.scheduler.queue.queued_pods import QueuedPod
+from policyengine.scheduler.queue.queued_pods import Place, QueuedPod
+from policyengine.scheduler.queue.scheduling_queue import SchedulingQueue
 
 MOST_PREEMPTING = 64
 """Members for which room is made at once; a larger gang waits for room. Each takes a preemption try of its own, and
@@ -50,7 +51,7 @@ def needed(core: Core, gang: Gang) -> int:
 
 def run(core: Core, served: ServedProfile, gang: Gang, popped: QueuedPod) -> None:
     """Try to place the gang, one of whose members the profile's queue has just popped."""
-    members = served.queue.members_to_try(gang, popped)
+    members = _members_to_try(served.queue, gang, popped)
     count = needed(core, gang)
     draft = Draft(core, served)
     if draft.fill(members, count):
@@ -75,6 +76,19 @@ def run(core: Core, served: ServedProfile, gang: Gang, popped: QueuedPod) -> Non
     node_choice.reserve_for(core, served, gang, members, count)
 
 
+def _members_to_try(queue: SchedulingQueue, gang: Gang, popped: QueuedPod) -> list[QueuedPod]:
+    """The members to be tried together, the one just popped among them, in the queue's order; without those that wait
+    out an error, and those that were refused for themselves: nothing has happened that may help them."""
+    others = [
+        queued
+        for queued in queue.queued_members(gang)
+        if queued.place is Place.ACTIVE
+        or (queued.place is Place.UNSCHEDULABLE and gang.rule in queued.unschedulable_plugins)
+        or (queued.place is Place.BACKOFF and not queued.error_count)
+    ]
+    return sorted([popped, *others], key=queue.order)
+
+
 def _commit(core: Core, served: ServedProfile, gang: Gang, draft: Draft, popped: QueuedPod) -> None:
     draft.keep()
     node_choice.placed(core, gang)
@@ -90,14 +104,16 @@ def _commit(core: Core, served: ServedProfile, gang: Gang, draft: Draft, popped:
     if popped.uid not in placed and not (refusal is not None and refusal.is_error):
         served.queue.put_back(popped, core.now)
     # Members left over go on alone. Before Permit: those that it may refuse are not among them.
-    served.queue.requeue_refused_members(gang, core.now)
+    served.queue.try_again(served.queue.queued_members(gang), core.now, "GangChanged", gang.rule)
     for held in draft.held:
         ask_permit(core, held)
 
 
 def _begin(core: Core, served: ServedProfile, queued: QueuedPod) -> None:
     """Count the attempt of a member that was brought along; the popped one's is counted."""
-    if served.queue.join_attempt(queued, core.now):
+    if queued.place is not Place.IN_FLIGHT:
+        served.queue.detach(queued)
+        served.queue.begin(queued)
         core.timeline.record(queued.uid, core.now, "attempted", queued.attempts, served.runtime.policy_hash)
 
 

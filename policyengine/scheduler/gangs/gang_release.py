@@ -41,7 +41,7 @@ def _settle(core: Core, served: ServedProfile, gang: Gang) -> None:
             _let_go(core, gang, [one for one in waiting if one.is_permitted], standing)
     if gang.requeue_refused:
         gang.requeue_refused = False
-        served.queue.requeue_refused_members(gang, core.now)
+        served.queue.try_again(served.queue.queued_members(gang), core.now, "GangChanged", gang.rule)
 
 
 def _let_go(core: Core, gang: Gang, permitted: list[WaitingPod], standing: int) -> None:

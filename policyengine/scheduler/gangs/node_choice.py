@@ -24,6 +24,7 @@ from policyengine.scheduler.gangs.gang_draft import Draft
 from policyengine.scheduler.profiles import ServedProfile
 from policyengine.scheduler.queue.gang_table import Gang
 from policyengine.scheduler.queue.queued_pods import QueuedPod
+from policyengine.scheduler.queue.queueing_hints import RESERVED_ROOM
 from policyengine.scheduler.reserved_room import ReservedRoom, ends
 
 if TYPE_CHECKING:
@@ -82,7 +83,8 @@ def end(core: Core) -> None:
 
 def _requeue_refused(core: Core) -> None:
     for served in core.profiles.values():
-        served.queue.requeue_refused_room(core.now)
+        refused = [one for index in served.queue.indices for one in index.refused_by(RESERVED_ROOM)]
+        served.queue.try_again(refused, core.now, "RoomGivenUp", RESERVED_ROOM)
 
 
 def _choose(core: Core, served: ServedProfile, members: Sequence[QueuedPod], count: int) -> Places | None:

@@ -34,7 +34,6 @@ from policyengine.framework.profile import Profile
 from policyengine.scheduler.pod_timeline import PodTimelines
 from policyengine.scheduler.queue.gang_table import Gang
 from policyengine.scheduler.queue.queued_pods import NO_PLUGINS, Place, QueuedPod, Strategy
-from policyengine.scheduler.queue.queueing_hints import RESERVED_ROOM
 from policyengine.scheduler.queue.sub_queues import GateNotice, SubQueues
 
 if TYPE_CHECKING:
@@ -156,10 +155,11 @@ class SchedulingQueue(SubQueues):
             if queued is None:
                 return None
             self.timeline.record(queued.uid, now, "woken", "active", "PopFromBackoffQ", "")
-        self._begin(queued)
+        self.begin(queued)
         return queued
 
-    def _begin(self, queued: QueuedPod) -> None:
+    def begin(self, queued: QueuedPod) -> None:
+        """An attempt of the pod, which is in no place, begins."""
         queued.attempts += 1
         queued.place = Place.IN_FLIGHT
         self.in_flight.start(queued)
@@ -205,12 +205,15 @@ class SchedulingQueue(SubQueues):
                     break
         return found
 
-    def try_again(self, uid: str, now: float, event: str, not_before: float = 0.0) -> None:
-        """What a refused pod waits for will not come: let it be tried after its backoff, not before `not_before`."""
-        queued = self.pods.get(uid)
-        if queued is not None and queued.place is Place.UNSCHEDULABLE:
-            queued.not_before = not_before
-            self.wake(queued, Strategy.AFTER_BACKOFF, event, "", now)
+    def try_again(
+        self, refused: Iterable[QueuedPod], now: float, event: str, by: str = "", at_least: float = 0.0
+    ) -> None:
+        """What these pods wait for will not come, or who refused them (`by`) is not what it was: let those that wait for
+        events be tried after their backoff, not before `at_least`."""
+        for queued in refused:
+            if queued.place is Place.UNSCHEDULABLE:
+                queued.not_before = max(queued.not_before, at_least)
+                self.wake(queued, Strategy.AFTER_BACKOFF, event, by, now)
 
     # ---- time
 
@@ -276,7 +279,7 @@ class SchedulingQueue(SubQueues):
     def _hold_or_admit(self, flipped: list[Gang], now: float) -> None:
         """Rule 7."""
         for gang in flipped:
-            for queued in self._queued_members(gang):
+            for queued in self.queued_members(gang):
                 if gang.is_complete and queued.place is Place.HELD:
                     self.wake(queued, Strategy.AFTER_BACKOFF, "GangComplete", gang.rule, now)
                 elif not gang.is_complete and queued.place in _QUEUED:
@@ -289,53 +292,19 @@ class SchedulingQueue(SubQueues):
         """Rule 8."""
         self._next_gang_messages = inf
         for gang in self.gangs.recounted.values():
-            for queued in self._queued_members(gang):
+            for queued in self.queued_members(gang):
                 if queued.place is Place.HELD and queued.gate_message != gang.message:
                     queued.gate_message = gang.message
                     self.notices.append(GateNotice(queued, Place.HELD, gang.message, again=True))
         self.gangs.recounted.clear()
-
-    def members_to_try(self, gang: Gang, popped: QueuedPod) -> list[QueuedPod]:
-        """The members to be tried together with the one just popped, it among them, in the queue's order.
-
-        Not among them are those that wait out an error, and those that were refused for themselves: nothing has
-        happened since that may help them.
-        """
-        others = [
-            queued
-            for queued in self._queued_members(gang)
-            if queued.place is Place.ACTIVE
-            or (queued.place is Place.UNSCHEDULABLE and gang.rule in queued.unschedulable_plugins)
-            or (queued.place is Place.BACKOFF and not queued.error_count)
-        ]
-        return sorted([popped, *others], key=self.order)
-
-    def join_attempt(self, queued: QueuedPod, now: float) -> bool:
-        """Begin an attempt of a pod because that of another member has begun; False if its own has."""
-        if queued.place is Place.IN_FLIGHT:
-            return False
-        self.detach(queued)
-        self._begin(queued)
-        return True
 
     def put_back(self, queued: QueuedPod, now: float, event: str = "GangPlaced") -> None:
         """End an attempt without a result: by default, the gang had enough without the pod, which goes on alone."""
         queued.attempts -= 1
         self.wake(queued, Strategy.IMMEDIATELY, event, "", now)
 
-    def requeue_refused_members(self, gang: Gang, now: float) -> None:
-        """Let the members that were refused be tried again: the gang is not what it was."""
-        for queued in self._queued_members(gang):
-            if queued.place is Place.UNSCHEDULABLE:
-                self.wake(queued, Strategy.AFTER_BACKOFF, "GangChanged", gang.rule, now)
-
-    def requeue_refused_room(self, now: float) -> None:
-        """Room that was reserved for a gang is free for all again."""
-        for queued in [one for index in self.indices for one in index.refused_by(RESERVED_ROOM)]:
-            if queued.place is Place.UNSCHEDULABLE:
-                self.wake(queued, Strategy.AFTER_BACKOFF, "RoomGivenUp", RESERVED_ROOM, now)
-
-    def _queued_members(self, gang: Gang) -> list[QueuedPod]:
+    def queued_members(self, gang: Gang) -> list[QueuedPod]:
+        """The members that are in the queue, in the order in which they came."""
         return [queued for uid in gang.members if (queued := self.pods.get(uid)) is not None]
 
 
