@@ -27,7 +27,6 @@ from policyengine.framework.status import Rows, State, Status, Verdicts
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
-    from policyengine.cluster.pod_shape import PodShape
     from policyengine.cluster.view import Snapshot
 
 MAX_NODE_SCORE = 100
@@ -138,15 +137,6 @@ class NarrowingPlugin(FilterPlugin, Protocol):
 
     def narrow(self, state: State) -> frozenset[str] | None:
         """The names of the only nodes that can pass; None when PreFilter leaves all of them."""
-
-
-@runtime_checkable
-class SelectivePlugin(Plugin, Protocol):
-    """A plugin for pods of some shapes alone, such as those with volumes."""
-
-    def concerns(self, shape: PodShape) -> bool:
-        """Whether it may have to do with pods of this shape. For all others its signature is `UNCONCERNED`, and there
-        is nothing to do at Reserve and PreBind, whatever the cluster is."""
 
 
 @runtime_checkable

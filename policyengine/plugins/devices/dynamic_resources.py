@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from policyengine.cluster.device_objects import ResourceClaim, ResourceSlice
 from policyengine.cluster.object_store import PendingClaim, PendingClaims
 from policyengine.cluster.pod_info import PodInfo
-from policyengine.cluster.pod_shape import PodShape
 from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
 from policyengine.framework.plugin import UNCONCERNED, Reads, Scores
 from policyengine.framework.post_filter import PostFilterResult
@@ -100,10 +99,6 @@ class DynamicResources:
             return SUCCESS
         names = claim_names(pod)
         return Status(_UNRESOLVABLE, (names,), NAME) if isinstance(names, str) else SUCCESS
-
-    def concerns(self, shape: PodShape) -> bool:
-        """Only pods with claims."""
-        return bool(shape.spec.resource_claims)
 
     def signature(self, pod: PodInfo) -> Hashable:
         """The pod itself, where it has claims: they may be its own."""

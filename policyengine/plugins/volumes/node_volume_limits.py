@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from policyengine.cluster.pod_info import PodInfo
-from policyengine.cluster.pod_shape import PodShape
 from policyengine.cluster.storage_objects import (
     CSINode,
     PersistentVolume,
@@ -74,10 +73,6 @@ class NodeVolumeLimits:
     reads = Reads.NODE | Reads.PODS
     eased_by_evictions = True
     kinds = (_CSI_NODE, CLAIM, VOLUME, CLASS, _ATTACHMENT)
-
-    def concerns(self, shape: PodShape) -> bool:
-        """Only pods with volumes."""
-        return bool(shape.spec.volumes)
 
     def signature(self, pod: PodInfo) -> Hashable:
         """Namespace and volumes; the pod itself where claims are made for it."""

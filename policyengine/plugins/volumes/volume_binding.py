@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from policyengine import quantity
 from policyengine.cluster.pod_info import PodInfo
-from policyengine.cluster.pod_shape import PodShape
 from policyengine.cluster.storage_objects import (
     CSIDriver,
     CSIStorageCapacity,
@@ -132,10 +131,6 @@ class VolumeBinding:
     def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
         """VolumeBindingArgs; `shape` is for `volume_capacity`."""
         self._timeout = float((arguments or {}).get("bindTimeoutSeconds", DEFAULT_TIMEOUT))
-
-    def concerns(self, shape: PodShape) -> bool:
-        """Only pods with volumes."""
-        return bool(shape.spec.volumes)
 
     def signature(self, pod: PodInfo) -> Hashable:
         """Namespace and claims; the pod itself where claims are made for it."""

@@ -208,8 +208,8 @@ class SchedulingQueue(SubQueues):
     def try_again(
         self, refused: Iterable[QueuedPod], now: float, event: str, by: str = "", at_least: float = 0.0
     ) -> None:
-        """What these pods wait for will not come, or who refused them (`by`) is not what it was: let those that wait for
-        events be tried after their backoff, not before `at_least`."""
+        """What these pods wait for will not come, or who refused them (`by`) is not what it was: let those that wait
+        for events be tried after their backoff, not before `at_least`."""
         for queued in refused:
             if queued.place is Place.UNSCHEDULABLE:
                 queued.not_before = max(queued.not_before, at_least)
