@@ -14,7 +14,7 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -46,23 +46,8 @@ PATIENT = 60.0
 Json = dict[str, Any]
 
 
-class Server(Protocol):
-    """An API server whose processes can be killed."""
-
-    url: str
-
-    async def kill(self) -> None:
-        """The API server ends as by a power cut."""
-
-    async def start(self) -> None:
-        """It comes back under its address, with all it had answered for."""
-
-    def binders(self) -> dict[str, str]:
-        """By the server's own record: pod -> who bound it."""
-
-
 class Embedded:
-    """The embedded server over its journal."""
+    """The embedded server over its journal; `binders`: by its own record, pod -> who bound it."""
 
     def __init__(self, folder: Path) -> None:
         with socket.socket() as probe:

@@ -17,16 +17,8 @@ PATH = Path(__file__).resolve().parents[2] / "deploy" / "base" / "rbac.yaml"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 VERSIONS = {"": "v1", "scheduling.x-k8s.io": "v1alpha1", "scheduling.k8s.io": "v1alpha2"}
 CLUSTER_WIDE = (
-    *(
-        "nodes",
-        "namespaces",
-        "persistentvolumes",
-        "tokenreviews",
-        "subjectaccessreviews",
-        "deviceclasses",
-        "resourceslices",
-    ),
-    *("storageclasses", "csinodes", "csidrivers", "volumeattachments"),
+    *("nodes", "namespaces", "persistentvolumes", "tokenreviews", "subjectaccessreviews", "deviceclasses"),
+    *("resourceslices", "storageclasses", "csinodes", "csidrivers", "volumeattachments"),
 )
 PROGRAMS = ("policyengine-annotator", "policyengine-rewards")
 """Accounts beside the scheduler's, each with roles of its own name."""

@@ -133,11 +133,6 @@ def _operator(need: Object, at: str) -> Iterator[Cause]:
         yield required(f"{at}.values", "must be specified single value when `operator` is 'Lt' or 'Gt'")
 
 
-def _hard_terms(affinity: Object, at: str) -> Iterator[Cause]:
-    if child(affinity, HARD) and not child(affinity, HARD).get("nodeSelectorTerms"):
-        yield required(f"{at}.{HARD}.nodeSelectorTerms", "must have at least one node selector term")
-
-
 def _node_name(spec: Object, at: str) -> Iterator[Cause]:
     yield from field("nodeName", named(subdomain), optional=True)(spec, at)
     if spec.get("nodeName") and spec.get("schedulingGates"):
@@ -146,16 +141,6 @@ def _node_name(spec: Object, at: str) -> Iterator[Cause]:
 
 WEIGHT = field("weight", number("must be in the range 1-100", 1, 100, required=True))
 NODE_TERM = each("matchExpressions", _operator, field("key", named(qualified_name)))
-POD_TERM = (
-    needed("topologyKey", "can not be empty"),
-    lambda term, at: named(qualified_name)(term.get("topologyKey") or "", f"{at}.topologyKey"),
-)
-POD_AFFINITY = (
-    # Weights come first, as the real server has it.
-    each(SOFT, WEIGHT),
-    each(HARD, *POD_TERM),
-    each(SOFT, within("podAffinityTerm", *POD_TERM)),
-)
 POD_SPEC = (
     needed("containers"),
     distinct("containers", "name", *CONTAINER),
@@ -165,12 +150,9 @@ POD_SPEC = (
     each("tolerations", _toleration, field("effect", one_of(*EFFECTS), optional=True)),
     within(
         "affinity.nodeAffinity",
-        _hard_terms,
         within(HARD, each("nodeSelectorTerms", NODE_TERM)),
         each(SOFT, WEIGHT, within("preference", NODE_TERM)),
     ),
-    within("affinity.podAffinity", *POD_AFFINITY),
-    within("affinity.podAntiAffinity", *POD_AFFINITY),
     distinct(
         "schedulingGates",
         "",
