@@ -1,1 +1,5 @@
-"""Stand-ins for a cluster: the embedded API server, the kubelet, virtual time, scenarios."""
+"""Stand-ins for a cluster: the embedded API server, controllers with the kubelet, and a sandbox of both.
+
+`real_server` runs etcd and kube-apiserver as child processes instead. Commands, benchmarks and tests import this room;
+it imports `kube` and what lies below.
+"""

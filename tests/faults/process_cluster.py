@@ -22,7 +22,7 @@ import pytest
 from policyengine.clock import SystemClock
 from policyengine.kube.http.client import ConnectionFailed
 from policyengine.kube.watching.reflector import STALL_AFTER
-from policyengine.simulator.controllers.client import MERGE, Caller
+from policyengine.simulator.controllers.cluster import MERGE, Caller
 from policyengine.simulator.real_server import ASSETS, Daemon, RealServer, connect, real_processes
 from policyengine.simulator.sandbox import kubeconfig, write_kubeconfig
 from tests.faults.process_evidence import Bystander

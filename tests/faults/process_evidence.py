@@ -16,7 +16,7 @@ from typing import Any
 from policyengine.clock import SystemClock
 from policyengine.kube.http.client import Transport
 from policyengine.kube.leader import LeaseSettings
-from policyengine.simulator.controllers.client import Caller
+from policyengine.simulator.controllers.cluster import Caller
 from tests.faults.auditor import Auditor, Call, Policy
 
 Json = dict[str, Any]

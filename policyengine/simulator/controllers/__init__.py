@@ -2,5 +2,6 @@
 
 Each controller is a pure function of the objects that are there to the writes they ask for; `manager` follows the
 objects and writes. Names of what controllers make are derived, so that a write made twice is refused, not done twice.
-All of them are clients over a `Transport`; the sandbox and tests import them, and they import `kube` and selectors.
+All of them are clients over a `Transport`. The sandbox and tests import them; they import `kube`, and the API server's
+selectors and scalars.
 """

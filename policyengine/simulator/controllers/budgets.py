@@ -8,8 +8,7 @@ from math import ceil
 from typing import Any
 
 from policyengine.simulator.api_server.reading.selectors import from_object, matches_labels
-from policyengine.simulator.controllers.client import Object
-from policyengine.simulator.controllers.objects import Cluster, Write, finished, of, ready, terminating
+from policyengine.simulator.controllers.cluster import Cluster, Object, Write, finished, of, ready, terminating
 
 
 def budgets(cluster: Cluster, now: str) -> Iterator[Write]:

@@ -18,7 +18,7 @@ import msgspec
 from policyengine.clock import Clock
 from policyengine.kube.http.client import ConnectionFailed, Transport
 from policyengine.simulator.api_server.scalars import format_time, parse_duration, parse_seconds
-from policyengine.simulator.controllers.client import RETRY_SECONDS, STRATEGIC, Caller, Object, Refused
+from policyengine.simulator.controllers.cluster import RETRY_SECONDS, STRATEGIC, Caller, Object, Refused
 
 RUN_FOR = "policyengine.io/run-for"
 AGENT = "kubelet/v1.36.2 (stand-in)"

@@ -11,8 +11,17 @@ from policyengine.clock import Clock
 from policyengine.kube.http.client import ConnectionFailed, Transport
 from policyengine.simulator.api_server.scalars import format_time
 from policyengine.simulator.controllers.budgets import budgets
-from policyengine.simulator.controllers.client import RETRY_SECONDS, Caller, Object, Refused
-from policyengine.simulator.controllers.objects import PATHS, Cluster, Write, key_of, terminating
+from policyengine.simulator.controllers.cluster import (
+    PATHS,
+    RETRY_SECONDS,
+    Caller,
+    Cluster,
+    Object,
+    Refused,
+    Write,
+    key_of,
+    terminating,
+)
 from policyengine.simulator.controllers.workloads import deployments, jobs, owners, replica_sets, stateful_sets
 
 AGENT = "kube-controller-manager/v1.36.2 (stand-in)"

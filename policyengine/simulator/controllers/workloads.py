@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from policyengine.simulator.controllers.client import MERGE, Object
-from policyengine.simulator.controllers.kubelet import RUN_FOR
-from policyengine.simulator.controllers.objects import (
+from policyengine.simulator.controllers.cluster import (
+    MERGE,
     PATHS,
     Cluster,
+    Object,
     Write,
     delete,
     finished,
@@ -29,6 +29,7 @@ from policyengine.simulator.controllers.objects import (
     suffix,
     terminating,
 )
+from policyengine.simulator.controllers.kubelet import RUN_FOR
 
 HASH = "pod-template-hash"
 INDEX = "apps.kubernetes.io/pod-index"

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from policyengine.simulator.controllers.budgets import budgets
-from policyengine.simulator.controllers.objects import Cluster
+from policyengine.simulator.controllers.cluster import Cluster
 
 
 def pod(name: str, ready: bool = True, **status: Any) -> dict[str, Any]:
