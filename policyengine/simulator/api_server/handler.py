@@ -28,8 +28,8 @@ from policyengine.simulator.api_server.faults.rules import Faults, OffsetClock
 from policyengine.simulator.api_server.kinds.discovery import Root, not_found_page
 from policyengine.simulator.api_server.kinds.schema import FOLDER
 from policyengine.simulator.api_server.kinds.served import Kind, Kinds
-from policyengine.simulator.api_server.reading.list_options import ListOptions, check_version, parse_options
-from policyengine.simulator.api_server.reading.lists import Lister
+from policyengine.simulator.api_server.reading.list_options import check_version, parse_options
+from policyengine.simulator.api_server.reading.lists import Lister, Query
 from policyengine.simulator.api_server.reading.representation import TableView, View, YamlView, converter_for, wanted
 from policyengine.simulator.api_server.reading.selectors import check_fields
 from policyengine.simulator.api_server.requests import (
@@ -251,22 +251,20 @@ class ApiServer:
             raise not_found(kind.plural, kind.group, info.name)
         return Response(200, {"Content-Type": view.content_type}, view.object(raw))
 
-    def _list_options(self, call: Call) -> ListOptions:
+    def _query(self, call: Call) -> Query:
         watching = call.info.verb == "watch"
         options = parse_options(call.request.query, watching, call.info.name if watching else "")
         check_fields(call.kind, options.fields)
-        return options
+        return Query(self.registry.collection(call.kind), call.scope, options)
 
     async def _list(self, call: Call) -> Response:
-        view, options = self._view_of(call), self._list_options(call)
-        collection = self.registry.collection(call.kind)
-        body = await self._lister.answer(collection, view, call.scope, options, call.request.as_of)
+        view = self._view_of(call)
+        body = await self._lister.answer(self._query(call), view, call.request.as_of)
         return Response(200, {"Content-Type": view.content_type}, body)
 
     async def _watch(self, call: Call) -> Response:
-        view, options, kind = self._view_of(call), self._list_options(call), call.kind
-        collection, empty = self.registry.collection(kind), self.registry.empty(kind)
-        stream: AsyncIterator[bytes] = await self._lister.watch(collection, view, call.scope, options, empty)
+        view = self._view_of(call)
+        stream: AsyncIterator[bytes] = await self._lister.watch(self._query(call), view, self.registry.empty(call.kind))
         # Always: a rule that is added later acts on the watches that are open by then.
         stream = self.faults.stream(call.info, call.request.user_agent, stream, call.caller.user.name)
         return Response(200, {"Content-Type": view.content_type}, stream)
@@ -322,14 +320,13 @@ class ApiServer:
 
     def _delete_collection(self, call: Call) -> Response:
         """What a list with the same options would show, deleted: with a limit, a part of the whole."""
-        asked, options = read_delete_options(call.request), self._list_options(call)
-        collection = self.registry.collection(call.kind)
-        shown, meta = self._lister.page(collection, call.scope, options)
+        asked, query = read_delete_options(call.request), self._query(call)
+        shown, meta = self._lister.page(query)
         each = replace(asked, uid="", resource_version="")
         for raw in shown:
             named = metadata(decode(raw))
             namespace, name = str(named.get("namespace", "")), str(named["name"])
-            if collection.get(key_of(namespace, name)):  # what an older list shows may be gone
+            if query.collection.get(key_of(namespace, name)):  # what an older list shows may be gone
                 self.deleter.delete(call.kind, namespace, name, each, call.caller)
         meta["resourceVersion"] = str(self.store.revision)
         return json_response(200, self.view(call.kind, "").whole_list(shown, meta))

@@ -10,6 +10,7 @@ import json
 import posixpath
 import re
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 
 from policyengine.clock import Clock
 from policyengine.simulator.api_server.decoding.json_and_yaml import fault
@@ -44,6 +45,15 @@ INCONSISTENT = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What a list or watch is about: a collection, one namespace of it or all (empty), and the options."""
+
+    collection: Collection
+    namespace: str
+    options: ListOptions
+
+
 class Lister:
     """Answers lists and watches over a store."""
 
@@ -62,119 +72,91 @@ class Lister:
                 raise too_large_resource_version(asked, self._store.revision)
             await self._clock.sleep(min(0.05, left))
 
-    async def answer(
-        self, collection: Collection, view: View, namespace: str, options: ListOptions, as_of: int | None = None
-    ) -> bytes:
+    async def answer(self, query: Query, view: View, as_of: int | None = None) -> bytes:
         """The list's body; `as_of`: from that revision, where it would be the newest."""
-        if not options.token:
-            await self.fresh(options.revision, options.timeout)
-        chosen, meta = self.page(collection, namespace, options, as_of)
+        if not query.options.token:
+            await self.fresh(query.options.revision, query.options.timeout)
+        chosen, meta = self.page(query, as_of)
         return view.whole_list(chosen, meta)
 
-    def page(
-        self, collection: Collection, namespace: str, options: ListOptions, as_of: int | None = None
-    ) -> tuple[list[bytes], dict[str, Json]]:
-        """The objects that a list answers with, and its metadata."""
-        revision, start = self._where(collection, namespace, options)
+    def page(self, query: Query, as_of: int | None = None) -> tuple[list[bytes], dict[str, Json]]:
+        """The objects that a list answers with, and its metadata; raises 400 and 410."""
+        options, collection = query.options, query.collection
+        revision, start = self._where(query)
         if as_of is not None and revision == self._store.revision:
             revision = max(min(as_of, revision), collection.oldest)
-        chosen, last = self._page(collection, namespace, options, revision, start)
-        meta: dict[str, Json] = {"resourceVersion": str(revision)}
-        if last is not None:
-            key, remaining = last
-            scoped = key.partition("/")[2] if namespace else key
-            meta["continue"] = make_token(revision, scoped)
-            if options.predicate() is None:
-                meta["remainingItemCount"] = remaining
-        return chosen, meta
-
-    def _where(self, collection: Collection, namespace: str, options: ListOptions) -> tuple[int, str]:
-        """The revision to show, and the key to start from; raises 400 and 410."""
-        if options.token:
-            return self._continued(collection, namespace, options)
-        exact = options.match == EXACT or (not options.match and options.limit > 0 and options.revision > 0)
-        if not exact:
-            return self._store.revision, ""
-        if options.revision < collection.oldest:
-            raise expired("The resourceVersion for the provided list is too old.")
-        return options.revision, ""
-
-    def _continued(self, collection: Collection, namespace: str, options: ListOptions) -> tuple[int, str]:
-        if options.revision > 0:
-            raise bad_request("specifying resource version is not allowed when using continue")
-        revision, start = read_token(options.token)
-        if revision != NEWEST and revision < collection.oldest:
-            error = expired(INCONSISTENT)
-            error.continue_token = make_token(NEWEST, start.removesuffix("\0"))
-            raise error
-        newest = self._store.revision
-        return newest if revision == NEWEST else min(revision, newest), f"{namespace}/{start}" if namespace else start
-
-    def _page(
-        self, collection: Collection, namespace: str, options: ListOptions, revision: int, start: str
-    ) -> tuple[list[bytes], tuple[str, int] | None]:
-        """The page's objects, and where more follow: its last key and how many are left."""
-        rows = self._rows(collection, namespace, revision, start)
+        rows = self._rows(query, revision, start)
         # The watch cache answers version 0, and it answers whole.
         predicate, limit = options.predicate(), 0 if options.version == "0" and not options.token else options.limit
+        meta: dict[str, Json] = {"resourceVersion": str(revision)}
         chosen: list[bytes] = []
         for at, (key, raw) in enumerate(rows):
             if predicate is not None and not predicate(decode(raw)):
                 continue
             chosen.append(raw)
-            if limit and len(chosen) == limit:
-                rest = rows[at + 1 :]
-                return chosen, (key, len(rest)) if rest else None
-        return chosen, None
+            if limit and len(chosen) == limit and at + 1 < len(rows):
+                meta["continue"] = make_token(revision, key.partition("/")[2] if query.namespace else key)
+                if predicate is None:
+                    meta["remainingItemCount"] = len(rows) - at - 1
+                break
+        return chosen, meta
 
-    def _rows(self, collection: Collection, namespace: str, revision: int, start: str) -> list[tuple[str, bytes]]:
+    def _where(self, query: Query) -> tuple[int, str]:
+        """The revision to show, and the key to start from."""
+        options, oldest, newest = query.options, query.collection.oldest, self._store.revision
+        if options.token:
+            if options.revision > 0:
+                raise bad_request("specifying resource version is not allowed when using continue")
+            revision, start = read_token(options.token)
+            if revision != NEWEST and revision < oldest:
+                error = expired(INCONSISTENT)
+                error.continue_token = make_token(NEWEST, start.removesuffix("\0"))
+                raise error
+            start = f"{query.namespace}/{start}" if query.namespace else start
+            return newest if revision == NEWEST else min(revision, newest), start
+        exact = options.match == EXACT or (not options.match and options.limit > 0 and options.revision > 0)
+        if not exact:
+            return newest, ""
+        if options.revision < oldest:
+            raise expired("The resourceVersion for the provided list is too old.")
+        return options.revision, ""
+
+    def _rows(self, query: Query, revision: int, start: str) -> list[tuple[str, bytes]]:
         if revision >= self._store.revision:
-            entries = collection.entries
-            return [(key, entries[key].raw) for key in collection.keys(namespace, start)]
-        prefix = f"{namespace}/" if namespace else ""
-        state = collection.at(revision)
+            entries = query.collection.entries
+            return [(key, entries[key].raw) for key in query.collection.keys(query.namespace, start)]
+        prefix = f"{query.namespace}/" if query.namespace else ""
+        state = query.collection.at(revision)
         return [(key, raw) for key, raw in state.items() if key >= start and key.startswith(prefix)]
 
-    async def watch(
-        self, collection: Collection, view: View, namespace: str, options: ListOptions, empty: Object
-    ) -> AsyncIterator[bytes]:
+    async def watch(self, query: Query, view: View, empty: Object) -> AsyncIterator[bytes]:
         """A started watch; `empty` is the kind's zero object, of which bookmarks are made."""
-        if options.initial_events:
-            try:
-                await self.fresh(options.revision, options.timeout)
-            except ApiError as error:
-                return self._refusal(WatchStream(collection, view, namespace, None, 0), error)
+        options, collection = query.options, query.collection
         initial = options.initial_events if options.initial_events is not None else options.revision == 0
         revision = self._store.revision if initial else options.revision or self._store.revision
-        stream = WatchStream(collection, view, namespace, options.predicate(), revision)
-        if not initial and revision < collection.oldest:
-            too_old = expired(f"too old resource version: {revision} ({collection.oldest})")
-            return self._refusal(stream, too_old)
-        if initial:
-            self._send_state(stream, collection, view, namespace, options)
-            if options.initial_events and options.bookmarks:
-                stream.push(self._bookmark(view, empty, {INITIAL_EVENTS_END: "true"}))
-        else:
-            for change in collection.since(revision):
-                stream.offer(change)
-        bookmark = (lambda: self._bookmark(view, empty, None)) if options.bookmarks else None
-        stream.start(self._clock, options.timeout or DEFAULT_WATCH_SECONDS, bookmark)
-        return stream
-
-    def _refusal(self, stream: WatchStream, error: ApiError) -> WatchStream:
-        """A watch that began and says at once why it ends."""
-        stream.push(b'{"type":"ERROR","object":' + encode(error.status()) + b"}\n")
-        stream.close()
-        return stream
-
-    def _send_state(
-        self, stream: WatchStream, collection: Collection, view: View, namespace: str, options: ListOptions
-    ) -> None:
         predicate = options.predicate()
-        for key in collection.keys(namespace):
+        stream = WatchStream(collection, view, query.namespace, predicate, revision)
+        try:
+            if options.initial_events:
+                await self.fresh(options.revision, options.timeout)
+            if not initial and revision < collection.oldest:
+                raise expired(f"too old resource version: {revision} ({collection.oldest})")
+        except ApiError as error:
+            # A watch that began, and says at once why it ends.
+            stream.push(b'{"type":"ERROR","object":' + encode(error.status()) + b"}\n")
+            stream.close()
+            return stream
+        for change in () if initial else collection.since(revision):
+            stream.offer(change)
+        for key in collection.keys(query.namespace) if initial else ():
             raw = collection.entries[key].raw
             if predicate is None or predicate(decode(raw)):
                 stream.push(view.frame(ADDED, raw))
+        if options.initial_events and options.bookmarks:
+            stream.push(self._bookmark(view, empty, {INITIAL_EVENTS_END: "true"}))
+        bookmark = (lambda: self._bookmark(view, empty, None)) if options.bookmarks else None
+        stream.start(self._clock, options.timeout or DEFAULT_WATCH_SECONDS, bookmark)
+        return stream
 
     def _bookmark(self, view: View, empty: Object, annotations: dict[str, Json] | None) -> bytes:
         obj = decode(encode(empty))
