@@ -17,8 +17,19 @@ def is_own_update(pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> boo
     return new is not None and new.uid == pod.uid
 
 
-def on(resource: Resource, action: ActionType, helps: Helps | None = None) -> ClusterEventWithHint:
-    """The registration for an event. Without `helps` every such event queues the pod."""
+def on(
+    resource: Resource,
+    action: ActionType,
+    helps: Helps | None = None,
+    *,
+    changed: Callable[[Any, Any], bool] | None = None,
+) -> ClusterEventWithHint:
+    """The registration for an event. Without `helps` every such event queues the pod.
+
+    `changed`: (old, new) -> whether an update may help any pod; an object that comes or goes always may.
+    """
+    if changed is not None:
+        return on(resource, action, lambda pod, old, new: old is None or new is None or changed(old, new))
     if helps is None:
         return ClusterEventWithHint(ClusterEvent(resource, action))
 

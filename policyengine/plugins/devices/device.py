@@ -9,7 +9,10 @@ Capacities that requests share (KEP-5075) are counted in billionths. A malformed
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Final
+
+import msgspec
 
 from policyengine import quantity
 from policyengine.cluster.device_objects import (
@@ -43,18 +46,27 @@ class _Domains(dict[str, dict[str, object]]):
         return {}
 
 
-class SliceDevice:
-    """One device. Lives as long as its slice is unchanged, and remembers which selectors it met."""
+_encode = msgspec.msgpack.Encoder().encode
 
-    __slots__ = ("_met", "_names", "device", "id", "preventing")
+
+@lru_cache(maxsize=4096)
+def _answers(content: bytes) -> dict[str, bool | str]:
+    """Selector -> its answer, shared by all devices of which a selector sees this content."""
+    return {}
+
+
+class SliceDevice:
+    """One device. Lives as long as its slice is unchanged, and shares the answers of selectors with devices alike."""
+
+    __slots__ = ("_met", "device", "id", "preventing")
 
     def __init__(self, driver: str, pool: str, device: Device) -> None:
         self.id: DeviceID = (driver, pool, device.name)
         self.device = device
         self.preventing: tuple[Taint, ...] = tuple(t for t in device.taints if t.effect in _PREVENTING)
         """The taints that keep it from being allocated, unless tolerated."""
-        self._met: dict[str, bool | str] = {}
-        self._names: Mapping[str, object] | None = None
+        seen = (driver, device.allow_multiple_allocations, device.attributes, device.capacity)
+        self._met = _answers(_encode(seen))
 
     def meets(self, expression: str) -> bool:
         """Whether the selector is true of the device.
@@ -84,9 +96,7 @@ class SliceDevice:
         if isinstance(compiled, str):
             return f"CEL compile error: {compiled}"
         try:
-            if self._names is None:
-                self._names = {"device": self._described()}
-            value = compiled(self._names)
+            value = compiled({"device": self._described()})
         except EvaluationError as error:
             return f"CEL runtime error: {error}"
         if isinstance(value, bool):

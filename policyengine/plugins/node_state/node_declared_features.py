@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from policyengine.cluster.node_objects import Node
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.pod_shape import PodShape
 from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
@@ -69,13 +68,13 @@ class NodeDeclaredFeatures:
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Nodes that come or declare other features; the pod's own change."""
         return (
-            on(Resource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_DECLARED_FEATURE, _node_changed),
+            on(
+                Resource.NODE,
+                ActionType.ADD | ActionType.UPDATE_NODE_DECLARED_FEATURE,
+                changed=lambda old, new: old.status.declared_features != new.status.declared_features,
+            ),
             on(Resource.POD, ActionType.UPDATE, _pod_changed),
         )
-
-
-def _node_changed(pod: PodInfo, old: Node | None, new: Node | None) -> bool:
-    return old is None or new is None or old.status.declared_features != new.status.declared_features
 
 
 def _pod_changed(pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> bool:

@@ -17,6 +17,7 @@ from policyengine.cluster.storage_objects import (
     CSINode,
     PersistentVolume,
     PersistentVolumeClaim,
+    PersistentVolumeSpec,
     StorageClass,
     Volume,
     VolumeAttachment,
@@ -107,9 +108,9 @@ class NodeVolumeLimits:
         """Limits that rise, pods and attachments that go, claims that come."""
         return (
             on(Resource.CSI_NODE, ActionType.ADD),
-            on(Resource.CSI_NODE, ActionType.UPDATE, _limit_rose),
+            on(Resource.CSI_NODE, ActionType.UPDATE, changed=_limit_rose),
             on(Resource.POD, ActionType.DELETE, _volumes_freed),
-            on(Resource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD, _claim_came),
+            on(Resource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD, lambda pod, _, new: names_claim(pod, new)),
             on(Resource.VOLUME_ATTACHMENT, ActionType.DELETE, _detached),
         )
 
@@ -173,10 +174,8 @@ def _handle(claim: PersistentVolumeClaim, snapshot: Snapshot) -> Handle | None:
     return DRIVERS.get(storage.provisioner, storage.provisioner), f"claim {claim.metadata.key}"
 
 
-def _limit_rose(pod: PodInfo, old: object, new: object) -> bool:
-    if not isinstance(old, CSINode) or not isinstance(new, CSINode):
-        return True
-    before: Mapping[str, int] = _limits(old)
+def _limit_rose(old: CSINode, new: CSINode) -> bool:
+    before = _limits(old)
     return any(limit > before.get(driver, 0) for driver, limit in _limits(new).items())
 
 
@@ -186,16 +185,11 @@ def _volumes_freed(pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> bo
     return bool(claim_refs(old)) or any(csi_of_inline(volume) for volume in old.shape.spec.volumes)
 
 
-def _claim_came(pod: PodInfo, old: object, new: object) -> bool:
-    return names_claim(pod, new)
-
-
-def _detached(pod: PodInfo, old: object, new: object) -> bool:
+def _detached(pod: PodInfo, old: VolumeAttachment, new: None) -> bool:
     if claim_refs(pod, with_ephemeral=False):
         return True
-    attacher = old.spec.attacher if isinstance(old, VolumeAttachment) else ""
     drivers = {handle[0] for volume in pod.shape.spec.volumes if (handle := csi_of_inline(volume)) is not None}
-    return attacher in drivers
+    return old.spec.attacher in drivers
 
 
 DRIVERS: Final[Mapping[str, str]] = {
@@ -222,23 +216,19 @@ def csi_of_persistent(volume: PersistentVolume) -> tuple[str, str] | None:
     return _csi_of(volume.spec, zones or _UNSPECIFIED)
 
 
-def _csi_of(source: Volume | object, zone: str) -> tuple[str, str] | None:
-    ebs = getattr(source, "aws_elastic_block_store", None)
+def _csi_of(source: Volume | PersistentVolumeSpec, zone: str) -> Handle | None:
+    ebs, gce, azure = source.aws_elastic_block_store, source.gce_persistent_disk, source.azure_disk
     if ebs is not None:
-        return "ebs.csi.aws.com", ebs.volume_id.rsplit("/", 1)[-1]
-    gce = getattr(source, "gce_persistent_disk", None)
+        return DRIVERS["kubernetes.io/aws-ebs"], ebs.volume_id.rsplit("/", 1)[-1]
     if gce is not None:
         place = f"regions/{_region(zone)}" if "__" in zone else f"zones/{zone}"
-        return "pd.csi.storage.gke.io", f"projects/{_UNSPECIFIED}/{place}/disks/{gce.pd_name}"
-    azure = getattr(source, "azure_disk", None)
+        return DRIVERS["kubernetes.io/gce-pd"], f"projects/{_UNSPECIFIED}/{place}/disks/{gce.pd_name}"
     if azure is not None:
-        return "disk.csi.azure.com", azure.disk_uri
-    cinder = getattr(source, "cinder", None)
-    if cinder is not None:
-        return "cinder.csi.openstack.org", cinder.volume_id
-    portworx = getattr(source, "portworx_volume", None)
-    if portworx is not None:
-        return "pxd.portworx.com", portworx.volume_id
+        return DRIVERS["kubernetes.io/azure-disk"], azure.disk_uri
+    if source.cinder is not None:
+        return DRIVERS["kubernetes.io/cinder"], source.cinder.volume_id
+    if source.portworx_volume is not None:
+        return DRIVERS["kubernetes.io/portworx-volume"], source.portworx_volume.volume_id
     return None
 
 

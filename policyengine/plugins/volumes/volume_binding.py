@@ -176,12 +176,16 @@ class VolumeBinding:
         """Claims, volumes, classes, drivers and capacities that come or change; nodes that come or move."""
         add, update = ActionType.ADD, ActionType.UPDATE
         return (
-            on(Resource.STORAGE_CLASS, add | update, _class_changed),
-            on(Resource.PERSISTENT_VOLUME_CLAIM, add | update, _claim_changed),
+            on(
+                Resource.STORAGE_CLASS,
+                add | update,
+                changed=lambda old, new: old.allowed_topologies != new.allowed_topologies,
+            ),
+            on(Resource.PERSISTENT_VOLUME_CLAIM, add | update, lambda pod, _, new: names_claim(pod, new)),
             on(Resource.PERSISTENT_VOLUME, add | update),
             on(Resource.NODE, add | ActionType.UPDATE_NODE_LABEL),
-            on(Resource.CSI_DRIVER, update, _driver_changed),
-            on(Resource.CSI_STORAGE_CAPACITY, add | update, _capacity_changed),
+            on(Resource.CSI_DRIVER, update, changed=_capacity_not_tracked),
+            on(Resource.CSI_STORAGE_CAPACITY, add | update, changed=_capacity_grew),
         )
 
     def plan(self, pod: PodInfo, node_name: str, snapshot: Snapshot) -> tuple[Status, Plan]:
@@ -276,27 +280,13 @@ def _provide(
     return made
 
 
-def _class_changed(pod: PodInfo, old: object, new: object) -> bool:
-    if not isinstance(old, StorageClass) or not isinstance(new, StorageClass):
-        return True
-    return old.allowed_topologies != new.allowed_topologies
-
-
-def _claim_changed(pod: PodInfo, old: object, new: object) -> bool:
-    return names_claim(pod, new)
-
-
-def _driver_changed(pod: PodInfo, old: object, new: object) -> bool:
+def _capacity_not_tracked(old: CSIDriver, new: CSIDriver) -> bool:
     """Capacity is no longer tracked. kube-scheduler looks at inline CSI volumes alone; here every pod with a claim is
     tried again, since its class may be the driver's."""
-    if not isinstance(old, CSIDriver) or not isinstance(new, CSIDriver):
-        return True
     return bool(old.spec.storage_capacity) and not new.spec.storage_capacity
 
 
-def _capacity_changed(pod: PodInfo, old: object, new: object) -> bool:
-    if not isinstance(old, CSIStorageCapacity) or not isinstance(new, CSIStorageCapacity):
-        return True
+def _capacity_grew(old: CSIStorageCapacity, new: CSIStorageCapacity) -> bool:
     before, after = _limit(old), _limit(new)
     return after is not None and (before is None or after > before)
 

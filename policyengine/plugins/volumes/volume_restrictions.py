@@ -122,7 +122,7 @@ class VolumeRestrictions:
         return (
             on(Resource.POD, ActionType.DELETE, _volume_freed),
             on(Resource.NODE, ActionType.ADD),
-            on(Resource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD, _claim_came),
+            on(Resource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD, lambda pod, _, new: names_claim(pod, new, False)),
         )
 
 
@@ -160,7 +160,3 @@ def _volume_freed(pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> boo
     claims = {ref.name for ref in claim_refs(pod, with_ephemeral=False)}
     theirs = {ref.name for ref in claim_refs(old, with_ephemeral=False)}
     return _in_conflict(disks, {old.uid: old}) or not claims.isdisjoint(theirs)
-
-
-def _claim_came(pod: PodInfo, old: object, new: object) -> bool:
-    return names_claim(pod, new, with_ephemeral=False)

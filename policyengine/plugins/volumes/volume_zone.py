@@ -112,10 +112,10 @@ class VolumeZone:
         """Claims that come or are bound, volumes that come or move, classes that wait, nodes that come or move."""
         add, update = ActionType.ADD, ActionType.UPDATE
         return (
-            on(Resource.STORAGE_CLASS, add, _class_came),
+            on(Resource.STORAGE_CLASS, add, lambda _, __, new: new.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER),
             on(Resource.NODE, add | ActionType.UPDATE_NODE_LABEL),
-            on(Resource.PERSISTENT_VOLUME_CLAIM, add | update, _claim_changed),
-            on(Resource.PERSISTENT_VOLUME, add | update, _volume_changed),
+            on(Resource.PERSISTENT_VOLUME_CLAIM, add | update, lambda pod, _, new: names_claim(pod, new, False)),
+            on(Resource.PERSISTENT_VOLUME, add | update, changed=lambda old, new: topologies(old) != topologies(new)),
         )
 
 
@@ -142,17 +142,3 @@ def _topologies_of_claim(snapshot: Snapshot, namespace: str, name: str) -> list[
         return f'VolumeBindingMode not set for StorageClass "{wanted}"'
     waits = storage.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
     return [] if waits else "PersistentVolume had no name"
-
-
-def _class_came(pod: PodInfo, old: object, new: object) -> bool:
-    return isinstance(new, StorageClass) and new.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
-
-
-def _claim_changed(pod: PodInfo, old: object, new: object) -> bool:
-    return names_claim(pod, new, with_ephemeral=False)
-
-
-def _volume_changed(pod: PodInfo, old: object, new: object) -> bool:
-    if not isinstance(old, PersistentVolume) or not isinstance(new, PersistentVolume):
-        return True
-    return topologies(old) != topologies(new)
