@@ -6,7 +6,7 @@ words. A field that is there twice counts with its last value, and can be report
 
 import json
 import re
-from typing import cast
+from typing import Any, cast
 
 import yaml
 
@@ -141,29 +141,19 @@ def _duplicates(value: Json, path: str) -> list[str]:
     return found
 
 
-class _NoAliases(yaml.CSafeLoader if hasattr(yaml, "CSafeLoader") else yaml.SafeLoader):  # type: ignore[misc]
-    """YAML without aliases, which could make a small text a huge object, and without dates."""
-
-    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        if self.check_event(yaml.AliasEvent):
-            raise yaml.YAMLError("aliases are not taken")
-        return cast("yaml.Node | None", super().compose_node(parent, index))
+def _without_dates(loader: type[yaml.SafeLoader]) -> Any:
+    rows = loader.yaml_implicit_resolvers.items()
+    plain = {mark: [row for row in known if row[0] != "tag:yaml.org,2002:timestamp"] for mark, known in rows}
+    return type("Loader", (loader,), {"yaml_implicit_resolvers": plain})
 
 
-_NoAliases.yaml_implicit_resolvers = {
-    mark: [(tag, pattern) for tag, pattern in rows if tag != "tag:yaml.org,2002:timestamp"]
-    for mark, rows in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
+# libyaml says what is wrong as Go's reader does, which was made of it.
+_LOADER = _without_dates(getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
 def yaml_duplicates(body: bytes) -> list[str]:
     """The paths of keys that are there twice in YAML that can be read."""
-    loader = _NoAliases(body)
-    try:
-        root = loader.get_single_node()
-    finally:
-        loader.dispose()
-    return _yaml_duplicates(root, "")
+    return _yaml_duplicates(yaml.compose(body, Loader=_LOADER), "")
 
 
 def _yaml_duplicates(node: yaml.Node | None, path: str) -> list[str]:
@@ -184,7 +174,10 @@ def _yaml_duplicates(node: yaml.Node | None, path: str) -> list[str]:
 def load_yaml(body: bytes) -> Json:
     """YAML of a body; raises ValueError with a Go-like message."""
     try:
-        return cast(Json, yaml.load(body, Loader=_NoAliases))
+        # An alias could make a small text a huge object.
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(body, Loader=_LOADER)):
+            raise yaml.YAMLError("aliases are not taken")
+        return cast(Json, yaml.load(body, Loader=_LOADER))
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise ValueError(f"yaml: line {line}: {error.problem}") from error

@@ -176,8 +176,6 @@ class Root:
                 return api_group(self._kinds, group)
             case ["apis", group, version]:
                 return api_resources(self._kinds, group, version)
-            case ["openapi", "v2"]:
-                return openapi_v2.document_v2(self._kinds)
             case ["openapi", "v3"]:
                 return openapi.index(self._kinds)
             case ["openapi", "v3", "api", version]:

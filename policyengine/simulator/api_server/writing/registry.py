@@ -46,9 +46,9 @@ from policyengine.simulator.api_server.writing import managed_fields
 from policyengine.simulator.api_server.writing.defaults import apply_defaults
 from policyengine.simulator.api_server.writing.field_paths import TREE, Path, Shape
 from policyengine.simulator.api_server.writing.strategies import (
+    KEEPS_STATUS_ON_CREATE,
     count_generation,
     give_address,
-    reset_status,
     strategy_of,
 )
 
@@ -220,13 +220,15 @@ class Registry:
         for name in ("selfLink", "managedFields", *SYSTEM_METADATA):
             meta.pop(name, None)
         apply_defaults(kind.kind, obj)
-        reset_status(kind.kind, obj, self.empty(kind))
+        empty = self.empty(kind)
         if kind.custom is not None and kind.has_status:
             obj.pop("status", None)
+        elif kind.kind not in KEEPS_STATUS_ON_CREATE and "status" in empty:
+            obj["status"] = empty["status"]
         now = self.now()
         if applied is None:
             # What admission and the server add below is nobody's.
-            self.own(kind, self.empty(kind), obj, options, caller)
+            self.own(kind, empty, obj, options, caller)
         for guard in self.guards:
             guard(kind, obj, None, caller.user, "create")
         generated = self._name(kind, meta)

@@ -204,13 +204,6 @@ def strategy_of(kind: str) -> Strategy:
     return STRATEGIES.get(kind, GENERIC)
 
 
-def reset_status(kind: str, obj: Object, empty: Object) -> None:
-    """A new object's status is the server's to say, except a node's."""
-    if kind in KEEPS_STATUS_ON_CREATE or "status" not in empty:
-        return
-    obj["status"] = empty["status"]
-
-
 def count_generation(kind: Kind, new: Object, old: Object | None) -> None:
     """`metadata.generation`: 1 at creation, one more for each change of anything but metadata and status."""
     if "generation" not in kind.traits:
