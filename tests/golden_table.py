@@ -1,50 +1,28 @@
-"""Our decisions beside kube-scheduler's: a table a plugin, and the smallest input for the first that differ."""
+"""Our decisions beside kube-scheduler's: a table a plugin, and the first that differ."""
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from policyengine.diagnosis.explain import explain
-from policyengine.framework.profile import Profile
 from policyengine.plugins.registry import IN_TREE
-from tests.minimise import minimise
-from tests.plugins import oracle, oracle_scores
 
 Json = Mapping[str, Any]
 SHOWN = 2
-"""Differing cases that are minimised and printed."""
-
-
-@dataclass(frozen=True)
-class Difference:
-    """One value of one decision that is not kube-scheduler's."""
-
-    where: str
-    plugin: str
-    pod: str
-    node: str | None
-    """None: the pod as a whole."""
-    part: str
-    """`verdict`, `total`, or the plugin whose score it is."""
-    ours: object
-    theirs: object
-    cluster: dict[str, Any] = field(compare=False, repr=False)
+"""Differing cases that are printed."""
 
 
 @dataclass
-class UsageCounts:
+class Comparisons:
     """Agreements and differences by plugin."""
 
-    profile: Profile
     agree: Counter[str] = field(default_factory=Counter)
     differ: Counter[str] = field(default_factory=Counter)
     unbuilt: Counter[str] = field(default_factory=Counter)
     decisions: int = 0
-    first: list[Difference] = field(default_factory=list)
+    first: list[str] = field(default_factory=list)
 
     def compare(self, where: str, cluster: dict[str, Any], answers: list[dict[str, Any]]) -> None:
         """Take in all decisions about a cluster; its `result` is kube-scheduler's."""
@@ -61,15 +39,15 @@ class UsageCounts:
         return "\n".join(lines)
 
     def report(self) -> str:
-        """The table, and the first differing cases in their smallest form."""
-        return "\n\n".join((self.table(), *(describe(one, self.profile) for one in self.first)))
+        """The table, and the first differences."""
+        return "\n\n".join((self.table(), *self.first))
 
 
 @dataclass
 class _Comparison:
     """One decision."""
 
-    counts: UsageCounts
+    counts: Comparisons
     where: str
     cluster: dict[str, Any]
     ours: Json
@@ -82,9 +60,7 @@ class _Comparison:
             refused = theirs_too or mine
             assert refused is not None
             if refused["plugin"] in IN_TREE or mine is not None:
-                self.note(
-                    refused["plugin"], None, "verdict", _status(ours.get("preFilter")), _status(theirs.get("preFilter"))
-                )
+                self.note(refused["plugin"], None, _status(mine), _status(theirs_too))
             else:
                 self.counts.unbuilt[refused["plugin"]] += 1
             return
@@ -100,7 +76,7 @@ class _Comparison:
             refusal = None
         mine = self.ours["rejected"].get(node)
         plugin = (refusal or mine or {"plugin": "(feasible)"})["plugin"]
-        self.note(plugin, node, "verdict", _status(mine), _status(refusal))
+        self.note(plugin, node, _status(mine), _status(refusal))
 
     def scores(self) -> None:
         """What is normalised over the feasible nodes can only be compared where they are the same."""
@@ -108,95 +84,24 @@ class _Comparison:
             mine = self.ours["scores"][node]
             for plugin in sorted(expected.keys() | mine.keys()):
                 if plugin in IN_TREE:
-                    self.note(f"{plugin} score", node, plugin, mine.get(plugin), expected.get(plugin))
+                    self.note(f"{plugin} score", node, mine.get(plugin), expected.get(plugin))
                 else:
                     self.counts.unbuilt[plugin] += 1
             if expected.keys() <= IN_TREE.keys():
-                self.note("total", node, "total", self.ours["total"][node], self.theirs["total"][node])
+                self.note("total", node, self.ours["total"][node], self.theirs["total"][node])
 
-    def note(self, plugin: str, node: str | None, part: str, ours: object, theirs: object) -> None:
+    def note(self, plugin: str, node: str | None, ours: object, theirs: object) -> None:
         if ours == theirs:
             self.counts.agree[plugin] += 1
             return
         self.counts.differ[plugin] += 1
         if len(self.counts.first) < SHOWN:
-            known = (self.where, plugin, self.theirs["pod"], node, part, ours, theirs, self.cluster)
-            self.counts.first.append(Difference(*known))
+            place = f" on {node}" if node else ""
+            told = f"{self.where}{place}: {plugin}: ours {ours}, kube-scheduler's {theirs}"
+            self.counts.first.append(told)
 
 
 def _status(refusal: Json | None) -> tuple[str, str, tuple[str, ...]] | None:
     if refusal is None:
         return None
     return refusal["plugin"], refusal["code"], tuple(sorted(refusal["reasons"]))
-
-
-def describe(difference: Difference, profile: Profile) -> str:
-    """The difference, and the smallest input that shows it."""
-    smallest = smallest_case(difference, profile)
-    place = f" on {difference.node}" if difference.node else ""
-    told = (
-        f"{difference.where}{place}: {difference.plugin}: ours {difference.ours}, kube-scheduler's {difference.theirs}"
-    )
-    return f"{told}\nsmallest input that shows it:\n{json.dumps(smallest, indent=1)}"
-
-
-def smallest_case(difference: Difference, profile: Profile) -> dict[str, Any]:
-    """The input with everything taken out that does not matter.
-
-    What kube-scheduler would say of a smaller input is not recorded. Where the oracle agrees with it on the whole
-    input, the oracle speaks for it; elsewhere our answer must stay the wrong one it is.
-    """
-    case = {name: value for name, value in difference.cluster.items() if name not in ("seed", "result")}
-    case["pending"] = [pod for pod in case["pending"] if _key(pod) == difference.pod]
-
-    def ours(smaller: dict[str, Any]) -> object:
-        (answer,) = explain(smaller, profile)
-        if answer["pod"] != difference.pod or (difference.node and difference.node not in _names(smaller)):
-            raise LookupError("the pod or the node in question has gone")
-        return _value(difference, answer)
-
-    theirs = _by_oracle(difference)
-    if _agrees(theirs, case, difference.theirs):
-        return minimise(case, lambda smaller: ours(smaller) != theirs(smaller))
-    return minimise(case, lambda smaller: ours(smaller) == difference.ours)
-
-
-def _value(difference: Difference, answer: Json) -> object:
-    if difference.node is None:
-        return _status(answer.get("preFilter"))
-    if difference.part == "verdict":
-        return _status(answer["rejected"].get(difference.node))
-    if difference.part == "total":
-        return answer["total"].get(difference.node)
-    return answer["scores"].get(difference.node, {}).get(difference.part)
-
-
-def _by_oracle(difference: Difference) -> Callable[[dict[str, Any]], object]:
-    def theirs(smaller: dict[str, Any]) -> object:
-        filled: dict[str, Any] = {"nodes": [], "pods": [], "namespaces": []} | smaller
-        cluster, (pod,) = oracle.Cluster(filled), filled["pending"]
-        refusals = oracle.refusals(cluster, pod)
-        if difference.node is None:
-            return None
-        if difference.part == "verdict":
-            return refusals[difference.node]
-        scores = oracle_scores.scores(cluster, pod, [name for name, refusal in refusals.items() if refusal is None])
-        shares = scores.get(difference.node, {})
-        return sum(shares.values()) if difference.part == "total" else shares.get(difference.part)
-
-    return theirs
-
-
-def _agrees(theirs: Callable[[dict[str, Any]], object], case: dict[str, Any], expected: object) -> bool:
-    try:
-        return theirs(case) == expected
-    except Exception:
-        return False  # the oracle knows no volumes, and some other things the files hold
-
-
-def _key(pod: Json) -> str:
-    return f"{pod['metadata'].get('namespace', 'default')}/{pod['metadata']['name']}"
-
-
-def _names(cluster: Json) -> set[str]:
-    return {node["metadata"]["name"] for node in cluster["nodes"]}
