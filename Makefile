@@ -28,7 +28,10 @@ system:
 	  (apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends $(PACKAGES)) \
 	    >/dev/null 2>&1 || echo "$(PACKAGES) cannot be installed; tests that need them are skipped"; fi
 
-test: system lint types contracts policies image ratios unit
+# What needs one processor each runs side by side, then what needs them all, or none beside it.
+test: system setup
+	$(MAKE) -j2 lint types contracts policies image
+	$(MAKE) ratios unit
 
 lint: setup
 	$(BIN)/ruff check .
@@ -41,7 +44,7 @@ contracts: setup
 	$(BIN)/lint-imports --no-cache
 
 unit: setup
-	$(BIN)/pytest -n auto
+	$(BIN)/pytest -n auto --dist worksteal
 
 policies: setup # every branch of every policy that comes along is seen by its tests
 	$(BIN)/policyengine test --coverage --fail-under 100 policies
