@@ -1,1 +1,5 @@
-"""The command line: one file a command, thin. Exit codes: see `policyengine.commands.main`."""
+"""The command line: a file a command, and what several commands share.
+
+Nothing imports it but tests and entry points. It may import every room; what takes time is imported inside the command
+that needs it.
+"""

@@ -15,9 +15,6 @@ Metrics called `scheduler_…` are kube-scheduler's (1.36): names, labels and bu
 alerts work; a test holds them against what the real one shows. `profile` is the scheduler name, `plugin` a plugin or a
 rule of the policy. Those called `policyengine_…` are ours.
 
-With 5,000 nodes and 10,000 bound pods a page takes 1.5 ms of CPU and 30 KB, and noting a bound pod 13 µs beside the
-105 µs the core takes for it (`python -m tests.server.metrics.cost 5000 10000`).
-
 | name | kind | labels | meaning |
 |---|---|---|---|
 """

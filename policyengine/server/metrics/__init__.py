@@ -1,1 +1,4 @@
-"""What the scheduler counts and measures, under kube-scheduler's names where it has one."""
+"""The metrics of the running scheduler: their table, and what is counted, timed and read for it.
+
+`server.live` and `server.endpoints` import it. It imports `scheduler`, `kube.scheduling` and prometheus_client.
+"""
