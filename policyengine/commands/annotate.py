@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from policyengine.kube.config.credentials import Server
     from policyengine.kube.http.client import Client
     from policyengine.server.annotator.annotations import Settings
-    from policyengine.server.annotator.prometheus import Queries
     from policyengine.server.annotator.source import Naming, Source
+    from policyengine.server.annotator.sources import Queries
 
 FAILED = 1
 
@@ -100,8 +100,8 @@ def _asked(
     **times: Any,
 ) -> Asked:
     from policyengine.server.annotator.annotations import Settings
-    from policyengine.server.annotator.prometheus import CPU_QUERY, MEMORY_QUERY, Queries
     from policyengine.server.annotator.source import BadPattern, Naming
+    from policyengine.server.annotator.sources import CPU_QUERY, MEMORY_QUERY, Queries
 
     if (prometheus is None) is not metrics_server:
         raise click.UsageError("name one source: --prometheus URL or --metrics-server")
@@ -150,8 +150,7 @@ async def _annotate(asked: Asked, server: Server) -> int:
 
 
 def _source(asked: Asked, client: Client) -> Source:
-    from policyengine.server.annotator.metrics_server import MetricsServer
-    from policyengine.server.annotator.prometheus import Prometheus
+    from policyengine.server.annotator.sources import MetricsServer, Prometheus
 
     if asked.prometheus is None:
         return MetricsServer(client, asked.window)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from policyengine.commands.lint_files import Linted, linted
 from policyengine.commands.policy_files import texts_and_errors
-from policyengine.language.diagnostics import Diagnostic, Edit, Source, has_errors
+from policyengine.language.diagnostics import Diagnostic, Edit, Source, applied, has_errors
 from policyengine.language.parse import SourceError, parse_file
 
 SAFE_ERRORS = frozenset({"PE0102", "PE0103", "PE0104", "PE0205"})
@@ -85,13 +85,6 @@ def _apart(findings: Iterator[Diagnostic]) -> Iterator[Diagnostic]:
             seen.add(edits)
             end = max(end, last)
             yield finding
-
-
-def applied(text: str, edits: Sequence[Edit]) -> str:
-    """The text after edits that do not overlap."""
-    for edit in sorted(edits, key=lambda one: (one.span.start, one.span.end), reverse=True):
-        text = text[: edit.span.start] + edit.text + text[edit.span.end :]
-    return text
 
 
 def _reads_as_before(group: Sequence[Linted], text: str) -> bool:

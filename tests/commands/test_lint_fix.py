@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policyengine.commands.lint import lint
-from policyengine.commands.lint_fix import applied
-from policyengine.language.diagnostics import Edit
+from policyengine.language.diagnostics import Edit, applied
 from policyengine.language.syntax import Span
 
 BEFORE = """\

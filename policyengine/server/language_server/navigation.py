@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 from lsprotocol.types import Location, PrepareRenamePlaceholder, Range, TextEdit, WorkspaceEdit
 
 from policyengine.compiler.front import Parsed, checked_trees
-from policyengine.language.diagnostics import Edit, Severity, Source
+from policyengine.language.diagnostics import Edit, Severity, Source, applied
 from policyengine.language.parse import parse_file
 from policyengine.language.parsing.grammar import RESERVED, word_terminals
 from policyengine.language.syntax import Span
@@ -133,10 +132,3 @@ def _check_result(reading: Reading, edits: dict[str, dict[Span, str]]) -> None:
         old = {(one.code, one.message) for one in before}
         new = next((one for one in errors if (one.code, one.message) not in old), errors[0])
         raise CannotRename(f"the new name makes a mistake: {new.message}")
-
-
-def applied(text: str, edits: Iterable[Edit]) -> str:
-    """The text after edits that do not overlap."""
-    for edit in sorted(edits, key=lambda one: one.span.start, reverse=True):
-        text = text[: edit.span.start] + edit.text + text[edit.span.end :]
-    return text

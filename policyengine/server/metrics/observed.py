@@ -65,9 +65,11 @@ class ObservedCore:
             "queued": self._queued,
             "woken": self._woken,
             "attempted": self._attempted,
-            "filtered": self._filtered,
-            "scored": self._scored,
-            "post-filtered": self._post_filtered,
+            "filtered": lambda uid, at, values: self._point(uid, "Filter", values[0]),
+            "scored": lambda uid, at, values: self._point(uid, "Score", "Success"),
+            "post-filtered": lambda uid, at, values: self._point(
+                uid, "PostFilter", "Success" if values[0] else "Unschedulable"
+            ),
             "reserved": self._reserved,
             "waiting": self._waiting,
             "refused": self._refused,
@@ -157,15 +159,6 @@ class ObservedCore:
             self._cured(uid)
         pod.attempts, pod.profile = values[0], self._profile(values[1])
         pod.began = pod.mark = perf_counter()
-
-    def _filtered(self, uid: str, at: float, values: tuple[Any, ...]) -> None:
-        self._point(uid, "Filter", values[0])
-
-    def _scored(self, uid: str, at: float, values: tuple[Any, ...]) -> None:
-        self._point(uid, "Score", "Success")
-
-    def _post_filtered(self, uid: str, at: float, values: tuple[Any, ...]) -> None:
-        self._point(uid, "PostFilter", "Success" if values[0] else "Unschedulable")
 
     def _point(self, uid: str, point: str, status: str) -> None:
         pod = self._pods.get(uid)

@@ -10,8 +10,8 @@ import pytest
 from policyengine.kube.http.client import Client
 from policyengine.server.annotator.annotations import STALE, USAGE_AT, Settings
 from policyengine.server.annotator.annotator import Annotator, Round
-from policyengine.server.annotator.metrics_server import MetricsServer
 from policyengine.server.annotator.source import MeasuredNode, QueryRefused, Source, SourceUnreachable
+from policyengine.server.annotator.sources import MetricsServer
 from policyengine.simulator.api_server import ApiServer, MemoryTransport
 from policyengine.simulator.api_server.requests import ADMIN
 from policyengine.simulator.sandbox import create
@@ -134,7 +134,7 @@ class Metrics(MetricsServer):
     usage: dict[str, tuple[str, str, str]]
 
     async def _read(self) -> Any:
-        from policyengine.server.annotator.metrics_server import NodeMetrics
+        from policyengine.server.annotator.sources import NodeMetrics
 
         return [
             NodeMetrics(metadata=node(name).metadata, timestamp=timestamp, usage={"cpu": cpu, "memory": memory})

@@ -20,8 +20,8 @@ from policyengine.commands.main import main
 from policyengine.kube.http.client import Client
 from policyengine.server.annotator.annotations import Settings
 from policyengine.server.annotator.annotator import Annotator
-from policyengine.server.annotator.prometheus import Prometheus, Queries
 from policyengine.server.annotator.source import MeasuredNode, Naming, QueryRefused, SourceUnreachable
+from policyengine.server.annotator.sources import Prometheus, Queries
 from policyengine.simulator.api_server import ApiServer, MemoryTransport
 from policyengine.simulator.api_server.http import serve
 from policyengine.simulator.api_server.requests import ADMIN
