@@ -1,5 +1,6 @@
 """No tree and no text makes the checker raise, and what it lets through is whole."""
 
+from functools import partial
 from typing import Any
 
 from hypothesis import given, settings
@@ -18,79 +19,59 @@ from tests.language.members import FILES
 from tests.language.policies import damaged
 from tests.language.typed import sources
 
-NAMES = st.sampled_from(["a", "b", "pod", "x_1", "NodeName", ""]).map(lambda text: syntax.NameText(span=AT, text=text))
+
+def made(kind: Any, **fields: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.builds(partial(kind, span=AT), **fields)
+
+
+def some(parts: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[Any, ...]]:
+    return st.lists(parts, max_size=2).map(tuple)
+
+
+NAMES = made(syntax.NameText, text=st.sampled_from(["a", "b", "pod", "x_1", "NodeName", ""]))
 TYPES = st.recursive(
-    st.sampled_from(["int", "cpu", "string", "nothing"]).map(lambda name: syntax.TypeRef(span=AT, name=name)),
-    lambda inner: st.builds(
-        lambda name, args: syntax.TypeRef(span=AT, name=name, args=tuple(args)),
-        st.sampled_from(["list", "map", "optional", "int"]),
-        st.lists(inner, max_size=2),
-    ),
+    made(syntax.TypeRef, name=st.sampled_from(["int", "cpu", "string", "nothing"])),
+    lambda inner: made(syntax.TypeRef, name=st.sampled_from(["list", "map", "optional", "int"]), args=some(inner)),
     max_leaves=3,
 )
 MAYBE = st.none() | EXPRESSIONS
-TEMPLATES = st.lists(st.text(max_size=3) | EXPRESSIONS, max_size=2).map(
-    lambda parts: syntax.Template(span=AT, parts=tuple(parts))
-)
-REQUIRES = st.builds(
-    lambda condition, text, error: syntax.Require(span=AT, condition=condition, otherwise=text, on_error=error),
-    EXPRESSIONS,
-    st.none() | TEMPLATES,
-    MAYBE,
-)
+PAIRS = st.none() | st.tuples(EXPRESSIONS, EXPRESSIONS)
+TEMPLATES = made(syntax.Template, parts=some(st.text(max_size=3) | EXPRESSIONS))
+REQUIRES = made(syntax.Require, condition=EXPRESSIONS, otherwise=st.none() | TEMPLATES, on_error=MAYBE)
+NORMALIZE = made(syntax.Normalize, method=st.sampled_from(["max", "minmax"]))
 MEMBERS = st.one_of(
-    st.builds(lambda name, value: syntax.Let(span=AT, name=name, value=value), NAMES, EXPRESSIONS),
-    st.builds(
-        lambda name, type_, value, bounds, values: syntax.Param(
-            span=AT, name=name, type=type_, default=value, range=bounds, values=values
-        ),
-        NAMES,
-        TYPES,
-        EXPRESSIONS,
-        st.none() | st.tuples(EXPRESSIONS, EXPRESSIONS),
-        st.none() | st.lists(EXPRESSIONS, max_size=2).map(tuple),
+    made(syntax.Let, name=NAMES, value=EXPRESSIONS),
+    made(
+        syntax.Param,
+        name=NAMES,
+        type=TYPES,
+        default=EXPRESSIONS,
+        range=PAIRS,
+        values=st.none() | some(EXPRESSIONS),
     ),
-    st.builds(
-        lambda name, when, requires: syntax.Filter(span=AT, name=name, when=when, requires=tuple(requires)),
-        NAMES,
-        MAYBE,
-        st.lists(REQUIRES, max_size=2),
+    made(syntax.Filter, name=NAMES, when=MAYBE, requires=some(REQUIRES)),
+    made(
+        syntax.Score,
+        name=NAMES,
+        weight=EXPRESSIONS,
+        when=MAYBE,
+        normalize=st.none() | NORMALIZE,
+        value=EXPRESSIONS,
+        on_error=MAYBE,
     ),
-    st.builds(
-        lambda name, weight, when, how, value, error: syntax.Score(
-            span=AT, name=name, weight=weight, when=when, normalize=how, value=value, on_error=error
-        ),
-        NAMES,
-        EXPRESSIONS,
-        MAYBE,
-        st.none()
-        | st.builds(
-            syntax.Normalize, span=st.just(AT), method=st.sampled_from(["max", "minmax"]), reverse=st.booleans()
-        ),
-        EXPRESSIONS,
-        MAYBE,
+    made(syntax.Gang, name=NAMES, when=MAYBE, key=MAYBE, min=MAYBE, timeout=MAYBE, waits=MAYBE),
+    made(syntax.Permit, name=NAMES, when=MAYBE, delay=MAYBE, until=MAYBE, timeout=MAYBE),
+    made(
+        syntax.Queue,
+        order=some(made(syntax.OrderKey, value=EXPRESSIONS)),
+        fair=MAYBE,
+        backoff=PAIRS,
+        flush=MAYBE,
     ),
-    st.builds(
-        lambda name, parts: syntax.Gang(
-            span=AT, name=name, when=parts[0], key=parts[1], min=parts[2], timeout=parts[3], waits=parts[4]
-        ),
-        NAMES,
-        st.tuples(MAYBE, MAYBE, MAYBE, MAYBE, MAYBE),
-    ),
-    st.builds(
-        lambda keys, ends: syntax.Queue(
-            span=AT,
-            order=tuple(syntax.OrderKey(span=AT, value=key) for key in keys),
-            fair=ends[0],
-            backoff=ends[1],
-            flush=ends[2],
-        ),
-        st.lists(EXPRESSIONS, max_size=2),
-        st.tuples(MAYBE, st.none() | st.tuples(EXPRESSIONS, EXPRESSIONS), MAYBE),
-    ),
-    st.builds(lambda value: syntax.Share(span=AT, value=value), EXPRESSIONS),
-    st.builds(lambda name: syntax.Base(span=AT, name=name), NAMES),
-    st.builds(lambda name, weight: syntax.Use(span=AT, plugin=name, weight=weight), NAMES, MAYBE),
+    made(syntax.Preempt, when=MAYBE, victims=MAYBE, order=st.just(()), max_victims=MAYBE),
+    made(syntax.Share, value=EXPRESSIONS),
+    made(syntax.Base, name=NAMES),
+    made(syntax.Use, plugin=NAMES, weight=MAYBE),
 )
 
 

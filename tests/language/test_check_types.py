@@ -180,10 +180,10 @@ def test_lets_come_after_those_they_name() -> None:
     assert [one.name for one in lets] == ["c", "b", "a"]
 
 
-def test_five_thousand_lets_in_a_chain_are_checked_without_recursion() -> None:
+def test_five_thousand_lets_in_a_chain_are_checked_and_bounded_without_recursion() -> None:
     count = 5_000
     chain = "\n".join(f"let x{at} = x{at + 1}" for at in range(count))
-    assert len(policy(f"{chain}\nlet x{count} = true").lets) == count + 1
+    assert len(policy(f'{chain}\nlet x{count} = 1\nscore "s" weight 1 = x0').lets) == count + 1
 
 
 def test_another_name_for_a_path_is_the_path() -> None:

@@ -51,7 +51,9 @@ class Definitions:
     def take_over(self, other: Definitions) -> None:
         """Everything another one defines is defined here too."""
         self.params |= other.params
-        self.lets = {**other.lets, **self.lets}
+        own = dict(self.lets)
+        self.lets.clear()
+        self.lets |= other.lets | own
         self._reads |= other._reads
         self._facts |= other._facts
 
@@ -74,10 +76,6 @@ class Definitions:
             name = self._unnamed[meaning] = f"{self._owner}{label}#{len(self.lets)}"
             self.define(ir.Let(name=name, value=value, span=Span(0, 0)))
         return ir.LetRef(type=value.type, span=value.span, shape=value.shape, reach=value.reach, name=name)
-
-    def find(self, name: str) -> ir.Param | ir.Let | None:
-        """A param or let; None if there is none."""
-        return self.params.get(name) or self.lets.get(name)
 
     def let_value(self, name: str) -> ir.Expr | None:
         """The value of a let; None if there is none."""

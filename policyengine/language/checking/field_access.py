@@ -85,17 +85,7 @@ def check_select(context: Context, node: syntax.Select) -> ir.Expr:
         found = _named(context, f"{library}.{node.field}", node.span)
         return found or not_in_library(context, library, node.field, node.field_span)
     operand = aliased(context, context.check(node.operand))
-    if is_error(operand):
-        return error_at(node.span)
-    kind = operand.type.kind
-    if kind is Kind.OBJECT:
-        return _select_of_object(context, node, operand)
-    if kind is Kind.MAP and operand.type.args[0] == STRING:
-        name = ir.Const(type=STRING, span=node.field_span, value=node.field)
-        return _lookup(context, node, operand, name)
-    if kind is Kind.OPTIONAL:
-        return _select_of_optional(context, node, operand)
-    return _no_field(context, node, operand.type)
+    return error_at(node.span) if is_error(operand) else _select(context, node, operand)
 
 
 def aliased(context: Context, operand: ir.Expr) -> ir.Expr:
@@ -107,40 +97,42 @@ def aliased(context: Context, operand: ir.Expr) -> ir.Expr:
     return operand
 
 
-def _select_of_object(context: Context, node: syntax.Select, operand: ir.Expr) -> ir.Expr:
-    known = _attribute_of(operand.type, node.field)
+def _select(context: Context, node: syntax.Select, operand: ir.Expr) -> ir.Expr:
+    """A field of a checked operand. A field of what may be absent is itself optional, and never optional twice."""
+    content, absent = _content(operand.type)
+    if content.kind is Kind.MAP and content.args[0] == STRING:
+        return _lookup(context, node, operand, ir.Const(type=STRING, span=node.field_span, value=node.field))
+    known = _attribute_of(content, node.field)
     if known is None:
-        return _no_field(context, node, operand.type)
-    if known.optional:
-        if not node.optional and not context.knows(key_fact(operand, field_name(node.field, operand))):
+        return _no_field(context, node, content)
+    if absent or known.optional:
+        optional = absent or node.optional
+        if not optional and not context.knows(key_fact(operand, field_name(node.field, operand))):
             return _unguarded(context, node, f"has({_text(node)})", f".?{node.field}")
-        type_ = optional_of(known.type) if node.optional else known.type
-        return _selected(operand, node, type_, optional=node.optional)
+        type_ = _flat(known.type) if optional else known.type
+        return ir.Select(
+            type=type_, span=node.span, **extent(operand), operand=operand, name=node.field, optional=optional
+        )
     if node.optional and known.type.kind is not Kind.OPTIONAL:
-        _always_there(context, node, node.field)
+        message = f"`{node.field}` is always there; write `.{node.field}`"
+        between = Span(node.operand.span.end, node.field_span.start)
+        fix = Fix(f"write `.{node.field}`", (Edit(between, "."),))
+        context.report.error(ALWAYS_THERE, message, node.field_span, fix)
     return check_domain_field(operand, known, node.span) or member_of(operand, known, node.span)
 
 
-def _selected(operand: ir.Expr, node: syntax.Select, type_: Type, *, optional: bool) -> ir.Select:
-    return ir.Select(type=type_, span=node.span, **extent(operand), operand=operand, name=node.field, optional=optional)
+def _content(type_: Type) -> tuple[Type, bool]:
+    """The type of what a value holds, and whether that may be absent."""
+    return (type_.args[0], True) if type_.kind is Kind.OPTIONAL else (type_, False)
+
+
+def _flat(type_: Type) -> Type:
+    return type_ if type_.kind is Kind.OPTIONAL else optional_of(type_)
 
 
 def _attribute_of(type_: Type, name: str) -> Attribute | None:
     info = object_info(type_)
     return info.fields.get(name) if info else None
-
-
-def _select_of_optional(context: Context, node: syntax.Select, operand: ir.Expr) -> ir.Expr:
-    """A field of what may be absent is itself optional; an optional field of it is not optional twice."""
-    content = operand.type.args[0]
-    if content.kind is Kind.MAP and content.args[0] == STRING:
-        name = ir.Const(type=STRING, span=node.field_span, value=node.field)
-        return _index(operand, name, content.args[1], node.span, optional=True)
-    known = _attribute_of(content, node.field)
-    if known is None:
-        return _no_field(context, node, content)
-    type_ = known.type if known.type.kind is Kind.OPTIONAL else optional_of(known.type)
-    return _selected(operand, node, type_, optional=True)
 
 
 def _no_field(context: Context, node: syntax.Select, type_: Type) -> ir.Expr:
@@ -160,9 +152,7 @@ def check_index(context: Context, node: syntax.Index) -> ir.Expr:
     if is_error(operand):
         context.check(node.key)
         return error_at(node.span)
-    type_, optional = operand.type, node.optional
-    if type_.kind is Kind.OPTIONAL:
-        type_, optional = type_.args[0], True
+    type_, _ = _content(operand.type)
     wanted = _key_type(type_)
     if wanted is None:
         return context.failed(WRONG_TYPE, f"{with_article(type_)} takes no `[…]`", node.span)
@@ -173,8 +163,6 @@ def check_index(context: Context, node: syntax.Index) -> ir.Expr:
         return context.failed(WRONG_TYPE, f"the key of {with_article(type_)} is {wanted}, not {key.type}", key.span)
     if type_.kind is Kind.OBJECT:
         return _entry(context, node, operand, key)
-    if optional and operand.type.kind is Kind.OPTIONAL:
-        return _index(operand, key, type_.args[-1], node.span, optional=True)
     return _lookup(context, node, operand, key)
 
 
@@ -189,7 +177,8 @@ def _key_type(type_: Type) -> Type | None:
 
 def _entry(context: Context, node: syntax.Index, operand: ir.Expr, key: ir.Expr) -> ir.Expr:
     """An extended resource: `node.free[?"nvidia.com/gpu"]`, a count."""
-    info = object_info(operand.type if operand.type.kind is Kind.OBJECT else operand.type.args[0])
+    content, absent = _content(operand.type)
+    info = object_info(content)
     assert info is not None and info.entries is not None
     own = _OWN_FIELDS.get(str(key.value)) if isinstance(key, ir.Const) else None
     if own:
@@ -202,18 +191,19 @@ def _entry(context: Context, node: syntax.Index, operand: ir.Expr, key: ir.Expr)
         )
     if key.shape is not Shape.SCALAR:
         return context.failed(OUT_OF_REACH, "the name of a resource may not be read from the node", key.span)
-    if not node.optional and operand.type.kind is not Kind.OPTIONAL:
+    if not node.optional and not absent:
         return _unguarded(context, node, None, "[?…]")
     return _index(operand, key, info.entries, node.span, optional=True)
 
 
 def _lookup(context: Context, node: syntax.Index | syntax.Select, operand: ir.Expr, key: ir.Expr) -> ir.Expr:
     """A lookup in a map or list: optional, or behind a guard."""
-    value = operand.type.args[-1]
-    if not node.optional and not _guarded(operand, key, context):
-        condition = f"{_key_text(key)} in {_text(node.operand)}" if operand.type.kind is Kind.MAP else None
+    content, absent = _content(operand.type)
+    optional = absent or node.optional
+    if not optional and not _guarded(operand, key, context):
+        condition = f"{_key_text(key)} in {_text(node.operand)}" if content.kind is Kind.MAP else None
         return _unguarded(context, node, condition, "[?…]")
-    return _index(operand, key, value, node.span, optional=node.optional)
+    return _index(operand, key, content.args[-1], node.span, optional=optional)
 
 
 def _guarded(operand: ir.Expr, key: ir.Expr, context: Context) -> bool:
@@ -225,10 +215,8 @@ def _guarded(operand: ir.Expr, key: ir.Expr, context: Context) -> bool:
 
 
 def _index(operand: ir.Expr, key: ir.Expr, value: Type, span: Span, *, optional: bool) -> ir.Index:
-    flat = value if value.kind is Kind.OPTIONAL else optional_of(value)
-    return ir.Index(
-        type=flat if optional else value, span=span, **extent(operand, key), operand=operand, key=key, optional=optional
-    )
+    type_ = _flat(value) if optional else value
+    return ir.Index(type=type_, span=span, **extent(operand, key), operand=operand, key=key, optional=optional)
 
 
 def _unguarded(context: Context, node: syntax.Index | syntax.Select, condition: str | None, optional: str) -> ir.Expr:
@@ -243,12 +231,6 @@ def _unguarded(context: Context, node: syntax.Index | syntax.Select, condition: 
     return context.failed(UNGUARDED, message, node.span, fix)
 
 
-def _always_there(context: Context, node: syntax.Select, name: str) -> None:
-    between = Span(node.operand.span.end, node.field_span.start)
-    message = f"`{name}` is always there; write `.{name}`"
-    context.report.error(ALWAYS_THERE, message, node.field_span, Fix(f"write `.{name}`", (Edit(between, "."),)))
-
-
 def check_has(context: Context, node: syntax.Call) -> ir.Expr:
     """`has(operand.field)`: whether a key, or a field that may be absent, is there."""
     argument = node.args[0] if len(node.args) == 1 else None
@@ -261,21 +243,15 @@ def check_has(context: Context, node: syntax.Call) -> ir.Expr:
     if type_.kind is Kind.MAP and type_.args[0] == STRING:
         name = ir.Const(type=STRING, span=argument.field_span, value=argument.field)
         return ir.Call(type=BOOL, span=span, **extent(operand), function="@in", args=(name, operand))
-    if type_.kind is Kind.OPTIONAL:
-        return _has_value(_select_of_optional(context, argument, operand), span)
     known = _attribute_of(type_, argument.field)
     if known is not None and known.optional:
         return ir.Has(type=BOOL, span=span, **extent(operand), operand=operand, name=argument.field)
-    selected = check_select(context, argument)
-    if selected.type.kind is Kind.OPTIONAL or is_error(selected):
-        return _has_value(selected, span)
-    return context.failed(ALWAYS_THERE, f"`{_text(argument)}` is always there", span)
-
-
-def _has_value(optional: ir.Expr, span: Span) -> ir.Expr:
-    if is_error(optional):
+    selected = _select(context, argument, operand)
+    if is_error(selected):
         return error_at(span)
-    return ir.Call(type=BOOL, span=span, **extent(optional), function="hasValue", args=(optional,))
+    if selected.type.kind is not Kind.OPTIONAL:
+        return context.failed(ALWAYS_THERE, f"`{_text(argument)}` is always there", span)
+    return ir.Call(type=BOOL, span=span, **extent(selected), function="hasValue", args=(selected,))
 
 
 def _text(expr: syntax.Expr) -> str:

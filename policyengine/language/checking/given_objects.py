@@ -7,7 +7,7 @@ is not given.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from policyengine import quantity
@@ -79,21 +79,21 @@ def wrong_value(value: object, type_: Type) -> str | None:
         case Kind.OBJECT:
             return _wrong_object(value, type_)
         case _:
-            return None if _is_plain(value, type_.kind) else _form(type_)
+            return None if _PLAIN.get(type_.kind, _is_amount)(value) else form(type_)
 
 
 def _wrong_list(value: object, type_: Type) -> str | None:
     if not isinstance(value, list):
-        return _form(type_)
-    return next((f"{_form(type_)}, and one of them is {wrong}" for item in value
+        return form(type_)
+    return next((f"{form(type_)}, and one of them is {wrong}" for item in value
                  if (wrong := wrong_value(item, type_.args[0]))), None)  # fmt: skip
 
 
 def _wrong_map(value: object, type_: Type) -> str | None:
     if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
-        return _form(type_)
+        return form(type_)
     wrong = next((key for key, inner in value.items() if wrong_value(inner, type_.args[1]) is not None), None)
-    return None if wrong is None else f"{_form(type_)}, and `{wrong}` is none: {_unquoted(value[wrong])}"
+    return None if wrong is None else f"{form(type_)}, and `{wrong}` is none: {_unquoted(value[wrong])}"
 
 
 def _unquoted(value: object) -> str:
@@ -105,33 +105,17 @@ def _unquoted(value: object) -> str:
 
 def _wrong_object(value: object, type_: Type) -> str | None:
     if not isinstance(value, dict):
-        return _form(type_)
+        return form(type_)
     if type_.name in _AMOUNTS:
-        return None if all(map(_is_amount, value.values())) else _form(type_)
+        return None if all(map(_is_amount, value.values())) else form(type_)
     known = OBJECTS[type_.name].fields
     for name, inner in value.items():
         if name not in known:
             fields = ", ".join(f"`{field}`" for field in known)
-            return f"{_form(type_)}, which has {fields}, and no `{name}`"
+            return f"{form(type_)}, which has {fields}, and no `{name}`"
         if wrong := wrong_value(inner, known[name].type):
-            return f"{_form(type_)}, whose `{name}` is {wrong}"
+            return f"{form(type_)}, whose `{name}` is {wrong}"
     return None
-
-
-def _is_plain(value: object, kind: Kind) -> bool:
-    match kind:
-        case Kind.BOOL:
-            return isinstance(value, bool)
-        case Kind.INT:
-            return isinstance(value, int) and not isinstance(value, bool)
-        case Kind.STRING:
-            return isinstance(value, str)
-        case Kind.TIMESTAMP:
-            return _is_time(value)
-        case Kind.DURATION:
-            return isinstance(value, str) and _DURATION.fullmatch(value) is not None
-        case _:
-            return _is_amount(value)
 
 
 def _is_time(value: object) -> bool:
@@ -153,15 +137,11 @@ def _is_amount(value: object) -> bool:
 
 def form(type_: Type) -> str:
     """The form of a value in words: `a list of taints`."""
-    return _form(type_)
-
-
-def _form(type_: Type) -> str:
     match type_.kind:
         case Kind.OPTIONAL:
-            return _form(type_.args[0])
+            return form(type_.args[0])
         case Kind.LIST:
-            return f"a list of {_form(type_.args[0]).split(' ', 1)[1].split(',')[0]}s"
+            return f"a list of {form(type_.args[0]).split(' ', 1)[1].split(',')[0]}s"
         case Kind.MAP:
             return "a map" if type_.args[1] == DYN else "a map of strings"
         case Kind.OBJECT if type_.name in _AMOUNTS:
@@ -174,3 +154,13 @@ def _form(type_: Type) -> str:
             return "an amount"
         case _:
             return with_article(type_)
+
+
+_PLAIN: Final[Mapping[Kind, Callable[[object], bool]]] = {
+    Kind.BOOL: lambda value: isinstance(value, bool),
+    Kind.INT: lambda value: isinstance(value, int) and not isinstance(value, bool),
+    Kind.STRING: lambda value: isinstance(value, str),
+    Kind.TIMESTAMP: _is_time,
+    Kind.DURATION: lambda value: isinstance(value, str) and _DURATION.fullmatch(value) is not None,
+}
+"""Whether a value is a plain one of a kind; the others are amounts."""

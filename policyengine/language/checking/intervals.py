@@ -3,34 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Mapping
 
 from policyengine.language import ir
 from policyengine.language.functions import FUNCTIONS
 from policyengine.language.functions.bounds import EVERYTHING, Arguments, Interval, Unbounded, hull
 
-Find = Callable[[str], ir.Param | ir.Let | None]
-
 
 class Intervals:
     """Bounds of expressions of one policy."""
 
-    def __init__(self, params: Iterable[ir.Param], lets: Iterable[ir.Let], find: Find = lambda name: None) -> None:
-        """`lets`: each after those it names. `find`: params and lets that came to be later."""
-        self._find = find
-        self._named = {param.name: _of_param(param) for param in params}
-        for let in lets:
-            self._named[let.name] = self.of(let.value)
+    def __init__(self, params: Mapping[str, ir.Param], lets: Mapping[str, ir.Let]) -> None:
+        """`lets`: each after those it names; there may be more of them later."""
+        self._params, self._lets = params, lets
+        self._named: dict[str, Interval] = {}
 
     def _of_name(self, name: str) -> Interval:
-        if name not in self._named:
-            found = self._find(name)
-            self._named[name] = EVERYTHING
-            if isinstance(found, ir.Let):
-                self._named[name] = self.of(found.value)
-            elif found is not None:
-                self._named[name] = _of_param(found)
-        return self._named[name]
+        if name not in self._named and name in self._lets:
+            # In their order, so that no recursion goes from let to let, however many there are.
+            for let in self._lets.values():
+                if let.name not in self._named:
+                    self._named[let.name] = self.of(let.value)
+        return self._named[name] if name in self._named else _of_param(self._params[name])
 
     def of(self, expr: ir.Expr) -> Interval:
         """The bounds of an expression."""

@@ -5,7 +5,7 @@ Each library is checked after what it imports.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from msgspec import Struct
@@ -65,7 +65,7 @@ class Libraries:
         }
         self._done: dict[Key, Library] = {}
         for file in files:
-            _check_block_names(file)
+            each_once(file.report, "library", [block.name for block in file.tree.libraries], {})
         self._targets = [self._resolved(at) for at in range(len(files))]
         """For each file: what is imported, by the name it has there; None for what was reported."""
         needs = {key: self._needs(key) for key in self._blocks}
@@ -177,17 +177,26 @@ def _may_be_known_as(report: Report, statement: syntax.Import) -> bool:
     return not message
 
 
-def _check_block_names(file: File) -> None:
-    first: dict[str, syntax.NameText] = {}
-    for block in file.tree.libraries:
-        name = block.name
+def each_once(
+    report: Report,
+    what: str,
+    names: Iterable[syntax.NameText],
+    first: dict[str, tuple[Report, syntax.NameText]],
+    plugins: Container[str] = (),
+) -> None:
+    """Reports names that are empty, taken already (by `first`, which takes up these), or a plugin's."""
+    for name in names:
         if not name.text.strip():
-            file.report.error(WRONG_WORD, "a library has a name", name.span)
+            report.error(WRONG_WORD, f"a {what} has a name", name.span)
         elif name.text in first:
-            related = (Related(first[name.text].span, "taken here"),)
-            message = f"another library is called `{name.text}`"
-            file.report.error(DUPLICATE_NAME, message, name.span, related=related)
-        first.setdefault(name.text, name)
+            there, earlier = first[name.text]
+            related = (Related(earlier.span, "taken here"),) if there.file == report.file else ()
+            where = "" if there.file == report.file else f" in `{there.file}`"
+            message = f"another {what} is called `{name.text}`{where}"
+            report.error(DUPLICATE_NAME, message, name.span, related=related)
+        elif name.text in plugins:
+            report.error(DUPLICATE_NAME, f"`{name.text}` is the name of a plugin", name.span)
+        first.setdefault(name.text, (report, name))
 
 
 def _words(block: syntax.Library) -> frozenset[str]:

@@ -5,7 +5,7 @@ The checker knows no plugin: names, abilities and argument schemas are handed to
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -63,15 +63,22 @@ def unknown_plugin(report: Report, name: syntax.NameText, plugins: Plugins) -> N
     report.unknown(UNKNOWN_PLUGIN, message, name.span, name.text, plugins, otherwise=installed)
 
 
-def contradictions(report: Report, uses: list[syntax.Use], disabled: list[syntax.Disable]) -> None:
-    """Reports plugins that are used or disabled twice, or both."""
+def check_disabled(report: Report, members: Sequence[syntax.Member], plugins: Plugins) -> tuple[str, ...]:
+    """The plugins that are disabled. Reports those that are used or disabled twice, or both, and unknown ones."""
     seen: dict[str, str] = {}
-    members: list[syntax.Use | syntax.Disable] = [*uses, *disabled]
-    for member in sorted(members, key=lambda m: m.span.start):
+    disabled: list[str] = []
+    for member in members:
+        if not isinstance(member, syntax.Use | syntax.Disable):
+            continue
         name, what = member.plugin.text, "used" if isinstance(member, syntax.Use) else "disabled"
         if name in seen:
             report.error(DUPLICATE_NAME, f"`{name}` is {seen[name]} already, and {what} here", member.plugin.span)
         seen.setdefault(name, what)
+        if isinstance(member, syntax.Disable):
+            disabled.append(name)
+            if name not in plugins:
+                unknown_plugin(report, member.plugin, plugins)
+    return tuple(disabled)
 
 
 # --- arguments -------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 from msgspec import Struct
@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from policyengine.language import ir, syntax
 from policyengine.language.checking.block_names import check_names
-from policyengine.language.checking.check_codes import DUPLICATE_NAME, OVER_BUDGET, WRONG_WORD
+from policyengine.language.checking.check_codes import OVER_BUDGET, WRONG_WORD
 from policyengine.language.checking.context import Names
 from policyengine.language.checking.definitions import Definitions, reached
 from policyengine.language.checking.intervals import Intervals
@@ -20,11 +20,12 @@ from policyengine.language.checking.libraries import (
     Libraries,
     any_failed,
     bring_in,
+    each_once,
     libraries_of,
     texts_of,
 )
 from policyengine.language.checking.log_bind import check_bind, check_on
-from policyengine.language.checking.plugin_checks import Plugins, check_use, contradictions, unknown_plugin
+from policyengine.language.checking.plugin_checks import Plugins, check_disabled, check_use
 from policyengine.language.checking.policy_scope import PolicyScope, check_when
 from policyengine.language.checking.report import Report
 from policyengine.language.checking.rule_checks import (
@@ -37,7 +38,7 @@ from policyengine.language.checking.rule_checks import (
 )
 from policyengine.language.checking.setting_checks import check_base, check_queue, check_scheduler, check_share
 from policyengine.language.checking.test_checks import check_test
-from policyengine.language.diagnostics import Related, Source, has_errors
+from policyengine.language.diagnostics import Source, has_errors
 from policyengine.language.ir.ir_walk import expressions_in
 from policyengine.language.rewrite import cost, rewrite
 from policyengine.language.syntax import Span
@@ -69,7 +70,7 @@ class PolicyCheck:
     ) -> None:
         self._file, self._policy, self._plugins, self._libraries = file, policy, plugins, libraries
         self._definitions = Definitions("")
-        self._intervals = Intervals((), (), self._definitions.find)
+        self._intervals = Intervals(self._definitions.params, self._definitions.lets)
         self._own = self._part(file, policy)
         self._parts = [self._own]
         self._parts += [self._part(other, block, self._own.scope.context.names) for other, block in overlays]
@@ -107,7 +108,6 @@ class PolicyCheck:
         if not self._policy.name.text.strip():
             scope.report.error(WRONG_WORD, "a policy has a name", self._policy.name.span)
         self._rule_names()
-        disabled = self._disabled()
         policy = ir.Policy(
             name=self._policy.name.text,
             scheduler=check_scheduler(scope.report, members),
@@ -117,7 +117,7 @@ class PolicyCheck:
             lets=(),
             queue=check_queue(scope, members),
             uses=self._each(syntax.Use, lambda scope, member: check_use(scope, member, self._plugins)),
-            disabled=disabled,
+            disabled=check_disabled(scope.report, members, self._plugins),
             filters=self._each(syntax.Filter, check_filter),
             scores=self._each(syntax.Score, check_score),
             gangs=self._each(syntax.Gang, check_gang),
@@ -148,16 +148,6 @@ class PolicyCheck:
 
     # --- names of plugins and rules -------------------------------------------------------------------
 
-    def _disabled(self) -> tuple[str, ...]:
-        members = [member for member in self._policy.members if isinstance(member, syntax.Disable)]
-        uses = [member for member in self._policy.members if isinstance(member, syntax.Use)]
-        report = self._own.scope.report
-        contradictions(report, uses, members)
-        for member in members:
-            if member.plugin.text not in self._plugins:
-                unknown_plugin(report, member.plugin, self._plugins)
-        return tuple(member.plugin.text for member in members)
-
     def _refusing(self) -> frozenset[str]:
         """What may refuse a pod: rules, and plugins."""
         names = [name.text for part in self._parts for name in _names_of_rules(part.block)]
@@ -169,29 +159,9 @@ class PolicyCheck:
         rules: dict[str, tuple[Report, syntax.NameText]] = {}
         for part in self._parts:
             report = part.scope.report
-            self._each_once(report, "rule", _names_of_rules(part.block), rules)
+            each_once(report, "rule", _names_of_rules(part.block), rules, self._plugins)
             tests = [member.name for member in part.block.members if isinstance(member, syntax.Test)]
-            self._each_once(report, "test", tests, {})
-
-    def _each_once(
-        self,
-        report: Report,
-        what: str,
-        names: Iterable[syntax.NameText],
-        first: dict[str, tuple[Report, syntax.NameText]],
-    ) -> None:
-        for name in names:
-            if not name.text.strip():
-                report.error(WRONG_WORD, f"a {what} has a name", name.span)
-            elif name.text in first:
-                there, earlier = first[name.text]
-                related = (Related(earlier.span, "taken here"),) if there.file == report.file else ()
-                where = "" if there.file == report.file else f" in `{there.file}`"
-                message = f"another {what} is called `{name.text}`{where}"
-                report.error(DUPLICATE_NAME, message, name.span, related=related)
-            elif what == "rule" and name.text in self._plugins:
-                report.error(DUPLICATE_NAME, f"`{name.text}` is the name of a plugin", name.span)
-            first.setdefault(name.text, (report, name))
+            each_once(report, "test", tests, {})
 
 
 def _names_of_rules(block: Block) -> list[syntax.NameText]:

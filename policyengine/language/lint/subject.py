@@ -69,7 +69,7 @@ class Subject:
     @cached_property
     def bounds(self) -> Bounds:
         """Bounds of expressions."""
-        return Bounds(self.policy.params, self.policy.lets)
+        return Bounds(self.params, self.lets)
 
     @cached_property
     def truth(self) -> Truth:
@@ -110,21 +110,14 @@ class Subject:
     @cached_property
     def places(self) -> tuple[Place, ...]:
         """Every expression that stands in a member of the policy, in no order that means anything."""
-        members = (
-            *self.own(self.policy.lets),
-            *self.own(self.policy.filters),
-            *self.own(self.policy.scores),
-            *self.own(self.policy.gangs),
-            *self.own(self.policy.quotas),
-            *self.own(self.policy.permits),
-            *self.own(self.policy.logs),
-            *self.own(self.policy.annotations),
-            *((self.policy.preempt,) if self.policy.preempt is not None else ()),
-            *self.own(self.order),
-        )
-        found = [place for member in members for place in _places(member, member)]
-        if self.policy.queue.fair_by is not None:
-            found.append(Place("fair_by", self.policy.queue, self.policy.queue.fair_by))
+        policy = self.policy
+        rules = (policy.lets, policy.filters, policy.scores, policy.gangs, policy.quotas, policy.permits)
+        others = (policy.logs, policy.annotations, self.order)
+        members: list[Any] = [member for kind in (*rules, *others) for member in self.own(kind)]
+        members += [policy.preempt] if policy.preempt is not None else []
+        found = [place for member in members for place in _places(member)]
+        if policy.queue.fair_by is not None:
+            found.append(Place("fair_by", policy.queue, policy.queue.fair_by))
         return tuple(place for place in found if self.holds(place.expr.span))
 
     @cached_property
@@ -186,7 +179,7 @@ class Subject:
         return Span(first, last)
 
 
-def _places(member: Any, value: Any) -> Iterator[Place]:
+def _places(value: Any) -> Iterator[Place]:
     """The expressions in the fields of a checked member; those of a part (a require) belong to the part."""
     for name in value.__struct_fields__:
         inner = getattr(value, name)
@@ -196,7 +189,7 @@ def _places(member: Any, value: Any) -> Iterator[Place]:
             elif isinstance(item, ir.Template):
                 yield from (Place(name, value, part) for part in item.parts if not isinstance(part, str))
             elif isinstance(item, Struct) and hasattr(item, "span"):
-                yield from _places(member, item)
+                yield from _places(item)
 
 
 def _within(expr: ir.Expr) -> Iterator[ir.Expr]:
