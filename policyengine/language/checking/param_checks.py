@@ -13,37 +13,15 @@ from policyengine.language.evaluator import evaluated
 from policyengine.language.functions.comparison import equal
 from policyengine.language.ir.ir_walk import is_error, walk
 from policyengine.language.syntax.expression_nodes import names_in
-from policyengine.language.types import (
-    BOOL,
-    CPU,
-    DOUBLE,
-    DURATION,
-    INT,
-    MEMORY,
-    STORAGE,
-    STRING,
-    TIMESTAMP,
-    Kind,
-    Type,
-)
+from policyengine.language.types import BOOL, INT, QUANTITIES, STRING, Kind, Type
 from policyengine.language.values import EvaluationError, display, with_article
 
-NAMED_TYPES = {
-    "int": INT,
-    "count": INT,
-    "double": DOUBLE,
-    "bool": BOOL,
-    "string": STRING,
-    "timestamp": TIMESTAMP,
-    "duration": DURATION,
-    "cpu": CPU,
-    "memory": MEMORY,
-    "storage": STORAGE,
-}
+_SCALARS = (Kind.INT, Kind.DOUBLE, Kind.BOOL, Kind.STRING, Kind.TIMESTAMP, Kind.DURATION, *QUANTITIES)
+NAMED_TYPES = {"count": INT, **{kind.value: Type(kind) for kind in _SCALARS}}
 _MADE_TYPES = {"list": (Kind.LIST, 1), "map": (Kind.MAP, 2), "optional": (Kind.OPTIONAL, 1)}
 _KEYS = (STRING, INT, BOOL)
 _READING = ir.Field | ir.Comprehension | ir.LetRef | ir.ParamRef
-_RANGED = (INT, DOUBLE, TIMESTAMP, DURATION, CPU, MEMORY, STORAGE)
+_RANGED = QUANTITIES | {Kind.INT, Kind.DOUBLE, Kind.TIMESTAMP, Kind.DURATION}
 
 
 def check_type(
@@ -80,7 +58,7 @@ def check_param(context: Context, member: syntax.Param, name: str) -> ir.Param |
     default = constant(context, member.default, type_)
     bounds = [constant(context, bound, type_) for bound in member.range or ()]
     values = [constant(context, value, type_) for value in member.values or ()]
-    if bounds and type_ not in _RANGED:
+    if bounds and type_.kind not in _RANGED:
         message = f"{with_article(type_)} has no range; list its `values`"
         context.report.error(PARAM_BOUNDS, message, member.span)
         return None

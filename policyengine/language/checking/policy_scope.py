@@ -19,23 +19,11 @@ from policyengine.language.checking.intervals import Intervals
 from policyengine.language.checking.report import Report
 from policyengine.language.diagnostics import Source
 from policyengine.language.ir.ir_walk import extent, fields, is_error
-from policyengine.language.types import (
-    BOOL,
-    DOUBLE,
-    DURATION,
-    INT,
-    QOS,
-    STRING,
-    TIMESTAMP,
-    Kind,
-    Shape,
-    Type,
-    holds_object,
-)
+from policyengine.language.types import BOOL, INT, QUANTITIES, Kind, Shape, Type, holds_object
 from policyengine.language.values import with_article
 
 Path = tuple[str, ...]
-_ORDERED = (INT, DOUBLE, STRING, BOOL, DURATION, TIMESTAMP, QOS)
+_ORDERED = QUANTITIES | {Kind.INT, Kind.DOUBLE, Kind.STRING, Kind.BOOL, Kind.DURATION, Kind.TIMESTAMP}
 
 
 class PolicyScope(Struct, frozen=True):
@@ -147,7 +135,7 @@ def check_order_key(key: syntax.OrderKey, context: Context, in_place: Callable[[
     value = context.check(key.value)
     content = value.type.args[0] if value.type.kind is Kind.OPTIONAL else value.type
     if not is_error(value):
-        if content in _ORDERED or content.is_quantity:
+        if content.kind in _ORDERED:
             value = in_place(value)
         else:
             message = f"{with_article(value.type)} has no order to sort by"

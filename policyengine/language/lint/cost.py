@@ -44,25 +44,24 @@ MICROSECONDS: Final[dict[str, float]] = {
 _TEXT = frozenset({Kind.STRING, Kind.LIST, Kind.MAP})
 
 
+_OPERATIONS: Final[dict[type[ir.Expr], str]] = {
+    ir.Index: "lookup",
+    ir.Select: "lookup",
+    ir.Has: "lookup",
+    ir.Logic: "logic",
+    ir.Conditional: "choose",
+    ir.OptMap: "choose",
+    ir.Comprehension: "pods",
+}
+
+
 def operation(expr: ir.Expr) -> str:
     """Which row of the table an expression's own work is; '' for none."""
-    match expr:
-        case ir.Const() | ir.Field():
-            return ""
-        case ir.Index() | ir.Select() | ir.Has():
-            return "lookup"
-        case ir.Logic():
-            return "logic"
-        case ir.Conditional() | ir.OptMap():
-            return "choose"
-        case ir.Comprehension():
-            return "pods"
-        case ir.Call(function=function, args=args):
-            row = FUNCTIONS.get(function)
-            named = "text" if row is None else row.cost.operation
-            return "text" if named == "compare" and any(arg.type.kind in _TEXT for arg in args) else named
-        case _:
-            return ""
+    if not isinstance(expr, ir.Call):
+        return _OPERATIONS.get(type(expr), "")
+    row = FUNCTIONS.get(expr.function)
+    named = "text" if row is None else row.cost.operation
+    return "text" if named == "compare" and any(arg.type.kind in _TEXT for arg in expr.args) else named
 
 
 def expression_cost(expr: ir.Expr, let_of: LetOf, seen: set[str]) -> float:

@@ -150,15 +150,8 @@ def _units(file: syntax.File) -> Iterator[Span]:
         yield block.span
         for member in block.members:
             yield member.span
-            match member:
-                case syntax.Filter():
-                    yield from (require.span for require in member.requires)
-                case syntax.Queue() | syntax.Preempt():
-                    yield from (key.span for key in member.order)
-                case syntax.Test():
-                    yield from (step.span for step in member.steps)
-                case _:
-                    pass
+            for name in ("requires", "order", "steps"):
+                yield from (part.span for part in getattr(member, name, ()))
 
 
 def _unused(source: Source, comment: Suppression, codes: Sequence[str]) -> Diagnostic:

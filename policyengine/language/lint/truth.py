@@ -133,6 +133,12 @@ class Truth:
         """Whether the condition holds wherever those given do, and cannot fail to have a value there."""
         return self._refuted([*((one, True) for one in given), (condition, False)])
 
+    def outcome(self, condition: ir.Expr) -> bool | None:
+        """The one value that a condition always has; None where it has two, or may fail."""
+        if self.impossible(condition):
+            return False
+        return True if not self.may_fail(condition) and self.implied(condition) else None
+
     def may_fail(self, expr: ir.Expr) -> bool:
         """Whether evaluating it may be an error: then even a condition that is always true refuses something."""
         return any(_may_fail(part, self._failing) for part in walk(expr))

@@ -18,10 +18,12 @@ def constant_when(subject: Subject) -> Findings:
     for place in subject.places:
         if place.what != "when":
             continue
-        if subject.truth.impossible(place.expr):
-            yield Finding("`when` is never true, so the rule never runs", place.expr.span)
-        elif not subject.truth.may_fail(place.expr) and subject.truth.implied(place.expr):
-            yield Finding("`when` is always true: leave it out", place.expr.span)
+        outcome = subject.truth.outcome(place.expr)
+        if outcome is not None:
+            message = (
+                "`when` is always true: leave it out" if outcome else "`when` is never true, so the rule never runs"
+            )
+            yield Finding(message, place.expr.span)
 
 
 _WHOLE = frozenset({"when", "condition"})
@@ -48,21 +50,13 @@ def _inside(subject: Subject, place: Place) -> Findings:
         if not parts:
             continue
         whole = part is place.expr and place.what in _WHOLE
-        outcome = _outcome(subject, part) if part.type == BOOL and not whole else None
+        compares = part.type == BOOL and isinstance(part, ir.Call | ir.Logic) and not whole
+        outcome = subject.truth.outcome(part) if compares else None
         if outcome is None:
             pending += [one for one in parts if holds(one.span)]
         else:
             shown = "always true" if outcome else "never true"
             yield Finding(f"this is {shown}, so it decides nothing", part.span)
-
-
-def _outcome(subject: Subject, expr: ir.Expr) -> bool | None:
-    """The one outcome of a comparison; None where there are two, and for what is no comparison."""
-    if not isinstance(expr, ir.Call | ir.Logic):
-        return None
-    if subject.truth.impossible(expr):
-        return False
-    return True if not subject.truth.may_fail(expr) and subject.truth.implied(expr) else None
 
 
 _MOST = 12
