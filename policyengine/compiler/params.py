@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
@@ -93,78 +94,59 @@ def _shown(value: object) -> str:
 def _converted(value: Any, type_: Type) -> object:
     match type_.kind:
         case Kind.LIST:
-            items = json.loads(value) if isinstance(value, str) else value
-            if not isinstance(items, list):
-                raise ValueError
-            return [_converted(item, type_.args[0]) for item in items]
+            return [_converted(item, type_.args[0]) for item in _parsed(value, list)]
         case Kind.MAP:
-            entries = json.loads(value) if isinstance(value, str) else value
-            if not isinstance(entries, dict):
-                raise ValueError
-            return {_converted(key, type_.args[0]): _converted(one, type_.args[1]) for key, one in entries.items()}
+            key_type, value_type = type_.args
+            entries = _parsed(value, dict).items()
+            return {_converted(key, key_type): _converted(one, value_type) for key, one in entries}
         case Kind.OPTIONAL:
             return NONE if value is None or value == "null" else Optional(_converted(value, type_.args[0]))
         case _:
-            return _CONVERSIONS[type_.kind](value)
+            accepted, convert = _CONVERSIONS[type_.kind]
+            if type(value) not in accepted:
+                raise ValueError
+            return convert(value)
 
 
-def _bool(value: object) -> bool:
-    if isinstance(value, bool):
-        return value
-    return {"true": True, "false": False}[str(value)]
-
-
-def _int(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | str):
+def _parsed(value: object, form: type[Any]) -> Any:
+    """A list or map, or the JSON of one."""
+    found = json.loads(value) if isinstance(value, str) else value
+    if not isinstance(found, form):
         raise ValueError
-    number = int(value)
-    if not -(2**63) <= number < 2**63:
-        raise ValueError
-    return number
+    return found
 
 
-def _double(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise ValueError
+def _bool(value: bool | str) -> bool:
+    return value if isinstance(value, bool) else {"true": True, "false": False}[value]
+
+
+def _double(value: float | str) -> float:
     number = float(value)
-    if number - number != 0.0:
+    if not math.isfinite(number):
         raise ValueError
     return number
-
-
-def _string(value: object) -> str:
-    if not isinstance(value, str):
-        raise ValueError
-    return value
 
 
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|min|h|d)", re.ASCII)
 
 
-def _duration(value: object) -> int:
-    match = _DURATION.fullmatch(str(value))
+def _duration(value: str) -> int:
+    match = _DURATION.fullmatch(value)
     if match is None:
         raise ValueError
     return in_int64(round(Fraction(match[1]) * _UNITS[match[2]]))
 
 
-def _quantity(read: Callable[[str | int | float], int]) -> Callable[[Any], int]:
-    def conversion(value: Any) -> int:
-        if isinstance(value, bool) or not isinstance(value, int | float | str):
-            raise ValueError
-        return read(value)
-
-    return conversion
-
-
-_CONVERSIONS: dict[Kind, Callable[[Any], object]] = {
-    Kind.BOOL: _bool,
-    Kind.INT: _int,
-    Kind.DOUBLE: _double,
-    Kind.STRING: _string,
-    Kind.DURATION: _duration,
-    Kind.TIMESTAMP: lambda value: parse_timestamp(str(value)),
-    Kind.CPU: _quantity(quantity.milli_value),
-    Kind.MEMORY: _quantity(quantity.value),
-    Kind.STORAGE: _quantity(quantity.value),
+_NUMBERS = (int, float, str)
+_CONVERSIONS: dict[Kind, tuple[tuple[type, ...], Callable[[Any], object]]] = {
+    Kind.BOOL: ((bool, str), _bool),
+    Kind.INT: ((int, str), lambda value: in_int64(int(value))),
+    Kind.DOUBLE: (_NUMBERS, _double),
+    Kind.STRING: ((str,), str),
+    Kind.DURATION: ((str,), _duration),
+    Kind.TIMESTAMP: ((str,), parse_timestamp),
+    Kind.CPU: (_NUMBERS, quantity.milli_value),
+    Kind.MEMORY: (_NUMBERS, quantity.value),
+    Kind.STORAGE: (_NUMBERS, quantity.value),
 }
+"""Kind -> the types that stand for a value of it, and how they are read; a bool is no number."""

@@ -1,8 +1,8 @@
-"""The nodes and pods that a test gives, as the API would show them."""
+"""The nodes and pods that a test gives, as the API would show them; the checker has seen to the types of values."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from policyengine.cluster.node_objects import Node
@@ -14,6 +14,7 @@ from policyengine.language.ir import test_nodes as ir_test
 from policyengine.language.types import DURATION
 
 Json = dict[str, Any]
+Fields = Mapping[str, Any]
 
 ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 POD_GROUP_LABEL = "scheduling.x-k8s.io/pod-group"
@@ -27,8 +28,8 @@ def given_node(step: ir_test.GivenNode) -> Node:
     Raises:
         ObjectError: `spec` or `status` holds something that a node does not.
     """
-    fields = step.fields
-    labels = {"kubernetes.io/hostname": step.name, **_texts(fields, "labels")}
+    fields: Fields = step.fields
+    labels = {"kubernetes.io/hostname": step.name, **fields.get("labels", {})}
     for name, label in (("zone", ZONE), ("region", REGION)):
         if name in fields:
             labels[label] = str(fields[name])
@@ -37,7 +38,7 @@ def given_node(step: ir_test.GivenNode) -> Node:
         "name": step.name,
         "uid": step.name,
         "labels": labels,
-        "annotations": _texts(fields, "annotations") | _usage(fields.get("usage")),
+        "annotations": fields.get("annotations", {}) | _usage(fields.get("usage", {})),
         "creationTimestamp": fields.get("createdAt"),
     }
     spec = {"unschedulable": fields.get("unschedulable", False), "taints": fields.get("taints", [])}
@@ -45,23 +46,21 @@ def given_node(step: ir_test.GivenNode) -> Node:
         "allocatable": _amounts(amounts[0]),
         "capacity": _amounts(amounts[-1]),
         "conditions": _conditions(fields),
-        "images": [{"names": [name]} for name in _list(fields, "images")],
+        "images": [{"names": [name]} for name in fields.get("images", [])],
     }
     return decode(Node, _with_raw(metadata, spec, status, fields))
 
 
-def _conditions(fields: Mapping[str, object]) -> list[Any]:
-    given = _list(fields, "conditions")
+def _conditions(fields: Fields) -> list[Any]:
+    given: list[Any] = fields.get("conditions", [])
     if any(condition.get("type") == "Ready" for condition in given) and "ready" not in fields:
         return given
     others = [condition for condition in given if condition.get("type") != "Ready"]
     return [{"type": "Ready", "status": "True" if fields.get("ready", True) else "False"}, *others]
 
 
-def _usage(usage: object) -> dict[str, str]:
+def _usage(usage: Fields) -> dict[str, str]:
     """Measured use, in the annotations it is read from."""
-    if not isinstance(usage, Mapping):
-        return {}
     return {f"policyengine.io/usage-{name}": str(value) for name, value in usage.items()}
 
 
@@ -72,27 +71,27 @@ def given_pod(step: ir_test.GivenPod, number: int, scheduler: str, created: str)
     Raises:
         ObjectError: `spec` or `status` holds something that a pod does not.
     """
-    fields = step.fields
+    fields: Fields = step.fields
     metadata = {
         "name": step.name,
         "namespace": fields.get("namespace", "default"),
         "uid": fields.get("uid", f"{number:04d}-{step.name}"),
-        "labels": _texts(fields, "labels") | ({POD_GROUP_LABEL: _group_name(fields)} if "group" in fields else {}),
-        "annotations": _texts(fields, "annotations"),
+        "labels": fields.get("labels", {}) | ({POD_GROUP_LABEL: _group_name(fields)} if "group" in fields else {}),
+        "annotations": fields.get("annotations", {}),
         "creationTimestamp": fields.get("createdAt", created),
-        "ownerReferences": _owner(fields.get("owner")),
+        "ownerReferences": [_owner(fields["owner"])] if "owner" in fields else [],
         "deletionTimestamp": created if fields.get("terminating") else None,
     }
     spec = {
         "schedulerName": scheduler,
         "nodeName": step.on or "",
         "containers": _containers(fields),
-        "initContainers": [_container(one, f"i{at}") for at, one in enumerate(_list(fields, "initContainers"))],
+        "initContainers": [_container(one, f"i{at}") for at, one in enumerate(fields.get("initContainers", []))],
         "priority": fields.get("priority", 0),
         "priorityClassName": fields.get("priorityClass", ""),
-        "nodeSelector": _texts(fields, "nodeSelector"),
+        "nodeSelector": fields.get("nodeSelector", {}),
         "tolerations": fields.get("tolerations", []),
-        "volumes": [_volume(one) for one in _list(fields, "volumes")],
+        "volumes": [_volume(one) for one in fields.get("volumes", [])],
         "serviceAccountName": fields.get("serviceAccount", ""),
         "schedulingGroup": {"podGroupName": fields["podGroup"]}
         if "podGroup" in fields and "group" not in fields
@@ -103,26 +102,27 @@ def given_pod(step: ir_test.GivenPod, number: int, scheduler: str, created: str)
 
 def given_group(step: ir_test.GivenPod) -> PodGroup | None:
     """The PodGroup object (`scheduling.x-k8s.io`) that is given with one of its pods, None where none is."""
-    group = step.fields.get("group")
-    if not isinstance(group, Mapping):
+    fields: Fields = step.fields
+    if "group" not in fields:
         return None
-    spec: Json = {"minMember": group.get("minMember", 0), "minResources": _amounts(group.get("minResources"))}
+    group: Fields = fields["group"]
+    spec: Json = {"minMember": group.get("minMember", 0), "minResources": _amounts(group.get("minResources", {}))}
     if "scheduleTimeout" in group:
         nanoseconds = convert(group["scheduleTimeout"], DURATION, "scheduleTimeout")
         assert isinstance(nanoseconds, int)
         spec["scheduleTimeoutSeconds"] = nanoseconds // 10**9
-    metadata = {"name": _group_name(step.fields), "namespace": step.fields.get("namespace", "default")}
-    return decode(PodGroup, {"metadata": metadata | {"uid": _group_name(step.fields)}, "spec": spec})
+    name = _group_name(fields)
+    metadata = {"name": name, "namespace": fields.get("namespace", "default"), "uid": name}
+    return decode(PodGroup, {"metadata": metadata, "spec": spec})
 
 
-def _group_name(fields: Mapping[str, object]) -> str:
-    group = fields.get("group")
-    named = group.get("name") if isinstance(group, Mapping) else None
-    return str(named or fields.get("podGroup") or _texts(fields, "labels").get(POD_GROUP_LABEL, "group"))
+def _group_name(fields: Fields) -> str:
+    named = fields.get("group", {}).get("name") or fields.get("podGroup")
+    return str(named or fields.get("labels", {}).get(POD_GROUP_LABEL, "group"))
 
 
 def _pod_status(step: ir_test.GivenPod, created: str) -> Json:
-    fields = step.fields
+    fields: Fields = step.fields
     status: Json = {
         "phase": fields.get("phase", "Running" if step.on else "Pending"),
         "nominatedNodeName": fields.get("nominatedNode", ""),
@@ -137,54 +137,34 @@ def _pod_status(step: ir_test.GivenPod, created: str) -> Json:
     return status | ({"reason": fields["reason"]} if "reason" in fields else {})
 
 
-def _containers(fields: Mapping[str, object]) -> list[Json]:
-    given = _list(fields, "containers")
-    if given:
-        return [_container(one, f"c{at}") for at, one in enumerate(given)]
-    resources = {kind: _amounts(fields.get(kind, {})) for kind in ("requests", "limits")}
-    images = _list(fields, "images") or ["app"]
-    first: Json = {"name": "c", "image": images[0], "resources": resources}
-    return [first, *({"name": f"c{at}", "image": image} for at, image in enumerate(images[1:], start=1))]
+def _containers(fields: Fields) -> list[Json]:
+    if fields.get("containers"):
+        return [_container(one, f"c{at}") for at, one in enumerate(fields["containers"])]
+    first, *others = fields.get("images") or ["app"]
+    images = ({"name": f"c{at}", "image": image} for at, image in enumerate(others, start=1))
+    return [_container({**fields, "name": "c", "image": first}, "c"), *images]
 
 
-def _container(given: Mapping[str, Any], name: str) -> Json:
+def _container(given: Fields, name: str) -> Json:
     resources = {kind: _amounts(given.get(kind, {})) for kind in ("requests", "limits")}
     ports = given.get("ports", [])
     return {"name": given.get("name", name), "image": given.get("image", ""), "resources": resources, "ports": ports}
 
 
-def _volume(given: Mapping[str, Any]) -> Json:
+def _volume(given: Fields) -> Json:
     claim = given.get("claim")
     return {"name": given.get("name", ""), "persistentVolumeClaim": {"claimName": claim} if claim else None}
 
 
-def _owner(owner: object) -> list[Json]:
-    if not isinstance(owner, Mapping):
-        return []
-    return [{"kind": "", "name": "", "uid": owner.get("name", ""), **owner, "controller": True}]
+def _owner(owner: Fields) -> Json:
+    return {"kind": "", "name": "", "uid": owner.get("name", ""), **owner, "controller": True}
 
 
-def _with_raw(metadata: Json, spec: Json, status: Json, fields: Mapping[str, object]) -> Json:
-    raw = {"spec": spec, "status": status}
-    for name, part in raw.items():
-        more = fields.get(name)
-        if isinstance(more, Mapping):
-            raw[name] = {**part, **more}
-    return {"metadata": metadata, **raw}
+def _with_raw(metadata: Json, spec: Json, status: Json, fields: Fields) -> Json:
+    """With what the fields `spec` and `status` say as the API has it."""
+    raw = {name: given for name in ("spec", "status") if isinstance(given := fields.get(name), dict)}
+    return {"metadata": metadata, "spec": spec | raw.get("spec", {}), "status": status | raw.get("status", {})}
 
 
-def _texts(fields: Mapping[str, object], name: str) -> dict[str, str]:
-    value = fields.get(name)
-    return dict(value) if isinstance(value, Mapping) else {}
-
-
-def _list(fields: Mapping[str, object], name: str) -> list[Any]:
-    value = fields.get(name)
-    return list(value) if isinstance(value, Sequence) and not isinstance(value, str) else []
-
-
-def _amounts(amounts: object) -> dict[str, str]:
-    if not isinstance(amounts, Mapping):
-        return {}
-    named = ((str(name), amount) for name, amount in amounts.items())
-    return {_RESOURCES.get(name, name): str(amount) for name, amount in named}
+def _amounts(amounts: Mapping[str, object]) -> dict[str, str]:
+    return {_RESOURCES.get(name, name): str(amount) for name, amount in amounts.items()}

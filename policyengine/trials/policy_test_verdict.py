@@ -75,20 +75,16 @@ def _on(run: Run, step: ir_test.ExpectOn) -> Failure | None:
 
 
 def _before(run: Run, step: ir_test.ExpectBefore) -> Failure | None:
-    popped = run.trial.popped
-    places = [popped.index(run.uids[name]) if run.uids[name] in popped else None for name in (step.pod, step.other)]
-    first, second = places
-    if first is not None and second is not None and first < second:
-        return None
-    expected = f"expected `{step.pod}` before `{step.other}`"
     names = {uid: name for name, uid in run.uids.items()}
-    order = [names[uid] for uid in dict.fromkeys(popped) if uid in names]
-    details = (f"popped: {', '.join(f'`{name}`' for name in order) or 'none'}",)
-    for place, name in zip(places, (step.pod, step.other), strict=True):
-        if place is None:
-            message = f"{expected}, but `{name}` was never popped: {_whereabouts(run, name)}"
-            return Failure(message, step.span, details)
-    return Failure(f"{expected}, but `{step.other}` was popped first", step.span, details)
+    order = [names[uid] for uid in dict.fromkeys(run.trial.popped) if uid in names]
+    missing = next((name for name in (step.pod, step.other) if name not in order), None)
+    if missing is None and order.index(step.pod) < order.index(step.other):
+        return None
+    happened = f"`{step.other}` was popped first"
+    if missing is not None:
+        happened = f"`{missing}` was never popped: {_whereabouts(run, missing)}"
+    message = f"expected `{step.pod}` before `{step.other}`, but {happened}"
+    return Failure(message, step.span, (f"popped: {', '.join(f'`{name}`' for name in order) or 'none'}",))
 
 
 def _waits(run: Run, step: ir_test.ExpectWaits) -> Failure | None:
@@ -197,25 +193,25 @@ def _that(run: Run, step: ir_test.ExpectThat) -> Failure | None:
     except EvaluationError as error:
         happened = f"it has no value: {error}"
     asked = [part for part in walk(step.condition) if isinstance(part, ir.Call) and part.function in QUESTIONS]
-    values = (f"{_written(call)}: {_answer(run, call)}" for call in dict.fromkeys(asked))
-    return Failure(f"expected the condition to hold, but {happened}", step.span, tuple(values))
-
-
-def _written(call: ir.Call) -> str:
-    names = ", ".join('"' + name + '"' for name in _names(call))
-    return f"{call.function}({names})"
+    values = tuple(_told_answer(run, call) for call in dict.fromkeys(asked))
+    return Failure(f"expected the condition to hold, but {happened}", step.span, values)
 
 
 def _names(call: ir.Call) -> list[str]:
     return [str(arg.value) for arg in call.args if isinstance(arg, ir.Const)]
 
 
-def _answer(run: Run, call: ir.Call) -> str:
+def _quoted(name: str) -> str:
+    return f'"{name}"'
+
+
+def _told_answer(run: Run, call: ir.Call) -> str:
+    """`placed("a"): false`."""
     try:
-        value = _asked(run, call.function, _names(call))
+        answer = str(_asked(run, call.function, _names(call))).lower()
     except EvaluationError as error:
-        return str(error)
-    return str(value).lower()
+        answer = str(error)
+    return f"{call.function}({', '.join(map(_quoted, _names(call)))}): {answer}"
 
 
 class _Questions(Names):
@@ -233,10 +229,8 @@ class _Questions(Names):
 
     def param(self, name: str) -> Closure:
         """The param's value."""
-        if name in self._run.params:
-            value = self._run.params[name]
-        else:
-            value = next(param.default for param in self._run.policy.params if param.name == name)
+        defaults = {param.name: param.default for param in self._run.policy.params}
+        value = {**defaults, **self._run.params}[name]
         return lambda evaluation: value
 
 

@@ -6,12 +6,15 @@ absent optional field is None. Lists are tuples, maps are dicts; quantities are 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any
 
 from policyengine import quantity
-from policyengine.cluster.objects import Quantities, parse_time
+from policyengine.cluster.objects import Quantities
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.requests import Requests
 from policyengine.cluster.view import Snapshot
@@ -31,31 +34,20 @@ def nanoseconds(seconds: float | None) -> int | None:
     return None if seconds is None else round(seconds * _NANO)
 
 
-def timestamp(text: str | None) -> int | None:
-    """RFC 3339 text as a timestamp."""
-    return nanoseconds(parse_time(text))
-
-
+@dataclass(slots=True)
 class Amounts:
     """Resource amounts with the fields `cpu memory storage`, and counts by name: `requests`, `limits`, `free`, …
 
-    `scalars` are the counts; the three fields are None where a limit is not set.
+    The three fields are None where a limit is not set.
     """
 
-    __slots__ = ("cpu", "memory", "scalars", "storage")
-
-    def __init__(self, cpu: int | None, memory: int | None, storage: int | None, scalars: Mapping[str, int]) -> None:
-        self.cpu, self.memory, self.storage = cpu, memory, storage
-        self.scalars = scalars
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Amounts) and self._key() == other._key()
+    cpu: int | None
+    memory: int | None
+    storage: int | None
+    scalars: Mapping[str, int]
 
     def __hash__(self) -> int:
-        return hash(self._key())
-
-    def _key(self) -> tuple[Any, ...]:
-        return self.cpu, self.memory, self.storage, tuple(sorted(self.scalars.items()))
+        return hash((self.cpu, self.memory, self.storage, tuple(sorted(self.scalars.items()))))
 
 
 def requested(requests: Requests) -> Amounts:
@@ -92,14 +84,10 @@ def moment(text: str) -> int | None:
 
 def amounts_of(quantities: Quantities) -> Amounts:
     """A resource list as written; what cannot be read is absent."""
-    plain = {"cpu", "memory", "ephemeral-storage"}
-    scalars = {name: _amount(text, False) for name, text in quantities.items() if name not in plain}
-    return Amounts(
-        _amount(quantities["cpu"], True) if "cpu" in quantities else None,
-        _amount(quantities["memory"], False) if "memory" in quantities else None,
-        _amount(quantities["ephemeral-storage"], False) if "ephemeral-storage" in quantities else None,
-        {name: amount for name, amount in scalars.items() if amount is not None},
-    )
+    found = {name: _amount(text, name == "cpu") for name, text in quantities.items()}
+    known = {name: amount for name, amount in found.items() if amount is not None}
+    cpu, memory, storage = (known.pop(name, None) for name in ("cpu", "memory", "ephemeral-storage"))
+    return Amounts(cpu, memory, storage, known)
 
 
 def _pod_group_name(pod: PodInfo) -> str | None:
@@ -117,112 +105,65 @@ def _min_member(group: PodGroup | NativePodGroup) -> int:
     return 1 if gang is None else gang.min_count
 
 
-POD_FIELDS: dict[str, Getter] = {
-    "name": lambda pod: pod.name,
-    "namespace": lambda pod: pod.namespace,
-    "uid": lambda pod: pod.uid,
-    "labels": lambda pod: pod.labels,
-    "annotations": lambda pod: pod.annotations,
-    "requests": lambda pod: requested(pod.shape.requests),
-    "limits": lambda pod: limited(pod.shape.limits),
-    "qos": lambda pod: QOS_CLASSES.index(pod.shape.qos),
-    "priority": lambda pod: pod.priority,
-    "priorityClass": lambda pod: pod.shape.spec.priority_class_name,
-    "nodeSelector": lambda pod: pod.shape.spec.node_selector,
-    "tolerations": lambda pod: pod.shape.spec.tolerations,
-    "containers": lambda pod: pod.shape.spec.containers,
-    "initContainers": lambda pod: pod.shape.spec.init_containers,
-    "images": lambda pod: pod.shape.images,
-    "volumes": lambda pod: pod.shape.spec.volumes,
-    "owner": lambda pod: pod.owner,
-    "serviceAccount": lambda pod: pod.shape.spec.service_account_name,
-    "createdAt": lambda pod: nanoseconds(pod.created_at),
-    "podGroup": _pod_group_name,
-    "node": lambda pod: pod.node_name,
-    "scheduledAt": lambda pod: nanoseconds(pod.scheduled_at),
-    "startedAt": lambda pod: nanoseconds(pod.started_at),
-    "terminating": lambda pod: pod.deleting,
-    "restarts": lambda pod: pod.restarts,
-}
+def _fields(*plain: str, **others: Getter) -> dict[str, Getter]:
+    """Getters by the schema's names: `plain` ones stand in the attribute of the same name, in lower case with `_`."""
+    named = {name: attrgetter(re.sub("([A-Z]+)", r"_\1", name).lower()) for name in plain}
+    return {**named, **others}
+
+
+POD_FIELDS: dict[str, Getter] = _fields(
+    *("name", "namespace", "uid", "labels", "annotations", "priority", "owner", "restarts"),
+    requests=lambda pod: requested(pod.shape.requests),
+    limits=lambda pod: limited(pod.shape.limits),
+    qos=lambda pod: QOS_CLASSES.index(pod.shape.qos),
+    priorityClass=attrgetter("shape.spec.priority_class_name"),
+    nodeSelector=attrgetter("shape.spec.node_selector"),
+    tolerations=attrgetter("shape.spec.tolerations"),
+    containers=attrgetter("shape.spec.containers"),
+    initContainers=attrgetter("shape.spec.init_containers"),
+    images=attrgetter("shape.images"),
+    volumes=attrgetter("shape.spec.volumes"),
+    serviceAccount=attrgetter("shape.spec.service_account_name"),
+    createdAt=lambda pod: nanoseconds(pod.created_at),
+    podGroup=_pod_group_name,
+    node=attrgetter("node_name"),
+    scheduledAt=lambda pod: nanoseconds(pod.scheduled_at),
+    startedAt=lambda pod: nanoseconds(pod.started_at),
+    terminating=attrgetter("deleting"),
+)
 """Every field of a pod that the pod itself knows; the queue knows `queuedAt` and `attempts`."""
 
-POD_PATHS: dict[tuple[str, ...], Getter] = {
-    ("requests", "cpu"): lambda pod: pod.shape.requests.cpu,
-    ("requests", "memory"): lambda pod: pod.shape.requests.memory,
-    ("requests", "storage"): lambda pod: pod.shape.requests.ephemeral_storage,
+POD_PATHS: dict[Path, Getter] = {
+    ("requests", "cpu"): attrgetter("shape.requests.cpu"),
+    ("requests", "memory"): attrgetter("shape.requests.memory"),
+    ("requests", "storage"): attrgetter("shape.requests.ephemeral_storage"),
     **{(name,): getter for name, getter in POD_FIELDS.items()},
 }
 """Fields by path; the paths of two names are short cuts."""
 
-_AMOUNTS: dict[str, Getter] = {
-    "cpu": lambda amounts: amounts.cpu,
-    "memory": lambda amounts: amounts.memory,
-    "storage": lambda amounts: amounts.storage,
-}
-
 _BY_OBJECT: dict[str, dict[str, Getter]] = {
     "clusterPod": POD_FIELDS,
     "pod": POD_FIELDS,
-    "resources": _AMOUNTS,
-    "limits": _AMOUNTS,
-    "container": {
-        "name": lambda container: container.name,
-        "image": lambda container: container.image,
-        "requests": lambda container: amounts_of(container.resources.requests),
-        "limits": lambda container: amounts_of(container.resources.limits),
-        "ports": lambda container: container.ports,
-    },
-    "port": {
-        "name": lambda port: port.name,
-        "containerPort": lambda port: port.container_port,
-        "hostPort": lambda port: port.host_port,
-        "hostIP": lambda port: port.host_ip,
-        "protocol": lambda port: port.protocol or "TCP",
-    },
-    "toleration": {
-        "key": lambda toleration: toleration.key,
-        "operator": lambda toleration: toleration.operator or "Equal",
-        "value": lambda toleration: toleration.value,
-        "effect": lambda toleration: toleration.effect,
-    },
-    "taint": {
-        "key": lambda taint: taint.key,
-        "value": lambda taint: taint.value,
-        "effect": lambda taint: taint.effect,
-    },
-    "condition": {
-        "type": lambda condition: condition.type,
-        "status": lambda condition: condition.status,
-        "reason": lambda condition: condition.reason,
-    },
-    "gang": {
-        "key": lambda gang: gang.key,
-        "size": lambda gang: gang.size,
-        "reserved": lambda gang: gang.reserved,
-        "bound": lambda gang: gang.bound,
-        "min": lambda gang: gang.min,
-    },
-    "finishedPod": {
-        "owner": lambda pod: pod.owner,
-        "failed": lambda pod: pod.failed,
-        "reason": lambda pod: pod.reason,
-        "finishedAt": lambda pod: nanoseconds(pod.finished_at),
-    },
-    "podGroup": {
-        "name": lambda group: group.metadata.name,
-        "minMember": _min_member,
-        "scheduleTimeout": lambda group: nanoseconds(getattr(group.spec, "schedule_timeout_seconds", None)),
-        "minResources": lambda group: amounts_of(getattr(group.spec, "min_resources", {})),
-    },
-    "owner": {
-        "kind": lambda owner: owner.kind,
-        "name": lambda owner: owner.name,
-        "uid": lambda owner: owner.uid,
-    },
-    "volume": {
-        "name": lambda volume: volume.name,
-        "claim": lambda volume: getattr(volume.persistent_volume_claim, "claim_name", None),
-    },
+    **dict.fromkeys(("resources", "limits"), _fields("cpu", "memory", "storage")),
+    "container": _fields(
+        *("name", "image", "ports"),
+        requests=lambda container: amounts_of(container.resources.requests),
+        limits=lambda container: amounts_of(container.resources.limits),
+    ),
+    "port": _fields("name", "containerPort", "hostPort", "hostIP", protocol=lambda port: port.protocol or "TCP"),
+    "toleration": _fields("key", "value", "effect", operator=lambda toleration: toleration.operator or "Equal"),
+    "taint": _fields("key", "value", "effect"),
+    "condition": _fields("type", "status", "reason"),
+    "gang": _fields("key", "size", "reserved", "bound", "min"),
+    "finishedPod": _fields("owner", "failed", "reason", finishedAt=lambda pod: nanoseconds(pod.finished_at)),
+    "podGroup": _fields(
+        name=attrgetter("metadata.name"),
+        minMember=_min_member,
+        scheduleTimeout=lambda group: nanoseconds(getattr(group.spec, "schedule_timeout_seconds", None)),
+        minResources=lambda group: amounts_of(getattr(group.spec, "min_resources", {})),
+    ),
+    "owner": _fields("kind", "name", "uid"),
+    "volume": _fields("name", claim=lambda volume: getattr(volume.persistent_volume_claim, "claim_name", None)),
 }
 
 
@@ -268,16 +209,12 @@ _SCALARS: dict[Path, Scalar] = {
     ("pod", "attempts"): lambda decision: _queued(decision)[1],
     ("gang",): lambda decision: _snapshot(decision).scheduling.gang(decision.pod),
     ("pod", "nominee"): lambda decision: decision.pod.uid if decision.pod.nominated_node_name else "",
-    ("now",): lambda decision: _now(decision),
+    ("now",): lambda decision: _snapshot(decision).now * _NANO,
     ("podGroup",): lambda decision: decision.pod.group,
     ("cluster", "nodeCount"): lambda decision: _snapshot(decision).nodes.n,
     ("cluster", "podCount"): lambda decision: len(_snapshot(decision).pods),
     ("cluster", "pendingCount"): lambda decision: _snapshot(decision).pending_count,
 }
-
-
-def _now(decision: Decision) -> int:
-    return int(_snapshot(decision).now) * 10**9
 
 
 def _snapshot(decision: Decision) -> Snapshot:
