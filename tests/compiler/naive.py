@@ -127,66 +127,49 @@ def read(path: tuple[str, ...], at: Place) -> Any:
         return standing + [ThePod(pod, None) for pod in at.world.pending]
     node = at.node
     assert node is not None
-    used = {
-        "cpu": sum(pod.cpu for pod in node.pods),
-        "memory": sum(pod.memory for pod in node.pods),
-        "storage": 0,
-    }
-    offered = {"cpu": node.cpu, "memory": node.memory, "storage": 0}
-    match path[1:]:
-        case ("name",):
-            return node.name
-        case ("labels",):
-            return node.labels
-        case ("annotations",):
-            return node.annotations
-        case ("zone",):
-            return node.labels.get(ZONE, "")
-        case ("pods",):
-            return [ThePod(pod, node) for pod in node.pods]
-        case ("nominated",):
-            waiting = at.world.pending if at.world is not None else []
-            return [ThePod(pod, None) for pod in waiting if pod.nominated == node.name and pod.name != at.pod.name]
-        case ("podCount",):
-            return len(node.pods)
-        case ("unschedulable",):
-            return node.unschedulable
-        case ("ready",):
-            return node.ready
-        case ("taints",):
-            return [{"key": key, "value": value, "effect": effect} for key, value, effect in node.taints]
-        case ("allocatable" | "capacity", resource):
-            return offered[resource]
-        case ("used", resource):
-            return used[resource]
-        case ("free", resource):
-            return offered[resource] - used[resource]
-        case ("allocatable" | "used" | "free" as kind,):
-            wanted = sum(pod.gpus or 0 for pod in node.pods)
-            amount = {"allocatable": node.gpus, "used": wanted, "free": node.gpus - wanted}[kind]
-            return {GPU: amount} if node.gpus or wanted else {}
-    raise AssertionError(path)
+    return NODE_FIELDS[path[1]](node) if len(path) == 2 and path[1] in NODE_FIELDS else read_amounts(path[1:], node, at)
+
+
+NODE_FIELDS: dict[str, Callable[[PlainNode], Any]] = {
+    "name": lambda node: node.name,
+    "labels": lambda node: node.labels,
+    "annotations": lambda node: node.annotations,
+    "zone": lambda node: node.labels.get(ZONE, ""),
+    "pods": lambda node: [ThePod(pod, node) for pod in node.pods],
+    "podCount": lambda node: len(node.pods),
+    "unschedulable": lambda node: node.unschedulable,
+    "ready": lambda node: node.ready,
+    "taints": lambda node: [dict(zip(("key", "value", "effect"), taint, strict=True)) for taint in node.taints],
+}
+
+
+def read_amounts(path: tuple[str, ...], node: PlainNode, at: Place) -> Any:
+    if path == ("nominated",):
+        waiting = at.world.pending if at.world is not None else []
+        return [ThePod(pod, None) for pod in waiting if pod.nominated == node.name and pod.name != at.pod.name]
+    offered = {"cpu": node.cpu, "memory": node.memory, "storage": 0, GPU: node.gpus}
+    used = {name: sum(getattr(pod, name) for pod in node.pods) for name in ("cpu", "memory")}
+    used |= {"storage": 0, GPU: sum(pod.gpus or 0 for pod in node.pods)}
+    amounts = {"used": used, "free": {name: offered[name] - used[name] for name in used}}.get(path[0], offered)
+    if len(path) == 2:
+        return amounts[path[1]]
+    return {GPU: amounts[GPU]} if node.gpus or used[GPU] else {}
+
+
+POD_FIELDS: dict[tuple[str, ...], Callable[[PlainPod], Any]] = {
+    ("name",): lambda pod: pod.name,
+    ("namespace",): lambda pod: pod.namespace,
+    ("labels",): lambda pod: pod.labels,
+    ("priority",): lambda pod: pod.priority,
+    ("images",): lambda pod: list(pod.images),
+    ("requests", "cpu"): lambda pod: pod.cpu,
+    ("requests", "memory"): lambda pod: pod.memory,
+    ("requests",): lambda pod: {} if pod.gpus is None else {GPU: pod.gpus},
+}
 
 
 def read_pod(path: tuple[str, ...], pod: PlainPod) -> Any:
-    match path:
-        case ("name",):
-            return pod.name
-        case ("namespace",):
-            return pod.namespace
-        case ("labels",):
-            return pod.labels
-        case ("priority",):
-            return pod.priority
-        case ("images",):
-            return list(pod.images)
-        case ("requests", "cpu"):
-            return pod.cpu
-        case ("requests", "memory"):
-            return pod.memory
-        case ("requests",):
-            return {} if pod.gpus is None else {GPU: pod.gpus}
-    raise AssertionError(path)
+    return POD_FIELDS[path](pod)
 
 
 def look_up(container: Any, key: Any, optional: bool) -> Any:
