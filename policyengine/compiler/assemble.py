@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
-from policyengine.framework.placed import LoggingPlugin, LogRule
-from policyengine.framework.plugin import FilterPlugin, Plugin, PreEnqueuePlugin, ScorePlugin, extends
+from policyengine.framework.plugin import Plugin, extends
 from policyengine.framework.plugin_entry import PluginEntry
-from policyengine.framework.post_filter import PostFilterPlugin
-from policyengine.framework.reservation import PreBindPlugin, ReservePlugin
 from policyengine.language import ir
 from policyengine.language.check import PluginFacts
+
+P = TypeVar("P")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,19 +21,6 @@ class Chosen:
     entry: PluginEntry
     weight: int | None
     arguments: Mapping[str, object]
-
-
-@dataclass(frozen=True, slots=True)
-class Assembly:
-    """The plugins of a policy, built."""
-
-    pre_enqueue: tuple[PreEnqueuePlugin, ...]
-    filters: tuple[FilterPlugin, ...]
-    scores: tuple[tuple[ScorePlugin, int], ...]
-    pre_bind: tuple[PreBindPlugin, ...] = ()
-    post_filters: tuple[PostFilterPlugin, ...] = ()
-    reserve: tuple[ReservePlugin, ...] = ()
-    logs: tuple[LogRule, ...] = ()
 
 
 PluginRegistry = Mapping[str, PluginEntry]
@@ -49,8 +35,8 @@ def plugin_facts(registry: PluginRegistry) -> dict[str, PluginFacts]:
     }
 
 
-def assemble(policy: ir.Policy, params: Mapping[str, object], registry: PluginRegistry) -> Assembly:
-    """The built plugins of a policy.
+def assemble(policy: ir.Policy, params: Mapping[str, object], registry: PluginRegistry) -> list[tuple[Plugin, Chosen]]:
+    """The built plugins of a policy, in the registry's order.
 
     Raises:
         ArgumentError: arguments that the plugin refuses.
@@ -60,18 +46,12 @@ def assemble(policy: ir.Policy, params: Mapping[str, object], registry: PluginRe
         chosen[use.name] = _used(use, params, registry)
     for name in policy.disabled:
         chosen.pop(name, None)
-    built: list[tuple[Chosen, Plugin]] = [
-        (chosen[name], entry.build(chosen[name].arguments)) for name, entry in registry.items() if name in chosen
-    ]
-    return Assembly(
-        tuple(plugin for _, plugin in built if extends(plugin, PreEnqueuePlugin)),
-        tuple(plugin for one, plugin in built if one.entry.filters and extends(plugin, FilterPlugin)),
-        tuple((plugin, one.weight) for one, plugin in built if one.weight and extends(plugin, ScorePlugin)),
-        tuple(plugin for _, plugin in built if extends(plugin, PreBindPlugin)),
-        tuple(plugin for _, plugin in built if extends(plugin, PostFilterPlugin)),
-        tuple(plugin for _, plugin in built if extends(plugin, ReservePlugin)),
-        tuple(rule for _, plugin in built if extends(plugin, LoggingPlugin) for rule in plugin.logs),
-    )
+    return [(entry.build(chosen[name].arguments), chosen[name]) for name, entry in registry.items() if name in chosen]
+
+
+def extending(plugins: Iterable[Plugin], point: type[P]) -> tuple[P, ...]:
+    """Those that implement an extension point."""
+    return tuple(plugin for plugin in plugins if extends(plugin, point))
 
 
 def _base(policy: ir.Policy, registry: PluginRegistry) -> dict[str, Chosen]:

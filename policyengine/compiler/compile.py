@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from policyengine.compiler import front
-from policyengine.compiler.assemble import PluginRegistry, assemble, plugin_facts, weight_of
+from policyengine.compiler.assemble import PluginRegistry, assemble, extending, plugin_facts, weight_of
 from policyengine.compiler.coverage import Coverage
 from policyengine.compiler.front import WRONG_ARGUMENTS, WRONG_PARAM
 from policyengine.compiler.lower.scope import Scope
@@ -30,8 +30,12 @@ from policyengine.compiler.rules.node_rule import Decisions
 from policyengine.compiler.rules.pod_rules import RuleGang, RulePreempt, counts_attempts, fair_share, queue_key, quotas
 from policyengine.compiler.rules.requeue_events import kinds_read
 from policyengine.compiler.rules.score import rule_score
+from policyengine.framework.placed import LoggingPlugin
+from policyengine.framework.plugin import FilterPlugin, PreEnqueuePlugin, ScorePlugin, extends
 from policyengine.framework.plugin_entry import ArgumentError
+from policyengine.framework.post_filter import PostFilterPlugin
 from policyengine.framework.profile import Profile, QueueSettings
+from policyengine.framework.reservation import PreBindPlugin, ReservePlugin
 from policyengine.language import ir
 from policyengine.language.diagnostics import Diagnostic, Severity, Source, has_errors, in_order
 
@@ -122,6 +126,9 @@ def _profile(
     scope = Scope(column_closure, lets, params, {"name": policy.name, "hash": digest}, watch=watch)
     decisions = Decisions()
     base = assemble(policy, params, registry)
+    plugins = [plugin for plugin, _ in base]
+    filters = extending((plugin for plugin, chosen in base if chosen.entry.filters), FilterPlugin)
+    scored = [(plugin, chosen.weight) for plugin, chosen in base if chosen.weight and extends(plugin, ScorePlugin)]
     rules = tuple(rule_filter(rule, scope, decisions) for rule in policy.filters)
     scores = tuple((rule_score(rule, scope, decisions), weight_of(rule.weight, params)) for rule in policy.scores)
     queue, preempt = policy.queue, policy.preempt
@@ -130,16 +137,19 @@ def _profile(
         scheduler_name=policy.scheduler,
         policy_hash=digest,
         share=policy.share,
-        pre_enqueue=base.pre_enqueue,
+        pre_enqueue=extending(plugins, PreEnqueuePlugin),
         quotas=quotas(policy.quotas, scope, decisions),
-        filters=(*base.filters, *rules),
-        scores=(*base.scores, *scores),
-        post_filters=base.post_filters,
+        filters=(*filters, *rules),
+        scores=(*scored, *scores),
+        post_filters=extending(plugins, PostFilterPlugin),
         preempt=None if preempt is None else RulePreempt(preempt, scope),
-        reserve=base.reserve,
+        reserve=extending(plugins, ReservePlugin),
         permit=tuple(RulePermit(rule, scope, text) for rule in policy.permits),
-        pre_bind=base.pre_bind,
-        logs=(*base.logs, *(RuleLog(rule, scope) for rule in policy.logs)),
+        pre_bind=extending(plugins, PreBindPlugin),
+        logs=(
+            *(line for plugin in extending(plugins, LoggingPlugin) for line in plugin.logs),
+            *(RuleLog(rule, scope) for rule in policy.logs),
+        ),
         annotations=tuple(RuleAnnotation(rule, scope) for rule in policy.annotations),
         gangs=tuple(RuleGang(rule, scope, decisions) for rule in policy.gangs),
         queue_key=queue_key(queue.order, scope),

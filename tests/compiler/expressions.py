@@ -41,6 +41,10 @@ _POD_DOUBLES = (
     *("double(p.priority)", "p.requests.cpu / 7m", "0.1", "ratio(p.requests.memory, 3Gi)", "1e308"),
     *("1.0 / double(p.priority)", "p.requests.memory / pod.requests.memory"),
 )
+_QUANTITIES = (
+    *("({q} + {q})", "({q} - {q})", "min({q}, {q})", "max({q}, {q})", "abs({q})", "(-({q}))", "({q} * {int})"),
+    *("({q} / {int})", "({q} * {double})", "({q} / {double})", "({bool} ? {q} : {q})"),
+)
 GRAMMAR: dict[str, tuple[str, ...]] = {
     "op": ("<", "<=", ">", ">=", "==", "!="),
     "sign": ("+", "-", "*", "/"),
@@ -51,11 +55,11 @@ GRAMMAR: dict[str, tuple[str, ...]] = {
     "word": _WORDS,
     "key": ('"app"', '"tier"', '"topology.kubernetes.io/zone"'),
     "bool": (
-        *("node.ready", "node.unschedulable", "{key} in node.labels", "{key} in pod.labels"),
+        *("node.ready", "node.unschedulable", "({key} in node.labels)", "({key} in pod.labels)"),
         *("({int} {op} {int})", "({double} {op} {double})", "({string} {op} {string})", "({cpu} {op} {cpu})"),
         *("({memory} {op} {memory})", "({optional_string} == {optional_string})"),
         *("{string}.startsWith({string})", "{string}.endsWith({string})", "{string}.contains({string})"),
-        *("!{bool}", "{optional_string}.hasValue()", "{optional_int}.hasValue()", "({bool} ? {bool} : {bool})"),
+        *("!({bool})", "{optional_string}.hasValue()", "{optional_int}.hasValue()", "({bool} ? {bool} : {bool})"),
         *(
             '("app" in node.labels && node.labels["app"] == {string})',
             "(has(node.labels.tier) && node.labels.tier < {word})",
@@ -67,7 +71,7 @@ GRAMMAR: dict[str, tuple[str, ...]] = {
     "int": (
         *("node.podCount", "pod.priority", "0", "1", "-1", "2", "7", "100", "2147483648", "9007199254740993"),
         *("4611686018427387904", "9223372036854775807", "(-9223372036854775807 - 1)", "size(node.taints)"),
-        *("({int} {sign} {int})", "({int} % {int})", "min({int}, {int})", "max({int}, {int})", "(-{int})"),
+        *("({int} {sign} {int})", "({int} % {int})", "min({int}, {int})", "max({int}, {int})", "(-({int}))"),
         *("abs({int})", "floor({double})", "ceil({double})", "round({double})", "clamp({int}, {int}, {int})"),
         *("({bool} ? {int} : {int})", "{optional_int}.orValue({int})", "size({string})"),
     ),
@@ -75,7 +79,7 @@ GRAMMAR: dict[str, tuple[str, ...]] = {
         *("0.0", "-0.0", "1.0", "-1.5", "0.1", "0.5", "2.5", "1e9", "4611686018427387904.0", "1e308"),
         *("(1.0 / 0.0)", "(0.0 / 0.0)", "double({int})", "({double} {sign} {double})", "ratio({double}, {double})"),
         *("min({double}, {double})", "max({double}, {double})", "ratio({int}, {int})", "({memory} / {memory})"),
-        *("ratio({memory}, {memory})", "({cpu} / {cpu})", "ratio({cpu}, {cpu})", "(-{double})", "abs({double})"),
+        *("ratio({memory}, {memory})", "({cpu} / {cpu})", "ratio({cpu}, {cpu})", "(-({double}))", "abs({double})"),
         *("sqrt({double})", "clamp({double}, {double}, {double})", "({bool} ? {double} : {double})"),
     ),
     "string": (
@@ -95,10 +99,7 @@ GRAMMAR: dict[str, tuple[str, ...]] = {
         name: (
             *(f"{root}.{name}" for root in ("node.allocatable", "node.used", "node.free", "pod.requests")),
             *literals,
-            *(text.replace("{q}", f"{{{name}}}") for text in ("({q} + {q})", "({q} - {q})", "min({q}, {q})", "(-{q})")),
-            *(text.replace("{q}", f"{{{name}}}") for text in ("max({q}, {q})", "abs({q})", "({q} * {int})")),
-            *(text.replace("{q}", f"{{{name}}}") for text in ("({q} / {int})", "({q} * {double})", "({q} / {double})")),
-            f"({{bool}} ? {{{name}}} : {{{name}}})",
+            *(form.replace("{q}", f"{{{name}}}") for form in _QUANTITIES),
         )
         for name, literals in (("cpu", ("1m", "250m", "1000m")), ("memory", ("1Ki", "1Gi", "1048576Gi")))
     },

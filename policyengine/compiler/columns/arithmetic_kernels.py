@@ -167,11 +167,15 @@ def to_grain(values: NDArray[np.float64], *operands: Column) -> Column:
 
 def _rounded(values: NDArray[np.float64], faults: Faults | None) -> Column:
     """Whole doubles as int64; a row fails where it is not finite or does not fit."""
-    outside = ~((values >= -(2.0**63)) & (values < 2.0**63))
+    return _whole(values, ~((values >= -(2.0**63)) & (values < 2.0**63)), faults)
+
+
+def _whole(values: NDArray[np.float64], outside: Mask, faults: Faults | None) -> Column:
+    """Doubles truncated to int64, where they are not outside."""
     if not outside.any():
         return Column(values.astype(np.int64), faults)
     kind = np.where(np.isfinite(values), np.uint8(Fault.OVERFLOW), np.uint8(Fault.NOT_FINITE))
-    wrong = np.where(outside, kind, np.uint8(0)).astype(np.uint8)
+    wrong = np.where(outside, kind, np.uint8(0))
     return Column(np.where(outside, 0.0, values).astype(np.int64), first_fault(faults, wrong))
 
 
@@ -202,35 +206,24 @@ def half_away(values: Array) -> Array:
     return np.where(np.abs(values - np.trunc(values)) == 0.5, np.trunc(values) + np.sign(values), np.rint(values))
 
 
-def smaller(a: Column, b: Column) -> Column:
-    """`min(a, b)` of int64."""
-    return Column(np.minimum(a.values, b.values), _faults(a, b))
+def extreme(pick: np.ufunc) -> Kernel:
+    """`min(a, b)`, `max(a, b)` of int64."""
+    return lambda a, b: Column(pick(a.values, b.values), _faults(a, b))
 
 
-def larger(a: Column, b: Column) -> Column:
-    """`max(a, b)` of int64."""
-    return Column(np.maximum(a.values, b.values), _faults(a, b))
+def extreme_double(closer: np.ufunc) -> Kernel:
+    """`min(a, b)`, `max(a, b)` of doubles: the first of equal ones, NaN where one is NaN."""
 
+    def kernel(a: Column, b: Column) -> Column:
+        chosen = (closer(b.values, a.values) | np.isnan(b.values)) & ~np.isnan(a.values)
+        return Column(np.where(chosen, b.values, a.values), _faults(a, b))
 
-def smaller_double(a: Column, b: Column) -> Column:
-    """`min(a, b)` of doubles: the first of equal ones, NaN where one is NaN."""
-    chosen = ((b.values < a.values) | np.isnan(b.values)) & ~np.isnan(a.values)
-    return Column(np.where(chosen, b.values, a.values), _faults(a, b))
-
-
-def larger_double(a: Column, b: Column) -> Column:
-    """`max(a, b)` of doubles, as `smaller_double`."""
-    chosen = ((b.values > a.values) | np.isnan(b.values)) & ~np.isnan(a.values)
-    return Column(np.where(chosen, b.values, a.values), _faults(a, b))
+    return kernel
 
 
 def truncated(a: Column) -> Column:
     """`int(d)`: truncated; a row fails where d is beyond 64 bits or at their very edge."""
-    outside = ~((a.values > -(2.0**63)) & (a.values < 2.0**63))
-    kind = np.where(np.isfinite(a.values), np.uint8(Fault.OVERFLOW), np.uint8(Fault.NOT_FINITE))
-    wrong = np.where(outside, kind, np.uint8(0)).astype(np.uint8) if outside.any() else None
-    values = np.where(outside, 0.0, a.values).astype(np.int64)
-    return Column(values, first_fault(a.faults, wrong))
+    return _whole(a.values, ~((a.values > -(2.0**63)) & (a.values < 2.0**63)), a.faults)
 
 
 def beta_share(x: Column, a: Column, b: Column) -> Column:

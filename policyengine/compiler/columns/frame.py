@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -50,18 +51,20 @@ class Decision(Evaluation):
 Scalar = Callable[[Decision], Any]
 
 
+@dataclass(slots=True, eq=False)
 class Frame:
     """Rows of the node table, the hoisted values, and the node lets evaluated so far."""
 
-    __slots__ = ("count", "hoisted", "memo", "nodes", "rows")
+    nodes: NodeTable
+    rows: NDArray[np.int64] | None
+    """The rows asked for; None: all of them, in order."""
+    hoisted: tuple[Column, ...]
+    count: int = field(init=False)
+    """How many rows are asked for."""
+    memo: dict[str, Column] = field(default_factory=dict, init=False)
 
-    def __init__(self, nodes: NodeTable, rows: NDArray[np.int64] | None, hoisted: tuple[Column, ...]) -> None:
-        self.nodes = nodes
-        self.rows = rows
-        """The rows asked for; None: all of them, in order."""
-        self.count = nodes.n if rows is None else len(rows)
-        self.hoisted = hoisted
-        self.memo: dict[str, Column] = {}
+    def __post_init__(self) -> None:
+        self.count = self.nodes.n if self.rows is None else len(self.rows)
 
     def pick(self, array: NDArray[Any]) -> NDArray[Any]:
         """The asked rows of a column of the node table."""
@@ -72,32 +75,22 @@ class Frame:
         return np.arange(self.count) if self.rows is None else self.rows
 
 
+@dataclass(slots=True, eq=False)
 class PodFrame(Frame):
-    """Pods as the elements of a list, a row each; what holds for their node is taken from `base`."""
+    """Pods as the elements of a list: rows of the pod table. What holds for their node is taken from `base`."""
 
-    __slots__ = ("base", "owners", "places", "pods")
+    pods: PodTable
+    base: Frame | None = None
+    """The nodes the list is asked for, where each node has its own."""
+    owners: NDArray[np.int64] | None = None
+    """With `base`: in which row of it each pod's node stands, `int64[count]`."""
 
-    def __init__(
-        self,
-        nodes: NodeTable,
-        pods: PodTable,
-        places: NDArray[np.int64] | None,
-        hoisted: tuple[Column, ...],
-        base: Frame | None = None,
-        owners: NDArray[np.int64] | None = None,
-    ) -> None:
-        """`places` in the pod table, None: all, in order. `base`: the nodes the list is asked for, where each node has
-        its own; then `owners` says in which row of it each pod's node stands: `int64[count]`."""
-        super().__init__(nodes, None, hoisted)
-        self.count = pods.n if places is None else len(places)
-        self.pods = pods
-        self.places = places
-        self.base = base
-        self.owners = owners
+    def __post_init__(self) -> None:
+        self.count = self.pods.n if self.rows is None else len(self.rows)
 
     def pick(self, array: NDArray[Any]) -> NDArray[Any]:
-        """The asked places of a column of the pod table."""
-        return array[: self.count] if self.places is None else array[self.places]
+        """The asked rows of a column of the pod table."""
+        return array[: self.count] if self.rows is None else array[self.rows]
 
 
 Vector = Callable[[Frame], Column]

@@ -99,8 +99,8 @@ def _folded(whole: Kernel, double: Kernel) -> Chooser:
     return choose
 
 
-_MIN = _folded(arithmetic.smaller, arithmetic.smaller_double)
-_MAX = _folded(arithmetic.larger, arithmetic.larger_double)
+_MIN = _folded(arithmetic.extreme(np.minimum), arithmetic.extreme_double(np.less))
+_MAX = _folded(arithmetic.extreme(np.maximum), arithmetic.extreme_double(np.greater))
 
 
 def _clamp(types: tuple[Type, ...]) -> Kernel | None:

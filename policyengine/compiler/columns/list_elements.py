@@ -63,7 +63,7 @@ Locate = Callable[[Frame], Found]
 def all_pods(frame: Frame) -> Found:
     """`pods`."""
     pods = frame.nodes.pod_table.current()
-    elements = PodFrame(frame.nodes, pods, None, frame.hoisted)
+    elements = PodFrame(frame.nodes, None, frame.hoisted, pods)
     return Found(elements, np.zeros(pods.n, np.int64), 1, is_single=True)
 
 
@@ -82,7 +82,7 @@ def node_pods(frame: Frame) -> Found:
         owners = np.repeat(np.arange(frame.count), [len(there) for there in standing])
     else:
         places, owners = _of_asked(frame, np.arange(pods.n), pods.rows.astype(np.int64))
-    return Found(PodFrame(frame.nodes, pods, places, frame.hoisted, frame, owners), owners, frame.count)
+    return Found(PodFrame(frame.nodes, places, frame.hoisted, pods, frame, owners), owners, frame.count)
 
 
 def _of_asked(frame: Frame, places: Rows, rows: Rows) -> tuple[Rows, Rows]:
@@ -108,7 +108,7 @@ def nominated_pods(itself: Vector) -> Locate:
         uid = own.dictionary[int(own.values)]
         others = np.array([pods.infos[place].uid != uid for place in places.tolist()], np.bool_)
         places, owners = places[others], owners[others]
-        return Found(PodFrame(frame.nodes, pods, places, frame.hoisted, frame, owners), owners, frame.count)
+        return Found(PodFrame(frame.nodes, places, frame.hoisted, pods, frame, owners), owners, frame.count)
 
     return locate
 
@@ -154,7 +154,7 @@ def domain_pods(key: Vector) -> Locate:
         rows = np.append(domains.rows, False)  # the last entry is that of pods without a node
         places = np.flatnonzero(rows[pods.rows])
         groups = domains.ids[pods.rows[places]]
-        elements = PodFrame(frame.nodes, pods, places, frame.hoisted)
+        elements = PodFrame(frame.nodes, places, frame.hoisted, pods)
         return Found(elements, groups, len(domains.wanted), domains.index, domains.faults)
 
     return locate

@@ -93,7 +93,11 @@ def aggregate(expr: ir.Expr, scope: Scope, hoists: Hoists) -> Vector | None:
     if expr.function == "size":
         return lambda frame: (rest := listed.rows(frame)).answer(aggregates.size(rest.members))
     compute = aggregates.aggregate_of(expr.function, whole.type.args[0])
-    element = listed.scope.lower(listed.element, hoists)
+    return _computed(listed, compute, listed.scope.lower(listed.element, hoists))
+
+
+def _computed(listed: ClusterList, compute: aggregates.Aggregate, element: Vector) -> Vector:
+    """An aggregate of what `element` says of each element that is left."""
 
     def vector(frame: Frame) -> Column:
         rest = listed.rows(frame)
@@ -109,13 +113,7 @@ def _is_domain(expr: ir.Expr) -> bool:
 def _tested(expr: ir.Comprehension, listed: ClusterList, hoists: Hoists) -> Vector:
     """`.exists(x, e)`, `.all(x, e)`, `.exists_one(x, e)`."""
     test = listed.scope.lower(bound(expr.body, expr.variables[0], listed.element), hoists)
-    compute = _TESTS[expr.fold]
-
-    def vector(frame: Frame) -> Column:
-        rest = listed.rows(frame)
-        return rest.answer(compute(rest.members, rest.column(test)))
-
-    return vector
+    return _computed(listed, _TESTS[expr.fold], test)
 
 
 _TESTS: dict[ir.Fold, aggregates.Aggregate] = {
@@ -130,13 +128,8 @@ def _contained(expr: ir.Call, listed: ClusterList, scope: Scope, hoists: Hoists)
     wanted = expr.args[0]
     same = ir.Call(type=BOOL, span=expr.span, shape=listed.scope.row, function="_==_", args=(listed.element, wanted))
     test, value = listed.scope.lower(same, hoists), scope.lower(wanted, hoists)
-
-    def vector(frame: Frame) -> Column:
-        rest = listed.rows(frame)
-        tests = rest.column(test)
-        return rest.answer(aggregates.exists(rest.members, Column(tests.values))).with_faults(value(frame).faults)
-
-    return vector
+    found = _computed(listed, lambda members, tests: aggregates.exists(members, Column(tests.values)), test)
+    return lambda frame: found(frame).with_faults(value(frame).faults)
 
 
 # --- lists -----------------------------------------------------------------------------------------------

@@ -114,7 +114,7 @@ class RuleFilter(NodeRule):
     def _node_require(self, require: ir.Require, scope: Scope) -> NodeRequire:
         code = _code(require)
         text = None if require.otherwise is None else Text(require.otherwise, scope, self._hoists)
-        said = unmet(self._name, require.text) if text is None else text.fixed
+        said = unmet(self.name, require.text) if text is None else text.fixed
         return NodeRequire(
             scope.lower(require.condition, self._hoists),
             None if require.on_error is None else scope.lower(require.on_error, self._hoists),
@@ -143,7 +143,7 @@ class RuleFilter(NodeRule):
         if not self._when(decision):
             return SKIP, None
         for require in self._of_pod:
-            refusal = require.refusal(self._name, decision)
+            refusal = require.refusal(self.name, decision)
             if refusal is not None:
                 return refusal, None
         if not self._of_nodes:
@@ -172,7 +172,7 @@ class RuleFilter(NodeRule):
             with np.errstate(all="ignore"):
                 values = require.column(Frame(nodes, rows, state.hoisted)).to_list(len(rows))
             faults = [value.fault if isinstance(value, Failed) else Fault.FAILED for value in values]
-            return [erred(self._name, require.source, fault.text) for fault in faults]
+            return [erred(self.name, require.source, fault.text) for fault in faults]
 
         return Refusal(require.code, render=render)
 

@@ -135,26 +135,14 @@ class NodeRule:
     """A rule whose expressions are columns of nodes."""
 
     def __init__(self, name: str, reads: Reads, signature: Signature) -> None:
-        self._name, self._reads, self._signature = name, reads, signature
-
-    @property
-    def name(self) -> str:
-        """The rule's name."""
-        return self._name
-
-    @property
-    def reads(self) -> Reads:
-        """Derived from what the expressions read."""
-        return self._reads
+        """`reads`: derived from what the expressions read."""
+        self.name, self.reads = name, reads
+        self.situation = signature.situation
+        self._signature = signature
 
     def signature(self, pod: PodInfo) -> Hashable:
         """The values of the pod-only subexpressions, texts included."""
         return self._signature.of(pod)
-
-    @property
-    def situation(self) -> Situation | None:
-        """What the rule reads of the cluster as a whole."""
-        return self._signature.situation
 
 
 class DomainRows:
