@@ -68,9 +68,11 @@ class Coverage:
         self._points: dict[int, list[Point]] = {}
         """id of an expression -> its points."""
         for rule in policy.filters:
-            self._of_filter(rule)
-        for what, expr, outcomes, file in _whole(policy):
-            self._add(what, expr, outcomes, file)
+            if len(rule.requires) > 1 and any(require.reads_node for require in rule.requires):
+                seen = ("passes a node", "refuses one")
+                self._filters[rule.name] = Point(f'filter "{rule.name}"', rule.span, seen, rule.file)
+        for what, whole, outcomes, file in _whole(policy):
+            self._add(what, whole, outcomes, file)
         for expr, file in _everything(policy):
             for part in walk(expr):
                 self._inside(part, file)
@@ -124,7 +126,9 @@ class Coverage:
 
     # --- finding the points ---------------------------------------------------------------------------
 
-    def _add(self, what: str, expr: ir.Expr, outcomes: tuple[str, ...], file: str) -> None:
+    def _add(self, what: str, expr: ir.Expr | None, outcomes: tuple[str, ...], file: str) -> None:
+        if expr is None or (len(outcomes) > 1 and expr.reach is Reach.CONSTANT):
+            return
         place = (file, expr.span.start, expr.span.end, outcomes)
         point = self._places.setdefault(place, Point(what, expr.span, outcomes, file))
         own = self._points.setdefault(id(expr), [])
@@ -132,49 +136,29 @@ class Coverage:
             own.append(point)
 
     def _inside(self, part: ir.Expr, file: str) -> None:
-        match part:
-            case ir.Logic():
-                for operand in part.operands:
-                    if operand.reach is not Reach.CONSTANT:
-                        self._add(f"operand of `{part.op}`", operand, _TRUTH, file)
-            case ir.Conditional() if part.condition.reach is not Reach.CONSTANT:
-                self._add("condition of `?:`", part.condition, _TRUTH, file)
-
-    def _of_filter(self, rule: ir.Filter) -> None:
-        if len(rule.requires) > 1 and any(require.reads_node for require in rule.requires):
-            self._filters[rule.name] = Point(
-                f'filter "{rule.name}"', rule.span, ("passes a node", "refuses one"), rule.file
-            )
+        if isinstance(part, ir.Logic):
+            for operand in part.operands:
+                self._add(f"operand of `{part.op}`", operand, _TRUTH, file)
+        elif isinstance(part, ir.Conditional):
+            self._add("condition of `?:`", part.condition, _TRUTH, file)
 
 
-def _whole(policy: ir.Policy) -> Iterator[tuple[str, ir.Expr, tuple[str, ...], str]]:
+def _whole(policy: ir.Policy) -> Iterator[tuple[str, ir.Expr | None, tuple[str, ...], str]]:
     """The points that are expressions of rules as a whole."""
     for kind, rule in _rules(policy):
-        when = rule.when
-        if when is not None and when.reach is not Reach.CONSTANT:
-            yield f'`when` of {kind} "{rule.name}"', when, _TRUTH, _file(rule)
+        yield f'`when` of {kind} "{rule.name}"', rule.when, _TRUTH, _file(rule)
     for filter_ in policy.filters:
         for require in filter_.requires:
-            if require.condition.reach is not Reach.CONSTANT:
-                yield f'`require` of filter "{filter_.name}"', require.condition, _REQUIRE, filter_.file
-            if require.on_error is not None:
-                yield f'`on error` of filter "{filter_.name}"', require.on_error, ("taken",), filter_.file
+            yield f'`require` of filter "{filter_.name}"', require.condition, _REQUIRE, filter_.file
+            yield f'`on error` of filter "{filter_.name}"', require.on_error, ("taken",), filter_.file
     for score in policy.scores:
         yield f'score "{score.name}"', score.value, ("evaluated",), score.file
-        if score.on_error is not None:
-            yield f'`on error` of score "{score.name}"', score.on_error, ("taken",), score.file
+        yield f'`on error` of score "{score.name}"', score.on_error, ("taken",), score.file
 
 
 def _rules(policy: ir.Policy) -> Iterator[tuple[str, Any]]:
-    groups = {
-        "filter": policy.filters,
-        "score": policy.scores,
-        "gang": policy.gangs,
-        "quota": policy.quotas,
-        "permit": policy.permits,
-    }
-    for kind, rules in groups.items():
-        for rule in rules:
+    for kind in ("filter", "score", "gang", "quota", "permit"):
+        for rule in getattr(policy, f"{kind}s"):
             yield kind, rule
 
 

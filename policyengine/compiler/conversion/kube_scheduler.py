@@ -35,10 +35,7 @@ def kube_scheduler_configuration(
             answer[field] = max(1, round(seconds))
     answer["profiles"] = [_profile(policy, registry, given or {}) for policy in policies]
     extenders = [_extender(policy, url, given or {}) for policy in policies]
-    asked = [one for one in extenders if len(one) > 1]
-    if asked:
-        answer["extenders"] = asked
-    return answer
+    return {**answer, **_given({"extenders": [one for one in extenders if len(one) > 1]})}
 
 
 def without_place(policies: Sequence[ir.Policy]) -> list[str]:
@@ -64,12 +61,7 @@ def without_place(policies: Sequence[ir.Policy]) -> list[str]:
 
 
 def _by_priority(queue: ir.Queue) -> bool:
-    return (
-        len(queue.order) == 1
-        and queue.order[0].descending
-        and isinstance(queue.order[0].value, ir.Field)
-        and (queue.order[0].value.path == ("pod", "priority"))
-    )
+    return [(key.descending, getattr(key.value, "path", None)) for key in queue.order] == [(True, ("pod", "priority"))]
 
 
 def _profile(policy: ir.Policy, registry: PluginRegistry, given: Mapping[str, object]) -> dict[str, Any]:
@@ -96,16 +88,13 @@ def _profile(policy: ir.Policy, registry: PluginRegistry, given: Mapping[str, ob
         elif weight == 0 and policy.base != "filters":
             score["disabled"].append({"name": use.name})
     multi["disabled"] += [{"name": name} for name in policy.disabled]
-    sets = {"multiPoint": multi, "score": score}
-    plugins = {
-        name: kept for name, one in sets.items() if (kept := {key: value for key, value in one.items() if value})
-    }
-    answer: dict[str, Any] = {"schedulerName": policy.scheduler}
-    if plugins:
-        answer["plugins"] = plugins
-    if arguments:
-        answer["pluginConfig"] = arguments
-    return answer
+    plugins = _given({"multiPoint": _given(multi), "score": _given(score)})
+    return {"schedulerName": policy.scheduler, **_given({"plugins": plugins, "pluginConfig": arguments})}
+
+
+def _given(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Without what is empty."""
+    return {key: value for key, value in data.items() if value}
 
 
 def _arguments(use: ir.PluginUse) -> dict[str, Any]:

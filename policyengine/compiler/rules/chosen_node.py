@@ -46,22 +46,18 @@ class PlacedValue:
     def __init__(self, expr: ir.Expr, scope: Scope) -> None:
         self._hoists = Hoists()
         self._is_optional = expr.type.kind is Kind.OPTIONAL
-        reads_node = expr.shape is not Shape.SCALAR
-        self._scalar = None if reads_node else scope.closure(expr)
-        self._vector = scope.lower(expr, self._hoists) if reads_node else None
+        self._scalar = scope.closure(expr) if expr.shape is Shape.SCALAR else None
+        self._vector = scope.lower(expr, self._hoists)
 
     def of(self, pod: PodInfo, node_name: str, snapshot: Snapshot) -> Any:
         """The value, or a `Failed`."""
-        decision = Decision(pod, snapshot)
+        decision, row = Decision(pod, snapshot), snapshot.nodes.row_of.get(node_name)
         if self._scalar is not None:
             return attempt(self._scalar, decision)
-        assert self._vector is not None
-        row = snapshot.nodes.row_of.get(node_name)
         if row is None:
             return _NOWHERE
         with np.errstate(all="ignore"):
-            column = self._vector(Frame(snapshot.nodes, np.array([row]), self._hoists.columns(decision)))
-            value = column.at(0)
+            value = self._vector(Frame(snapshot.nodes, np.array([row]), self._hoists.columns(decision))).at(0)
         return optional(value) if self._is_optional and not isinstance(value, Failed) else value
 
 
@@ -74,8 +70,7 @@ class PlacedText:
 
     def of(self, pod: PodInfo, node_name: str, snapshot: Snapshot) -> str:
         """The text."""
-        decision = Decision(pod, snapshot)
-        row = snapshot.nodes.row_of.get(node_name)
+        decision, row = Decision(pod, snapshot), snapshot.nodes.row_of.get(node_name)
         if not self._text.differs or row is None:
             return self._text.of(decision)
         return self._text.at(snapshot.nodes, self._hoists.columns(decision), np.array([row]))[0]
@@ -145,7 +140,5 @@ class RulePermit:
 
     def _longest(self, place: tuple[PodInfo, str, Snapshot]) -> float:
         """Seconds that the pod may wait in all."""
-        timeout = MAX_PERMIT_WAIT if self._timeout is None else self._timeout.of(*place)
-        if isinstance(timeout, int):
-            timeout /= 1e9
-        return max(timeout, 0.0) if isinstance(timeout, float) else MAX_PERMIT_WAIT
+        timeout = None if self._timeout is None else self._timeout.of(*place)
+        return max(timeout / 1e9, 0.0) if isinstance(timeout, int) else MAX_PERMIT_WAIT

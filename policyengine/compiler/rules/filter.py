@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,37 +41,33 @@ from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, St
 from policyengine.language import ir
 from policyengine.language.ir.ir_walk import expressions_in
 
+E = TypeVar("E")
+
 
 @dataclass(frozen=True, slots=True)
-class NodeRequire:
-    """A require that is asked of every node."""
+class Require(Generic[E]):
+    """A require, lowered."""
 
-    condition: Vector
-    on_error: Vector | None
+    condition: E
+    on_error: E | None
     text: Text | None
     source: str
     code: Code
-    fixed: Refusal | None
-    """How the condition refuses where it is false, if that reads the same for every pod."""
+
+
+class NodeRequire(Require[Vector]):
+    """One that is asked of every node."""
 
     def column(self, frame: Frame) -> Column:
         """The condition's bools and faults, `on error` put in."""
         column = self.condition(frame)
         if self.on_error is None or column.faults is None:
             return column
-        met = Column(column.values, None)
-        return chosen(Column(column.faults == 0), met, self.on_error(frame))
+        return chosen(Column(column.faults == 0), Column(column.values), self.on_error(frame))
 
 
-@dataclass(frozen=True, slots=True)
-class PodRequire:
-    """A require that reads no node."""
-
-    condition: Scalar
-    on_error: Scalar | None
-    text: Text | None
-    source: str
-    code: Code
+class PodRequire(Require[Scalar]):
+    """One that reads no node."""
 
     def refusal(self, rule: str, decision: Decision) -> Status | None:
         """The refusal of the pod, None where the condition holds."""
@@ -112,25 +109,17 @@ class RuleFilter(NodeRule):
         self._events = events_of((*when, *_conditions(rule.requires)), scope, bool(asked))
 
     def _node_require(self, require: ir.Require, scope: Scope) -> NodeRequire:
-        code = _code(require)
-        text = None if require.otherwise is None else Text(require.otherwise, scope, self._hoists)
-        said = unmet(self.name, require.text) if text is None else text.fixed
         return NodeRequire(
             scope.lower(require.condition, self._hoists),
             None if require.on_error is None else scope.lower(require.on_error, self._hoists),
-            text,
-            require.text,
-            code,
-            None if said is None else Refusal(code, (said,)),
+            *_words(require, scope, self._hoists),
         )
 
     def _pod_require(self, require: ir.Require, scope: Scope) -> PodRequire:
         return PodRequire(
             scope.closure(require.condition),
             None if require.on_error is None else scope.closure(require.on_error),
-            None if require.otherwise is None else Text(require.otherwise, scope, Hoists()),
-            require.text,
-            _code(require),
+            *_words(require, scope, Hoists()),
         )
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
@@ -159,10 +148,9 @@ class RuleFilter(NodeRule):
         return state
 
     def _unmet(self, require: NodeRequire, state: FilterState, decision: Decision, nodes: NodeTable) -> Refusal:
-        if require.fixed is not None:
-            return require.fixed
         text = require.text
-        assert text is not None
+        if text is None:
+            return Refusal(require.code, (unmet(self.name, require.source),))
         if not text.differs:
             return Refusal(require.code, (text.of(decision),))
         return Refusal(require.code, render=lambda rows: text.at(nodes, state.hoisted, rows))
@@ -210,8 +198,10 @@ def _refused(columns: Sequence[Column], rows: int) -> NDArray[np.int16]:
     return refused
 
 
-def _code(require: ir.Require) -> Code:
-    return Code.UNSCHEDULABLE if require.evictable else Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+def _words(require: ir.Require, scope: Scope, hoists: Hoists) -> tuple[Text | None, str, Code]:
+    """How a require refuses where its condition is false: text, condition as written, code."""
+    text = None if require.otherwise is None else Text(require.otherwise, scope, hoists)
+    return text, require.text, Code.UNSCHEDULABLE if require.evictable else Code.UNSCHEDULABLE_AND_UNRESOLVABLE
 
 
 def _conditions(requires: Sequence[ir.Require]) -> Iterator[ir.Expr]:

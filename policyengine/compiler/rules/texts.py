@@ -24,12 +24,6 @@ class Text:
             part if isinstance(part, str) else _piece(part, scope, hoists) for part in template.parts
         )
 
-    @property
-    def fixed(self) -> str | None:
-        """The text of a template that reads nothing at all; None for any other."""
-        pieces = [piece for piece in self._pieces if isinstance(piece, str)]
-        return "".join(pieces) if len(pieces) == len(self._pieces) else None
-
     def of(self, decision: Decision) -> str:
         """The text of a template that reads no node."""
         shown = []
