@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from policyengine.cluster.kinds import BY_KIND, NODES, PODS, kind_of
 from policyengine.cluster.node_objects import Node
-from policyengine.cluster.objects import ObjectError, decode
+from policyengine.cluster.objects import decode
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.pod_objects import Pod
 from policyengine.cluster.view import ClusterView, Snapshot
@@ -90,9 +90,6 @@ def _listed(cluster: Mapping[str, Any], name: str) -> Iterable[Mapping[str, Any]
         if not isinstance(item, Mapping):
             raise ClusterShapeError(f"`{name}` holds something that is not an object")
         yield item
-
-
-__all__ = ["ClusterShapeError", "LoadedCluster", "ObjectError", "load_cluster"]
 
 
 def explain(

@@ -31,7 +31,7 @@ def nearest_fit(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Mapping[str, i
         count = np.zeros(len(rows), dtype=np.int64)
         less = np.zeros(len(rows))
         for resource, amount in demand:
-            free = nodes.allocatable(resource)[rows] - nodes.requested(resource)[rows]
+            free = _free(nodes, resource)[rows]
             short = amount > free
             usable &= ~short | (free > 0)
             count += short
@@ -40,8 +40,11 @@ def nearest_fit(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Mapping[str, i
         if not order:
             return None
         row = order[0]
-        held = {name: int(nodes.allocatable(name)[row] - nodes.requested(name)[row]) for name, _ in demand}
-        return {name: held[name] for name, amount in demand if amount > held[name]}
+        return {name: int(free) for name, amount in demand if amount > (free := _free(nodes, name)[row])}
+
+
+def _free(nodes: NodeTable, resource: str) -> NDArray[np.int64]:
+    return nodes.allocatable(resource) - nodes.requested(resource)
 
 
 def roomiest(attempt: Attempt, what_if: WhatIf, rows: Rows) -> list[int]:
@@ -99,7 +102,7 @@ def _lack(demand: Demand, nodes: NodeTable, rows: Rows) -> NDArray[np.float64]:
     """What each node lacks, as a share of the demand, summed over the resources: `float64[rows]`."""
     lack = np.zeros(len(rows))
     for resource, amount in demand:
-        free = nodes.allocatable(resource)[rows] - nodes.requested(resource)[rows]
+        free = _free(nodes, resource)[rows]
         lack += np.maximum(amount - free, 0) / amount
     return lack + (nodes.pod_count[rows] >= nodes.allowed_pods[rows])
 
@@ -114,8 +117,7 @@ def _order(rows: Rows, usable: NDArray[np.bool_], keys: Sequence[NDArray[np.gene
 
 
 def _missing(demand: Demand, nodes: NodeTable, row: int) -> dict[str, int]:
-    free = {name: int(nodes.allocatable(name)[row] - nodes.requested(name)[row]) for name, _ in demand}
-    missing = {name: amount - free[name] for name, amount in demand if amount > free[name]}
+    missing = {name: amount - int(free) for name, amount in demand if amount > (free := _free(nodes, name)[row])}
     if nodes.pod_count[row] >= nodes.allowed_pods[row]:
         missing[PODS] = int(nodes.pod_count[row] - nodes.allowed_pods[row]) + 1
     return missing

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from copy import copy
@@ -55,15 +56,18 @@ class Attempt:
         """With another spec of the pod, which then belongs to no view."""
         pod = copy(self.pod)
         pod.shape = shape_of(spec)
-        return Attempt(pod, (*self.changes, change), self.gone, self.uncordoned)
+        return self._with(change, pod=pod)
 
     def without(self, change: Change, uids: frozenset[str]) -> Attempt:
         """With running pods taken away."""
-        return Attempt(self.pod, (*self.changes, change), self.gone | uids, self.uncordoned)
+        return self._with(change, gone=self.gone | uids)
 
     def with_uncordoned(self, change: Change, node: str) -> Attempt:
         """With a node made schedulable."""
-        return Attempt(self.pod, (*self.changes, change), self.gone, self.uncordoned | {node})
+        return self._with(change, uncordoned=self.uncordoned | {node})
+
+    def _with(self, change: Change, **fields: Any) -> Attempt:
+        return dataclasses.replace(self, changes=(*self.changes, change), **fields)
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,12 +41,17 @@ def matching(pattern: str, names: Iterable[str]) -> list[str]:
 # --- nodes --------------------------------------------------------------------------------------------
 
 
+def _meant(change: Clause, kind: str, come: Iterable[str]) -> str:
+    """The pattern that says which nodes or pods are meant; one of those that have come by then fits it."""
+    pattern: str = change.said[change.what]
+    if not matching(pattern, come):
+        raise ScenarioError(f"no {kind} that has come by then is called `{pattern}`", (*change.place, change.what))
+    return pattern
+
+
 def _nodes(play: Play, change: Clause) -> list[str]:
     """The nodes that are meant and there, in the order they came."""
-    pattern = change.said[change.what]
-    if not matching(pattern, play.ledger.nodes):
-        raise ScenarioError(f"no node that has come by then is called `{pattern}`", (*change.place, change.what))
-    return matching(pattern, play.node_items)
+    return matching(_meant(change, "node", play.ledger.nodes), play.node_items)
 
 
 def _edit_node(play: Play, name: str, place: Place, edit: Callable[[Json], object]) -> None:
@@ -119,10 +124,9 @@ def _edited(texts: Mapping[str, str], edit: Mapping[str, str | None]) -> dict[st
 
 def _pods(play: Play, change: Clause) -> list[str]:
     """UIDs of the pods that are meant and there, in the order they came."""
-    pattern = change.said[change.what]
-    if not matching(pattern, (record.name for record in play.ledger.pods.values())):
-        raise ScenarioError(f"no pod that has come by then is called `{pattern}`", (*change.place, change.what))
-    return [uid for uid in play.pods if matching(pattern, (play.ledger.pods[uid].name,))]
+    pods = play.ledger.pods
+    pattern = _meant(change, "pod", (record.name for record in pods.values()))
+    return [uid for uid in play.pods if matching(pattern, (pods[uid].name,))]
 
 
 def _end(play: Play, change: Clause) -> None:

@@ -5,6 +5,7 @@ It counts from the objects themselves and from who was bound where, not from the
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -59,7 +60,7 @@ class NodeRecord:
     name: str
     came: float
     room: Amounts
-    used: Amounts = field(default_factory=dict)
+    used: Counter[str] = field(default_factory=Counter)
     peak: Amounts = field(default_factory=dict)
     peak_share: float = 0.0
     """The largest share of any resource that was used at one time."""
@@ -113,8 +114,8 @@ class Ledger:
         self.pending = 0
         self.running = 0
         self.preempted = 0
-        self._used: Amounts = {}
-        self._room: Amounts = {}
+        self._used: Counter[str] = Counter()
+        self._room: Counter[str] = Counter()
         self._bindings = 0
         self._touched: set[str] = set()
 
@@ -147,10 +148,10 @@ class Ledger:
     def _take(self, record: PodRecord, at: float) -> None:
         node = self.nodes[record.node]
         node.pods += 1
-        for name, amount in record.asks.items():
-            used = node.used[name] = node.used.get(name, 0) + amount
-            self._used[name] = self._used.get(name, 0) + amount
-            room = node.room.get(name, 0)
+        node.used.update(record.asks)
+        self._used.update(record.asks)
+        for name in record.asks:
+            used, room = node.used[name], node.room.get(name, 0)
             if used > room:
                 self.overcommitted.append(Overcommitment(at, record.name, record.node, name, used, room))
             if used > node.peak.get(name, 0):
@@ -166,10 +167,8 @@ class Ledger:
             self.pending -= 1
             return record
         self.running -= 1
-        node = self.nodes[record.node]
-        for name, amount in record.asks.items():
-            node.used[name] -= amount
-            self._used[name] -= amount
+        self.nodes[record.node].used.subtract(record.asks)
+        self._used.subtract(record.asks)
         return record
 
     # --- nodes ----------------------------------------------------------------------------------------
@@ -189,8 +188,8 @@ class Ledger:
         self.nodes[name].gone = at
 
     def _change_room(self, record: NodeRecord, room: Amounts) -> None:
-        for name in {*record.room, *room}:
-            self._room[name] = self._room.get(name, 0) + room.get(name, 0) - record.room.get(name, 0)
+        self._room.update(room)
+        self._room.subtract(record.room)
         record.room = room
 
     # --- moments --------------------------------------------------------------------------------------

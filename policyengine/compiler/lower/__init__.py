@@ -1,4 +1,4 @@
-"""Expressions of the checked tree -> closures: over one decision (`scalar`) or over rows (`vector`).
+"""Expressions of the checked tree -> closures: over one decision (`scope`) or over rows (`vector`).
 
-`rules` imports it. It imports `columns`, `language`, `cluster` and numpy.
+`rules` imports it. It imports `columns`, `coverage`, `language` and numpy.
 """
