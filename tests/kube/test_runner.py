@@ -12,12 +12,11 @@ import pytest
 from policyengine.kube.http.client import Client
 from policyengine.kube.scheduling import Scheduler
 from policyengine.plugins.registry import default_profile
-from policyengine.simulator.api_server import statuses
 from policyengine.simulator.api_server.faults import effects as fault
 from policyengine.simulator.api_server.memory import MemoryTransport
 from policyengine.simulator.sandbox import create, node
 from tests.kube import scenes
-from tests.kube.scenes import MERGE, PODS, pod
+from tests.kube.scenes import MERGE, PODS, pod, whatever_becomes_of_requests
 
 POLICIES = "/api/v1/namespaces/kube-system/configmaps"
 PIN = 'policy "pin" {{\n  scheduler "pinned"\n  filter "pinned" {{ require node.name == "{node}" }}\n}}\n'
@@ -89,18 +88,7 @@ async def test_a_pod_that_does_not_fit_is_told_and_placed_when_a_node_comes(worl
     await task
 
 
-@pytest.mark.parametrize(
-    "effect",
-    [
-        fault.Drop(),
-        fault.Drop(after=True),
-        fault.Fail(statuses.too_many_requests("busy", 2)),
-        fault.Fail(statuses.internal("etcd is slow")),
-        fault.Delay(100.0),
-        fault.Delay(100.0, after=True),
-    ],
-    ids=["dropped before", "dropped after", "429", "500", "late", "late after"],
-)
+@whatever_becomes_of_requests
 @scene
 async def test_whatever_becomes_of_the_binding_requests_every_pod_is_bound_exactly_once(
     world: World, effect: fault.Effect

@@ -11,14 +11,13 @@ Rules:
 
 from __future__ import annotations
 
-import re
 import socket
 import ssl
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from typing import NoReturn
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import aiohttp
 from yarl import URL
@@ -46,8 +45,6 @@ _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
 Authorize = Callable[[bool], Awaitable[Mapping[str, str]]]
 """Gives the headers that identify the caller; True asks for fresh ones, because the last were refused."""
-_is_plain = re.compile(r"[\w/.~-]*", re.ASCII).fullmatch
-"""Nearly every path: nothing in it needs quoting."""
 
 
 class _Sending:
@@ -207,10 +204,7 @@ def _session(ssl_context: ssl.SSLContext | None, limit: int) -> aiohttp.ClientSe
 
 def _target(path: str, query: Mapping[str, str] | None) -> str:
     """A request's target, percent-encoded."""
-    text = path if _is_plain(path) else quote(path)
-    if query:
-        text += "?" + "&".join(f"{quote(key)}={quote(value, safe='')}" for key, value in query.items())
-    return text
+    return f"{quote(path)}?{urlencode(query, safe='', quote_via=quote)}" if query else quote(path)
 
 
 def _socket(address: aiohttp.AddrInfoType) -> socket.socket:

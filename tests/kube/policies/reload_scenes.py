@@ -25,29 +25,40 @@ Scene = Callable[[World], Awaitable[None]]
 
 
 def on_virtual_time(scene: Scene) -> Callable[[], None]:
-    """The scene as a test; the auditor listens."""
+    """The scene as a test, on two nodes and with a scheduler; the auditor listens."""
+
+    async def whole(world: World) -> None:
+        await two_nodes(world)
+        await scene(world)
 
     def test() -> None:
-        objections, world = play(scene)
+        objections, world = play(whole)
         assert not objections, f"{objections}\n{world.timeline()}"
 
     test.__name__, test.__doc__ = scene.__name__, scene.__doc__
     return test
 
 
-async def config_map(world: World, name: str, text: str, annotations: dict[str, str] | None = None) -> None:
+async def config_map(
+    world: World, name: str, text: str, annotations: dict[str, str] | None = None, seconds: float = 2.0
+) -> None:
+    """Create it, and let the scheduler look at it."""
     labels = {"policyengine.io/policy": "true"}
     metadata = {"name": name, "labels": labels, "annotations": annotations or {}}
     item = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": metadata, "data": {"a.policy": text}}
     await world.call("POST", MAPS, item)
+    await asyncio.sleep(seconds)
 
 
-async def change(world: World, name: str, text: str | None = None, **annotations: str | None) -> None:
+async def change(
+    world: World, name: str, text: str | None = None, seconds: float = 2.0, **annotations: str | None
+) -> None:
     body: dict[str, Any] = {} if text is None else {"data": {"a.policy": text}}
     if annotations:
         named = {f"policyengine.io/{key.replace('_', '-')}": value for key, value in annotations.items()}
         body["metadata"] = {"annotations": named}
     await world.call("PATCH", f"{MAPS}/{name}", body, MERGE)
+    await asyncio.sleep(seconds)
 
 
 async def status(world: World, name: str) -> dict[str, Any]:

@@ -8,20 +8,17 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import pytest
-
 from policyengine.kube.http.client import Client
 from policyengine.kube.runner import Runner
 from policyengine.kube.watching.informers import kinds_read
 from policyengine.plugins.registry import default_profile
 from policyengine.scheduler.state import SchedulerState
-from policyengine.simulator.api_server import statuses
 from policyengine.simulator.api_server.faults import effects as fault
 from policyengine.simulator.api_server.memory import MemoryTransport
 from policyengine.simulator.api_server.requests import ADMIN, User
 from policyengine.simulator.sandbox import create
 from tests.kube import scenes
-from tests.kube.scenes import EVENTS, MERGE, PODS
+from tests.kube.scenes import EVENTS, MERGE, PODS, whatever_becomes_of_requests
 
 CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
 VOLUMES = "/api/v1/persistentvolumes"
@@ -229,18 +226,7 @@ async def test_a_claim_that_nobody_binds_costs_the_pod_its_turn_after_ten_minute
     assert (await world.told("p"))[0] == text
 
 
-@pytest.mark.parametrize(
-    "effect",
-    [
-        fault.Drop(),
-        fault.Drop(after=True),
-        fault.Fail(statuses.too_many_requests("busy", 2)),
-        fault.Fail(statuses.internal("etcd is slow")),
-        fault.Delay(100.0),
-        fault.Delay(100.0, after=True),
-    ],
-    ids=["dropped before", "dropped after", "429", "500", "late", "late after"],
-)
+@whatever_becomes_of_requests
 @scene
 async def test_whatever_becomes_of_the_patches_every_pod_gets_its_volume(world: World, effect: fault.Effect) -> None:
     disks = [volume(f"disk-{number}", "local", f"node-{number}") for number in (1, 2, 3)]
