@@ -73,10 +73,8 @@ class RequestQueue:
         self._on_problem = on_problem
         self._urgent: deque[Request] = deque()
         self._waiting: OrderedDict[str, _Write] = OrderedDict()
-        """By key; none of these keys is under way."""
+        """Key -> the background write; it waits for the one of its key that is under way, too."""
         self._under_way: dict[str, _UnderWay] = {}
-        self._again: dict[str, _Write] = {}
-        """Key -> what is to be written once the write under way has ended."""
         self._busy = 0
         """Workers at work."""
         self._wake = asyncio.Event()
@@ -103,21 +101,17 @@ class RequestQueue:
 
     def write(self, key: str, send: Callable[[T], Awaitable[object]], item: T) -> None:
         """Call `send(item)` behind what is urgent; it replaces a write of its key that still waits, in its place."""
-        if key in self._under_way:
-            self._again[key] = _Write(send, item)
-        else:
-            self._waiting[key] = _Write(send, item)
-            self._wake.set()
+        self._waiting[key] = _Write(send, item)
+        self._wake.set()
 
     def peek(self, key: str) -> Any:
         """The item that waits under the key and is not being written; None if there is none."""
-        waiting = self._waiting.get(key) or self._again.get(key)
+        waiting = self._waiting.get(key)
         return None if waiting is None else waiting.item
 
     def settle(self, key: str) -> Awaitable[object] | None:
         """Drop what waits under the key. Returns what ends with the write under way, None if there is none."""
         self._waiting.pop(key, None)
-        self._again.pop(key, None)
         under_way = self._under_way.get(key)
         if under_way is None:
             return None
@@ -128,7 +122,7 @@ class RequestQueue:
         """Send requests until cancelled."""
         async with asyncio.TaskGroup() as group:
             while True:
-                while not self._has_next():
+                while self._busy >= self._workers or (not self._urgent and self._next_write() is None):
                     self._wake.clear()
                     await self._woken()
                 if self._limiter is not None:
@@ -136,11 +130,10 @@ class RequestQueue:
                 if self._urgent:
                     self._busy += 1
                     group.create_task(self._send(self._urgent.popleft()))
-                elif self._may_write():
+                elif (key := self._next_write()) is not None:
                     self._busy += 1
-                    key, write = self._waiting.popitem(last=False)
                     self._under_way[key] = _UnderWay()
-                    group.create_task(self._write(key, write))
+                    group.create_task(self._write(key, self._waiting.pop(key)))
 
     async def flush(self, seconds: float) -> int:
         """Wait until every background write is done, at most `seconds`; the number left over. `run` must run."""
@@ -149,13 +142,12 @@ class RequestQueue:
             await self._clock.sleep(_GLANCE)
         return self.backlog
 
-    def _has_next(self) -> bool:
-        return self._busy < self._workers and (bool(self._urgent) or self._may_write())
-
-    def _may_write(self) -> bool:
-        """Whether a background write may be sent now."""
+    def _next_write(self) -> str | None:
+        """The key of the background write that may be sent now."""
         at_most = 1 if self._is_failing else self._background
-        return bool(self._waiting) and len(self._under_way) < at_most and self._pause_left <= 0
+        if not self._waiting or len(self._under_way) >= at_most or self._pause_left > 0:
+            return None
+        return next((key for key in self._waiting if key not in self._under_way), None)
 
     @property
     def _pause_left(self) -> float:
@@ -187,7 +179,7 @@ class RequestQueue:
                 self._is_failing = False
             else:
                 if not under_way.is_settled:
-                    self._again.setdefault(key, write)
+                    self._waiting.setdefault(key, write)
                 self._pause(began, error.retry_after if isinstance(error, ApiError) else 0.0)
         else:
             self._is_failing = False
@@ -195,8 +187,6 @@ class RequestQueue:
             self._busy -= 1
             del self._under_way[key]
             under_way.set()
-            if key in self._again:
-                self._waiting[key] = self._again.pop(key)
             self._wake.set()
 
     def _pause(self, began: float, retry_after: float) -> None:
