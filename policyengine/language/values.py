@@ -123,11 +123,9 @@ def elements(value: object) -> Iterator[object]:
     raise EvaluationError("a macro runs over a list or a map")
 
 
+_PLAIN_KINDS = (Kind.BOOL, Kind.INT, Kind.DOUBLE, Kind.STRING, Kind.LIST, Kind.MAP, Kind.NULL, Kind.TYPE)
 TYPE_VALUES: Mapping[Kind, TypeValue] = {
-    **{
-        kind: TypeValue(kind.value)
-        for kind in (Kind.BOOL, Kind.INT, Kind.DOUBLE, Kind.STRING, Kind.LIST, Kind.MAP, Kind.NULL, Kind.TYPE)
-    },
+    **{kind: TypeValue(kind.value) for kind in _PLAIN_KINDS},
     Kind.DURATION: TypeValue("google.protobuf.Duration"),
     Kind.TIMESTAMP: TypeValue("google.protobuf.Timestamp"),
     Kind.OPTIONAL: TypeValue("optional_type"),

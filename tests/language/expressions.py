@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import strategies as st
 
 from policyengine.language import syntax
@@ -15,62 +17,43 @@ NAMES = st.sampled_from(
 BINARY = sorted(set(LEVELS) - {"?:"})
 
 
-def _quantity(parts: tuple[str, str]) -> Expr:
-    return syntax.QuantityLiteral(span=AT, number=parts[0], suffix=parts[1])
-
-
-def _duration(parts: tuple[str, str]) -> Expr:
-    return syntax.DurationLiteral(span=AT, number=parts[0], unit=parts[1])
+def _node(kind: type[syntax.Node], **fields: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.builds(kind, span=st.just(AT), **fields)
 
 
 NUMBERS = st.sampled_from(["0", "7", "1.5", "250"])
 LEAVES: st.SearchStrategy[Expr] = st.one_of(
-    st.one_of(
-        st.booleans(),
-        st.none(),
-        st.integers(0, 2**63 - 1),
-        st.floats(0, allow_nan=False, allow_infinity=False),
-        st.text(st.characters(exclude_categories=["Cs"]), max_size=5),
-    ).map(lambda value: syntax.Literal(span=AT, value=value)),
-    st.binary(max_size=3).map(lambda value: syntax.BytesLiteral(span=AT, value=value)),
-    st.integers(0, 2**64 - 1).map(lambda value: syntax.UintLiteral(span=AT, value=value)),
-    st.tuples(NUMBERS, st.sampled_from(["m", "k", "Gi", "T"])).map(_quantity),
-    st.tuples(NUMBERS, st.sampled_from(["ms", "s", "min", "h", "d"])).map(_duration),
-    st.builds(lambda name, dot: syntax.Name(span=AT, name=name, absolute=dot), NAMES, st.booleans()),
+    _node(
+        syntax.Literal,
+        value=st.booleans()
+        | st.none()
+        | st.integers(0, 2**63 - 1)
+        | st.floats(0, allow_nan=False, allow_infinity=False)
+        | st.text(st.characters(exclude_categories=["Cs"]), max_size=5),
+    ),
+    _node(syntax.BytesLiteral, value=st.binary(max_size=3)),
+    _node(syntax.UintLiteral, value=st.integers(0, 2**64 - 1)),
+    _node(syntax.QuantityLiteral, number=NUMBERS, suffix=st.sampled_from(["m", "k", "Gi", "T"])),
+    _node(syntax.DurationLiteral, number=NUMBERS, unit=st.sampled_from(["ms", "s", "min", "h", "d"])),
+    _node(syntax.Name, name=NAMES, absolute=st.booleans()),
 )
 
 
 def _grown(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
-    pairs = st.lists(st.tuples(inner, inner, st.booleans()), max_size=2)
+    maybe, place = st.booleans(), st.just(AT)
+    items = st.lists(_node(syntax.ListItem, value=inner, optional=maybe), max_size=3)
+    entries = st.lists(_node(syntax.MapEntry, key=inner, value=inner, optional=maybe), max_size=2)
+    fields = NAMES | st.sampled_from(["a-b", "a.b/c d"])
+    args = st.lists(inner, max_size=2).map(tuple)
     return st.one_of(
-        st.builds(lambda op, a: syntax.Unary(span=AT, op=op, operand=a), st.sampled_from(["!", "-"]), inner),
-        st.builds(
-            lambda op, a, b: syntax.Binary(span=AT, op=op, left=a, right=b), st.sampled_from(BINARY), inner, inner
-        ),
-        st.builds(lambda a, b, c: syntax.Conditional(span=AT, condition=a, then=b, otherwise=c), inner, inner, inner),
-        st.builds(
-            lambda a, f, q: syntax.Select(span=AT, operand=a, field=f, field_span=AT, optional=q),
-            inner,
-            st.one_of(NAMES, st.sampled_from(["a-b", "a.b/c d"])),
-            st.booleans(),
-        ),
-        st.builds(lambda a, k, q: syntax.Index(span=AT, operand=a, key=k, optional=q), inner, inner, st.booleans()),
-        st.builds(
-            lambda t, f, args: syntax.Call(span=AT, target=t, function=f, function_span=AT, args=tuple(args)),
-            st.one_of(st.none(), inner),
-            NAMES,
-            st.lists(inner, max_size=2),
-        ),
-        st.lists(st.tuples(inner, st.booleans()), max_size=3).map(
-            lambda items: syntax.ListLiteral(
-                span=AT, items=tuple(syntax.ListItem(span=AT, value=v, optional=q) for v, q in items)
-            )
-        ),
-        pairs.map(
-            lambda entries: syntax.MapLiteral(
-                span=AT, entries=tuple(syntax.MapEntry(span=AT, key=k, value=v, optional=q) for k, v, q in entries)
-            )
-        ),
+        _node(syntax.Unary, op=st.sampled_from(["!", "-"]), operand=inner),
+        _node(syntax.Binary, op=st.sampled_from(BINARY), left=inner, right=inner),
+        _node(syntax.Conditional, condition=inner, then=inner, otherwise=inner),
+        _node(syntax.Select, operand=inner, field=fields, field_span=place, optional=maybe),
+        _node(syntax.Index, operand=inner, key=inner, optional=maybe),
+        _node(syntax.Call, target=st.none() | inner, function=NAMES, function_span=place, args=args),
+        _node(syntax.ListLiteral, items=items.map(tuple)),
+        _node(syntax.MapLiteral, entries=entries.map(tuple)),
     )
 
 

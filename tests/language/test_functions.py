@@ -15,7 +15,7 @@ from policyengine.language.functions.bounds import Interval
 from policyengine.language.functions.numeric import deviation, total
 from policyengine.language.functions.probability import beta_cdf, hash_string, mix, random
 from policyengine.language.lint.cost import MICROSECONDS
-from policyengine.language.values import format_double, parse_duration, parse_timestamp
+from policyengine.language.values import Duration, Timestamp, format_double, parse_duration, parse_timestamp
 
 ANSWERS: list[tuple[str, Any]] = [
     # numbers
@@ -209,20 +209,9 @@ def test_a_double_reads_back_from_its_text(value: float) -> None:
 
 @given(st.integers(-(2**62), 2**62))
 def test_a_duration_and_a_time_read_back_from_their_text(nanoseconds: int) -> None:
-    assert parse_duration(evaluate("string(x)", {"x": _duration(nanoseconds)})) == nanoseconds  # type: ignore[arg-type]
-    assert parse_timestamp(evaluate("string(x)", {"x": _moment(nanoseconds)})) == nanoseconds  # type: ignore[arg-type]
-
-
-def _duration(nanoseconds: int) -> object:
-    from policyengine.language.values import Duration
-
-    return Duration(nanoseconds)
-
-
-def _moment(nanoseconds: int) -> object:
-    from policyengine.language.values import Timestamp
-
-    return Timestamp(nanoseconds)
+    for kind, read in ((Duration, parse_duration), (Timestamp, parse_timestamp)):
+        text = evaluate("string(x)", {"x": kind(nanoseconds)})
+        assert isinstance(text, str) and read(text) == nanoseconds
 
 
 def test_hash_and_random_are_the_same_everywhere() -> None:

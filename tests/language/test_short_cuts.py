@@ -85,27 +85,23 @@ def test_the_parts_of_an_expression_are_what_its_fields_hold(truth: str, number:
         pending += inner
 
 
+def expressions_below(node: Any) -> list[Any]:
+    """The expressions that stand in the fields of a node, or in those of its items and entries."""
+    found = []
+    for name in node.__struct_fields__:
+        for one in held(getattr(node, name), syntax.Node):
+            found += [one] if isinstance(one, syntax.Expr) else expressions_below(one)
+    return found
+
+
 def test_the_parts_of_what_is_written_are_what_its_fields_hold() -> None:
     file, _ = parse_file(Source("a.policy", EVERYTHING))
-    kinds = syntax.Expr | syntax.ListItem | syntax.MapEntry
-    pending: list[Any] = [file]
+    pending = expressions_below(file)
     seen = 0
     while pending:
-        node = pending.pop()
-        fields = [getattr(node, name) for name in node.__struct_fields__]
-        if isinstance(node, syntax.Expr):
-            inner = [one for value in fields for one in held(value, kinds)]
-            while any(isinstance(one, syntax.ListItem | syntax.MapEntry) for one in inner):
-                inner = [
-                    deeper
-                    for one in inner
-                    for deeper in (
-                        [one]
-                        if isinstance(one, syntax.Expr)
-                        else [part for name in one.__struct_fields__ for part in held(getattr(one, name), syntax.Expr)]
-                    )
-                ]
-            assert sorted(map(id, expression_nodes.children(node))) == sorted(map(id, inner))
-            seen += 1
-        pending += [one for value in fields for one in held(value, syntax.Node)]
+        expr = pending.pop()
+        inner = expressions_below(expr)
+        assert sorted(map(id, expression_nodes.children(expr))) == sorted(map(id, inner))
+        seen += 1
+        pending += inner
     assert seen > 100

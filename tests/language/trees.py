@@ -28,16 +28,10 @@ def bare(value: Any) -> Any:
 def brief(node: Expr) -> str:
     """An expression as an s-expression: `(+ a (* 2 b))`."""
     match node:
-        case syntax.Literal(value=value):
-            return repr(value) if isinstance(value, str) else _literal(value)
-        case syntax.BytesLiteral(value=data):
-            return repr(data)
-        case syntax.UintLiteral(value=number):
-            return f"{number}u"
-        case syntax.QuantityLiteral(number=number, suffix=suffix) | syntax.DurationLiteral(number=number, unit=suffix):
-            return f"<{number} {suffix}>"
-        case syntax.Name(name=name, absolute=absolute):
-            return f".{name}" if absolute else name
+        case syntax.Literal(value=(str() as value)) | syntax.BytesLiteral(value=value):
+            return repr(value)
+        case syntax.QuantityLiteral() | syntax.DurationLiteral():
+            return f"<{printed(node)}>"
         case syntax.Select(operand=operand, field=field, optional=optional):
             return f"({'.?' if optional else '.'} {brief(operand)} {field})"
         case syntax.Index(operand=operand, key=key, optional=optional):
@@ -56,7 +50,8 @@ def brief(node: Expr) -> str:
         case syntax.MapLiteral(entries=entries):
             pairs = (f"{'?' * e.optional}{brief(e.key)}: {brief(e.value)}" for e in entries)
             return "{" + ", ".join(pairs) + "}"
-    raise AssertionError(node)
+        case _:
+            return printed(node)
 
 
 def printed(node: Expr, level: int = 0) -> str:

@@ -140,20 +140,17 @@ def patterns() -> Mapping[str, str]:
 @cache
 def word_terminals() -> Mapping[str, str]:
     """Contextual keywords and reserved words -> terminal."""
-    return {text: name for text, name in _literal_terminals().items() if text.isalpha()}
+    return {one.pattern.value: one.name for one in parser().terminals if one.pattern.value.isalpha()}
 
 
 @cache
 def sign_terminals() -> Mapping[str, str]:
     """Operators and brackets -> terminal."""
-    return {text: name for text, name in _literal_terminals().items() if not text.isalpha()}
+    literal = (one for one in parser().terminals if one.pattern.type == "str")
+    return {one.pattern.value: one.name for one in literal if not one.pattern.value.isalpha()}
 
 
 @cache
 def keyword_terminals() -> frozenset[str]:
     """The terminals of `word_terminals`."""
     return frozenset(word_terminals().values())
-
-
-def _literal_terminals() -> dict[str, str]:
-    return {one.pattern.value: one.name for one in parser().terminals if one.pattern.type == "str"}

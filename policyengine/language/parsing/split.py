@@ -115,16 +115,20 @@ class _Splitter:
             self.at += 1
             self.body(block, opening)
         else:
-            message = f"found {self.shown(self.at)}, expected `{{` and the members of the {rule}"
-            self.report("PE0101", message, self.place(self.at))
+            token = self.tokens[self.at]
+            at_end = token.kind == "$END"
+            shown = "the end of the file" if at_end else quoted(token.text)
+            message = f"found {shown}, expected `{{` and the members of the {rule}"
+            self.report("PE0101", message, self.tokens[self.at - 1].span if at_end else token.span)
         block.end = self.tokens[self.at - 1].end
 
     def head(self, rule: str) -> Piece:
         """Everything up to the block's `{`, which is the first one that stands in no bracket."""
         start, depth = self.at, 0
         self.at += 1
-        while (kind := self.tokens[self.at].kind) != "$END" and not self.forced(self.at):
-            if kind == "LBRACE" and not depth and not self.map_follows(self.at):
+        while (kind := self.kinds[self.at]) != "$END" and not (self.begins(self.at) and self.starts_line(self.at)):
+            # Behind an operator or an opening bracket a `{` begins a map.
+            if kind == "LBRACE" and not depth and self.kinds[self.at - 1] not in _GOES_ON:
                 break
             depth += (kind in CLOSING) - (kind in OPENING)
             self.at += 1
@@ -132,16 +136,12 @@ class _Splitter:
             rule, [replace(self.tokens[start], kind=rule.upper(), text=rule), *self.tokens[start + 1 : self.at]]
         )
 
-    def map_follows(self, at: int) -> bool:
-        """Whether a `{` begins a map: an operator or an opening bracket before it says so."""
-        return self.tokens[at - 1].kind in _GOES_ON
-
     def outside(self, block: Block) -> None:
         """Members behind a block's `}`: one report, then they are read as the block's own."""
         token, closing = self.tokens[self.at], self.tokens[self.at - 1]
         message = f"`{token.text}` stands outside of the {block.head.rule}: the `}}` before it closes it"
         related = (Related(closing.span, "closed here"),)
-        self.findings.append(syntax_error("PE0107", message, self.source.file, token.span, None, related))
+        self.findings.append(syntax_error("PE0107", message, self.source.file, token.span, related=related))
         self.body(block, None)
         block.end = self.tokens[self.at - 1].end
 
@@ -151,9 +151,7 @@ class _Splitter:
             message = f"`{token.text}` stands outside of any policy, library or overlay"
             self.report("PE0109", message, token.span)
         elif token.kind in OPENING:
-            self.report(
-                "PE0107", f"`{token.text}` closes nothing", token.span, Fix("remove it", (Edit(token.span, ""),))
-            )
+            self.closes_nothing(token)
         elif token.kind != "UNREADABLE":
             self.unknown(token, self.closest(token, [*_BLOCKS, "import"]))
         self.at += 1
@@ -172,8 +170,7 @@ class _Splitter:
                 self.at += 1
                 return
             if token.kind in OPENING:
-                fix = Fix("remove it", (Edit(token.span, ""),))
-                self.report("PE0107", f"`{token.text}` closes nothing", token.span, fix)
+                self.closes_nothing(token)
                 self.at += 1
                 continue
             self.member(block)
@@ -235,10 +232,6 @@ class _Splitter:
             return following.kind == "LBRACE" or (kind == "PREEMPT" and following.kind == "WHEN")
         return kind == "SHARE" and following.kind == "INT"
 
-    def forced(self, at: int) -> bool:
-        """A member that begins its line ends whatever is open before it, were it in the middle of an expression."""
-        return self.begins(at) and self.starts_line(at)
-
     def surely_begins(self, at: int) -> bool:
         """Whether no expression at all could have these tokens, whatever stands before them."""
         kinds = [token.kind for token in self.tokens[at : at + 3]]
@@ -292,13 +285,9 @@ class _Splitter:
             fix = Fix(f"write `{near}`", (Edit(token.span, near),))
         self.report("PE0108", message, token.span, fix)
 
-    def shown(self, at: int) -> str:
-        token = self.tokens[at]
-        return "the end of the file" if token.kind == "$END" else quoted(token.text)
-
-    def place(self, at: int) -> Span:
-        token = self.tokens[at]
-        return self.tokens[at - 1].span if token.kind == "$END" else token.span
+    def closes_nothing(self, token: Token) -> None:
+        fix = Fix("remove it", (Edit(token.span, ""),))
+        self.report("PE0107", f"`{token.text}` closes nothing", token.span, fix)
 
     def report(self, code: str, message: str, span: Span, fix: Fix | None = None) -> None:
         self.findings.append(syntax_error(code, message, self.source.file, span, fix))
