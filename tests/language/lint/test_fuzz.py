@@ -66,7 +66,7 @@ def wide(part: str, around: str = "{}") -> str:
     return f'policy "p" {{ {around.format(part)} }}'
 
 
-LIMIT = 2.0
+LIMIT = 1.0
 """Seconds of CPU: one on an idle machine, and as much again where others share its cores."""
 LARGE = {
     "filters that all compare": "".join(
@@ -102,7 +102,7 @@ LARGE = {
 
 
 @pytest.mark.parametrize("name", LARGE)
-def test_a_text_near_a_limit_takes_a_second_or_two_and_little_memory(name: str, tmp_path: Path) -> None:
+def test_a_text_near_a_limit_takes_less_than_a_second_and_little_memory(name: str, tmp_path: Path) -> None:
     """CPU time of the process less its start, so that other work on the machine does not count. Its memory is VmHWM:
     `ru_maxrss` still holds what the process had that started this one."""
     file = tmp_path / "large.policy"
