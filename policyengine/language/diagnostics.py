@@ -139,7 +139,8 @@ def render(diagnostics: Iterable[Diagnostic], source: Source, color: bool = Fals
 def _render_one(diagnostic: Diagnostic, source: Source, color: bool) -> str:
     tint = _COLOURS[diagnostic.severity]
     line, column = source.line_column(diagnostic.span.start)
-    margin = " " * len(str(_last_line(diagnostic, source)))
+    spans = [diagnostic.span, *(related.span for related in diagnostic.related)]
+    margin = " " * len(str(source.line_column(max(span.end for span in spans))[0]))
     head = f"{_paint(f'{diagnostic.severity.value}[{diagnostic.code}]', tint, color)}: "
     rows = [
         head + _paint(printable(diagnostic.message), _BOLD, color),
@@ -152,11 +153,6 @@ def _render_one(diagnostic: Diagnostic, source: Source, color: bool) -> str:
     if diagnostic.fix:
         rows.append(f"{margin} {_paint('=', _BLUE, color)} help: {printable(diagnostic.fix.title)}")
     return "\n".join(rows) + "\n"
-
-
-def _last_line(diagnostic: Diagnostic, source: Source) -> int:
-    spans = [diagnostic.span, *(related.span for related in diagnostic.related)]
-    return max(source.line_column(span.end)[0] for span in spans)
 
 
 def _marked(span: Span, label: str, margin: str, source: Source, tint: str, color: bool, mark: str = "^") -> list[str]:

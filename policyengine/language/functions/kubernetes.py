@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from typing import TypeVar
 
 from policyengine import quantity
 from policyengine.language.functions.bounds import NO_POLICY
@@ -17,6 +18,7 @@ from policyengine.language.functions.table import Cost, Function, Implementation
 from policyengine.language.values import INT64_MAX, INT64_MIN, EvaluationError, kind_of, shortened
 
 _NANO = 10**9
+_Kind = TypeVar("_Kind")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,51 +98,49 @@ def _compare(a: object, b: object) -> int:
     raise EvaluationError(f"two quantities or two versions are compared, not {_named(a)} and {_named(b)}")
 
 
-def _quantity(value: object) -> ExactQuantity:
-    if isinstance(value, ExactQuantity):
+def _wanted(value: object, kind: type[_Kind]) -> _Kind:
+    if isinstance(value, kind):
         return value
-    raise EvaluationError(f"a quantity is wanted, this is {_named(value)}")
+    raise EvaluationError(f"{_NOUNS[kind]} is wanted, this is {_named(value)}")
 
 
-def _semver(value: object) -> Semver:
-    if isinstance(value, Semver):
-        return value
-    raise EvaluationError(f"a version is wanted, this is {_named(value)}")
+_NOUNS: dict[type, str] = {ExactQuantity: "a quantity", Semver: "a version"}
 
 
 def _named(value: object) -> str:
-    if isinstance(value, ExactQuantity | Semver):
-        return "a quantity" if isinstance(value, ExactQuantity) else "a version"
-    return f"{kind_of(value).value}"
+    return _NOUNS.get(type(value)) or kind_of(value).value
+
+
+def _nanos(value: object) -> int:
+    return _wanted(value, ExactQuantity).nanos
 
 
 def _added(a: object, b: object, sign: int) -> ExactQuantity:
     if isinstance(b, int) and not isinstance(b, bool):
-        return ExactQuantity(_quantity(a).nanos + sign * int(b) * _NANO)
-    return ExactQuantity(_quantity(a).nanos + sign * _quantity(b).nanos)
+        return ExactQuantity(_nanos(a) + sign * int(b) * _NANO)
+    return ExactQuantity(_nanos(a) + sign * _nanos(b))
 
 
 def _is_integer(value: object) -> bool:
-    whole, rest = divmod(_quantity(value).nanos, _NANO)
+    whole, rest = divmod(_nanos(value), _NANO)
     return rest == 0 and INT64_MIN <= whole <= INT64_MAX
 
 
 def _as_integer(value: object) -> int:
     if not _is_integer(value):
         raise EvaluationError("cannot convert value to integer")
-    return _quantity(value).nanos // _NANO
+    return _nanos(value) // _NANO
 
 
 def _as_float(value: object) -> float:
     try:
-        return float(Fraction(_quantity(value).nanos, _NANO))
+        return float(Fraction(_nanos(value), _NANO))
     except OverflowError:
-        return float("inf") if _quantity(value).nanos > 0 else float("-inf")
+        return float("inf") if _nanos(value) > 0 else float("-inf")
 
 
 def _sign(value: object) -> int:
-    nanos = _quantity(value).nanos
-    return (nanos > 0) - (nanos < 0)
+    return (_nanos(value) > 0) - (_nanos(value) < 0)
 
 
 def _is(convert: Implementation, *arguments: object) -> bool:
@@ -183,7 +183,7 @@ FUNCTIONS: tuple[Function, ...] = (
     _method("isInteger", "whether `asInteger` has an answer", "T -> bool", _is_integer),
     _method("asInteger", "the quantity as an int", "T -> int", _as_integer),
     _method("asApproximateFloat", "the quantity as a double", "T -> double", _as_float),
-    _method("major", "the first number", "T -> int", lambda version: _semver(version).numbers[0]),
-    _method("minor", "the second number", "T -> int", lambda version: _semver(version).numbers[1]),
-    _method("patch", "the third number", "T -> int", lambda version: _semver(version).numbers[2]),
+    _method("major", "the first number", "T -> int", lambda version: _wanted(version, Semver).numbers[0]),
+    _method("minor", "the second number", "T -> int", lambda version: _wanted(version, Semver).numbers[1]),
+    _method("patch", "the third number", "T -> int", lambda version: _wanted(version, Semver).numbers[2]),
 )

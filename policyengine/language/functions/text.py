@@ -38,11 +38,6 @@ def compiled(pattern: str) -> Any:
         raise EvaluationError(f"`{shortened(pattern)}` is not a pattern of RE2: {text}") from None
 
 
-def matches(text: str, pattern: str) -> bool:
-    """Whether the pattern matches anywhere in the text."""
-    return compiled(pattern).search(text) is not None
-
-
 def char_at(text: str, index: int) -> str:
     """The character at a place; '' right behind the last."""
     if not 0 <= index <= len(text):
@@ -111,21 +106,6 @@ LONGEST_NUMBER = 4000
 """Digits of a number read from text; Python refuses to read more than 4,300."""
 
 
-def lower_ascii(text: str) -> str:
-    """A..Z as a..z; other letters stay."""
-    return text.translate(_UPPER_TO_LOWER)
-
-
-def upper_ascii(text: str) -> str:
-    """a..z as A..Z; other letters stay."""
-    return text.translate(_LOWER_TO_UPPER)
-
-
-def trim(text: str) -> str:
-    """The text without white space at its ends."""
-    return text.strip(_WHITE)
-
-
 def _method(
     name: str, doc: str, compute: Implementation, *signatures: str, mutants: Sequence[str] = (), rank: int | None = None
 ) -> Function:
@@ -146,15 +126,15 @@ FUNCTIONS: tuple[Function, ...] = (
         "matches",
         Style.BOTH,
         "whether an RE2 pattern matches anywhere in the text",
-        {_TEST: matches},
+        {_TEST: lambda text, pattern: compiled(pattern).search(text) is not None},
         bounds=NO_NUMBER,
         cost=Cost("matches", 40),
         mutants=[],
         literals=(1,),
     ),
-    _method("lowerAscii", "with A..Z as a..z", lower_ascii, "string -> string"),
-    _method("upperAscii", "with a..z as A..Z", upper_ascii, "string -> string"),
-    _method("trim", "without white space at its ends", trim, "string -> string"),
+    _method("lowerAscii", "with A..Z as a..z", lambda text: text.translate(_UPPER_TO_LOWER), "string -> string"),
+    _method("upperAscii", "with a..z as A..Z", lambda text: text.translate(_LOWER_TO_UPPER), "string -> string"),
+    _method("trim", "without white space at its ends", lambda text: text.strip(_WHITE), "string -> string"),
     _method(
         "replace",
         "with a part replaced",

@@ -70,13 +70,6 @@ def mend(kind: str, found: str, text: str, file: str, start: int, end: int, limi
     return _strange(kind, found, file, Span(start, end))
 
 
-def too_many_tokens(limit: int, file: str, span: Span) -> Diagnostic:
-    """The finding about a text that is too long to be parsed in good time."""
-    return syntax_error(
-        "PE0402", f"the text has more than {limit:,} words, signs and comments; split the file", file, span
-    )
-
-
 def _odd_sign(found: str, file: str, span: Span) -> Mended:
     if found.startswith(";"):
         fix = Fix("remove it", (Edit(span, ""),))

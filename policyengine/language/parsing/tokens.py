@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from policyengine.language.diagnostics import Diagnostic, Source
 from policyengine.language.parsing import grammar, mistyped
 from policyengine.language.syntax import Span
+from policyengine.language.syntax_codes import syntax_error
 
 MAX_TOKENS = 30_000
 """Words, signs and comments of a file: parsed in a second. They are some 3,500 lines of policy."""
@@ -93,7 +94,8 @@ def tokenise(text: str, file: str, start: int = 0, end: int | None = None) -> To
         if len(tokens) + len(comments) > MAX_TOKENS or len(findings) >= MAX_FINDINGS:
             complete = False
             if len(findings) < MAX_FINDINGS:
-                findings.append(mistyped.too_many_tokens(MAX_TOKENS, file, Span(at, at)))
+                message = f"the text has more than {MAX_TOKENS:,} words, signs and comments; split the file"
+                findings.append(syntax_error("PE0402", message, file, Span(at, at)))
             break
     tokens.append(Token("$END", "", end, end))
     return Tokens(tokens, comments, findings, broken, complete)

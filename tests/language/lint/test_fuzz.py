@@ -67,7 +67,7 @@ def wide(part: str, around: str = "{}") -> str:
 
 
 LIMIT = 1.0
-"""Seconds of CPU: one on an idle machine, and as much again where others share its cores."""
+"""Seconds of CPU; about 0.6 on an idle machine, more where others share its cores."""
 LARGE = {
     "filters that all compare": "".join(
         f'filter "f{n}" {{ require node.podCount < {n} || node.zone != "z{n}" }}\n' for n in range(1500)
