@@ -27,9 +27,9 @@ from policyengine.cluster.objects import SelectorRequirement, Wire
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.framework.reservation import ObjectPatch, Plan
 from policyengine.framework.status import SUCCESS, Code, Status
+from policyengine.plugins.devices.claim_state import CLAIM, is_reserved_for
 from policyengine.plugins.devices.device_request import AllocationError, Wanted
 from policyengine.plugins.devices.device_search import Given
-from policyengine.plugins.devices.resource_claims import CLAIM, is_reserved_for
 
 if TYPE_CHECKING:
     from policyengine.cluster.view import Snapshot

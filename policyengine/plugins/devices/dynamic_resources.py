@@ -29,15 +29,20 @@ from policyengine.plugins.default_normalize import default_normalize
 from policyengine.plugins.devices.claim_plan import allocation_result, check_claims_plan, claims_plan
 from policyengine.plugins.devices.claim_state import (
     CANNOT_ALLOCATE,
+    CLAIM,
+    CLASS,
     INVALID_POOLS,
     NO_SEARCH,
+    SLICE,
     ClaimsState,
     Devices,
+    claim_names,
     claims_state,
+    is_reserved_for,
+    names_claim,
 )
 from policyengine.plugins.devices.device_pools import Pools, Taken
 from policyengine.plugins.devices.device_request import AllocationError
-from policyengine.plugins.devices.resource_claims import CLAIM, CLASS, SLICE, claim_names, is_reserved_for, names_claim
 from policyengine.plugins.event_hints import on
 
 if TYPE_CHECKING:

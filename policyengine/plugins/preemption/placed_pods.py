@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from policyengine.cluster.journal import grown
 from policyengine.plugins.preemption.candidate_node import importance
 
 if TYPE_CHECKING:
@@ -116,23 +117,13 @@ class PlacedPods:
         if number is None:
             number = self._number[id(shape)] = len(self._shapes)
             self._shapes.append(shape)
-            for name, amount in shape.amounts:
-                self._column(name)[number] = amount
+            for name, _ in shape.amounts:
+                self._amounts.setdefault(name, np.zeros(number + 1, dtype=np.int64))
             for name, column in self._amounts.items():
                 if number >= len(column):
-                    self._column(name)
+                    column = self._amounts[name] = np.asarray(grown(column, number + 1), dtype=np.int64)
+                column[number] = shape.requests.get(name)
         return number
-
-    def _column(self, name: str) -> NDArray[np.int64]:
-        column = self._amounts.get(name)
-        room = len(self._shapes)
-        if column is None:
-            column = self._amounts[name] = np.zeros(max(64, 2 * room), dtype=np.int64)
-        elif room > len(column):
-            larger = np.zeros(2 * room, dtype=np.int64)
-            larger[: len(column)] = column
-            column = self._amounts[name] = larger
-        return column
 
 
 _tables: WeakKeyDictionary[NodeTable, PlacedPods] = WeakKeyDictionary()

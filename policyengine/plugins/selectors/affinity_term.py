@@ -6,12 +6,13 @@ the pod is created (KEP-3633).
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from policyengine.cluster.pod_info import PodInfo
-from policyengine.cluster.pod_objects import Affinity, PodAffinityTerm, WeightedPodAffinityTerm
+from policyengine.cluster.pod_objects import PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
 from policyengine.cluster.pod_shape import PodShape
 from policyengine.plugins.selectors.label_selector import PodSelector, compile_pod_selector
 
@@ -44,7 +45,8 @@ class WeightedTerm:
 class Terms:
     """All terms of one pod. `problem`: what is wrong with one, in which case there are none.
 
-    Interned by `terms_of`: equal terms are nearly always one object, so identity may key a cache.
+    Interned by `terms_of`, which compiles them once a shape and namespace: equal terms are nearly always one object, so
+    identity may key a cache.
     """
 
     affinity: tuple[Term, ...] = ()
@@ -61,50 +63,30 @@ class Terms:
 NO_TERMS: Final = Terms()
 
 
-def pod_affinity(pod: PodInfo) -> Affinity | None:
-    """The pod's affinity where it concerns other pods."""
-    affinity = pod.shape.spec.affinity
-    if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
-        return None
-    return affinity
-
-
-_LIMIT: Final = 4096
-_known: dict[tuple[PodShape, str], Terms] = {}
-_interned: dict[Hashable, Terms] = {}
-
-
 def terms_of(pod: PodInfo) -> Terms:
-    """The pod's terms; its own namespace counts where a term names none. Compiled once a shape and namespace."""
-    affinity = pod_affinity(pod)
-    if affinity is None:
-        return NO_TERMS
-    found = _known.get((pod.shape, pod.namespace))
-    if found is None:
-        if max(len(_known), len(_interned)) >= _LIMIT:
-            _known.clear()
-            _interned.clear()
-        compiled = _compile_terms(affinity, pod)
-        key = (compiled.affinity, compiled.anti_affinity, compiled.preferred, compiled.problem)
-        found = _known[pod.shape, pod.namespace] = _interned.setdefault(key, compiled)
-    return found
+    """The pod's terms; its own namespace counts where a term names none."""
+    return _terms(pod.shape, pod.namespace) if pod.shape.concerns_pods else NO_TERMS
 
 
-def _compile_terms(affinity: Affinity, pod: PodInfo) -> Terms:
-    near, away = affinity.pod_affinity, affinity.pod_anti_affinity
+@lru_cache(maxsize=4096)
+def _terms(shape: PodShape, namespace: str) -> Terms:
+    affinity = shape.spec.affinity
+    near, away = (affinity.pod_affinity, affinity.pod_anti_affinity) if affinity is not None else (None, None)
+    near, away = near or PodAffinity(), away or PodAffinity()
     try:
-        return Terms(
-            _compile_all(near.required_during_scheduling_ignored_during_execution if near else (), pod.namespace),
-            _compile_all(away.required_during_scheduling_ignored_during_execution if away else (), pod.namespace),
+        return _interned(
+            _compile_all(near.required_during_scheduling_ignored_during_execution, namespace),
+            _compile_all(away.required_during_scheduling_ignored_during_execution, namespace),
             (
-                *_weighted(near.preferred_during_scheduling_ignored_during_execution if near else (), pod.namespace, 1),
-                *_weighted(
-                    away.preferred_during_scheduling_ignored_during_execution if away else (), pod.namespace, -1
-                ),
+                *_weighted(near.preferred_during_scheduling_ignored_during_execution, namespace, 1),
+                *_weighted(away.preferred_during_scheduling_ignored_during_execution, namespace, -1),
             ),
         )
     except _MalformedError as error:
-        return Terms(problem=str(error))
+        return _interned(problem=str(error))
+
+
+_interned = lru_cache(maxsize=4096)(Terms)
 
 
 class _MalformedError(ValueError):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
+from functools import lru_cache
 from math import log
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,7 +23,6 @@ from policyengine.cluster.pod_shape import PodShape
 from policyengine.framework.events import ClusterEventWithHint
 from policyengine.framework.plugin import MAX_NODE_SCORE, UNCONCERNED, Reads, Scores
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
-from policyengine.plugins.resources.per_shape import LIMIT
 from policyengine.plugins.selectors.node_selector import required_key
 from policyengine.plugins.topology.spread_constraint import (
     CONSTRAINT_SCHEMA,
@@ -47,6 +47,7 @@ _REFUSALS: Final = (
     Refusal(Code.UNSCHEDULABLE, (_MISMATCH,)),
 )
 Compiled = tuple[Constraint, ...] | str
+_REMEMBERED: Final = 4096
 
 ARGUMENTS: Final[Mapping[str, object]] = {
     "type": "object",
@@ -74,6 +75,24 @@ class _Own:
         return tuple(constraint.selector.matches(pod.labels) for constraint in self.hard)
 
 
+def _own(pod: PodInfo) -> _Own:
+    """The pod's own constraints, compiled once a shape (and labels, where they enter a selector)."""
+    keyed = any(source.match_label_keys for source in pod.shape.spec.topology_spread_constraints)
+    return _compiled(pod.shape, tuple(pod.labels.items()) if keyed else ())
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _compiled(shape: PodShape, labels: tuple[tuple[str, str], ...]) -> _Own:
+    sources, known = shape.spec.topology_spread_constraints, dict(labels)
+    hard, soft = (compile_constraints(sources, known, kind) for kind in (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY))
+    return _interned(hard, soft, required_key(shape.spec), shape.spec.tolerations)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _interned(hard: Compiled, soft: Compiled, required: Hashable, tolerations: Hashable) -> _Own:
+    return _Own(hard, soft)
+
+
 class PodTopologySpread:
     """Reads constraints, labels and namespace of the pod, labels of the nodes, and the pods on them."""
 
@@ -91,8 +110,6 @@ class PodTopologySpread:
         self._defaults = (
             SYSTEM_DEFAULTS if self._system else tuple(decode(TopologySpreadConstraint, one) for one in given)
         )
-        self._known: dict[tuple[PodShape, Hashable], _Own] = {}
-        self._interned: dict[Hashable, _Own] = {}
         if any(one.label_selector is not None for one in self._defaults):
             raise ValueError("PodTopologySpread: default constraints take no labelSelector")
         meant = Counter((one.topology_key, one.when_unsatisfiable) for one in self._defaults)
@@ -107,7 +124,7 @@ class PodTopologySpread:
             if not pod.labels and pod.owner is None:
                 return UNCONCERNED
             return pod.namespace, tuple(pod.labels.items()), pod.owner, required_key(spec), spec.tolerations
-        own = self._own(pod)
+        own = _own(pod)
         return pod.namespace, own, own.itself(pod)
 
     def pre_filter(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, State]:
@@ -171,24 +188,9 @@ class PodTopologySpread:
         """Pods that come, go or change labels in the pod's namespace; nodes that change domains."""
         return spread_events(self._hinted)
 
-    def _own(self, pod: PodInfo) -> _Own:
-        """The pod's own constraints, compiled once a shape (and labels, where they enter a selector)."""
-        sources = pod.shape.spec.topology_spread_constraints
-        keyed = any(source.match_label_keys for source in sources)
-        key = (pod.shape, tuple(pod.labels.items()) if keyed else ())
-        found = self._known.get(key)
-        if found is None:
-            if max(len(self._known), len(self._interned)) >= LIMIT:
-                self._known.clear()
-                self._interned.clear()
-            hard, soft = (compile_constraints(sources, pod.labels, kind) for kind in (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY))
-            equal = (hard, soft, required_key(pod.shape.spec), pod.shape.spec.tolerations)
-            found = self._known[key] = self._interned.setdefault(equal, _Own(hard, soft))
-        return found
-
     def _constraints(self, pod: PodInfo, snapshot: Snapshot, kind: str) -> Compiled:
         if pod.shape.spec.topology_spread_constraints:
-            own = self._own(pod)
+            own = _own(pod)
             return own.hard if kind == DO_NOT_SCHEDULE else own.soft
         if not any(one.when_unsatisfiable == kind for one in self._defaults):
             return ()
@@ -199,5 +201,5 @@ class PodTopologySpread:
         """The constraints a hint may go by; None where it cannot know them."""
         if not pod.shape.spec.topology_spread_constraints:
             return None
-        constraints = self._own(pod).hard
+        constraints = _own(pod).hard
         return None if isinstance(constraints, str) else constraints
