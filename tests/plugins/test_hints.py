@@ -1,4 +1,8 @@
-"""Which changes wake a refused pod: what could not help wakes nobody."""
+"""Which changes wake a refused pod: every plugin registers what kube-scheduler's registers, and what could not help
+wakes nobody.
+
+Source of the registrations: EventsToRegister in kube-scheduler's framework/plugins, v1.36, where queueing hints are on.
+"""
 
 from __future__ import annotations
 
@@ -7,173 +11,327 @@ from typing import Any
 
 import pytest
 
+from policyengine.cluster.device_objects import ResourceClaim
+from policyengine.cluster.objects import decode
+from policyengine.cluster.storage_objects import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
 from policyengine.framework.events import ActionType, QueueingHint, Resource
 from policyengine.plugins.registry import IN_TREE, build
 from tests.builders import NodeBuilder, PodBuilder, make_node, make_pod
 
+A, D, U = ActionType.ADD, ActionType.DELETE, ActionType.UPDATE
+LABEL, TAINT = ActionType.UPDATE_NODE_LABEL, ActionType.UPDATE_NODE_TAINT
+OFFER, FEATURE = ActionType.UPDATE_NODE_ALLOCATABLE, ActionType.UPDATE_NODE_DECLARED_FEATURE
+POD_LABEL, TOLERATION = ActionType.UPDATE_POD_LABEL, ActionType.UPDATE_POD_TOLERATION
+GATES, GENERATED = ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED, ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM
+SHRINK = ActionType.UPDATE_POD_SCALE_DOWN
+R = Resource
 QUEUE, SKIP = QueueingHint.QUEUE, QueueingHint.SKIP
+Json = dict[str, Any]
+
+REGISTERED: dict[str, dict[Resource, ActionType]] = {
+    "SchedulingGates": {R.POD: GATES},
+    "NodeUnschedulable": {R.NODE: A | TAINT, R.POD: TOLERATION},
+    "NodeName": {R.NODE: A},
+    "TaintToleration": {R.NODE: A | TAINT, R.POD: TOLERATION},
+    "NodeAffinity": {R.NODE: A | LABEL},
+    "NodePorts": {R.POD: D, R.NODE: A},
+    "NodeResourcesFit": {R.POD: D | SHRINK, R.NODE: A | OFFER},
+    "VolumeRestrictions": {R.POD: D, R.NODE: A, R.PERSISTENT_VOLUME_CLAIM: A},
+    "NodeVolumeLimits": {R.CSI_NODE: A | U, R.POD: D, R.PERSISTENT_VOLUME_CLAIM: A, R.VOLUME_ATTACHMENT: D},
+    "VolumeBinding": {
+        R.STORAGE_CLASS: A | U,
+        R.PERSISTENT_VOLUME_CLAIM: A | U,
+        R.PERSISTENT_VOLUME: A | U,
+        R.NODE: A | LABEL,
+        R.CSI_DRIVER: U,
+        R.CSI_STORAGE_CAPACITY: A | U,
+    },
+    "VolumeZone": {
+        R.STORAGE_CLASS: A,
+        R.NODE: A | LABEL,
+        R.PERSISTENT_VOLUME_CLAIM: A | U,
+        R.PERSISTENT_VOLUME: A | U,
+    },
+    "PodTopologySpread": {R.POD: A | D | POD_LABEL | TOLERATION, R.NODE: A | D | LABEL | TAINT},
+    "InterPodAffinity": {R.POD: A | D | POD_LABEL, R.NODE: A | LABEL},
+    "DynamicResources": {
+        R.NODE: A | LABEL | OFFER,
+        R.RESOURCE_CLAIM: A | U,
+        R.POD: GENERATED,
+        R.DEVICE_CLASS: A | U,
+        R.RESOURCE_SLICE: A | U,
+    },
+    "NodeDeclaredFeatures": {R.NODE: A | FEATURE, R.POD: U},
+}
+"""Two are left out, since nothing here reads what they are about: DeviceClass for NodeResourcesFit (KEP-5004) and
+CSINode for VolumeBinding (annotations of the migration to CSI)."""
+
+
+@pytest.mark.parametrize("plugin", [name for name in IN_TREE if hasattr(build(name), "events_to_register")])
+def test_the_registrations_are_kube_schedulers(plugin: str) -> None:
+    found: dict[Resource, ActionType] = {}
+    for registered in build(plugin).events_to_register():
+        event = registered.event
+        found[event.resource] = found.get(event.resource, ActionType(0)) | event.action
+    assert found == REGISTERED.get(plugin, {})
 
 
 def hint(plugin: str, resource: Resource, action: ActionType) -> Callable[[Any, Any, Any], QueueingHint]:
     """The hint of the registration for the event; one that always queues where it has none."""
     for registered in build(plugin).events_to_register():
-        event = registered.event
-        if event.resource is resource and event.action & action:
+        if registered.event.resource is resource and registered.event.action & action:
             return registered.hint or (lambda pod, old, new: QUEUE)
     raise AssertionError(f"{plugin} does not register for {action} of {resource}")
 
 
-def on_node(
-    plugin: str, action: ActionType, pod: PodBuilder, old: NodeBuilder | None, new: NodeBuilder | None
-) -> QueueingHint:
-    objects = [node.build() if node is not None else None for node in (old, new)]
-    return hint(plugin, Resource.NODE, action)(pod.info(), *objects)
+def meta(name: str, **more: Any) -> Json:
+    return {"metadata": {"name": name, "namespace": "default", "uid": name, **more}}
 
 
-def on_pod(
-    plugin: str, action: ActionType, pod: PodBuilder, old: PodBuilder | None, new: PodBuilder | None
-) -> QueueingHint:
-    infos = [one.info() if one is not None else None for one in (old, new)]
-    return hint(plugin, Resource.POD, action)(pod.info(), *infos)
+def claim(name: str, **more: Any) -> Any:
+    return decode(PersistentVolumeClaim, meta(name) | more)
+
+
+def csi_node(count: int) -> Any:
+    drivers = [{"name": "csi.example", "nodeID": "n", "allocatable": {"count": count}}]
+    return decode(CSINode, meta("n") | {"spec": {"drivers": drivers}})
+
+
+def volume(**labels: str) -> Any:
+    return decode(PersistentVolume, meta("pv", labels=labels))
+
+
+def storage_class(mode: str, label: str = "") -> Any:
+    terms = [{"matchLabelExpressions": [{"key": "zone", "values": ["a"]}]}]
+    more = {"provisioner": "p", "volumeBindingMode": mode, "allowedTopologies": terms}
+    return decode(StorageClass, meta("c", labels={"x": label}) | more)
+
+
+def capacity(left: str) -> Any:
+    return decode(CSIStorageCapacity, meta("s") | {"storageClassName": "c", "capacity": left})
+
+
+def driver(tracks: bool) -> Any:
+    return decode(CSIDriver, meta("csi.example") | {"spec": {"storageCapacity": tracks}})
+
+
+def device_claim(name: str, **status: Any) -> Any:
+    return decode(ResourceClaim, meta(name) | {"status": status})
+
+
+def attachment() -> Any:
+    spec = {"attacher": "other.example", "nodeName": "n", "source": {"persistentVolumeName": "pv"}}
+    return decode(VolumeAttachment, meta("a") | {"spec": spec})
+
+
+WAITING = (
+    make_pod("p")
+    .label("app", "web")
+    .req(cpu="1")
+    .host_port(80)
+    .set("spec.volumes", [{"name": "v", "persistentVolumeClaim": {"claimName": "mine"}}])
+    .set("spec.resourceClaims", [{"name": "r", "resourceClaimName": "mine"}])
+    .set("spec.nodeSelector", {"disk": "ssd"})
+    .set(
+        "spec.topologySpreadConstraints",
+        [
+            {
+                "maxSkew": 1,
+                "topologyKey": "zone",
+                "whenUnsatisfiable": "DoNotSchedule",
+                "labelSelector": {"matchLabels": {"app": "web"}},
+            }
+        ],
+    )
+    .set(
+        "spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution",
+        [{"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "web"}}}],
+    )
+    .info()
+)
+"""A pod that every plugin could have refused."""
+DISKS_ONLY = make_pod("d").set("spec.volumes", [{"name": "v", "gcePersistentDisk": {"pdName": "x"}}]).info()
+PLAIN = make_node().taint("gpu").allocatable(cpu="2", memory="1Gi", pods=5).build()
+OTHER_LABEL = make_node().taint("gpu").allocatable(cpu="2", memory="1Gi", pods=5).label("x", "y").build()
+STRANGER = make_pod("q").label("app", "db").node("n").info()
+RELABELLED = make_pod("q").label("app", "cache").node("n").info()
+
+UNRELATED: list[tuple[str, Resource, ActionType, Any, Any]] = [
+    ("SchedulingGates", R.POD, GATES, STRANGER, RELABELLED),
+    ("NodeUnschedulable", R.NODE, TAINT, PLAIN, OTHER_LABEL),
+    ("NodeUnschedulable", R.POD, TOLERATION, STRANGER, RELABELLED),
+    ("TaintToleration", R.NODE, TAINT, PLAIN, OTHER_LABEL),
+    ("TaintToleration", R.POD, TOLERATION, STRANGER, RELABELLED),
+    ("NodeAffinity", R.NODE, LABEL, PLAIN, OTHER_LABEL),
+    ("NodePorts", R.POD, D, STRANGER, None),
+    ("NodeResourcesFit", R.POD, SHRINK, STRANGER, RELABELLED),
+    ("NodeResourcesFit", R.NODE, OFFER, PLAIN, OTHER_LABEL),
+    ("VolumeRestrictions", R.POD, D, STRANGER, None),
+    ("VolumeRestrictions", R.PERSISTENT_VOLUME_CLAIM, A, None, claim("theirs")),
+    ("NodeVolumeLimits", R.CSI_NODE, U, csi_node(3), csi_node(2)),
+    ("NodeVolumeLimits", R.POD, D, STRANGER, None),
+    ("NodeVolumeLimits", R.PERSISTENT_VOLUME_CLAIM, A, None, claim("theirs")),
+    ("VolumeBinding", R.STORAGE_CLASS, U, storage_class("Immediate"), storage_class("Immediate", "y")),
+    ("VolumeBinding", R.PERSISTENT_VOLUME_CLAIM, U, claim("theirs"), claim("theirs")),
+    ("VolumeBinding", R.CSI_DRIVER, U, driver(False), driver(True)),
+    ("VolumeBinding", R.CSI_STORAGE_CAPACITY, U, capacity("2Gi"), capacity("1Gi")),
+    ("VolumeZone", R.STORAGE_CLASS, A, None, storage_class("Immediate")),
+    ("VolumeZone", R.PERSISTENT_VOLUME_CLAIM, U, claim("theirs"), claim("theirs")),
+    ("VolumeZone", R.PERSISTENT_VOLUME, U, volume(), volume(disk="ssd")),
+    ("PodTopologySpread", R.POD, POD_LABEL, STRANGER, RELABELLED),
+    ("PodTopologySpread", R.POD, A, None, STRANGER),
+    ("PodTopologySpread", R.NODE, LABEL, PLAIN, OTHER_LABEL),
+    ("InterPodAffinity", R.POD, POD_LABEL, STRANGER, RELABELLED),
+    ("InterPodAffinity", R.POD, D, STRANGER, None),
+    ("InterPodAffinity", R.NODE, LABEL, PLAIN, OTHER_LABEL),
+    ("DynamicResources", R.RESOURCE_CLAIM, U, device_claim("theirs"), device_claim("theirs", devices=[])),
+    ("DynamicResources", R.POD, GENERATED, STRANGER, RELABELLED),
+    ("NodeDeclaredFeatures", R.NODE, FEATURE, PLAIN, OTHER_LABEL),
+    ("NodeDeclaredFeatures", R.POD, U, STRANGER, RELABELLED),
+]
+
+
+@pytest.mark.parametrize(("plugin", "resource", "action", "old", "new"), UNRELATED)
+def test_an_unrelated_change_wakes_nobody(
+    plugin: str, resource: Resource, action: ActionType, old: Any, new: Any
+) -> None:
+    assert hint(plugin, resource, action)(WAITING, old, new) is SKIP
+
+
+def test_a_volume_detached_elsewhere_does_not_wake_a_pod_with_a_disk() -> None:
+    assert hint("NodeVolumeLimits", R.VOLUME_ATTACHMENT, D)(DISKS_ONLY, attachment(), None) is SKIP
+
+
+def test_of_every_event_with_a_hint_an_unrelated_change_is_tried() -> None:
+    tried = {(plugin, resource) for plugin, resource, *_ in UNRELATED} | {("NodeVolumeLimits", R.VOLUME_ATTACHMENT)}
+    hinted = {
+        (name, registered.event.resource)
+        for name in REGISTERED
+        for registered in build(name).events_to_register()
+        if registered.hint is not None
+    }
+    assert hinted == tried
+
+
+P = make_pod("p")
+ONE_CPU, RUNS = make_pod("p").req(cpu="1"), make_pod("q").req(cpu="1")
+TWO_CPU = make_pod("p").req(cpu="2")
+CORDONED, FREE = make_node().unschedulable(), make_node()
+TAINTED = make_node().taint("gpu")
+TOLERANT = make_pod("p").toleration("gpu", operator="Exists")
+SSD, HDD = make_node().label("disk", "ssd"), make_node().label("disk", "hdd")
+SSD_ONLY = make_pod().node_selector({"disk": "ssd"})
+PORT = make_pod("p").host_port(80)
+GATED = make_pod("p").gate("wait")
+SPREAD = make_pod("p").label("app", "web").spread("zone", {"app": "web"})
+WEB, DB = make_pod("q").label("app", "web").node("a"), make_pod("q").label("app", "db").node("a")
+ZONE_A, ZONE_B = make_node().label("zone", "a"), make_node().label("zone", "b")
+NEAR, AWAY = make_pod("p").pod_affinity("zone", {"app": "db"}), make_pod("p").pod_anti_affinity("zone", {"app": "db"})
+HOSTILE = make_pod("q").node("a").pod_anti_affinity("zone", {"app": "web"})
+
+
+def room(**amounts: str) -> NodeBuilder:
+    return make_node().allocatable(amounts, pods=5)
+
+
+def runs(name: str = "q", **amounts: str) -> PodBuilder:
+    return make_pod(name).req(**amounts).node("a")
+
+
+Builder = NodeBuilder | PodBuilder
+WAKES: dict[str, list[tuple[str, ActionType, PodBuilder, Builder | None, Builder | None, QueueingHint]]] = {
+    "fit asks whether the node now has more of what is wanted": [
+        ("NodeResourcesFit", OFFER, TWO_CPU, None, room(cpu="4"), QUEUE),
+        ("NodeResourcesFit", OFFER, TWO_CPU, None, room(cpu="1"), SKIP),
+        ("NodeResourcesFit", OFFER, TWO_CPU, room(cpu="1"), room(cpu="4"), QUEUE),
+        ("NodeResourcesFit", OFFER, TWO_CPU, room(cpu="4"), room(cpu="4", memory="9Gi"), SKIP),
+        ("NodeResourcesFit", OFFER, TWO_CPU, room(cpu="4"), room(cpu="1"), SKIP),
+    ],
+    "fit asks whether a pod freed what is wanted": [
+        ("NodeResourcesFit", D, ONE_CPU, runs(cpu="1"), None, QUEUE),
+        ("NodeResourcesFit", D, ONE_CPU, RUNS, None, SKIP),
+        ("NodeResourcesFit", SHRINK, ONE_CPU, runs(memory="2Gi"), runs(memory="1Gi"), SKIP),
+        ("NodeResourcesFit", SHRINK, ONE_CPU, runs(cpu="2"), runs(cpu="1"), QUEUE),
+    ],
+    "uncordoning wakes and cordoning does not": [
+        ("NodeUnschedulable", TAINT, P, CORDONED, FREE, QUEUE),
+        ("NodeUnschedulable", TAINT, P, FREE, CORDONED, SKIP),
+        ("NodeUnschedulable", TAINT, P, None, CORDONED, SKIP),
+        ("NodeUnschedulable", TAINT, P, None, FREE, QUEUE),
+    ],
+    "a taint that goes wakes only who could not tolerate it": [
+        ("TaintToleration", TAINT, P, TAINTED, FREE, QUEUE),
+        ("TaintToleration", TAINT, P, TAINTED, make_node().taint("other"), SKIP),
+        ("TaintToleration", TAINT, TOLERANT, TAINTED, FREE, SKIP),
+    ],
+    "only a toleration of its own wakes a pod": [
+        ("TaintToleration", TOLERATION, P, P, TOLERANT, QUEUE),
+        ("TaintToleration", TOLERATION, P, make_pod("q"), make_pod("q").toleration("gpu", operator="Exists"), SKIP),
+    ],
+    "labels wake a pod only when they come to match": [
+        ("NodeAffinity", LABEL, SSD_ONLY, FREE, SSD, QUEUE),
+        ("NodeAffinity", LABEL, SSD_ONLY, SSD, make_node().label("disk", "ssd").label("x", "y"), SKIP),
+        ("NodeAffinity", LABEL, SSD_ONLY, FREE, HDD, SKIP),
+        ("NodeAffinity", LABEL, SSD_ONLY, None, SSD, QUEUE),
+    ],
+    "a port wakes only who wants it": [
+        ("NodePorts", D, PORT, make_pod("q").host_port(80).node("a"), None, QUEUE),
+        ("NodePorts", D, PORT, make_pod("q").host_port(81).node("a"), None, SKIP),
+        ("NodePorts", D, PORT, make_pod("q").host_port(80), None, SKIP),
+        ("NodePorts", D, PORT, make_pod("q").host_port(80, protocol="UDP").node("a"), None, SKIP),
+    ],
+    "gates wake only their own pod": [
+        ("SchedulingGates", GATES, GATED, GATED, P, QUEUE),
+        ("SchedulingGates", GATES, GATED, make_pod("q").gate("wait"), make_pod("q"), SKIP),
+    ],
+    "spreading is woken by pods that count and nodes that move": [
+        ("PodTopologySpread", D, SPREAD, WEB, None, QUEUE),
+        ("PodTopologySpread", D, SPREAD, DB, None, SKIP),
+        ("PodTopologySpread", A, SPREAD, None, make_pod("q").label("app", "web"), SKIP),
+        ("PodTopologySpread", POD_LABEL, SPREAD, DB, WEB, QUEUE),
+        ("PodTopologySpread", LABEL, SPREAD, ZONE_A, ZONE_B, QUEUE),
+        ("PodTopologySpread", LABEL, SPREAD, ZONE_A, make_node().label("zone", "a").label("x", "y"), SKIP),
+        ("PodTopologySpread", LABEL, SPREAD, None, FREE, SKIP),
+    ],
+    "affinity is woken by whom it is about": [
+        ("InterPodAffinity", A, NEAR, None, DB, QUEUE),
+        ("InterPodAffinity", A, NEAR, None, WEB, SKIP),
+        ("InterPodAffinity", A, AWAY, None, DB, SKIP),
+        ("InterPodAffinity", D, AWAY, DB, None, QUEUE),
+        ("InterPodAffinity", D, make_pod("p").label("app", "web"), HOSTILE, None, QUEUE),
+        ("InterPodAffinity", D, make_pod("p").label("app", "db"), HOSTILE, None, SKIP),
+        ("InterPodAffinity", A, NEAR, None, ZONE_A, QUEUE),
+        ("InterPodAffinity", A, NEAR, None, FREE, SKIP),
+        ("InterPodAffinity", A, AWAY, None, FREE, QUEUE),
+        ("InterPodAffinity", LABEL, AWAY, ZONE_A, FREE, QUEUE),
+    ],
+}
+"""Sentence -> (plugin, what happens, the refused pod, the object before and after, the answer)."""
+
+
+@pytest.mark.parametrize("sentence", WAKES)
+def test_what_wakes_a_pod(sentence: str) -> None:
+    for plugin, action, pod, old, new, expected in WAKES[sentence]:
+        objects = [one.build() if isinstance(one, NodeBuilder) else one.info() if one else None for one in (old, new)]
+        resource = R.NODE if isinstance(new or old, NodeBuilder) else R.POD
+        assert hint(plugin, resource, action)(pod.info(), *objects) is expected, (plugin, action, old, new)
+
+
+@pytest.mark.parametrize("plugin", ["VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone"])
+def test_claims_wake_their_pods(plugin: str) -> None:
+    pod = make_pod("p").pvc("data").info()
+    assert hint(plugin, R.PERSISTENT_VOLUME_CLAIM, A)(pod, None, claim("data")) is QUEUE
 
 
 def test_every_plugin_that_filters_registers_something() -> None:
     for entry in IN_TREE.values():
         if entry.filters:
             assert build(entry.name).events_to_register(), entry.name
-
-
-def test_a_label_change_does_not_wake_a_pod_that_wants_cpu() -> None:
-    actions = [one.event.action for one in build("NodeResourcesFit").events_to_register()]
-    assert not any(action & ActionType.UPDATE_NODE_LABEL for action in actions)
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "expected"),
-    [
-        (None, {"cpu": "4"}, QUEUE),
-        (None, {"cpu": "1"}, SKIP),
-        ({"cpu": "1"}, {"cpu": "4"}, QUEUE),
-        ({"cpu": "4"}, {"cpu": "4", "memory": "9Gi"}, SKIP),
-        ({"cpu": "4"}, {"cpu": "1"}, SKIP),
-    ],
-)
-def test_fit_asks_whether_the_node_now_has_more_of_what_is_wanted(
-    old: dict[str, str | int] | None, new: dict[str, str | int], expected: QueueingHint
-) -> None:
-    before = None if old is None else make_node().allocatable(old, pods=5)
-    after = make_node().allocatable(new, pods=5)
-    action = ActionType.UPDATE_NODE_ALLOCATABLE
-    assert on_node("NodeResourcesFit", action, make_pod().req(cpu="2"), before, after) is expected
-
-
-def test_fit_asks_whether_a_pod_freed_what_is_wanted() -> None:
-    wants = make_pod("p").req(cpu="1")
-    runs = make_pod("q").req(cpu="1").node("a")
-    assert on_pod("NodeResourcesFit", ActionType.DELETE, wants, runs, None) is QUEUE
-    assert on_pod("NodeResourcesFit", ActionType.DELETE, wants, make_pod("q").req(cpu="1"), None) is SKIP
-    less_memory = (make_pod("q").req(memory="2Gi").node("a"), make_pod("q").req(memory="1Gi").node("a"))
-    assert on_pod("NodeResourcesFit", ActionType.UPDATE_POD_SCALE_DOWN, wants, *less_memory) is SKIP
-    less_cpu = (make_pod("q").req(cpu="2").node("a"), make_pod("q").req(cpu="1").node("a"))
-    assert on_pod("NodeResourcesFit", ActionType.UPDATE_POD_SCALE_DOWN, wants, *less_cpu) is QUEUE
-
-
-def test_uncordoning_wakes_and_cordoning_does_not() -> None:
-    pod, action = make_pod(), ActionType.UPDATE_NODE_TAINT
-    cordoned, free = make_node().unschedulable(), make_node()
-    assert on_node("NodeUnschedulable", action, pod, cordoned, free) is QUEUE
-    assert on_node("NodeUnschedulable", action, pod, free, cordoned) is SKIP
-    assert on_node("NodeUnschedulable", action, pod, None, cordoned) is SKIP
-    assert on_node("NodeUnschedulable", action, pod, None, free) is QUEUE
-
-
-def test_a_taint_that_goes_wakes_only_who_could_not_tolerate_it() -> None:
-    action = ActionType.UPDATE_NODE_TAINT
-    tainted, clean = make_node().taint("gpu"), make_node()
-    assert on_node("TaintToleration", action, make_pod(), tainted, clean) is QUEUE
-    assert on_node("TaintToleration", action, make_pod(), tainted, make_node().taint("other")) is SKIP
-    tolerant = make_pod().toleration("gpu", operator="Exists")
-    assert on_node("TaintToleration", action, tolerant, tainted, clean) is SKIP
-
-
-def test_only_a_toleration_of_its_own_wakes_a_pod() -> None:
-    action = ActionType.UPDATE_POD_TOLERATION
-    own = make_pod("p").toleration("gpu", operator="Exists")
-    assert on_pod("TaintToleration", action, make_pod("p"), make_pod("p"), own) is QUEUE
-    other = make_pod("q").toleration("gpu", operator="Exists")
-    assert on_pod("TaintToleration", action, make_pod("p"), make_pod("q"), other) is SKIP
-
-
-def test_labels_wake_a_pod_only_when_they_come_to_match() -> None:
-    pod, action = make_pod().node_selector({"disk": "ssd"}), ActionType.UPDATE_NODE_LABEL
-    plain, ssd = make_node(), make_node().label("disk", "ssd")
-    assert on_node("NodeAffinity", action, pod, plain, ssd) is QUEUE
-    assert on_node("NodeAffinity", action, pod, ssd, make_node().label("disk", "ssd").label("x", "y")) is SKIP
-    assert on_node("NodeAffinity", action, pod, plain, make_node().label("disk", "hdd")) is SKIP
-    assert on_node("NodeAffinity", action, pod, None, ssd) is QUEUE
-
-
-def test_a_port_wakes_only_who_wants_it() -> None:
-    wants = make_pod("p").host_port(80)
-    assert on_pod("NodePorts", ActionType.DELETE, wants, make_pod("q").host_port(80).node("a"), None) is QUEUE
-    assert on_pod("NodePorts", ActionType.DELETE, wants, make_pod("q").host_port(81).node("a"), None) is SKIP
-    assert on_pod("NodePorts", ActionType.DELETE, wants, make_pod("q").host_port(80), None) is SKIP
-    udp = make_pod("q").host_port(80, protocol="UDP").node("a")
-    assert on_pod("NodePorts", ActionType.DELETE, wants, udp, None) is SKIP
-
-
-def test_gates_wake_only_their_own_pod() -> None:
-    action = ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED
-    gated = make_pod("p").gate("wait")
-    assert on_pod("SchedulingGates", action, gated, gated, make_pod("p")) is QUEUE
-    assert on_pod("SchedulingGates", action, gated, make_pod("q").gate("wait"), make_pod("q")) is SKIP
-
-
-def spread_pod() -> PodBuilder:
-    return make_pod("p").label("app", "web").spread("zone", {"app": "web"})
-
-
-def test_spreading_is_woken_by_pods_that_count_and_nodes_that_move() -> None:
-    pod = spread_pod()
-    counts, other = make_pod("q").label("app", "web").node("a"), make_pod("q").label("app", "db").node("a")
-    assert on_pod("PodTopologySpread", ActionType.DELETE, pod, counts, None) is QUEUE
-    assert on_pod("PodTopologySpread", ActionType.DELETE, pod, other, None) is SKIP
-    assert on_pod("PodTopologySpread", ActionType.ADD, pod, None, make_pod("q").label("app", "web")) is SKIP
-    assert on_pod("PodTopologySpread", ActionType.UPDATE_POD_LABEL, pod, other, counts) is QUEUE
-    action = ActionType.UPDATE_NODE_LABEL
-    a, b = make_node().label("zone", "a"), make_node().label("zone", "b")
-    assert on_node("PodTopologySpread", action, pod, a, b) is QUEUE
-    assert on_node("PodTopologySpread", action, pod, a, make_node().label("zone", "a").label("x", "y")) is SKIP
-    assert on_node("PodTopologySpread", action, pod, None, make_node()) is SKIP
-
-
-def test_affinity_is_woken_by_whom_it_is_about() -> None:
-    near = make_pod("p").pod_affinity("zone", {"app": "db"})
-    away = make_pod("p").pod_anti_affinity("zone", {"app": "db"})
-    db, web = make_pod("q").label("app", "db").node("a"), make_pod("q").label("app", "web").node("a")
-    assert on_pod("InterPodAffinity", ActionType.ADD, near, None, db) is QUEUE
-    assert on_pod("InterPodAffinity", ActionType.ADD, near, None, web) is SKIP
-    assert on_pod("InterPodAffinity", ActionType.ADD, away, None, db) is SKIP
-    assert on_pod("InterPodAffinity", ActionType.DELETE, away, db, None) is QUEUE
-    hostile = make_pod("q").node("a").pod_anti_affinity("zone", {"app": "web"})
-    assert on_pod("InterPodAffinity", ActionType.DELETE, make_pod("p").label("app", "web"), hostile, None) is QUEUE
-    assert on_pod("InterPodAffinity", ActionType.DELETE, make_pod("p").label("app", "db"), hostile, None) is SKIP
-    node = make_node().label("zone", "a")
-    assert on_node("InterPodAffinity", ActionType.ADD, near, None, node) is QUEUE
-    assert on_node("InterPodAffinity", ActionType.ADD, near, None, make_node()) is SKIP
-    assert on_node("InterPodAffinity", ActionType.ADD, away, None, make_node()) is QUEUE
-    assert on_node("InterPodAffinity", ActionType.UPDATE_NODE_LABEL, away, node, make_node()) is QUEUE
-
-
-def test_claims_wake_only_their_pods() -> None:
-    from policyengine.cluster.objects import decode
-    from policyengine.cluster.storage_objects import PersistentVolumeClaim
-
-    pod = make_pod("p").pvc("data").info()
-    own, other = (
-        decode(PersistentVolumeClaim, {"metadata": {"name": name, "namespace": "default"}}) for name in ("data", "logs")
-    )
-    for plugin in ("VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone"):
-        asked = hint(plugin, Resource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD)
-        assert asked(pod, None, own) is QUEUE
-        assert asked(pod, None, other) is SKIP

@@ -159,32 +159,28 @@ def required_affinity(spec: PodSpec) -> NodeSelector | None:
 
 def compile_selector(selector: NodeSelector) -> Selector:
     """Required node affinity, or a persistent volume's."""
-    terms: list[Term] = []
-    problems: list[str] = []
-    for source in selector.node_selector_terms:
-        if is_empty(source):
-            continue
-        term = _compile_term(source)
-        if isinstance(term, Term):
-            terms.append(term)
-        else:
-            problems.append(term)
-    return Selector(tuple(terms), tuple(problems))
+    terms, problems = _compiled([(1, term) for term in selector.node_selector_terms])
+    return Selector(tuple(term for _, term in terms), problems)
 
 
 def compile_preferences(sources: Sequence[PreferredSchedulingTerm]) -> Preferences:
     """Preferred node affinity. Terms of weight 0 and empty ones are passed over."""
+    return Preferences(*_compiled([(source.weight, source.preference) for source in sources]))
+
+
+def _compiled(sources: Sequence[tuple[int, NodeSelectorTerm]]) -> tuple[tuple[tuple[int, Term], ...], tuple[str, ...]]:
+    """(weight, term) of the valid terms, and what is wrong with the others."""
     terms: list[tuple[int, Term]] = []
     problems: list[str] = []
-    for source in sources:
-        if source.weight == 0 or is_empty(source.preference):
+    for weight, source in sources:
+        if weight == 0 or is_empty(source):
             continue
-        term = _compile_term(source.preference)
+        term = _compile_term(source)
         if isinstance(term, Term):
-            terms.append((source.weight, term))
+            terms.append((weight, term))
         else:
             problems.append(term)
-    return Preferences(tuple(terms), tuple(problems))
+    return tuple(terms), tuple(problems)
 
 
 def is_empty(term: NodeSelectorTerm) -> bool:

@@ -82,18 +82,12 @@ def make_plan(
 def check_plan(plan: Plan, node: str, snapshot: Snapshot) -> Status:
     """SUCCESS once every claim is bound to a volume that the node reaches; an Error once that is impossible."""
     decided: Decided = plan.state
-    waits = False
-    for namespace, name, volume in decided.bound:
-        answer = _bound_yet(namespace, name, volume, node, snapshot)
+    answers = [_bound_yet(*bound, node, snapshot) for bound in decided.bound]
+    answers += [_provided_yet(*claim, node, snapshot) for claim in decided.provided]
+    for answer in answers:
         if isinstance(answer, str):
             return Status(Code.ERROR, (f"binding volumes: {answer}",))
-        waits |= not answer
-    for namespace, name in decided.provided:
-        answer = _provided_yet(namespace, name, node, snapshot)
-        if isinstance(answer, str):
-            return Status(Code.ERROR, (f"binding volumes: {answer}",))
-        waits |= not answer
-    return _WAIT if waits else SUCCESS
+    return SUCCESS if all(answers) else _WAIT
 
 
 def _bound_yet(namespace: str, name: str, volume_name: str, node: str, snapshot: Snapshot) -> bool | str:
