@@ -16,9 +16,7 @@ from policyengine.cluster.pod_objects import Pod
 from policyengine.cluster.view import ClusterView, Snapshot
 from policyengine.diagnosis.explain import load_cluster
 from policyengine.framework.status import Rows, State
-from policyengine.plugins.affinity.inter_pod_affinity import InterPodAffinity
 from policyengine.plugins.registry import build
-from tests.builders import make_node, make_pod
 from tests.plugins import random_cluster
 
 SEEDS = st.integers(0, 2**32)
@@ -54,23 +52,6 @@ def test_a_state_that_followed_the_pods_says_what_a_new_one_says(name: str, seed
                 if before is not None and touched is not None:
                     assert {row for row in range(nodes) if now[row] != before[row]} <= set(map(int, touched))
                 before = now
-
-
-def test_a_series_that_is_all_gone_begins_on_any_node_again() -> None:
-    wanted = make_pod("waiting").label("app", "mine").pod_affinity("topology.kubernetes.io/zone", {"app": "mine"})
-    view = ClusterView()
-    for number in range(4):
-        view.add_or_update_node(make_node(f"n{number}").label("topology.kubernetes.io/zone", f"z{number % 2}").build())
-    standing = view.add_or_update_pod(make_pod("standing").label("app", "mine").node("n0").build()).new
-    pod = view.add_or_update_pod(wanted.build()).new
-    assert pod is not None and standing is not None
-    plugin, every_row = InterPodAffinity(), np.arange(4)
-    _, state = plugin.pre_filter(pod, view.snapshot())
-    assert refused(plugin, state, view.snapshot(), every_row) == [0, 1, 0, 1]
-    view.remove_pod(standing.uid)
-    _, rows = plugin.update(state, view.snapshot(), np.array([0]))
-    assert rows.tolist() == [1, 3]
-    assert refused(plugin, state, view.snapshot(), every_row) == [0, 0, 0, 0]
 
 
 def refused(plugin: Any, state: State, snapshot: Snapshot, rows: Rows) -> list[int]:
