@@ -8,7 +8,7 @@ latest of the times at which the first of the most important victims started.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -82,13 +82,7 @@ def ranks_of(candidates: Sequence[Candidate]) -> Ranks:
 
 def concatenated(first: Ranks, second: Ranks) -> Ranks:
     """The columns of `first`, then those of `second`."""
-    return Ranks(
-        np.concatenate((first.violations, second.violations)),
-        np.concatenate((first.highest, second.highest)),
-        np.concatenate((first.total, second.total)),
-        np.concatenate((first.count, second.count)),
-        np.concatenate((first.started, second.started)),
-    )
+    return Ranks(*(np.concatenate((getattr(first, one.name), getattr(second, one.name))) for one in fields(Ranks)))
 
 
 def _first_start(victims: Sequence[PodInfo]) -> float:

@@ -28,7 +28,7 @@ from policyengine.framework.reservation import NOTHING_TO_DO, Plan
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
 from policyengine.plugins.event_hints import on
 from policyengine.plugins.resources.scoring_strategy import SHAPE_SCHEMA
-from policyengine.plugins.selectors.node_selector import Mask, Selector
+from policyengine.plugins.selectors.node_selector import Mask
 from policyengine.plugins.volumes.volume_claims import (
     CLAIM,
     CLASS,
@@ -87,15 +87,10 @@ class PodClaims:
         snapshot: Snapshot,
     ) -> None:
         volumes = [snapshot.objects(PersistentVolume).get(claim.spec.volume_name) for claim in bound]
-        self.bound: list[tuple[bool, Selector | None]] = [
-            (volume is not None, reach(volume) if volume is not None else None) for volume in volumes
-        ]
-        self.selected = [
-            claim.metadata.annotations[SELECTED_NODE]
-            for claim in waiting
-            if SELECTED_NODE in claim.metadata.annotations
-        ]
+        self.bound = [None if volume is None else (reach(volume),) for volume in volumes]
+        """The reach of each bound volume; None for one that is not there."""
         self.provided = [claim for claim in waiting if SELECTED_NODE in claim.metadata.annotations]
+        self.selected = [claim.metadata.annotations[SELECTED_NODE] for claim in self.provided]
         self.matched = StaticMatch([claim for claim in waiting if claim not in self.provided], snapshot)
         self.provisions = {
             claim.metadata.key: Provision(claim, storage, snapshot)
@@ -235,11 +230,11 @@ def _check_bound(claims: PodClaims, nodes: NodeTable, rows: Rows) -> Bits:
     """The first bound claim that fails on a node decides."""
     bits: Bits = np.zeros(len(rows), dtype=np.int16)
     open_rows: Mask = np.ones(len(rows), dtype=np.bool_)
-    for exists, selector in claims.bound:
-        if not exists:
+    for found in claims.bound:
+        if found is None:
             bits[open_rows] |= _NOT_THERE
             break
-        missed = open_rows & ~reach_mask(selector, nodes, rows)
+        missed = open_rows & ~reach_mask(*found, nodes, rows)
         bits[missed] |= _OUT_OF_REACH
         open_rows &= ~missed
     return bits
