@@ -8,9 +8,9 @@ Capacities that requests share (KEP-5075) are counted in billionths. A malformed
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -32,6 +32,7 @@ DeviceID = tuple[str, str, str]
 """Driver, pool, device."""
 
 _SELECTORS_KEPT: Final = 256
+_ANSWERS_KEPT: Final = 1 << 14
 _PREVENTING: Final = frozenset({"NoSchedule", "NoExecute"})
 
 
@@ -39,34 +40,59 @@ class SelectorError(Exception):
     """A selector has no answer for a device: a mistake in the claim, the class or the slice."""
 
 
-class _Domains(dict[str, dict[str, object]]):
+class _Domains(dict[str, Mapping[str, object]]):
     """Domain -> name -> value; asked for an unknown domain it has an empty one."""
 
-    def __missing__(self, domain: str) -> dict[str, object]:
+    def __missing__(self, domain: str) -> Mapping[str, object]:
         return {}
 
 
+class _Noting(Mapping[str, object]):
+    """The attributes of one domain; notes the full names of those whose values an evaluation reads."""
+
+    def __init__(self, values: Mapping[str, object], read: set[str]) -> None:
+        """`values`: name in the domain -> (name as the device has it, value)."""
+        self._values: Any = values
+        self._read = read
+
+    def __getitem__(self, identifier: str) -> object:
+        name, value = self._values[identifier]
+        self._read.add(name)
+        return value
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+
+Answers = dict[str, dict[tuple[str, ...], dict[tuple[DeviceAttribute, ...], bool | str]]]
+"""Selector -> names of the attributes that an evaluation read -> their values -> the answer, or what went wrong."""
 _encode = msgspec.msgpack.Encoder().encode
 
 
-@lru_cache(maxsize=4096)
-def _answers(content: bytes) -> dict[str, bool | str]:
-    """Selector -> its answer, shared by all devices of which a selector sees this content."""
+@lru_cache(maxsize=1024)
+def _answers(model: bytes) -> Answers:
+    """Shared by all devices of a model: those that differ at most in the values of attributes."""
     return {}
 
 
 class SliceDevice:
-    """One device. Lives as long as its slice is unchanged, and shares the answers of selectors with devices alike."""
+    """One device. Lives as long as its slice is unchanged.
 
-    __slots__ = ("_met", "device", "id", "preventing")
+    A selector is not evaluated again for a device of the same model that has the same values wherever an earlier
+    evaluation read any: that of `device.attributes["gpu.example"].memory > 4` read one, so UUIDs do not matter to it.
+    """
+
+    __slots__ = ("_answers", "device", "id", "preventing")
 
     def __init__(self, driver: str, pool: str, device: Device) -> None:
         self.id: DeviceID = (driver, pool, device.name)
         self.device = device
         self.preventing: tuple[Taint, ...] = tuple(t for t in device.taints if t.effect in _PREVENTING)
         """The taints that keep it from being allocated, unless tolerated."""
-        seen = (driver, device.allow_multiple_allocations, device.attributes, device.capacity)
-        self._met = _answers(_encode(seen))
+        self._answers: Answers | None = None
 
     def meets(self, expression: str) -> bool:
         """Whether the selector is true of the device.
@@ -74,14 +100,34 @@ class SliceDevice:
         Raises:
             SelectorError: it has no value, or not a bool.
         """
-        answer = self._met.get(expression)
-        if answer is None:
-            if len(self._met) >= _SELECTORS_KEPT:
-                self._met.clear()
-            answer = self._met[expression] = self._evaluated(expression)
+        if self._answers is None:
+            self._answers = _answers(self._model())
+        known = self._answers.setdefault(expression, {})
+        for names, answers in known.items():
+            answer = answers.get(self._values(names))
+            if answer is not None:
+                break
+        else:
+            read: set[str] = set()
+            answer = self._evaluated(expression, read)
+            names = tuple(sorted(read))
+            if len(known.get(names, ())) >= _ANSWERS_KEPT or len(self._answers) > _SELECTORS_KEPT:
+                self._answers.clear()
+                known = self._answers.setdefault(expression, {})
+            known.setdefault(names, {})[self._values(names)] = answer
         if isinstance(answer, str):
             raise SelectorError(answer)
         return answer
+
+    def _values(self, names: tuple[str, ...]) -> tuple[DeviceAttribute, ...]:
+        attributes = self.device.attributes
+        return tuple([attributes[name] for name in names])
+
+    def _model(self) -> bytes:
+        """All that a selector sees but the values of attributes. Versions count: a malformed one is always an error."""
+        device = self.device
+        kinds = [(name, one.version_value, one == DeviceAttribute()) for name, one in device.attributes.items()]
+        return _encode((self.id[0], device.allow_multiple_allocations, kinds, device.capacity))
 
     def attribute(self, name: str) -> DeviceAttribute | None:
         """The attribute of a fully qualified name (`domain/id`)."""
@@ -91,24 +137,25 @@ class SliceDevice:
         domain, _, identifier = name.partition("/")
         return self.device.attributes.get(identifier) if domain == self.id[0] else None
 
-    def _evaluated(self, expression: str) -> bool | str:
+    def _evaluated(self, expression: str, read: set[str]) -> bool | str:
         compiled = parsed(expression)
         if isinstance(compiled, str):
             return f"CEL compile error: {compiled}"
         try:
-            value = compiled({"device": self._described()})
+            value = compiled({"device": self._described(read)})
         except EvaluationError as error:
             return f"CEL runtime error: {error}"
         if isinstance(value, bool):
             return value
         return f"CEL runtime error: the selector is not a bool but `{str(value)[:64]}`"
 
-    def _described(self) -> dict[str, object]:
+    def _described(self, read: set[str]) -> dict[str, object]:
         device, driver = self.device, self.id[0]
+        attributes = _by_domain(driver, ((name, (name, _value(name, one))) for name, one in device.attributes.items()))
         return {
             "driver": driver,
             "allowMultipleAllocations": device.allow_multiple_allocations,
-            "attributes": _by_domain(driver, ((name, _value(name, one)) for name, one in device.attributes.items())),
+            "attributes": _Domains({domain: _Noting(values, read) for domain, values in attributes.items()}),
             "capacity": _by_domain(
                 driver, ((name, to_quantity(str(one.value))) for name, one in device.capacity.items())
             ),
@@ -116,13 +163,13 @@ class SliceDevice:
 
 
 def _by_domain(driver: str, values: Iterable[tuple[str, object]]) -> _Domains:
-    domains = _Domains()
+    domains: dict[str, dict[str, object]] = {}
     for name, value in values:
         domain, slash, identifier = name.partition("/")
         if not slash:
             domain, identifier = driver, name
         domains.setdefault(domain, {})[identifier] = value
-    return domains
+    return _Domains(domains)
 
 
 def _value(name: str, attribute: DeviceAttribute) -> object:
