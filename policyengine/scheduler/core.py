@@ -220,10 +220,10 @@ class Core:
     def tell_kept_out(self) -> None:
         """Tell the owners of pods that came to be kept outside a queue, and still are."""
         for served in self.profiles.values():
-            for queued, place, message, again in served.queue.take_notices():
-                if queued.place is not place or queued.gate_message != message:
+            for queued, message, again in served.queue.take_notices():
+                if queued.place not in (Place.GATED, Place.HELD) or queued.gate_message != message:
                     continue
-                if place is Place.GATED and queued.pod.shape.spec.scheduling_gates:
+                if queued.place is Place.GATED and queued.pod.shape.spec.scheduling_gates:
                     continue  # the API server has set the condition SchedulingGated
                 news = "" if self.nominate(queued.pod, "") else None
                 self.actions += conditions_and_events.failed(

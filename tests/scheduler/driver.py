@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -76,6 +76,11 @@ class Driver:
             built = builder.build()
             actions += self.send(PodObserved(built) if isinstance(builder, PodBuilder) else NodeObserved(built))
         return actions
+
+    def showing(self, *builders: PodBuilder | NodeBuilder) -> Self:
+        """This driver, once it was shown these objects."""
+        self.see(*builders)
+        return self
 
     def read(self, builder: PodBuilder) -> list[Action]:
         """The oldest read is answered, by a pod at a new version."""

@@ -197,8 +197,7 @@ def test_what_asks_for_nothing_refuses_nothing(case: str) -> None:
 @pytest.mark.parametrize("case", [*BY_SPEC, *AS_A_WHOLE, *EVERYWHERE])
 def test_the_scheduler_tells_the_pod_and_binds_the_next(case: str) -> None:
     bad = copy.deepcopy((BY_SPEC | AS_A_WHOLE | EVERYWHERE)[case][0])
-    driver = Driver()
-    driver.see(make_node("a").capacity(cpu="4", memory="8Gi", pods="10").label(ZONE, "a"))
+    driver = Driver().showing(make_node("a").capacity(cpu="4", memory="8Gi", pods="10").label(ZONE, "a"))
     actions = driver.see(bad, make_pod("good").req(cpu="1"))
     actions += driver.cycle()
     assert binds(actions) == {"good": "a"}

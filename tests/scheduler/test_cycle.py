@@ -20,8 +20,7 @@ def no_victims(nodes):
 
 
 def test_a_pod_is_bound_to_the_node_that_fits():
-    driver = Driver()
-    driver.see(node("small", cpu="1"), node("large", cpu="8"), pod("p", cpu="2"))
+    driver = Driver().showing(node("small", cpu="1"), node("large", cpu="8"), pod("p", cpu="2"))
     actions = driver.cycle()
     hash_ = driver.state.profiles[0].policy_hash
     assert actions == [Bind("p", "default", "p", "large", hash_)]
@@ -29,8 +28,7 @@ def test_a_pod_is_bound_to_the_node_that_fits():
 
 
 def test_a_bound_pod_is_told_so_once_the_server_agrees():
-    driver = Driver()
-    driver.see(node("n1"), pod("p"))
+    driver = Driver().showing(node("n1"), pod("p"))
     driver.cycle()
     actions = driver.send(BindSucceeded("p"))
     assert actions == [
@@ -51,8 +49,7 @@ def test_a_bound_pod_is_told_so_once_the_server_agrees():
 
 
 def test_a_pod_that_fits_nowhere_gets_an_event_and_then_its_condition():
-    driver = Driver()
-    driver.see(node("n1"), node("n2"), pod("big", cpu="100").set("metadata.generation", 3))
+    driver = Driver().showing(node("n1"), node("n2"), pod("big", cpu="100").set("metadata.generation", 3))
     note = "0/2 nodes are available: 2 Insufficient cpu." + unhelpful(2)
     event, condition = driver.cycle()
     assert (event.type, event.reason, event.action, event.note) == ("Warning", "FailedScheduling", "Scheduling", note)
@@ -61,8 +58,7 @@ def test_a_pod_that_fits_nowhere_gets_an_event_and_then_its_condition():
 
 
 def test_a_condition_is_written_only_when_it_changes_an_event_each_time():
-    driver = Driver()
-    driver.see(node("n1"), pod("big", cpu="100"))
+    driver = Driver().showing(node("n1"), pod("big", cpu="100"))
     assert len(conditions(driver.cycle())) == 1
     driver.wait(330.0)
     again = driver.cycle()
@@ -83,15 +79,13 @@ def test_a_condition_the_server_shows_already_is_not_written_again():
 
 
 def test_a_nomination_is_cleared_when_an_attempt_fails():
-    driver = Driver()
-    driver.see(node("n1"), pod("big", cpu="100").nominated("n1"))
+    driver = Driver().showing(node("n1"), pod("big", cpu="100").nominated("n1"))
     (patch,) = [action for action in driver.cycle() if isinstance(action, PatchPodCondition)]
     assert patch.nominated_node_name == ""
 
 
 def test_without_nodes_a_pod_is_retried_as_after_an_error():
-    driver = Driver()
-    driver.see(pod("p"))
+    driver = Driver().showing(pod("p"))
     actions = driver.cycle()
     assert notes(actions) == [("FailedScheduling", "no nodes available to schedule pods")]
     assert conditions(actions) == [("Unschedulable", "no nodes available to schedule pods")]
@@ -103,8 +97,7 @@ def test_without_nodes_a_pod_is_retried_as_after_an_error():
 
 
 def test_nothing_is_decided_before_the_lists_are_in():
-    driver = Driver(synced=False)
-    driver.see(node("n1"), pod("p"))
+    driver = Driver(synced=False).showing(node("n1"), pod("p"))
     assert not driver.state.ready
     assert driver.cycle() == []
     driver.send(CacheSynced())
@@ -114,14 +107,12 @@ def test_nothing_is_decided_before_the_lists_are_in():
 
 
 def test_a_request_for_cycles_runs_no_more_than_it_asks_for():
-    driver = Driver()
-    driver.see(node("n1"), *[pod(f"p{number}", cpu="100m") for number in range(5)])
+    driver = Driver().showing(node("n1"), *[pod(f"p{number}", cpu="100m") for number in range(5)])
     assert [len(binds(driver.send(CyclesRequested(2)))) for _ in range(4)] == [2, 2, 1, 0]
 
 
 def test_an_assumed_pod_takes_its_room_at_once():
-    driver = Driver()
-    driver.see(node("n1", cpu="2"), pod("a", cpu="2"), pod("b", cpu="2"))
+    driver = Driver().showing(node("n1", cpu="2"), pod("a", cpu="2"), pod("b", cpu="2"))
     actions = driver.cycle()
     assert binds(actions) == {"a": "n1"}
     assert notes(actions) == [("FailedScheduling", "0/1 nodes are available: 1 Insufficient cpu." + no_victims(1))]
@@ -155,8 +146,7 @@ def answers(code):
     ],
 )
 def test_a_plugin_that_fails_makes_the_attempt_an_error_and_nothing_more(says, message):
-    driver = Driver(profile(filters=(Rule("Rule", says),)))
-    driver.see(node("n1"), pod("p"))
+    driver = Driver(profile(filters=(Rule("Rule", says),))).showing(node("n1"), pod("p"))
     actions = driver.cycle()
     assert notes(actions) == [("FailedScheduling", message)]
     assert conditions(actions) == [("SchedulerError", message)]
@@ -169,8 +159,7 @@ def test_a_refusal_names_the_rule_whose_events_cure_it():
     rule = Rule(
         "Rule", lambda pod, node: None if node == "good" else Code.UNSCHEDULABLE, [ClusterEventWithHint(NODE_ADD)]
     )
-    driver = Driver(profile(filters=(rule,)))
-    driver.see(node("bad"), pod("p"))
+    driver = Driver(profile(filters=(rule,))).showing(node("bad"), pod("p"))
     assert notes(driver.cycle()) == [("FailedScheduling", "0/1 nodes are available: 1 Rule says no." + no_victims(1))]
     driver.now += 10
     driver.see(node("good"))
@@ -178,8 +167,7 @@ def test_a_refusal_names_the_rule_whose_events_cure_it():
 
 
 def test_a_pod_with_a_malformed_quantity_is_refused_with_what_is_wrong():
-    driver = Driver()
-    driver.see(node("n1"))
+    driver = Driver().showing(node("n1"))
     actions = driver.see(pod("p", cpu="four"))
     assert "four" in notes(actions)[0][1]
     assert conditions(actions)[0][0] == "Unschedulable"
@@ -189,8 +177,7 @@ def test_a_pod_with_a_malformed_quantity_is_refused_with_what_is_wrong():
 
 
 def test_of_a_gated_pod_the_server_speaks_not_we():
-    driver = Driver()
-    driver.see(node("n1"))
+    driver = Driver().showing(node("n1"))
     assert driver.see(pod("p").gate("example.com/wait")) == []
     assert driver.places("p") == ["gated"]
     assert driver.cycle() == []
@@ -209,8 +196,7 @@ def test_pods_for_other_schedulers_are_only_accounted():
 
 
 def test_duplicates_and_older_versions_change_nothing():
-    driver = Driver()
-    driver.see(node("n1"), pod("p").version(0))
+    driver = Driver().showing(node("n1"), pod("p").version(0))
     old = pod("p").version(2).build()
     for _ in range(3):
         assert driver.send(PodObserved(old)) == []
@@ -229,8 +215,7 @@ def test_a_pod_being_deleted_is_not_scheduled():
 
 
 def test_long_messages_are_cut_to_what_an_event_has_room_for():
-    driver = Driver(profile(filters=(Rule("Ω" * 2000, answers(Code.UNSCHEDULABLE)),)))
-    driver.see(node("n1"), pod("p"))
+    driver = Driver(profile(filters=(Rule("Ω" * 2000, answers(Code.UNSCHEDULABLE)),))).showing(node("n1"), pod("p"))
     (_, note), *_ = notes(driver.cycle())
     assert len(note.encode()) <= 1024
     assert note.endswith(" ...")

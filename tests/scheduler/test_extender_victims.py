@@ -99,8 +99,7 @@ def test_a_node_that_is_gone_by_then_is_not_cleared() -> None:
 
 
 def test_a_node_that_evictions_cannot_help_by_then_is_not_cleared() -> None:
-    driver = asked_about()
-    driver.see(node("n1", cpu="2"))
+    driver = asked_about().showing(node("n1", cpu="2"))
     assert victims(driver.leave("n1", "n2")) == ["mid"]
 
 

@@ -70,8 +70,7 @@ def test_an_error_is_an_error_of_the_attempt() -> None:
 
 
 def test_a_node_that_is_full_or_gone_by_then_is_not_taken() -> None:
-    driver = asked_about("p")
-    driver.see(pod("other", cpu="4").node("n1"))
+    driver = asked_about("p").showing(pod("other", cpu="4").node("n1"))
     driver.send(NodeDeleted("n2"))
     assert not binds(driver.answer())
     assert driver.places("p") == ["unschedulable"]

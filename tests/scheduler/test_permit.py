@@ -48,8 +48,7 @@ class Reserve:
 
 def started(*answers, reserve=None):
     reserve = reserve or Reserve()
-    driver = Driver(profile(permit=(Permit(*answers),), reserve=(reserve,)))
-    driver.see(node("n1"), pod("p"))
+    driver = Driver(profile(permit=(Permit(*answers),), reserve=(reserve,))).showing(node("n1"), pod("p"))
     return driver, reserve
 
 

@@ -9,8 +9,7 @@ from tests.scheduler.policy_members import driven, lines, policy
 
 
 def held(members: str) -> Driver:
-    driver = driven(members)
-    driver.see(node("n1"), pod("p"))
+    driver = driven(members).showing(node("n1"), pod("p"))
     assert binds(driver.cycle()) == {}
     assert driver.places("p") == ["waiting at permit"]
     return driver
@@ -24,8 +23,7 @@ def test_a_delayed_pod_is_bound_when_the_delay_is_over_and_no_sooner() -> None:
 
 
 def test_a_delay_may_follow_from_the_chosen_node() -> None:
-    driver = driven('permit "numbered" { delay: trailingInt(node.name).orValue(0) * 1s }')
-    driver.see(node("n7"), pod("p"))
+    driver = driven('permit "numbered" { delay: trailingInt(node.name).orValue(0) * 1s }').showing(node("n7"), pod("p"))
     driver.cycle()
     assert binds(driver.wait(6.0)) == {}
     assert binds(driver.wait(1.0)) == {"p": "n7"}
@@ -39,8 +37,7 @@ def test_the_longest_of_several_delays_counts() -> None:
 
 
 def test_a_pod_that_the_rule_does_not_apply_to_is_bound_at_once() -> None:
-    driver = driven('permit "slow" when pod.priority > 0 { delay: 5s }')
-    driver.see(node("n1"), pod("p"))
+    driver = driven('permit "slow" when pod.priority > 0 { delay: 5s }').showing(node("n1"), pod("p"))
     assert binds(driver.cycle()) == {"p": "n1"}
 
 
@@ -81,8 +78,7 @@ def test_no_pod_waits_longer_than_kube_scheduler_lets_it() -> None:
 
 
 def test_a_delay_without_a_value_refuses_the_pod_and_says_why() -> None:
-    driver = driven('permit "slow" { delay: 1s / pod.priority }')
-    driver.see(node("n1"), pod("p"))
+    driver = driven('permit "slow" { delay: 1s / pod.priority }').showing(node("n1"), pod("p"))
     (_, note), *_ = notes(driver.cycle())
     assert "slow: `1s / pod.priority` has no value: " in note
 
@@ -98,8 +94,7 @@ def test_lines_are_said_at_their_points_with_what_is_known_there() -> None:
     points = ("preEnqueue", "preFilter", "postFilter", "reserve", "permit", "preBind", "postBind")
     chosen = points[3:]
     members = [f'on {point} log "{{pod.name}}{" on {node.name}" if point in chosen else ""}"' for point in points]
-    driver = driven("\n".join(members))
-    driver.see(node("n1"))
+    driver = driven("\n".join(members)).showing(node("n1"))
     assert lines(driver.see(pod("p"))) == ["preEnqueue: p"]
     assert lines(driver.cycle()) == ["preFilter: p", "reserve: p on n1", "permit: p on n1", "preBind: p on n1"]
     assert lines(driver.send(BindSucceeded("p"))) == ["postBind: p on n1"]
@@ -115,7 +110,6 @@ def test_a_line_is_said_only_where_its_when_holds() -> None:
 
 def test_the_hash_of_the_policy_is_said_with_its_lines() -> None:
     profile = policy('on preFilter log "x"')
-    driver = Driver(profile)
-    driver.see(node("n1"), pod("p"))
+    driver = Driver(profile).showing(node("n1"), pod("p"))
     said = [action for action in driver.cycle() if isinstance(action, Log)]
     assert [(line.policy_hash, line.node, line.uid) for line in said] == [(profile.policy_hash, "", "p")]

@@ -31,8 +31,7 @@ def test_a_pod_tells_its_whole_way():
 
 
 def test_positions_are_visible():
-    driver = Driver()
-    driver.see(pod("a").priority(1), pod("b").priority(2))
+    driver = Driver().showing(pod("a").priority(1), pod("b").priority(2))
     assert [driver.state.queue_position(name) for name in ("b", "a", "unknown")] == [0, 1, None]
 
 

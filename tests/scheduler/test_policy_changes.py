@@ -20,8 +20,7 @@ def serving(name, share=1, **changes):
 
 
 def test_a_policy_takes_over_the_pods_that_wait_for_its_name():
-    driver = Driver()
-    driver.see(node("n1"), pod("p").scheduler("late"))
+    driver = Driver().showing(node("n1"), pod("p").scheduler("late"))
     assert driver.cycle() == []
     driver.send(ProfileReplaced(serving("late")))
     assert driver.state.ready
@@ -29,8 +28,7 @@ def test_a_policy_takes_over_the_pods_that_wait_for_its_name():
 
 
 def test_pods_of_a_removed_policy_wait_and_are_not_lost():
-    driver = Driver()
-    driver.see(node("n1"), pod("p"))
+    driver = Driver().showing(node("n1"), pod("p"))
     driver.send(ProfileRemoved(NAME))
     driver.send(ProfileRemoved(NAME))
     driver.send(ProfileRemoved("never-served"))
@@ -43,8 +41,7 @@ def test_pods_of_a_removed_policy_wait_and_are_not_lost():
 
 
 def test_a_binding_under_way_keeps_the_hash_of_its_decision():
-    driver = Driver(profile(policy_hash="old"))
-    driver.see(node("n1"), pod("p"), pod("q"))
+    driver = Driver(profile(policy_hash="old")).showing(node("n1"), pod("p"), pod("q"))
     (first,) = driver.send(CyclesRequested(1))
     driver.send(ProfileReplaced(profile(policy_hash="new")))
     (second,) = driver.send(CyclesRequested(1))
@@ -55,8 +52,7 @@ def test_a_binding_under_way_keeps_the_hash_of_its_decision():
 
 
 def test_a_binding_that_fails_after_its_policy_was_removed_is_not_lost():
-    driver = Driver()
-    driver.see(node("n1"), pod("p"))
+    driver = Driver().showing(node("n1"), pod("p"))
     driver.cycle()
     driver.send(ProfileRemoved(NAME))
     driver.send(BindFailed("p", BindFailure.REFUSED, "no"))
@@ -69,8 +65,7 @@ def test_a_binding_that_fails_after_its_policy_was_removed_is_not_lost():
 def test_a_new_version_without_the_refusing_rule_lets_its_pods_go():
     never = Rule("never", lambda pod, node: Code.UNSCHEDULABLE, fingerprint="1")
     strict = profile(filters=(*profile().filters, never))
-    driver = Driver(strict)
-    driver.see(node("n1"), pod("p"), pod("big", cpu="100"))
+    driver = Driver(strict).showing(node("n1"), pod("p"), pod("big", cpu="100"))
     assert len(notes(driver.cycle())) == 2
     driver.now += 20.0
     driver.send(ProfileReplaced(replace(strict, policy_hash="same rules")))
@@ -100,8 +95,7 @@ def test_a_bound_member_counts_for_its_gang_after_a_reload():
 
 
 def test_queues_are_served_in_proportion_to_their_share():
-    driver = Driver(serving("often", share=3), serving("seldom", share=1))
-    driver.see(node("n1", cpu="100", pods="100"))
+    driver = Driver(serving("often", share=3), serving("seldom", share=1)).showing(node("n1", cpu="100", pods="100"))
     for name in ("often", "seldom"):
         driver.see(*[pod(f"{name}-{number}", cpu="100m").scheduler(name) for number in range(12)])
     turns = [action.uid.split("-")[0] for action in driver.cycle(16)]

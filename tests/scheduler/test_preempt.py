@@ -24,9 +24,7 @@ def preemptor(name: str = "high", cpu: str = "4", priority: int = 10):
 
 def full() -> Driver:
     """One node, full with `low`, and `high` that wants it."""
-    driver = Driver()
-    driver.see(node("n1"), standing("low"), preemptor())
-    return driver
+    return Driver().showing(node("n1"), standing("low"), preemptor())
 
 
 def victims(actions):
@@ -41,8 +39,7 @@ def nominations(actions):
 def test_a_pod_preempts_as_recorded():
     calls = json.loads(shared("recorded/scheduler-calls.json").read_text())
     told, marked, nominated, preempted = (calls[number]["request"] for number in (16, 17, 18, 23))
-    driver = Driver()
-    driver.see(node("node-1", cpu="2"), node("node-2", cpu="2"))
+    driver = Driver().showing(node("node-1", cpu="2"), node("node-2", cpu="2"))
     driver.see(pod("small", cpu="1").node("node-1").set("metadata.generation", 1))
     driver.see(pod("fill1", cpu="2").priority(100).node("node-2"))
     driver.see(pod("high", cpu="2").priority(100).set("metadata.generation", 1))
@@ -115,8 +112,7 @@ def test_a_victim_that_never_dies_costs_the_pod_its_nomination():
 
 
 def test_a_preemptor_that_is_deleted_leaves_no_nomination_and_others_are_tried_again():
-    driver = Driver()
-    driver.see(node("n1"), preemptor().nominated("n1").gate("not yet"), pod("late", cpu="4").priority(5))
+    driver = Driver().showing(node("n1"), preemptor().nominated("n1").gate("not yet"), pod("late", cpu="4").priority(5))
     assert binds(driver.cycle()) == {}
     driver.send(PodDeleted("default", "high", "high"))
     assert driver.state.view.nominated == {}
@@ -143,8 +139,7 @@ def test_a_nomination_stands_until_the_server_shows_it():
 
 
 def test_lesser_pods_yield_to_a_nomination_and_their_own_ends():
-    driver = Driver()
-    driver.see(node("n1"), standing("low"), preemptor("middle", priority=5).nominated("n1"))
+    driver = Driver().showing(node("n1"), standing("low"), preemptor("middle", priority=5).nominated("n1"))
     driver.see(preemptor("high", priority=10))
     actions = driver.cycle(1)
     assert nominations(actions) == {"high": "n1", "middle": ""}
@@ -155,8 +150,7 @@ def test_lesser_pods_yield_to_a_nomination_and_their_own_ends():
 
 
 def test_the_nominated_node_comes_first():
-    driver = Driver()
-    driver.see(node("n1"), node("n2", cpu="64"), pod("p").nominated("n1"))
+    driver = Driver().showing(node("n1"), node("n2", cpu="64"), pod("p").nominated("n1"))
     assert binds(driver.cycle()) == {"p": "n1"}
 
 
@@ -188,8 +182,7 @@ def test_answers_for_a_preemptor_that_is_gone_are_taken():
 
 
 def test_who_never_preempts_says_so():
-    driver = Driver()
-    driver.see(node("n1"), standing("low"), pod("meek", cpu="4").priority(10, policy="Never"))
+    driver = Driver().showing(node("n1"), standing("low"), pod("meek", cpu="4").priority(10, policy="Never"))
     actions = driver.cycle()
     why = "no new claims to deallocate, preemption: not eligible due to preemptionPolicy=Never."
     assert notes(actions) == [("FailedScheduling", f"{FULL} {why}")]
@@ -202,16 +195,14 @@ def test_a_budget_is_kept_where_that_is_possible():
         "spec": {"selector": {"matchLabels": {"app": "kept"}}},
         "status": {"disruptionsAllowed": 0},
     }
-    driver = Driver()
-    driver.see(node("n1"), node("n2"), standing("kept").label("app", "kept"))
+    driver = Driver().showing(node("n1"), node("n2"), standing("kept").label("app", "kept"))
     driver.see(pod("free", cpu="4").priority(5).node("n2"), preemptor())
     driver.send(ObjectObserved("PodDisruptionBudget", decode(PodDisruptionBudget, budget)))
     assert victims(driver.cycle()) == ["free"]
 
 
 def test_a_profile_without_post_filters_preempts_nobody():
-    driver = Driver(profile(post_filters=()))
-    driver.see(node("n1"), standing("low"), preemptor())
+    driver = Driver(profile(post_filters=())).showing(node("n1"), standing("low"), preemptor())
     actions = driver.cycle()
     assert (victims(actions), notes(actions)) == ([], [("FailedScheduling", FULL)])
 
@@ -226,7 +217,6 @@ def test_a_post_filter_that_fails_makes_the_attempt_an_error():
         def post_filter(self, pod, diagnosis, evaluator, view):
             raise ValueError("no idea")
 
-    driver = Driver(profile(post_filters=(Broken(),)))
-    driver.see(node("n1"), standing("low"), preemptor())
+    driver = Driver(profile(post_filters=(Broken(),))).showing(node("n1"), standing("low"), preemptor())
     assert notes(driver.cycle()) == [("FailedScheduling", "no idea")]
     assert driver.places("high") == ["backoff"]

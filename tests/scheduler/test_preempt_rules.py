@@ -65,8 +65,7 @@ def test_without_an_order_a_victim_without_a_start_time_is_the_youngest() -> Non
 
 
 def test_a_node_that_would_lose_too_many_is_no_candidate() -> None:
-    driver = driven("preempt { maxVictims: 1 }")
-    driver.see(node("n1", cpu="2"), *(running(f"p{i}") for i in range(2)))
+    driver = driven("preempt { maxVictims: 1 }").showing(node("n1", cpu="2"), *(running(f"p{i}") for i in range(2)))
     driver.see(pod("urgent", "2").priority(10))
     actions = driver.cycle()
     assert victims(actions) == []
@@ -83,14 +82,12 @@ def test_where_the_rule_does_not_apply_kube_scheduler_s_rules_hold() -> None:
 
 
 def test_a_rule_never_lets_a_pod_of_equal_priority_go() -> None:
-    driver = driven("preempt { victims: true }")
-    driver.see(node("n1", cpu="2"), running("p", "2").priority(10))
+    driver = driven("preempt { victims: true }").showing(node("n1", cpu="2"), running("p", "2").priority(10))
     assert urgent(driver) == []
 
 
 def test_a_victim_about_which_the_rule_has_no_value_stays() -> None:
-    driver = driven("preempt { victims: 1 / victim.priority == 0 }")
-    driver.see(node("n1", cpu="2"), running("p", "2"))
+    driver = driven("preempt { victims: 1 / victim.priority == 0 }").showing(node("n1", cpu="2"), running("p", "2"))
     assert urgent(driver) == []
 
 
@@ -118,15 +115,13 @@ def member(name: str, on: str = "n1", gang: str = "x", cpu: str = "1", minimum: 
 
 
 def test_a_gang_goes_as_a_whole_wherever_its_pods_stand() -> None:
-    driver = driven(GANG)
-    driver.see(node("n1", cpu="2"), node("n2", cpu="2"), member("x1"), member("x2", on="n2"))
+    driver = driven(GANG).showing(node("n1", cpu="2"), node("n2", cpu="2"), member("x1"), member("x2", on="n2"))
     driver.see(running("n1-other").priority(20), running("n2-other", on="n2").priority(20))
     assert sorted(urgent(driver, "1")) == ["x1", "x2"]
 
 
 def test_a_lone_pod_goes_rather_than_a_gang() -> None:
-    driver = driven(GANG)
-    driver.see(node("n1", cpu="1"), node("n2", cpu="1"), node("n3", cpu="1"))
+    driver = driven(GANG).showing(node("n1", cpu="1"), node("n2", cpu="1"), node("n3", cpu="1"))
     driver.see(member("x1"), member("x2", on="n2"), running("alone", on="n3"))
     assert urgent(driver, "1") == ["alone"]
 

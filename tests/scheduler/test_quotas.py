@@ -33,8 +33,7 @@ def bound(driver: Driver, *builders: PodBuilder) -> None:
 
 
 def test_pods_are_refused_over_the_limit_before_any_filter_is_asked() -> None:
-    driver = driven(LIMITED)
-    driver.see(node("n1"), of("a", "p1", "2"), of("a", "p2", "2"), of("b", "q", "2"))
+    driver = driven(LIMITED).showing(node("n1"), of("a", "p1", "2"), of("a", "p2", "2"), of("b", "q", "2"))
     actions = driver.cycle()
     assert set(binds(actions)) == {"p1", "q"}
     assert notes(actions)[0][1].startswith(
@@ -68,16 +67,14 @@ def test_a_when_without_a_value_counts_as_true_a_borrow_without_one_as_false() -
 
 
 def test_a_pod_that_alone_is_over_the_limit_is_not_helped_by_preemption() -> None:
-    driver = driven(LIMITED)
-    driver.see(node("n1"), of("a", "p", "1"))
+    driver = driven(LIMITED).showing(node("n1"), of("a", "p", "1"))
     driver.cycle()
     driver.see(of("a", "huge", "4").priority(10))
     assert victims(driver.cycle()) == []
 
 
 def test_a_refused_pod_waits_for_a_pod_of_its_quota_to_go_and_for_nothing_else() -> None:
-    driver = driven(LIMITED)
-    driver.see(node("n1"))
+    driver = driven(LIMITED).showing(node("n1"))
     bound(driver, of("a", "p1", "2"), of("b", "q", "1"))
     driver.see(of("a", "p2", "2"))
     driver.cycle()
@@ -90,8 +87,7 @@ def test_a_refused_pod_waits_for_a_pod_of_its_quota_to_go_and_for_nothing_else()
 
 
 def test_a_pod_whose_labels_change_leaves_its_quota() -> None:
-    driver = driven('quota "a" when pod.labels[?"team"].orValue("") == "a" { limit: {cpu: 3} }')
-    driver.see(node("n1"))
+    driver = driven('quota "a" when pod.labels[?"team"].orValue("") == "a" { limit: {cpu: 3} }').showing(node("n1"))
     first = pod("p1", "2").label("team", "a")
     bound(driver, first)
     driver.see(pod("p2", "2").label("team", "a"))
@@ -102,16 +98,14 @@ def test_a_pod_whose_labels_change_leaves_its_quota() -> None:
 
 
 def test_a_quota_short_of_its_guarantee_takes_from_those_beyond_theirs_whatever_their_priority() -> None:
-    driver = driven(TWO)
-    driver.see(node("n1", cpu="8"))
+    driver = driven(TWO).showing(node("n1", cpu="8"))
     bound(driver, *(of("b", f"b{i}", "2").priority(100) for i in range(4)))
     driver.see(of("a", "a1", "2"))
     assert len(victims(driver.cycle())) == 1
 
 
 def test_what_others_are_guaranteed_is_not_taken_even_by_priority() -> None:
-    driver = driven(TWO)
-    driver.see(node("n1", cpu="8"))
+    driver = driven(TWO).showing(node("n1", cpu="8"))
     bound(driver, *(of("a", f"a{i}", "2") for i in range(2)), *(of("b", f"b{i}", "2") for i in range(2)))
     driver.see(of("a", "important", "2").priority(1000), pod("outsider", "2").priority(1000))
     # `a` may make room for its own; nobody may take from `b`.
@@ -119,21 +113,18 @@ def test_what_others_are_guaranteed_is_not_taken_even_by_priority() -> None:
 
 
 def test_a_borrower_does_not_reclaim() -> None:
-    driver = driven(TWO)
-    driver.see(node("n1", cpu="12"))
+    driver = driven(TWO).showing(node("n1", cpu="12"))
     bound(driver, *(of("b", f"b{i}", "2") for i in range(4)), *(of("a", f"a{i}", "2") for i in range(2)))
     driver.see(of("a", "more", "2"))
     assert victims(driver.cycle()) == []
 
 
 def test_several_small_borrowers_make_room_for_a_large_pod_but_never_more_than_was_borrowed() -> None:
-    driver = driven(TWO)
-    driver.see(node("n1", cpu="8"))
+    driver = driven(TWO).showing(node("n1", cpu="8"))
     bound(driver, *(of("b", f"b{i}", "1") for i in range(8)))
     driver.see(of("a", "large", "4"))
     assert len(victims(driver.cycle())) == 4
-    driver = driven(TWO)
-    driver.see(node("n1", cpu="7"))
+    driver = driven(TWO).showing(node("n1", cpu="7"))
     bound(driver, *(of("b", f"b{i}", "1") for i in range(7)))
     driver.see(of("a", "large", "4"))
     assert victims(driver.cycle()) == []
@@ -151,14 +142,12 @@ def test_a_large_borrower_goes_where_small_ones_would_not_suffice() -> None:
 
 
 def test_reclaimed_room_is_not_for_the_borrower_to_take_back() -> None:
-    driver = driven(TWO)
-    driver.see(node("n1", cpu="4"))
+    driver = driven(TWO).showing(node("n1", cpu="4"))
     bound(driver, of("b", "b1", "2").priority(100), of("b", "b2", "2").priority(100))
     driver.see(of("a", "a1", "2"))
     # `b` is within its guarantee, so nothing may be taken.
     assert victims(driver.cycle()) == []
-    driver = driven(TWO.replace("cpu: 4", "cpu: 2"))
-    driver.see(node("n1", cpu="4"))
+    driver = driven(TWO.replace("cpu: 4", "cpu: 2")).showing(node("n1", cpu="4"))
     bound(driver, of("b", "b1", "2").priority(100), of("b", "b2", "2").priority(100))
     driver.see(of("a", "a1", "2"))
     (victim,) = victims(driver.cycle())
@@ -169,8 +158,7 @@ def test_reclaimed_room_is_not_for_the_borrower_to_take_back() -> None:
 
 
 def test_guarantees_beyond_the_cluster_are_first_come_first_served() -> None:
-    driver = driven(TWO.replace("cpu: 4", "cpu: 40"))
-    driver.see(node("n1", cpu="8"))
+    driver = driven(TWO.replace("cpu: 4", "cpu: 40")).showing(node("n1", cpu="8"))
     bound(driver, *(of("b", f"b{i}", "2") for i in range(4)))
     driver.see(of("a", "a1", "2"))
     assert victims(driver.cycle()) == []

@@ -12,8 +12,7 @@ def test_events_and_conditions_are_shaped_and_ordered_as_recorded():
     calls = json.loads(shared("recorded/scheduler-calls.json").read_text())
     about_big = [call for call in calls if _name(call) == "big"][:2]
     event, patch = about_big
-    driver = Driver()
-    driver.see(*[make_node(f"node-{n}").capacity(cpu="2", memory="4Gi", pods="110") for n in (1, 2)])
+    driver = Driver().showing(*[make_node(f"node-{n}").capacity(cpu="2", memory="4Gi", pods="110") for n in (1, 2)])
     driver.see(pod("big", cpu="100").set("metadata.generation", 1))
     ours_event, ours_patch = driver.cycle()
     assert isinstance(ours_event, RecordEvent)
@@ -30,8 +29,7 @@ def test_events_and_conditions_are_shaped_and_ordered_as_recorded():
 def test_a_binding_precedes_its_event_as_recorded():
     calls = json.loads(shared("recorded/scheduler-calls.json").read_text())
     binding, event = [call for call in calls if _name(call) == "small"][:2]
-    driver = Driver()
-    driver.see(make_node("node-1").capacity(cpu="2", memory="4Gi", pods="110"), pod("small"))
+    driver = Driver().showing(make_node("node-1").capacity(cpu="2", memory="4Gi", pods="110"), pod("small"))
     (ours,) = driver.cycle()
     assert isinstance(ours, Bind)
     assert (ours.name, ours.node) == (binding["request"]["metadata"]["name"], binding["request"]["target"]["name"])

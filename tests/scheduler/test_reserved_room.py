@@ -13,8 +13,7 @@ def member(name: str, gang: str = "g", cpu: str = "2", waits: str = "600") -> Po
 
 def full() -> Driver:
     """Two nodes of two CPUs, each half taken; the gang needs both whole."""
-    driver = Driver(profile(gangs=(Label(),)))
-    driver.see(node("n1", cpu="2"), node("n2", cpu="2"))
+    driver = Driver(profile(gangs=(Label(),))).showing(node("n1", cpu="2"), node("n2", cpu="2"))
     driver.see(pod("there-1").node("n1"), pod("there-2").node("n2"))
     driver.see(member("a"), member("b"))
     assert binds(driver.cycle()) == {}
@@ -26,8 +25,7 @@ def gone(driver: Driver, name: str) -> None:
 
 
 def test_nobody_takes_the_room_that_a_waiting_gang_drains():
-    driver = full()
-    driver.see(pod("late"))
+    driver = full().showing(pod("late"))
     actions = driver.cycle()
     assert binds(actions) == {}
     assert "2 node(s) had room kept for gang pod-group" in notes(actions)[0][1]
@@ -40,16 +38,14 @@ def test_nobody_takes_the_room_that_a_waiting_gang_drains():
 
 
 def test_a_gang_that_does_not_say_how_long_it_waits_keeps_no_room():
-    driver = Driver(profile(gangs=(Label(),)))
-    driver.see(node("n1", cpu="2"), pod("there").node("n1"))
+    driver = Driver(profile(gangs=(Label(),))).showing(node("n1", cpu="2"), pod("there").node("n1"))
     driver.see(*(pod(name, "1").labels({"gang": "g", "min": "2"}) for name in "ab"))
     driver.see(pod("late"))
     assert binds(driver.cycle()) == {"late": "n1"}
 
 
 def test_a_gang_that_fits_on_no_cluster_keeps_no_room():
-    driver = Driver(profile(gangs=(Label(),)))
-    driver.see(node("n1", cpu="2"), member("a"), member("b"), pod("late"))
+    driver = Driver(profile(gangs=(Label(),))).showing(node("n1", cpu="2"), member("a"), member("b"), pod("late"))
     assert binds(driver.cycle()) == {"late": "n1"}
 
 
@@ -67,21 +63,18 @@ def test_when_the_wait_is_over_nothing_passes_by_its_end():
 
 
 def test_a_pod_that_fits_beside_the_gang_passes():
-    driver = full()
-    driver.see(node("n3", cpu="1"))
+    driver = full().showing(node("n3", cpu="1"))
     driver.see(pod("late"))
     assert binds(driver.cycle()) == {"late": "n3"}
 
 
 def test_a_more_important_pod_passes_and_an_equal_one_does_not():
-    driver = full()
-    driver.see(pod("equal").priority(0), pod("urgent").priority(5))
+    driver = full().showing(pod("equal").priority(0), pod("urgent").priority(5))
     assert list(binds(driver.cycle())) == ["urgent"]
 
 
 def test_room_is_given_up_when_the_gang_has_too_few_members():
-    driver = full()
-    driver.see(pod("late"))
+    driver = full().showing(pod("late"))
     assert binds(driver.cycle()) == {}
     gone(driver, "a")
     driver.wait(3.0)
@@ -89,8 +82,7 @@ def test_room_is_given_up_when_the_gang_has_too_few_members():
 
 
 def test_room_is_given_up_when_the_policy_has_no_such_gang_any_more():
-    driver = full()
-    driver.see(pod("late"))
+    driver = full().showing(pod("late"))
     driver.cycle()
     driver.send(ProfileReplaced(profile(policy_hash="new")))
     driver.wait(3.0)
@@ -98,8 +90,7 @@ def test_room_is_given_up_when_the_policy_has_no_such_gang_any_more():
 
 
 def test_other_nodes_are_chosen_when_one_goes():
-    driver = full()
-    driver.see(node("n3", cpu="2"), pod("there-3").node("n3"))
+    driver = full().showing(node("n3", cpu="2"), pod("there-3").node("n3"))
     driver.send(NodeDeleted("n1"))
     driver.wait(400.0)
     driver.cycle()
@@ -112,8 +103,7 @@ def test_other_nodes_are_chosen_when_one_goes():
 
 
 def test_two_waiting_gangs_keep_room_one_after_the_other():
-    driver = full()
-    driver.see(member("c", "h"), member("d", "h"))
+    driver = full().showing(member("c", "h"), member("d", "h"))
     assert binds(driver.cycle()) == {}
     gone(driver, "there-1")
     gone(driver, "there-2")

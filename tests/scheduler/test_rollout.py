@@ -367,8 +367,7 @@ def compiled(node: str = "n1", most: int = 9, order: str = "pod.priority") -> Pr
 
 @pytest.mark.parametrize("order", ["pod.priority", "pod.qos"])
 def test_a_reload_wakes_the_pods_that_a_changed_rule_refused_and_no_others(order: str) -> None:
-    driver = Driver(compiled())
-    driver.see(node("n2"), pod("a"))
+    driver = Driver(compiled()).showing(node("n2"), pod("a"))
     driver.cycle()
     driver.wait(20)
     assert driver.places("a") == ["unschedulable"]
@@ -383,8 +382,7 @@ def test_a_reload_wakes_the_pods_that_a_changed_rule_refused_and_no_others(order
 
 
 def test_pods_stay_where_they_are_when_only_rules_change() -> None:
-    driver = Driver(compiled())
-    driver.see(node("n2"), pod("refused"), pod("gated").gate("wait"))
+    driver = Driver(compiled()).showing(node("n2"), pod("refused"), pod("gated").gate("wait"))
     driver.cycle()
     driver.see(pod("active"))
     before = {uid: list(driver.state.timeline(uid)) for uid in ("active", "gated", "refused")}

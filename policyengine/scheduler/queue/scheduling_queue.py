@@ -295,7 +295,7 @@ class SchedulingQueue(SubQueues):
             for queued in self.queued_members(gang):
                 if queued.place is Place.HELD and queued.gate_message != gang.message:
                     queued.gate_message = gang.message
-                    self.notices.append(GateNotice(queued, Place.HELD, gang.message, again=True))
+                    self.notices.append(GateNotice(queued, gang.message, again=True))
         self.gangs.recounted.clear()
 
     def put_back(self, queued: QueuedPod, now: float, event: str = "GangPlaced") -> None:

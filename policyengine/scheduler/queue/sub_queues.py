@@ -32,8 +32,6 @@ class GateNotice(NamedTuple):
     """A pod that is kept outside the queue, and what its owner is to be told."""
 
     pod: QueuedPod
-    place: Place
-    """GATED or HELD."""
     message: str
     again: bool = False
     """Whether only the wording changed since it was told."""
@@ -61,8 +59,7 @@ class SubQueues:
         candidate refused, if there is one."""
         self.notices: list[GateNotice] = []
         self.gate_log: list[PodInfo] = []
-        """The pods that came to the gate since it was last emptied, if the profile logs that."""
-        self._logs_gate = any(rule.point == "preEnqueue" for rule in profile.logs)
+        """The pods that came to the gate since it was last emptied, if the profile logs something."""
 
     # ---- policies
 
@@ -70,7 +67,6 @@ class SubQueues:
         """Filter, order and wake by this profile from now on. No pod may be in a place but in flight."""
         self.profile = profile
         self.gangs = GangTable(profile.gangs)
-        self._logs_gate = any(rule.point == "preEnqueue" for rule in profile.logs)
         self.active_q = active_pods(profile, self._view)
         self.backoff_q.settings = profile.queue
         self.indices[0].replace_profile(profile)
@@ -157,7 +153,7 @@ class SubQueues:
             self.indices[0].add(queued, frozenset({plugin}))
         if message != queued.gate_message:
             queued.gate_message = message
-            self.notices.append(GateNotice(queued, place, message))
+            self.notices.append(GateNotice(queued, message))
             self.timeline.record(queued.uid, now, place.value, *((plugin,) if place is Place.GATED else ()), message)
 
     def detach(self, queued: QueuedPod) -> None:
@@ -219,7 +215,7 @@ class SubQueues:
 
     def _refusal_at_gate(self, pod: PodInfo) -> tuple[Place, str, str] | None:
         """Where the pod waits, the PreEnqueue plugin that keeps it out, and why; None if it may enter."""
-        if self._logs_gate:
+        if self.profile.logs:
             self.gate_log.append(pod)
         if pod.shape.problem is not None:
             return Place.GATED, "", pod.shape.problem

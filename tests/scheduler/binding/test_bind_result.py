@@ -19,8 +19,7 @@ MESSAGE = "the server said no"
 @pytest.fixture
 def driver():
     """One pod, being bound to the only node, which it fills."""
-    driver = Driver()
-    driver.see(node("n1", cpu="1"), pod("p", cpu="1"))
+    driver = Driver().showing(node("n1", cpu="1"), pod("p", cpu="1"))
     assert binds(driver.cycle()) == {"p": "n1"}
     return driver
 

@@ -8,8 +8,7 @@ from tests.scheduler.driver import Driver, Rule, binds, node, notes, pod, profil
 
 @pytest.fixture
 def driver():
-    driver = Driver()
-    driver.see(node("n1", cpu="2"), pod("p", cpu="2"))
+    driver = Driver().showing(node("n1", cpu="2"), pod("p", cpu="2"))
     assert binds(driver.cycle()) == {"p": "n1"}
     assert driver.state.may_bind("p")
     return driver
@@ -59,16 +58,14 @@ def test_a_pod_somebody_else_bound_there_withdraws_the_decision_it_leaves_no_roo
 
 
 def test_only_as_many_decisions_are_withdrawn_as_have_no_room_the_newest_first():
-    driver = Driver()
-    driver.see(node("n1", cpu="4"), *[pod(name, cpu="1") for name in "abcd"])
+    driver = Driver().showing(node("n1", cpu="4"), *[pod(name, cpu="1") for name in "abcd"])
     assert len(binds(driver.cycle())) == 4
     driver.see(pod("foreign", cpu="1").node("n1"))
     assert [driver.state.may_bind(name) for name in "abcd"] == [True, True, True, False]
 
 
 def test_a_binding_that_was_sent_counts_where_others_are_asked_about():
-    driver = Driver()
-    driver.see(node("n1", cpu="2"), pod("early", cpu="1"), pod("late", cpu="1"))
+    driver = Driver().showing(node("n1", cpu="2"), pod("early", cpu="1"), pod("late", cpu="1"))
     driver.cycle()
     assert driver.state.may_bind("late")
     driver.see(node("n1", cpu="1"))
@@ -77,8 +74,7 @@ def test_a_binding_that_was_sent_counts_where_others_are_asked_about():
 
 
 def test_two_bindings_that_were_sent_are_not_posted_again_where_both_have_no_room():
-    driver = Driver()
-    driver.see(node("n1", cpu="2"), pod("a", cpu="1"), pod("b", cpu="1"))
+    driver = Driver().showing(node("n1", cpu="2"), pod("a", cpu="1"), pod("b", cpu="1"))
     driver.cycle()
     assert all(driver.state.may_bind(name) for name in "ab")
     driver.see(node("n1", cpu="1"))
@@ -119,8 +115,7 @@ def test_a_filter_that_fails_by_now_leaves_the_decision_and_its_pod_is_told():
         if is_broken:
             raise RuntimeError("the rule has a bug")
 
-    driver = Driver(profile(filters=(Rule("odd", says),)))
-    driver.see(node("n1"), pod("p"))
+    driver = Driver(profile(filters=(Rule("odd", says),))).showing(node("n1"), pod("p"))
     driver.cycle()
     is_broken = True
     driver.see(node("n1").label("a", "b"))

@@ -30,8 +30,7 @@ def asked(actions):
 
 
 def test_a_static_volume_is_taken_on_the_node_that_reaches_it_and_the_pod_bound_when_its_claim_is():
-    driver = driver_with(claim("c"), volume("v", 3, node="n2"))
-    driver.see(pod("p").pvc("c"))
+    driver = driver_with(claim("c"), volume("v", 3, node="n2")).showing(pod("p").pvc("c"))
     (one,) = driver.cycle()
     assert (one.patch.kind, one.patch.name, one.patch.resource_version, one.patch.uid) == (
         "PersistentVolume",
@@ -52,8 +51,7 @@ def test_a_static_volume_is_taken_on_the_node_that_reaches_it_and_the_pod_bound_
 
 
 def test_a_volume_that_has_to_be_made_is_asked_for_by_naming_the_node():
-    driver = driver_with(claim("c", of="made"), nodes=("n1",))
-    driver.see(pod("p").pvc("c"))
+    driver = driver_with(claim("c", of="made"), nodes=("n1",)).showing(pod("p").pvc("c"))
     (one,) = driver.cycle()
     assert asked([one]) == [
         (
@@ -72,8 +70,7 @@ def test_a_volume_that_has_to_be_made_is_asked_for_by_naming_the_node():
 
 
 def test_two_pods_never_take_one_volume():
-    driver = driver_with(claim("a"), claim("b"), volume("v"))
-    driver.see(pod("p").pvc("a"), pod("q").pvc("b"))
+    driver = driver_with(claim("a"), claim("b"), volume("v")).showing(pod("p").pvc("a"), pod("q").pvc("b"))
     actions = driver.cycle()
     assert [one.patch.name for one in patches(actions)] == ["v"]
     ((reason, message),) = conditions(actions)
@@ -82,8 +79,7 @@ def test_two_pods_never_take_one_volume():
 
 
 def test_a_pod_that_wanted_the_volume_is_woken_when_it_is_given_back():
-    driver = driver_with(claim("a"), claim("b"), volume("v"))
-    driver.see(pod("p").pvc("a"), pod("q").pvc("b"))
+    driver = driver_with(claim("a"), claim("b"), volume("v")).showing(pod("p").pvc("a"), pod("q").pvc("b"))
     (one,) = patches(driver.cycle())
     other = "q" if one.uid == "p" else "p"
     assert driver.places(one.uid, other) == ["waiting at prebind", "unschedulable"]
@@ -107,15 +103,13 @@ def test_the_smallest_volume_that_fits_is_taken_and_each_claim_gets_its_own():
 
 
 def test_a_volume_meant_for_the_claim_by_name_only_gets_the_uid_and_no_mark():
-    driver = driver_with(claim("c"), volume("v", taken_by="c", with_uid=False))
-    driver.see(pod("p").pvc("c"))
+    driver = driver_with(claim("c"), volume("v", taken_by="c", with_uid=False)).showing(pod("p").pvc("c"))
     ((_, name, patch),) = asked(driver.cycle())
     assert (name, patch["spec"]["claimRef"]["uid"], "metadata" in patch) == ("v", "uid-c", False)
 
 
 def test_what_an_earlier_attempt_has_written_is_not_written_again():
-    driver = driver_with(claim("c"), volume("v", 2, taken_by="c"))
-    driver.see(pod("p").pvc("c"))
+    driver = driver_with(claim("c"), volume("v", 2, taken_by="c")).showing(pod("p").pvc("c"))
     assert driver.cycle() == []
     assert driver.places("p") == ["waiting at prebind"]
     show(driver, claim("c", 3, volume="v", bound=True))
@@ -123,8 +117,7 @@ def test_what_an_earlier_attempt_has_written_is_not_written_again():
 
 
 def test_a_second_pod_of_the_claim_waits_for_what_the_first_one_writes():
-    driver = driver_with(claim("c", of="made"))
-    driver.see(pod("p").pvc("c"), pod("q").pvc("c"))
+    driver = driver_with(claim("c", of="made")).showing(pod("p").pvc("c"), pod("q").pvc("c"))
     (one,) = driver.cycle()
     chosen = one.patch.patch["metadata"]["annotations"]["volume.kubernetes.io/selected-node"]
     assert driver.places("p", "q") == ["waiting at prebind", "waiting at prebind"]
@@ -136,8 +129,7 @@ def test_a_second_pod_of_the_claim_waits_for_what_the_first_one_writes():
 
 
 def test_a_second_pod_of_the_claim_does_not_wait_for_what_is_not_written_any_more():
-    driver = driver_with(claim("c", of="made"))
-    driver.see(pod("p").pvc("c"), pod("q").pvc("c"))
+    driver = driver_with(claim("c", of="made")).showing(pod("p").pvc("c"), pod("q").pvc("c"))
     (one,) = driver.cycle()
     driver.send(ObjectPatchFailed(one, BindFailure.OVERLOADED, "busy"))
     other = "q" if one.uid == "p" else "p"
@@ -162,8 +154,7 @@ def test_a_second_pod_of_the_claim_does_not_wait_for_what_is_not_written_any_mor
     ],
 )
 def test_provisioning_that_fails_ends_the_attempt_in_kube_schedulers_words(then, text):
-    driver = driver_with(claim("c", of="made"), nodes=("n1",))
-    driver.see(pod("p").pvc("c"))
+    driver = driver_with(claim("c", of="made"), nodes=("n1",)).showing(pod("p").pvc("c"))
     (one,) = driver.cycle()
     driver.send(ObjectPatched(one, "2"))
     show(driver, claim("c", 2, of="made", node="n1"))
@@ -191,8 +182,7 @@ def test_provisioning_that_fails_ends_the_attempt_in_kube_schedulers_words(then,
     ],
 )
 def test_a_static_volume_that_is_lost_again_ends_the_attempt(then, text):
-    driver = driver_with(claim("c"), volume("v"), nodes=("n1",))
-    driver.see(pod("p").pvc("c"))
+    driver = driver_with(claim("c"), volume("v"), nodes=("n1",)).showing(pod("p").pvc("c"))
     driver.send(ObjectPatched(patches(driver.cycle())[0], "2"))
     show(driver, volume("v", 2, taken_by="c"))
     driver.until_wakeup()
@@ -201,8 +191,7 @@ def test_a_static_volume_that_is_lost_again_ends_the_attempt(then, text):
 
 
 def test_a_claim_that_nobody_binds_is_waited_for_ten_minutes():
-    driver = driver_with(claim("c"), volume("v"))
-    driver.see(pod("p").pvc("c"))
+    driver = driver_with(claim("c"), volume("v")).showing(pod("p").pvc("c"))
     driver.send(ObjectPatched(patches(driver.cycle())[0], "2"))
     show(driver, volume("v", 2, taken_by="c"))
     driver.until_wakeup()
@@ -212,8 +201,7 @@ def test_a_claim_that_nobody_binds_is_waited_for_ten_minutes():
 
 
 def test_a_conflict_frees_the_volume_and_tells_why():
-    driver = driver_with(claim("c"), volume("v"))
-    driver.see(pod("p").pvc("c"))
+    driver = driver_with(claim("c"), volume("v")).showing(pod("p").pvc("c"))
     (one,) = driver.cycle()
     text = 'Operation cannot be fulfilled on persistentvolumes "v": the object has been modified'
     assert conditions(driver.send(ObjectPatchFailed(one, BindFailure.CONFLICT, text))) == [

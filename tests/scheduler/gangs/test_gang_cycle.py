@@ -21,8 +21,7 @@ def scheduler(**changes) -> Driver:
 
 
 def test_a_gang_that_fits_is_placed_in_one_cycle_on_one_snapshot():
-    driver = scheduler()
-    driver.see(node("n1", cpu="2"), node("n2", cpu="2"))
+    driver = scheduler().showing(node("n1", cpu="2"), node("n2", cpu="2"))
     driver.see(*(member(name, "4") for name in "abcd"))
     placed = binds(driver.cycle(1))
     assert sorted(placed) == ["a", "b", "c", "d"]
@@ -40,8 +39,7 @@ def test_a_gang_that_does_not_fit_holds_nothing_and_each_member_is_told():
 
 
 def test_members_beyond_the_minimum_go_on_their_own():
-    driver = scheduler()
-    driver.see(node("n1", cpu="2"), *(member(name, "2") for name in "abc"))
+    driver = scheduler().showing(node("n1", cpu="2"), *(member(name, "2") for name in "abc"))
     actions = driver.cycle()
     assert binds(actions) == {"a": "n1", "b": "n1"}
     assert driver.places("c") == ["unschedulable"]
@@ -49,28 +47,24 @@ def test_members_beyond_the_minimum_go_on_their_own():
 
 
 def test_a_member_that_fits_nowhere_is_passed_over_for_one_that_does():
-    driver = scheduler()
-    driver.see(node("n1", cpu="4"), member("a"), member("b", cpu="9"), member("c"))
+    driver = scheduler().showing(node("n1", cpu="4"), member("a"), member("b", cpu="9"), member("c"))
     assert binds(driver.cycle()) == {"a": "n1", "c": "n1"}
 
 
 def test_members_are_packed_tightly_where_the_ranking_scatters_the_room():
-    driver = scheduler()
-    driver.see(node("n1", cpu="3"), node("n2", cpu="2"))
+    driver = scheduler().showing(node("n1", cpu="3"), node("n2", cpu="2"))
     driver.see(member("a", "2", cpu="2"), member("b", "2", cpu="3"))
     assert binds(driver.cycle()) == {"a": "n2", "b": "n1"}
 
 
 def test_the_member_whose_turn_it_was_goes_on_alone_where_smaller_ones_were_enough():
-    driver = scheduler()
-    driver.see(node("n1", cpu="2"), member("a", cpu="2"), member("b"), member("c"))
+    driver = scheduler().showing(node("n1", cpu="2"), member("a", cpu="2"), member("b"), member("c"))
     assert binds(driver.cycle()) == {"b": "n1", "c": "n1"}
     assert driver.places("a") == ["unschedulable"]  # tried on its own, and refused
 
 
 def test_a_late_member_brings_those_along_that_wait_for_it():
-    driver = scheduler()
-    driver.see(node("n1", cpu="4"), member("a"), member("b", cpu="9"))
+    driver = scheduler().showing(node("n1", cpu="4"), member("a"), member("b", cpu="9"))
     assert binds(driver.cycle()) == {}
     driver.see(member("c"))
     driver.wait(2.0)
@@ -78,8 +72,7 @@ def test_a_late_member_brings_those_along_that_wait_for_it():
 
 
 def test_room_that_becomes_free_wakes_the_whole_gang():
-    driver = scheduler()
-    driver.see(node("n1", cpu="3"), pod("there", "2").node("n1"), member("a"), member("b"))
+    driver = scheduler().showing(node("n1", cpu="3"), pod("there", "2").node("n1"), member("a"), member("b"))
     assert binds(driver.cycle()) == {}
     driver.send(PodDeleted("default", "there", "there"))
     driver.wait(2.0)
@@ -87,8 +80,7 @@ def test_room_that_becomes_free_wakes_the_whole_gang():
 
 
 def test_a_gang_stands_where_its_first_member_stands():
-    driver = scheduler()
-    driver.see(node("n1", cpu="2"), pod("single", "2").priority(5))
+    driver = scheduler().showing(node("n1", cpu="2"), pod("single", "2").priority(5))
     driver.see(member("a"), member("b").priority(9))
     assert sorted(binds(driver.cycle())) == ["a", "b"]
 
@@ -98,28 +90,24 @@ def test_a_gang_stands_where_its_first_member_stands():
 
 def test_a_minimum_of_zero_or_less_makes_no_gang():
     for minimum in ("0", "-3"):
-        driver = scheduler()
-        driver.see(node("n1", cpu="1"), member("a", minimum), member("b", minimum))
+        driver = scheduler().showing(node("n1", cpu="1"), member("a", minimum), member("b", minimum))
         assert len(binds(driver.cycle())) == 1
 
 
 def test_a_minimum_above_the_number_of_pods_ever_created_holds_them():
-    driver = scheduler()
-    driver.see(node("n1", cpu="9"), member("a", "100"), member("b", "100"))
+    driver = scheduler().showing(node("n1", cpu="9"), member("a", "100"), member("b", "100"))
     assert binds(driver.cycle()) == {}
     assert driver.places("a", "b") == ["held", "held"]
 
 
 def test_a_minimum_that_is_lowered_lets_the_gang_go():
-    driver = scheduler()
-    driver.see(node("n1", cpu="9"), member("a", "3"), member("b", "3"))
+    driver = scheduler().showing(node("n1", cpu="9"), member("a", "3"), member("b", "3"))
     driver.see(member("a", "2"), member("b", "2"))
     assert sorted(binds(driver.cycle())) == ["a", "b"]
 
 
 def test_a_minimum_that_is_raised_takes_back_what_was_not_bound_yet():
-    driver = scheduler()
-    driver.see(node("n1", cpu="9"), member("a"), member("b"))
+    driver = scheduler().showing(node("n1", cpu="9"), member("a"), member("b"))
     driver.cycle()
     driver.see(member("a", "3"))
     assert [driver.state.may_bind(uid) for uid in "ab"] == [False, False]
@@ -129,8 +117,7 @@ def test_a_minimum_that_is_raised_takes_back_what_was_not_bound_yet():
 
 
 def test_a_member_that_leaves_for_another_gang_leaves_the_rest_held():
-    driver = scheduler()
-    driver.see(node("n1", cpu="1"), member("a"), member("b"))
+    driver = scheduler().showing(node("n1", cpu="1"), member("a"), member("b"))
     driver.cycle()
     driver.see(member("b", gang="other"))
     assert driver.places("a", "b") == ["held", "held"]
@@ -147,8 +134,7 @@ def test_a_gang_may_span_namespaces_where_its_key_says_so():
 
 
 def test_a_binding_that_fails_takes_back_those_not_posted_and_all_try_again_together():
-    driver = scheduler()
-    driver.see(node("n1", cpu="3"), *(member(name, "3") for name in "abc"))
+    driver = scheduler().showing(node("n1", cpu="3"), *(member(name, "3") for name in "abc"))
     assert sorted(binds(driver.cycle())) == ["a", "b", "c"]
     driver.send(BindSucceeded("a"))
     driver.send(BindFailed("b", BindFailure.REFUSED, "forbidden"))
@@ -161,8 +147,7 @@ def test_a_binding_that_fails_takes_back_those_not_posted_and_all_try_again_toge
 
 
 def test_a_withdrawn_binding_that_was_posted_all_the_same_counts():
-    driver = scheduler()
-    driver.see(node("n1", cpu="3"), *(member(name, "3") for name in "abc"))
+    driver = scheduler().showing(node("n1", cpu="3"), *(member(name, "3") for name in "abc"))
     driver.cycle()
     driver.send(BindFailed("b", BindFailure.REFUSED, "forbidden"))
     driver.send(BindSucceeded("a"))
@@ -172,8 +157,7 @@ def test_a_withdrawn_binding_that_was_posted_all_the_same_counts():
 
 
 def test_a_member_deleted_while_the_others_are_being_bound_takes_them_back():
-    driver = scheduler()
-    driver.see(node("n1", cpu="3"), member("a"), member("b"))
+    driver = scheduler().showing(node("n1", cpu="3"), member("a"), member("b"))
     driver.cycle()
     driver.send(PodDeleted("default", "a", "a"))
     assert not driver.state.may_bind("b")
@@ -182,8 +166,7 @@ def test_a_member_deleted_while_the_others_are_being_bound_takes_them_back():
 
 
 def test_a_member_bound_by_somebody_else_counts():
-    driver = scheduler()
-    driver.see(node("n1", cpu="2"), pod("there", "1").node("n1"), member("a"), member("b"))
+    driver = scheduler().showing(node("n1", cpu="2"), pod("there", "1").node("n1"), member("a"), member("b"))
     assert binds(driver.cycle()) == {}
     driver.see(member("a").node("n2"))
     driver.wait(3.0)
@@ -214,8 +197,7 @@ class Gatekeeper:
 
 def test_no_member_is_bound_until_all_were_let_go():
     keeper = Gatekeeper("a")
-    driver = scheduler(permit=(keeper,))
-    driver.see(node("n1", cpu="3"), member("a"), member("b"))
+    driver = scheduler(permit=(keeper,)).showing(node("n1", cpu="3"), member("a"), member("b"))
     assert binds(driver.cycle()) == {}
     assert driver.places("a", "b") == ["waiting at permit", "waiting at permit"]
     keeper.open.add("b")
@@ -250,15 +232,13 @@ def victims(actions) -> list[str]:
 
 
 def test_nobody_is_preempted_for_a_gang_that_would_still_not_fit():
-    driver = scheduler()
-    driver.see(node("n1", cpu="2"), pod("low", "2").node("n1"))
+    driver = scheduler().showing(node("n1", cpu="2"), pod("low", "2").node("n1"))
     driver.see(*(member(name, "3").priority(10) for name in "abc"))
     assert victims(driver.cycle()) == []
 
 
 def test_a_gang_preempts_when_the_whole_of_it_fits_then():
-    driver = scheduler()
-    driver.see(node("n1", cpu="1"), node("n2", cpu="1"))
+    driver = scheduler().showing(node("n1", cpu="1"), node("n2", cpu="1"))
     driver.see(pod("low-1").node("n1"), pod("low-2").node("n2"))
     driver.see(*(member(name, "2").priority(10) for name in "ab"))
     actions = driver.cycle()
@@ -270,8 +250,7 @@ def test_a_gang_preempts_when_the_whole_of_it_fits_then():
 
 
 def test_a_member_never_preempts_its_mate():
-    driver = scheduler()
-    driver.see(node("n1", cpu="1"), member("a").priority(10), member("b").priority(0))
+    driver = scheduler().showing(node("n1", cpu="1"), member("a").priority(10), member("b").priority(0))
     actions = driver.cycle()
     assert victims(actions) == []
     assert binds(actions) == {}
@@ -299,8 +278,7 @@ class SlowVolume:
 
 def test_no_member_is_bound_before_the_volumes_of_all_are_prepared():
     volume = SlowVolume()
-    driver = scheduler(pre_bind=(volume,))
-    driver.see(node("n1", cpu="3"), member("a"), member("b"))
+    driver = scheduler(pre_bind=(volume,)).showing(node("n1", cpu="3"), member("a"), member("b"))
     assert binds(driver.cycle()) == {}
     assert driver.places("a", "b") == ["waiting at permit", "waiting at prebind"]
     volume.is_ready = True
@@ -310,8 +288,7 @@ def test_no_member_is_bound_before_the_volumes_of_all_are_prepared():
 
 
 def test_a_volume_that_is_not_prepared_in_time_takes_the_others_back():
-    driver = scheduler(pre_bind=(SlowVolume(),))
-    driver.see(node("n1", cpu="3"), member("a"), member("b"))
+    driver = scheduler(pre_bind=(SlowVolume(),)).showing(node("n1", cpu="3"), member("a"), member("b"))
     driver.cycle()
     assert binds(driver.wait(40.0)) == {}
     assert driver.places("a", "b") == ["unschedulable", "backoff"]

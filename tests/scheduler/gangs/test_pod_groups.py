@@ -17,9 +17,7 @@ NAME = "pod-group-scheduler"
 
 
 def scheduler() -> Driver:
-    driver = Driver(compile_policy(POLICY))
-    driver.see(node("n1", cpu="4"))
-    return driver
+    return Driver(compile_policy(POLICY)).showing(node("n1", cpu="4"))
 
 
 def member(name: str, group: str = "crew", cpu: str = "1") -> PodBuilder:
@@ -41,8 +39,7 @@ def statuses(actions: list[Action]) -> list[dict]:
 
 
 def test_a_pod_waits_for_the_object_of_its_group():
-    driver = scheduler()
-    driver.see(member("a"))
+    driver = scheduler().showing(member("a"))
     refused = driver.cycle()
     assert binds(refused) == {}
     assert notes(refused)[0][1].startswith("0/1 nodes are available: PodGroup default/crew not found")

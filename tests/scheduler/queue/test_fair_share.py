@@ -41,8 +41,7 @@ def test_tenants_take_turns_whoever_came_first() -> None:
 
 
 def test_what_a_tenant_has_already_counts_whoever_placed_it() -> None:
-    driver = driven(FAIR)
-    driver.see(node("n1", cpu="20"), of("a", "old", cpu="3").scheduler("another").node("n1"))
+    driver = driven(FAIR).showing(node("n1", cpu="20"), of("a", "old", cpu="3").scheduler("another").node("n1"))
     driver.see(*(of("a", f"a{i}") for i in range(2)), *(of("b", f"b{i}") for i in range(4)))
     assert served(driver) == ["b", "b", "b", "a", "b", "a"]
 
@@ -62,8 +61,7 @@ def test_the_dominant_resource_counts() -> None:
 
 
 def test_pods_that_ask_for_nothing_are_not_free() -> None:
-    driver = driven(FAIR)
-    driver.see(node("n1", pods="6"), *(make_pod(f"a{i}", "a") for i in range(3)))
+    driver = driven(FAIR).showing(node("n1", pods="6"), *(make_pod(f"a{i}", "a") for i in range(3)))
     driver.see(*(make_pod(f"b{i}", "b") for i in range(3)))
     assert served(driver) == ["a", "b", "a", "b", "a", "b"]
 
@@ -81,8 +79,7 @@ def test_pods_without_a_tenant_share_one() -> None:
 
 
 def test_room_that_a_tenant_gives_back_counts_at_once() -> None:
-    driver = driven(FAIR)
-    driver.see(node("n1", cpu="20"), of("a", "old", cpu="3").node("n1"))
+    driver = driven(FAIR).showing(node("n1", cpu="20"), of("a", "old", cpu="3").node("n1"))
     driver.see(of("b", "b0"), of("a", "a0"))
     driver.send(PodDeleted("a", "old", "old"))
     driver.see(of("b", "kept", cpu="2").node("n1"))

@@ -224,8 +224,7 @@ LATE = """policy "late" {
 
 
 def test_a_pod_refused_for_the_hour_is_asked_again_when_a_minute_begins() -> None:
-    driver = Driver(compile_policy(LATE))
-    driver.see(node(), pod())
+    driver = Driver(compile_policy(LATE)).showing(node(), pod())
     assert binds(driver.cycle()) == {}
     driver.wait(10)
     assert driver.state.next_wakeup() == 1020.0
@@ -236,8 +235,7 @@ def test_a_pod_refused_for_the_hour_is_asked_again_when_a_minute_begins() -> Non
 
 
 def test_the_passing_of_time_wakes_nobody_whose_rules_do_not_read_it() -> None:
-    driver = Driver()
-    driver.see(node(cpu="1"), pod(cpu="2"))
+    driver = Driver().showing(node(cpu="1"), pod(cpu="2"))
     driver.cycle()
     wakeup = driver.state.next_wakeup()
     assert wakeup is not None
