@@ -113,7 +113,6 @@ class Endpoints:
     ) -> None:
         self._scheduler = scheduler
         self._metrics = metrics
-        self._configuration = configuration
         self._client = client
         self._reviewer = reviewer
         self._comparing = False
@@ -124,14 +123,14 @@ class Endpoints:
             "/healthz": self._verdict(alive),
             "/livez": self._verdict(alive),
             "/readyz": self._verdict([*alive, *ready]),
-            "/version": self._version,
-            "/configz": self._configz,
+            "/version": _page(lambda: {"version": __version__}),
+            "/configz": _page(lambda: shown(configuration)),
         }
         if configuration["endpoints"]["debug"]:
             pages |= {
-                "/debug/cache": self._cache,
+                "/debug/cache": _page(lambda: debug.cache(scheduler.state)),
                 "/debug/cache/compare": self._compare,
-                "/debug/queue": self._queue,
+                "/debug/queue": _page(lambda: debug.queue(scheduler.state)),
                 "/debug/pods/{namespace}/{name}": self._pod,
             }
         for path, handler in pages.items():
@@ -155,18 +154,6 @@ class Endpoints:
 
     async def _metrics_page(self, request: web.Request) -> web.Response:
         return web.Response(body=generate_latest(self._metrics), headers={"Content-Type": CONTENT_TYPE_LATEST})
-
-    async def _version(self, request: web.Request) -> web.Response:
-        return _json({"version": __version__})
-
-    async def _configz(self, request: web.Request) -> web.Response:
-        return _json(shown(self._configuration))
-
-    async def _cache(self, request: web.Request) -> web.Response:
-        return _json(debug.cache(self._scheduler.state))
-
-    async def _queue(self, request: web.Request) -> web.Response:
-        return _json(debug.queue(self._scheduler.state))
 
     async def _compare(self, request: web.Request) -> web.Response:
         if self._comparing:
@@ -262,6 +249,13 @@ def _tls(certificate: str, key: str) -> ssl.SSLContext | None:
         return server_context(Path(certificate), Path(key) if key else None)
     except CertificateUnusable as error:
         raise CannotListen(str(error)) from None
+
+
+def _page(read: Callable[[], object]) -> Handler:
+    async def handler(request: web.Request) -> web.Response:
+        return _json(read())
+
+    return handler
 
 
 def _json(value: object) -> web.Response:
