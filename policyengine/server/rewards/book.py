@@ -19,7 +19,9 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from policyengine.cluster.objects import ObjectError, ObjectMeta, Wire, parse_time
+from policyengine.cluster.objects import ObjectMeta, Wire
+from policyengine.cluster.pod_info import seconds_or_none
+from policyengine.cluster.pod_objects import Pod
 
 FORGOTTEN = 0.01
 """Evidence that weighs less is dropped."""
@@ -27,31 +29,6 @@ LABELS = ("podtype", "app", "name")
 UNKNOWN = 0.5
 FAILED = "FailedScheduling"
 """The reason of events that tell of refused bindings, among others."""
-
-
-class _Terminated(Wire, frozen=True):
-    exit_code: int = 0
-    reason: str = ""
-    finished_at: str | None = None
-
-
-class _State(Wire, frozen=True):
-    terminated: _Terminated | None = None
-
-
-class _Container(Wire, frozen=True):
-    restart_count: int = 0
-    state: _State = _State()
-
-
-class _Status(Wire, frozen=True):
-    phase: str = ""
-    start_time: str | None = None
-    container_statuses: tuple[_Container, ...] = ()
-
-
-class _Spec(Wire, frozen=True):
-    node_name: str = ""
 
 
 class _About(Wire, frozen=True):
@@ -72,14 +49,6 @@ class WatchedEvent(Wire, frozen=True):
     regarding: _About = _About()
     related: _About | None = None
     series: _Series | None = None
-
-
-class WatchedPod(Wire, frozen=True):
-    """A pod, as far as its fate goes."""
-
-    metadata: ObjectMeta = ObjectMeta()
-    spec: _Spec = _Spec()
-    status: _Status = _Status()
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +115,9 @@ class Book:
     refusals: dict[str, int] = field(default_factory=dict)
     """UID of an event that tells of a refused binding -> how often that was counted."""
 
-    def observe(self, pod: WatchedPod, now: float) -> None:
+    def observe(self, pod: Pod, now: float) -> None:
         """A pod as it is. Seeing it again counts nothing twice."""
-        group, node = group_of(pod.metadata.labels), pod.spec.node_name
+        group, node = group_of(pod.metadata.labels), pod.spec.node_name or ""
         if group:
             self.groups[pod.metadata.uid] = group
         if not group or not node:
@@ -200,7 +169,7 @@ class Book:
                 found.setdefault(node, {})[group] = reward(then, unknown)
         return found
 
-    def _ended(self, seen: Seen, pod: WatchedPod, now: float) -> None:
+    def _ended(self, seen: Seen, pod: Pod, now: float) -> None:
         seconds = runtime(pod)
         if pod.status.phase == "Failed":
             self._result(seen.group, seen.node, 0.0, now)
@@ -221,19 +190,13 @@ def group_of(labels: Mapping[str, str]) -> str:
     return next((labels[name] for name in LABELS if labels.get(name)), "")
 
 
-def runtime(pod: WatchedPod) -> float | None:
+def runtime(pod: Pod) -> float | None:
     """Seconds from the pod's start to the end of its last container; None where that is not known."""
-    ends = [one.state.terminated.finished_at for one in pod.status.container_statuses if one.state.terminated]
-    times = [_seconds(text) for text in (pod.status.start_time, *ends)]
+    states = [one.state for one in pod.status.container_statuses]
+    ends = [state.terminated.finished_at for state in states if state is not None and state.terminated is not None]
+    times = [seconds_or_none(text) for text in (pod.status.start_time, *ends)]
     known = [time for time in times if time is not None]
     return max(known[1:]) - known[0] if len(known) == len(times) and len(known) > 1 else None
-
-
-def _seconds(text: str | None) -> float | None:
-    try:
-        return parse_time(text)
-    except ObjectError:
-        return None
 
 
 class _Saved(msgspec.Struct):

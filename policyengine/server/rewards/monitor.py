@@ -18,12 +18,12 @@ from random import Random
 from typing import Any
 
 from policyengine.clock import Clock
-from policyengine.cluster.kinds import Kind
-from policyengine.cluster.objects import ObjectMeta, Wire
+from policyengine.cluster.kinds import NODES, Kind
+from policyengine.cluster.pod_objects import Pod
 from policyengine.kube.http.client import ApiError, Client, ConnectionFailed
 from policyengine.kube.watching.reflector import Reflector
 from policyengine.kube.watching.store import Deleted
-from policyengine.server.rewards.book import FAILED, Book, WatchedEvent, WatchedPod, dump, load
+from policyengine.server.rewards.book import FAILED, Book, WatchedEvent, dump, load
 from policyengine.server.rewards.stores import Store, StoreError
 
 logger = logging.getLogger(__name__)
@@ -32,18 +32,11 @@ PREFIX = "rewards.policyengine.io/"
 TOLERANCE = 0.01
 
 
-class WatchedNode(Wire, frozen=True):
-    """A node, as far as its annotations go."""
-
-    metadata: ObjectMeta = ObjectMeta()
-
-
-PODS = Kind("Pod", "pods", WatchedPod)
+PODS = Kind("Pod", "pods", Pod)
 """Finished ones too: how they ended is what is to be learnt."""
 EVENTS = Kind(
     "Event", "events", WatchedEvent, "/apis/events.k8s.io/v1", field_selector=f"reason={FAILED}", is_optional=True
 )
-NODES = Kind("Node", "nodes", WatchedNode)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,22 +9,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policyengine.cluster.objects import decode
-from policyengine.server.rewards.book import Book, Mean, WatchedPod, dump, group_of, load, reward, speed
+from policyengine.cluster.pod_objects import Pod
+from policyengine.server.rewards.book import Book, Mean, dump, group_of, load, reward, speed
 
 
-def pod(
-    uid: str = "1", node: str = "a", phase: str = "Running", restarts: int = 0, ran: int | None = None
-) -> WatchedPod:
+def pod(uid: str = "1", node: str = "a", phase: str = "Running", restarts: int = 0, ran: int | None = None) -> Pod:
     container: dict[str, Any] = {"restartCount": restarts}
     status: dict[str, Any] = {"phase": phase, "containerStatuses": [container]}
     if ran is not None:
         status["startTime"] = "2026-01-01T00:00:00Z"
         container["state"] = {"terminated": {"exitCode": 0, "finishedAt": f"2026-01-01T00:{ran:02d}:00Z"}}
     metadata = {"name": uid, "uid": uid, "labels": {"app": "web"}}
-    return decode(WatchedPod, {"metadata": metadata, "spec": {"nodeName": node}, "status": status})
+    return decode(Pod, {"metadata": metadata, "spec": {"nodeName": node}, "status": status})
 
 
-def rewards(*pods: WatchedPod, now: float = 0.0) -> dict[str, float]:
+def rewards(*pods: Pod, now: float = 0.0) -> dict[str, float]:
     book = Book(3600.0)
     for one in pods:
         book.observe(one, now)
@@ -41,7 +40,7 @@ def test_a_group_is_podtype_else_app_else_name() -> None:
 
 def test_of_pods_without_a_group_or_a_node_nothing_is_learnt() -> None:
     assert rewards(pod(node="", phase="Failed")) == {}
-    nobody = decode(WatchedPod, {"metadata": {"uid": "1"}, "spec": {"nodeName": "a"}, "status": {"phase": "Failed"}})
+    nobody = decode(Pod, {"metadata": {"uid": "1"}, "spec": {"nodeName": "a"}, "status": {"phase": "Failed"}})
     assert Book(1.0).pods == {} and rewards(nobody) == {}
 
 
