@@ -35,6 +35,9 @@ REWIND_AFTER = 60.0
 """Seconds for which only older lists must come before one is believed: the server was restored from a backup."""
 ABSENT_FOR = 30.0
 """Seconds after which a server that did not serve an optional kind is asked again."""
+SETTLE = 0.25
+"""Seconds before a watch is closed for a list. It may have been opened just now, and uvloop reports an error where a TLS
+connection is closed while it reads what follows the handshake (session tickets)."""
 
 _Arrival = TypeVar("_Arrival")
 
@@ -235,6 +238,7 @@ class Reflector(Generic[T]):
                 return await arrival
         except TimeoutError:
             if self._waiting:
+                await self._clock.sleep(SETTLE)
                 return None
             raise ConnectionFailed(f"silent for {self._stall_after:g} s", sent=True) from None
         finally:
