@@ -36,8 +36,8 @@ REWIND_AFTER = 60.0
 ABSENT_FOR = 30.0
 """Seconds after which a server that did not serve an optional kind is asked again."""
 SETTLE = 0.25
-"""Seconds before a watch is closed for a list. It may have been opened just now, and uvloop reports an error where a TLS
-connection is closed while it reads what follows the handshake (session tickets)."""
+"""Seconds before a watch is closed for a list. It may have been opened just now, and uvloop reports an error where a
+TLS connection is closed while it reads what follows the handshake (session tickets)."""
 
 _Arrival = TypeVar("_Arrival")
 
