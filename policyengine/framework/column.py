@@ -58,7 +58,6 @@ class PluginColumns:
         self.kinds: tuple[str, ...] = plugin.kinds if extends(plugin, ObjectReader) else ()
         self.situation = plugin.situation if extends(plugin, SituationReader) else None
         self.reads_beside = bool(self.kinds) or self.situation is not None
-        self.follows_more_than_nodes = self.follows_pods or self.reads_beside
         self.of: Callable[[Hashable], PluginColumn] = lru_cache(size)(lambda signature: PluginColumn(self))
         """The column of a signature; not up to date."""
         self.asked = 0

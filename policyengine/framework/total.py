@@ -46,10 +46,6 @@ class FeasibleNodes:
         """How many nodes are feasible."""
         self._rows: Rows | None = None
         self._reader = Reader(column.log for column in columns)
-        self._moving = [column for column in columns if column.source.follows_more_than_nodes]
-        self._still = [column.source for column in columns if not column.source.follows_more_than_nodes]
-        self._node_position = -1
-        """Where the columns of `Node` objects alone are up to date, none of them refusing the pod."""
 
     @property
     def rows(self) -> Rows:
@@ -60,19 +56,14 @@ class FeasibleNodes:
 
     def ask(self, pod: PodInfo, changes: Changes) -> bool:
         """Bring the filters' columns up to date, to the one that refuses the pod for good; whether none refuses it."""
-        self.refused, columns = None, self.columns
-        if self._node_position == changes.node_position:
-            columns = self._moving
-            for source in self._still:
-                source.asked += 1  # and there already
-        for column in columns:
+        self.refused = None
+        for column in self.columns:
             column.update(pod, changes)
             code = column.status.code
             if code is not Code.SUCCESS and code is not Code.SKIP:
                 self.refused = column.status
                 if code is not Code.UNSCHEDULABLE:
                     break
-        self._node_position = changes.node_position if self.refused is None else -1
         return self.refused is None
 
     def update(self, pod: PodInfo, changes: Changes) -> bool:
