@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 from policyengine.cluster.device_objects import DeviceClass, ResourceClaim, ResourceSlice
 from policyengine.cluster.events import Resource
 from policyengine.cluster.node_objects import Node
-from policyengine.cluster.objects import Wire
+from policyengine.cluster.objects import Wire, make_decoders
 from policyengine.cluster.pod_objects import Pod
 from policyengine.cluster.storage_objects import (
     CSIDriver,
@@ -164,6 +164,7 @@ BY_KIND: Mapping[str, Kind[Any]] = {kind.kind: kind for kind in (*_READ, *_GROUP
 _GIVEN: tuple[Kind[Any], ...] = (PODS, NODES, *_READ, CONFIG_MAPS, *_GROUPS)
 STRUCTS: Mapping[str, type[Wire]] = {**{kind.kind: kind.type for kind in _GIVEN}, "Lease": Lease}
 """The struct of every kind that a test or a scenario may give, in the order in which messages list them."""
+make_decoders(STRUCTS.values())
 
 
 def kind_of(item: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ text: a malformed one must not make its object disappear.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -88,15 +88,22 @@ class ObjectError(ValueError):
     """An object cannot be read; the message names it, the field, and what to do."""
 
 
+def make_decoders(kinds: Iterable[type[Wire]]) -> None:
+    """Make the decoders of these structs, and msgspec's type information for every struct inside them.
+
+    Called while modules are imported: two threads that make type information for one struct end the process.
+    """
+    _decoders.update((kind, msgspec.json.Decoder(kind)) for kind in kinds)
+
+
 def decode(kind: type[T], raw: bytes | Mapping[str, object]) -> T:
     """Decode JSON text, or JSON already parsed, into `kind`; raises `ObjectError`."""
     try:
         if not isinstance(raw, bytes | bytearray | memoryview):
             return msgspec.convert(raw, kind)
-        decoder = _decoders.get(kind)
-        if decoder is None:
-            decoder = _decoders[kind] = msgspec.json.Decoder(kind)
-        result: T = decoder.decode(raw)
+        if kind not in _decoders:  # a struct that only one thread decodes
+            make_decoders([kind])
+        result: T = _decoders[kind].decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return _decode_again(kind, raw, error)
     return result

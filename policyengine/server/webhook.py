@@ -11,7 +11,8 @@ import asyncio
 import json
 import logging
 import ssl
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from aiohttp import web
@@ -81,12 +82,17 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 
 def application(registry: PluginRegistry) -> web.Application:
-    """`POST /validate` and `/healthz`."""
+    """`POST /validate` and `/healthz`. One thread compiles: reviews wait for their turn, `/healthz` does not."""
+    worker = ThreadPoolExecutor(1, "review")
+
+    async def with_worker(_: web.Application) -> AsyncIterator[None]:
+        yield
+        worker.shutdown(wait=False, cancel_futures=True)
 
     async def validate(request: web.Request) -> web.Response:
+        loop = asyncio.get_running_loop()
         try:
-            # In a thread: a policy's tests may take a second, and the next review should not wait for them.
-            answer = await asyncio.to_thread(reviewed, await request.read(), registry)
+            answer = await loop.run_in_executor(worker, reviewed, await request.read(), registry)
         except NoReview as error:
             return web.json_response({"message": str(error)}, status=400)
         response = answer["response"]
@@ -97,6 +103,7 @@ def application(registry: PluginRegistry) -> web.Application:
         return web.Response(text="ok")
 
     app = web.Application(client_max_size=MAX_BODY)
+    app.cleanup_ctx.append(with_worker)
     app.router.add_post("/validate", validate)
     app.router.add_get("/healthz", healthz)
     return app

@@ -1,5 +1,7 @@
 """The table of kinds, held against the rights in the manifests, the page about dumps, and itself."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -50,3 +52,31 @@ def test_the_kinds_that_a_test_may_give_are_listed_with_the_workloads_first_and_
         *("ReplicationController", "ReplicaSet", "StatefulSet", "PodDisruptionBudget"),
     ]
     assert names[-5:] == ["DeviceClass", "ConfigMap", "PodGroup", "NativePodGroup", "Lease"]
+
+
+FROM_THREADS = """
+import sys, threading
+from policyengine.cluster.kinds import STRUCTS
+from policyengine.cluster.objects import decode
+
+def decode_all(kinds):
+    together.wait()
+    for kind in kinds:
+        decode(kind, {"metadata": {"name": "a"}, "spec": {}, "status": {}})
+        decode(kind, b'{"metadata": {"name": "a"}}')
+
+sys.setswitchinterval(1e-6)
+together = threading.Barrier(32)
+kinds = list(STRUCTS.values())
+threads = [threading.Thread(target=decode_all, args=(kinds[:: 1 - 2 * (number % 2)],)) for number in range(32)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print("decoded", end="")
+"""
+
+
+def test_threads_of_a_fresh_process_decode_every_kind_at_once() -> None:
+    done = subprocess.run([sys.executable, "-c", FROM_THREADS], capture_output=True, text=True, timeout=60, cwd=ROOT)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "decoded", "")

@@ -1,8 +1,13 @@
 """Reviews of ConfigMaps: what is broken is refused with its place, everything else passes."""
 
+import asyncio
 import json
+import sys
+from asyncio.subprocess import PIPE
+from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -109,3 +114,42 @@ def test_annotations_that_make_no_sense_are_refused_too(annotations: dict[str, s
     response = asked(config_map({"p.policy": GOOD}, **annotations))
     assert response["allowed"] is not bool(message)
     assert message in response.get("status", {}).get("message", "")
+
+
+ROOT = Path(__file__).resolve().parents[2]
+PASSING = """policy "p" {
+  test "t" {
+    given node "a" { allocatable: {cpu: 4, memory: 1Gi, pods: 10} }
+    given pod "q" { requests: {cpu: 2} }
+    expect "q" on "a"
+  }
+}"""
+FRESH = """
+import asyncio, sys
+from policyengine.plugins.registry import IN_TREE
+from policyengine.server.listening import listening
+from policyengine.server.webhook import application
+
+async def main():
+    async with listening(application(IN_TREE), "127.0.0.1:0", None, 64, 1.0) as port:
+        print(port, flush=True)
+        await asyncio.to_thread(sys.stdin.read)
+
+asyncio.run(main())
+"""
+
+
+async def test_64_reviews_at_once_are_answered_by_a_fresh_process() -> None:
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", FRESH, stdin=PIPE, stdout=PIPE, cwd=ROOT)
+    assert process.stdin is not None and process.stdout is not None
+    url = f"http://127.0.0.1:{int(await process.stdout.readline())}/validate"
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=64)) as session:
+
+        async def allowed(data: dict[str, str]) -> bool:
+            async with session.post(url, data=review(config_map(data))) as response:
+                return bool((await response.json())["response"]["allowed"])
+
+        answers = await asyncio.gather(*(allowed({"p.policy": (PASSING, FAILING)[one % 2]}) for one in range(64)))
+    process.stdin.close()
+    assert await asyncio.wait_for(process.wait(), 30) == 0
+    assert answers == [True, False] * 32
