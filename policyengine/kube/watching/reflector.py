@@ -1,8 +1,8 @@
 """Follows one kind of object: forever > one session > one request, as generators inside each other.
 
 A session is a list and the watches that continue it; it ends where the server no longer knows the version we hold
-(410), or somebody asks for a list, and the next one finds by comparison what was missed. A request is one watch; when
-it ends, for whatever reason, the next one resumes from the last version seen.
+(410), and the next one finds by comparison what was missed. A request is one watch; when it ends, for whatever reason,
+the next one resumes from the last version seen.
 
 What holds here:
 1. What is not newer than what was seen is dropped, and what a list no longer has was deleted (`Store`).
@@ -15,10 +15,10 @@ What holds here:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import aclosing, suppress
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from random import Random
-from typing import Generic, TypeVar
+from typing import Any, Generic
 
 from policyengine.clock import Clock
 from policyengine.cluster.kinds import Kind, T
@@ -35,11 +35,6 @@ REWIND_AFTER = 60.0
 """Seconds for which only older lists must come before one is believed: the server was restored from a backup."""
 ABSENT_FOR = 30.0
 """Seconds after which a server that did not serve an optional kind is asked again."""
-SETTLE = 0.25
-"""Seconds before a watch is closed for a list. It may have been opened just now, and uvloop reports an error where a
-TLS connection is closed while it reads what follows the handshake (session tickets)."""
-
-_Arrival = TypeVar("_Arrival")
 
 
 class _Expired(Exception):
@@ -80,10 +75,8 @@ class Reflector(Generic[T]):
         self._fresh_at = clock.monotonic()
         self._waiting: list[asyncio.Event] = []
         """Of those who wait for a list that begins from now on."""
-        self._asked = asyncio.Event()
-        """Set when somebody begins to wait, to end a pause."""
-        self._silence: asyncio.Timeout | None = None
-        """Runs out when the watch that is read counts as silent."""
+        self._asked: asyncio.Future[None] | None = None
+        """Done when somebody begins to wait, while that is listened for."""
 
     async def catch_up(self) -> None:
         """Return once every change that the server knows of by now was yielded.
@@ -92,9 +85,8 @@ class Reflector(Generic[T]):
         """
         listed = asyncio.Event()
         self._waiting.append(listed)
-        self._asked.set()
-        if self._silence is not None:
-            self._silence.reschedule(asyncio.get_running_loop().time())
+        if self._asked is not None and not self._asked.done():
+            self._asked.set_result(None)
         await listed.wait()
 
     async def changes(self) -> AsyncGenerator[Change[T], None]:
@@ -150,8 +142,7 @@ class Reflector(Generic[T]):
                 async with aclosing(self._request()) as request:
                     async for batch in request:
                         yield batch
-                quick = self._clock.monotonic() - started < QUICK_WATCH and self.store.version == version
-                if quick and not self._waiting:
+                if self._clock.monotonic() - started < QUICK_WATCH and self.store.version == version:
                     await self._rest(self._backoff.delay())
             except (ApiError, ConnectionFailed, Malformed) as error:
                 if isinstance(error, ApiError) and error.status == 410:
@@ -204,17 +195,22 @@ class Reflector(Generic[T]):
         self.store.believe_anything()
 
     async def _request(self) -> AsyncGenerator[list[Change[T]], None]:
-        """One watch, resumed from the last version seen."""
+        """One watch, resumed from the last version seen, and the lists that somebody asks for meanwhile."""
         seconds = self._random.randint(*WATCH_SECONDS)
-        watch = self._client.watch(self.resource, self.store.version, seconds, *self._scope)
-        response = await self._unless_silent(watch)  # headers come at once, so their absence is a stall as well
-        if response is None:
-            return
+        opening = asyncio.ensure_future(self._client.watch(self.resource, self.store.version, seconds, *self._scope))
+        async with aclosing(self._lists_until(opening)) as lists:
+            async for batch in lists:
+                yield batch
+        response = opening.result()
         self.failing_since = None
         try:
             arrivals = aiter(response.lines())
-            while not self._waiting:
-                lines = await self._unless_silent(anext(arrivals, None))
+            while True:
+                arrival = asyncio.ensure_future(anext(arrivals, None))
+                async with aclosing(self._lists_until(arrival)) as lists:
+                    async for batch in lists:
+                        yield batch
+                lines = arrival.result()
                 if lines is None:
                     return
                 version = self.store.version
@@ -228,21 +224,32 @@ class Reflector(Generic[T]):
         finally:
             await response.close()
 
-    async def _unless_silent(self, arrival: Awaitable[_Arrival]) -> _Arrival | None:
-        """What arrives; None where somebody begins to wait for a list. Raises `ConnectionFailed` after a long silence.
+    async def _lists_until(self, arrival: asyncio.Future[Any]) -> AsyncGenerator[list[Change[T]], None]:
+        """Wait for what the watch brings, and list whenever somebody asks meanwhile: the watch stays open.
 
-        The time-out covers this one await and never a yield: it would cancel the reader's own work.
+        Raises `ConnectionFailed` after a long silence. The reader's own work does not count as silence.
         """
         try:
-            async with asyncio.timeout(self._stall_after) as self._silence:
-                return await arrival
-        except TimeoutError:
-            if self._waiting:
-                await self._clock.sleep(SETTLE)
-                return None
-            raise ConnectionFailed(f"silent for {self._stall_after:g} s", sent=True) from None
+            while not arrival.done():
+                is_asked = bool(self._waiting) or await self._listens(self._stall_after, arrival)
+                if not is_asked and not arrival.done():
+                    raise ConnectionFailed(f"silent for {self._stall_after:g} s", sent=True)
+                waiting = list(self._waiting)
+                if waiting:
+                    async with aclosing(self._list()) as listed:
+                        async for batch in listed:
+                            yield batch
+                    self._note_listed(waiting)
         finally:
-            self._silence = None
+            if not arrival.done():
+                arrival.cancel()
+                await asyncio.wait({arrival})
+
+    async def _listens(self, seconds: float, *until: asyncio.Future[Any]) -> bool:
+        """Wait for any of these, or until somebody begins to wait for a list; whether that happened."""
+        self._asked = asyncio.get_running_loop().create_future()
+        await asyncio.wait({self._asked, *until}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        return self._asked.done()
 
     async def _pause(self, error: ApiError | ConnectionFailed | Malformed, doing: str) -> None:
         wait = self._backoff.delay(error.retry_after if isinstance(error, ApiError) else 0.0)
@@ -253,7 +260,4 @@ class Reflector(Generic[T]):
 
     async def _rest(self, seconds: float) -> None:
         """Wait, but not on where somebody asks for a list from then on: the server has answered whoever asks."""
-        self._asked.clear()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._asked.wait()
+        await self._listens(seconds)
