@@ -1,7 +1,6 @@
 """A YAML file that is held against a JSON schema; whatever is wrong with it is said with its line and column.
 
-Plain YAML (`kube.plain_yaml`), one document, every key once. Times stay text, as in JSON, and so do `on` and `no`, as
-in YAML 1.2.
+Plain YAML (`plain_yaml`), one document, every key once.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from policyengine.plain_yaml import PlainYamlError, documents
+from policyengine.plain_yaml import PlainYamlError, documents, plain
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError
@@ -21,7 +20,6 @@ Path = Sequence[str | int]
 
 LARGEST = 4 << 20
 """Characters."""
-_SCALARS = yaml.constructor.SafeConstructor()
 _SHOWN = 200
 _CHOICES = ("oneOf", "anyOf", "not")
 
@@ -129,22 +127,3 @@ def wrong_at(node: yaml.Node, message: str) -> CheckedYamlError:
     """The error at a node."""
     mark = node.start_mark
     return CheckedYamlError(f"line {mark.line + 1}, column {mark.column + 1}: {message}")
-
-
-def plain(node: yaml.Node) -> Any:
-    """A node as the data it is."""
-    if isinstance(node, yaml.MappingNode):
-        return {_whole(key.value): plain(value) for key, value in node.value}
-    if isinstance(node, yaml.SequenceNode):
-        return [plain(item) for item in node.value]
-    if node.tag == "tag:yaml.org,2002:str":
-        return _whole(node.value)
-    is_word = node.tag == "tag:yaml.org,2002:bool" and node.value.lower() not in ("true", "false")
-    if is_word or node.tag == "tag:yaml.org,2002:timestamp":
-        return node.value
-    return _SCALARS.construct_object(node)
-
-
-def _whole(text: str) -> str:
-    """JSON writes a character beyond U+FFFF as two escapes, which YAML takes for two characters: make it one again."""
-    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

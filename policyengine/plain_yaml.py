@@ -1,11 +1,20 @@
 """YAML from outside, as data only: no aliases (they may expand without end), no tags (they may mean anything), no depth
-that exhausts a stack."""
+that exhausts a stack, no half characters.
+
+Words and numbers are those of YAML 1.2, as in JSON: `on`, `no` and times stay text, and so do `1_0` and `1:30`.
+"""
 
 from __future__ import annotations
+
+import re
+from typing import Any
 
 import yaml
 
 MAX_DEPTH = 40
+_TAG = "tag:yaml.org,2002:"
+_INT = re.compile(r"[-+]?(?:0x[0-9a-fA-F]{1,64}|[0-9]{1,250})")
+_FLOAT = re.compile(r"[-+]?(?:[0-9]*\.?[0-9]*(?:[eE][-+]?[0-9]+)?|\.inf|\.Inf|\.INF)|\.nan|\.NaN|\.NAN")
 
 
 class PlainYamlError(ValueError):
@@ -20,11 +29,11 @@ def documents(text: str) -> list[yaml.Node]:
     """The documents of a text, as nodes that know their places.
 
     Raises:
-        PlainYamlError: it is not YAML, uses an alias, anchor or tag, or is nested too deeply.
+        PlainYamlError: it is not YAML, uses an alias, anchor or tag, is nested too deeply, or holds half a character.
     """
     try:
         _refuse_tricks(text)
-        return [node for node in yaml.compose_all(text, Loader=yaml.SafeLoader) if node is not None]
+        return [node for node in yaml.compose_all(text, Loader=_WholeCharacters) if node is not None]
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 1 if mark is not None else 0
@@ -33,6 +42,48 @@ def documents(text: str) -> list[yaml.Node]:
         raise PlainYamlError(f"is not YAML{where}: {problem}", line) from None
     except RecursionError:
         raise PlainYamlError("is nested too deeply") from None
+
+
+def plain(node: yaml.Node) -> Any:
+    """A node as the data it is. A number that YAML 1.2 does not have, or that is too long for one, is text."""
+    if isinstance(node, yaml.MappingNode):
+        return {_key(key): plain(value) for key, value in node.value}
+    if isinstance(node, yaml.SequenceNode):
+        return [plain(item) for item in node.value]
+    text = node.value
+    match node.tag.removeprefix(_TAG):
+        case "int":
+            return int(text, 16 if "x" in text else 10) if _INT.fullmatch(text) else text
+        case "float" if _FLOAT.fullmatch(text):
+            return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
+        case "bool" if text.lower() in ("true", "false"):
+            return text.lower() == "true"
+        case "null":
+            return None
+        case _:
+            return text
+
+
+def _key(node: yaml.Node) -> str:
+    """The key of a mapping, as it is written."""
+    if not isinstance(node, yaml.ScalarNode):
+        line = node.start_mark.line + 1
+        raise PlainYamlError(f"has a key that is no text on line {line}", line)
+    return str(node.value)
+
+
+class _WholeCharacters(yaml.SafeLoader):
+    """JSON writes a character beyond U+FFFF as two escapes, which YAML takes for two characters: they are one again."""
+
+    def compose_scalar_node(self, anchor: Any) -> yaml.ScalarNode:
+        node: yaml.ScalarNode = super().compose_scalar_node(anchor)
+        if not node.value.isascii():
+            try:
+                node.value = node.value.encode("utf-16", "surrogatepass").decode("utf-16")
+            except UnicodeDecodeError:
+                line = node.start_mark.line + 1
+                raise PlainYamlError(f"holds half a character (a lone surrogate) on line {line}", line) from None
+        return node
 
 
 def _refuse_tricks(text: str) -> None:

@@ -39,6 +39,23 @@ def test_what_is_valid_is_data_and_times_and_words_stay_text() -> None:
     }
 
 
+@pytest.mark.parametrize("number", ["1_0", "1:30", "0b11", "9" * 6000, "1_0.5", "1:30.5"])
+def test_a_number_that_yaml_1_2_does_not_have_is_text(number: str) -> None:
+    assert CheckedYaml(f"when: {number}", SCHEMA).data == {"when": number}
+
+
+def test_numbers_are_read_as_yaml_1_2_has_them() -> None:
+    numbers = "[010, 0x10, -7, 1.5, -.inf]"
+    data = CheckedYaml(f"parts: {numbers}", {"type": "object"}).data
+    assert data == {"parts": [10, 16, -7, 1.5, float("-inf")]}
+
+
+def test_two_escapes_are_one_character_and_half_of_one_is_refused() -> None:
+    assert CheckedYaml('{"when": "\\ud83d\\ude00"}', SCHEMA).data == {"when": "\U0001f600"}
+    with pytest.raises(CheckedYamlError, match=r"it holds half a character \(a lone surrogate\) on line 2"):
+        CheckedYaml('\nwhen: "\\ud83d"', SCHEMA)
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import yaml
 
-from policyengine.checked_yaml import plain, wrong_at
+from policyengine.checked_yaml import wrong_at
 from policyengine.compiler.params import ParamError, convert
 from policyengine.language import ir
 from policyengine.language.checking.given_objects import FOLLOWS, NODE_FIELDS, OF_ONE_CONTAINER, POD_FIELDS, wrong_value
@@ -18,6 +18,7 @@ from policyengine.language.suggestion import closest
 from policyengine.language.syntax import Span
 from policyengine.language.types import DURATION, Type
 from policyengine.language.values import EvaluationError, parse_timestamp
+from policyengine.plain_yaml import plain
 
 _HOLE: Final = re.compile(r"\$\{([^}]*)\}")
 

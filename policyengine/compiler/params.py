@@ -1,4 +1,8 @@
-"""Parameters from outside: plain values or text become values of the declared type, within the declared bounds."""
+"""Parameters from outside: plain values or text become values of the declared type, within the declared bounds.
+
+A number in a text is read as the grammar reads a literal: `-7`, `0x10`, `1e3`, and no `1_0`, no `+7`, no digits of
+another alphabet. A text holds whole characters: half of one (a lone surrogate) is no value.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,9 @@ from msgspec.structs import replace
 from policyengine import quantity
 from policyengine.language import ir
 from policyengine.language.checking.param_checks import outside
+from policyengine.language.diagnostics import printable
+from policyengine.language.parsing.grammar import patterns
+from policyengine.language.parsing.literal_values import MAX_WORD
 from policyengine.language.suggestion import closest
 from policyengine.language.types import Kind, Type
 from policyengine.language.values import NONE, EvaluationError, Optional, in_int64, parse_timestamp
@@ -61,10 +68,11 @@ def wrong_values(params: Sequence[ir.Param], given: Mapping[str, object]) -> dic
 def no_such_param(name: str, known: Sequence[str]) -> str:
     """What is said of a value that no param takes."""
     close = next((other for other in known if other.endswith(f".{name}")), None) or closest(name, known)
+    shown = _shown(name)
     if close is not None:
-        return f"`{name}` is no parameter of the policy; did you mean `{close}`?"
+        return f"`{shown}` is no parameter of the policy; did you mean `{close}`?"
     names = ", ".join(f"`{other}`" for other in known) or "none"
-    return f"`{name}` is no parameter of the policy; it has {names}"
+    return f"`{shown}` is no parameter of the policy; it has {names}"
 
 
 def _bounded(param: ir.Param, given: object) -> object:
@@ -82,13 +90,16 @@ def convert(value: object, type_: Type, name: str) -> object:
     """
     try:
         return _converted(value, type_)
-    except (KeyError, ValueError, TypeError, RecursionError, QuantityError, EvaluationError):
+    except (KeyError, ValueError, TypeError, OverflowError, RecursionError, QuantityError, EvaluationError):
         raise ParamError(f"parameter `{name}`: `{_shown(value)}` is not a value of type `{type_}`") from None
 
 
 def _shown(value: object) -> str:
-    text = str(value)
-    return text if len(text) <= _LONGEST_SHOWN else text[:_LONGEST_SHOWN] + "…"
+    try:
+        text = str(value)
+    except ValueError:  # an int of more digits than Python writes
+        text = "a very long number"
+    return printable(text if len(text) <= _LONGEST_SHOWN else text[:_LONGEST_SHOWN] + "…")
 
 
 def _converted(value: Any, type_: Type) -> object:
@@ -120,11 +131,27 @@ def _bool(value: bool | str) -> bool:
     return value if isinstance(value, bool) else {"true": True, "false": False}[value]
 
 
+def _int(value: int | str) -> int:
+    if isinstance(value, str):
+        digits = value.removeprefix("-")
+        if len(digits) > MAX_WORD or not re.fullmatch(patterns()["INT"], digits):
+            raise ValueError
+        value = int(value, 16 if "x" in digits else 10)
+    return in_int64(value)
+
+
 def _double(value: float | str) -> float:
+    if isinstance(value, str) and not re.fullmatch(patterns()["FLOAT"], value.removeprefix("-")):
+        value = _int(value)
     number = float(value)
     if not math.isfinite(number):
         raise ValueError
     return number
+
+
+def _text(value: str) -> str:
+    value.encode()  # a ValueError for half a character
+    return value
 
 
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|min|h|d)", re.ASCII)
@@ -140,9 +167,9 @@ def _duration(value: str) -> int:
 _NUMBERS = (int, float, str)
 _CONVERSIONS: dict[Kind, tuple[tuple[type, ...], Callable[[Any], object]]] = {
     Kind.BOOL: ((bool, str), _bool),
-    Kind.INT: ((int, str), lambda value: in_int64(int(value))),
+    Kind.INT: ((int, str), _int),
     Kind.DOUBLE: (_NUMBERS, _double),
-    Kind.STRING: ((str,), str),
+    Kind.STRING: ((str,), _text),
     Kind.DURATION: ((str,), _duration),
     Kind.TIMESTAMP: ((str,), parse_timestamp),
     Kind.CPU: (_NUMBERS, quantity.milli_value),

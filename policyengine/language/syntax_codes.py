@@ -88,6 +88,11 @@ SYNTAX_CODES: dict[str, tuple[str, str]] = {
         "In `else`, `log` and annotation strings `{expr}` is filled in. A brace that is meant itself is doubled: "
         "`{{` and `}}`.",
     ),
+    "PE0207": (
+        "a name with a character that does not show",
+        "Names are shown in tables, logs and events, and compared by eye: they hold no control character, no line "
+        "end, no direction mark and nothing else without a width. Write the name anew, without it.",
+    ),
     "PE0301": (
         "a field the member does not have",
         "The message lists the fields there are.",

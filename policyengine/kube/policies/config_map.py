@@ -15,7 +15,7 @@ import yaml
 
 from policyengine.cluster.workload_objects import ConfigMap
 from policyengine.kube.policies.precedence import Problem, Standing
-from policyengine.plain_yaml import PlainYamlError, documents
+from policyengine.plain_yaml import PlainYamlError, documents, plain
 
 LABEL_SELECTOR = "policyengine.io/policy=true"
 STATUS = "policyengine.io/status"
@@ -118,19 +118,5 @@ def read_params(text: str) -> Mapping[str, Given]:
             raise PlainYamlError(f"names a param by something that is no name on line {line}", line)
         if key.value in given:
             raise PlainYamlError(f"gives `{key.value}` twice, again on line {line}", line)
-        given[key.value] = Given(_plain(value), line, column)
+        given[key.value] = Given(plain(value), line, column)
     return given
-
-
-def _plain(node: yaml.Node) -> object:
-    """A node as JSON would have it."""
-    if isinstance(node, yaml.SequenceNode):
-        return [_plain(item) for item in node.value]
-    if isinstance(node, yaml.MappingNode):
-        return {str(key.value): _plain(value) for key, value in node.value}
-    match node.tag.removeprefix(_TAG):
-        case "bool" | "int" | "float" | "null":
-            value: object = yaml.SafeLoader("").construct_object(node)
-            return value
-        case _:
-            return node.value

@@ -7,6 +7,7 @@ A member's own span, keyword and doc comment are `parse`'s to put in; it knows w
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
@@ -31,6 +32,9 @@ FIELDS_OF: Mapping[str, tuple[str, ...]] = {
 """Member -> the names of its fields."""
 _MAPS = frozenset({"guarantee", "limit", "annotations"})
 """Fields that take a map."""
+
+_HIDDEN = frozenset({"Cc", "Cf", "Zl", "Zp"})
+"""Categories of characters that no name holds: controls, direction marks and others without a width, line ends."""
 
 MAX_FILLED_IN = 10_000
 """Pieces of text and expressions in all messages of a file; each expression is parsed by itself."""
@@ -119,9 +123,17 @@ class Actions(ExpressionActions):
         """A quoted or a bare name."""
         span = span_of(token)
         if token.type == "STRING":
-            return NameText(span=span, text=self._text_of(str(token), span))
+            return self._seen(NameText(span=span, text=self._text_of(str(token), span)))
         self._check_word(token)
         return NameText(span=span, text=str(token))
+
+    def _seen(self, name: NameText) -> NameText:
+        """The name, every character of which one sees; reported otherwise."""
+        hidden = next((one for one in name.text if unicodedata.category(one) in _HIDDEN), None)
+        if hidden is not None:
+            message = f"the name holds the character U+{ord(hidden):04X}, which does not show; leave it out"
+            self._report("PE0207", message, name.span)
+        return name
 
     def dotted_name(self, span: Span, *parts: Token) -> NameText:
         return NameText(span=span, text=".".join(self.name(span, part).text for part in parts))
@@ -289,4 +301,4 @@ class Actions(ExpressionActions):
             message = "an annotation's value is a string; fill in what you need with `{expr}`"
             self._report("PE0303", message, value.span)
             return None
-        return NameText(span=key.span, text=name), self._template(written, value.span)
+        return self._seen(NameText(span=key.span, text=name)), self._template(written, value.span)
