@@ -43,6 +43,23 @@ def test_now_is_the_moment_that_is_given() -> None:
     assert night["chosen"] is not None and day["chosen"] is None
 
 
+def test_pods_that_ended_within_the_hour_before_now_are_seen() -> None:
+    terminated = {"terminated": {"exitCode": 1, "finishedAt": "2026-01-05T03:00:00Z"}}
+    ended = (
+        make_pod("done")
+        .node("a")
+        .phase("Failed")
+        .set("status.containerStatuses", [{"name": "c", "state": terminated}])
+        .json()
+    )
+    text = 'policy "x" { filter "calm" { require node.finished.size() == 0 } }'
+    soon, late = (datetime(2026, 1, 5, hour, 30, tzinfo=UTC) for hour in (3, 4))
+    [entry] = policyengine.explain({**CLUSTER, "pods": [ended]}, text, now=soon)
+    assert set(entry["rejected"]) == {"a"}
+    [entry] = policyengine.explain({**CLUSTER, "pods": [ended]}, text, now=late)
+    assert entry["rejected"] == {}
+
+
 def test_without_one_now_is_the_clock() -> None:
     [entry] = policyengine.explain(
         CLUSTER, 'policy "x" { filter "old" { require now.getFullYear() < 2024 else "{now}" } }'

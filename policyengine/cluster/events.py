@@ -33,6 +33,8 @@ class Resource(Enum):
     DEVICE_CLASS = "DeviceClass"
     SERVICE = "Service"
     POD_GROUP = "PodGroup"
+    FINISHED_POD = "FinishedPod"
+    """Not kube-scheduler's: a pod that ended on a node, for rules that read `node.finished`."""
     TIME = "Time"
     """Not kube-scheduler's: a minute passed, for rules that read `now` or `cluster`."""
     WILDCARD = "*"
@@ -122,6 +124,7 @@ ASSIGNED_POD_ADD = ClusterEvent(Resource.ASSIGNED_POD, ActionType.ADD, "Assigned
 ASSIGNED_POD_DELETE = ClusterEvent(Resource.ASSIGNED_POD, ActionType.DELETE, "AssignedPodDelete")
 UNSCHEDULED_POD_ADD = ClusterEvent(Resource.UNSCHEDULED_POD, ActionType.ADD, "UnscheduledPodAdd")
 UNSCHEDULED_POD_DELETE = ClusterEvent(Resource.UNSCHEDULED_POD, ActionType.DELETE, "UnscheduledPodDelete")
+FINISHED_POD_ADD = ClusterEvent(Resource.FINISHED_POD, ActionType.ADD, "FinishedPodAdd")
 WILDCARD = ClusterEvent(Resource.WILDCARD, ActionType.ALL, "Wildcard")
 """Registered by a plugin that cannot tell what would cure its rejection."""
 MINUTE_PASSED = ClusterEvent(Resource.TIME, ActionType.UPDATE_OTHER, "MinutePassed")

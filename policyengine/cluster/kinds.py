@@ -101,6 +101,16 @@ PODS = Kind(
     field_selector="status.phase!=Succeeded,status.phase!=Failed",
 )
 """Finished pods hold nothing, so they are not asked for; a pod that finishes leaves the watch as a deletion."""
+FINISHED_PODS = Kind(
+    "FinishedPod",
+    "pods",
+    Pod,
+    event=Resource.FINISHED_POD,
+    is_dumped=False,
+    field_selector="status.phase!=Pending,status.phase!=Running,status.phase!=Unknown",
+)
+"""The pods that `PODS` leaves out: watched only where a policy reads `node.finished`. A finished pod that is deleted
+is no news."""
 NAMESPACES = Kind("Namespace", "namespaces", Namespace, event=Resource.NAMESPACE)
 SERVICES = Kind("Service", "services", Service, event=Resource.SERVICE)
 CONFIG_MAPS = Kind("ConfigMap", "configMaps", ConfigMap, is_dumped=False)
@@ -161,6 +171,8 @@ _GROUPS: tuple[Kind[Any], ...] = (
 )
 BY_KIND: Mapping[str, Kind[Any]] = {kind.kind: kind for kind in (*_READ, *_GROUPS)}
 """The kinds that plugins may read, besides nodes and pods."""
+WATCHED: Mapping[str, Kind[Any]] = {**BY_KIND, FINISHED_PODS.kind: FINISHED_PODS}
+"""The kinds that are watched once a policy reads them."""
 _GIVEN: tuple[Kind[Any], ...] = (PODS, NODES, *_READ, CONFIG_MAPS, *_GROUPS)
 STRUCTS: Mapping[str, type[Wire]] = {**{kind.kind: kind.type for kind in _GIVEN}, "Lease": Lease}
 """The struct of every kind that a test or a scenario may give, in the order in which messages list them."""

@@ -29,7 +29,7 @@ from copy import copy
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from policyengine.cluster.changes import departure, node_events, pod_events
-from policyengine.cluster.events import ASSIGNED_POD_DELETE, NODE_ADD, NODE_DELETE, ClusterEvent
+from policyengine.cluster.events import ASSIGNED_POD_DELETE, FINISHED_POD_ADD, NODE_ADD, NODE_DELETE, ClusterEvent
 from policyengine.cluster.finished import KEPT_FOR
 from policyengine.cluster.node_objects import Node
 from policyengine.cluster.object_store import ObjectStore, PendingClaims, is_newer, version_is_newer
@@ -48,7 +48,8 @@ T = TypeVar("T", bound=Wire)
 
 
 class PodChange(NamedTuple):
-    """What became of a pod. Both equal: nothing changed. `new` None: it is gone, or finished."""
+    """What became of a pod. Both equal: it is what it was. `new` None: it is gone, or finished. The events of a pod
+    that was not known say at most that it ended."""
 
     old: PodInfo | None
     new: PodInfo | None
@@ -120,8 +121,9 @@ class ClusterView(ObjectStore, PodStore):
             return PodChange(old, old, [])
         new = PodInfo(pod, old)
         if new.finished:
-            self._note_end(pod)
-            return self.remove_pod(uid)
+            ended = self._note_end(pod)
+            change = self.remove_pod(uid)
+            return change._replace(events=change.events + ended)
         if old.state is PodState.ASSUMED and not new.node_name:
             new.node_name, new.state = old.node_name, PodState.ASSUMED
         self.generation += 1
@@ -130,13 +132,13 @@ class ClusterView(ObjectStore, PodStore):
 
     def _new_pod(self, pod: Pod, uid: str) -> PodChange:
         new = PodInfo(pod)
+        ended = self._note_end(pod) if new.finished else []
         namesake = self.pods.get(self._uid_of.get(new.key, ""))
         if namesake is not None and _is_late_word(new, namesake):
-            return PodChange(namesake, namesake, [])
+            return PodChange(namesake, namesake, ended)
         gone = [] if namesake is None else self.remove_pod(namesake.uid).events
         if new.finished:
-            self._note_end(pod)
-            return PodChange(namesake, None, gone)
+            return PodChange(namesake, None, gone + ended)
         self.generation += 1
         self._enter(new)
         return PodChange(namesake, new, gone + pod_events(None, new))
@@ -153,10 +155,12 @@ class ClusterView(ObjectStore, PodStore):
         info.state = PodState.GONE
         return PodChange(info, None, [event])
 
-    def _note_end(self, pod: Pod) -> None:
+    def _note_end(self, pod: Pod) -> list[ClusterEvent]:
         node_name = self.nodes.derived.finished.note(pod, self._now)
-        if node_name is not None:
-            self._note_finished((node_name,))
+        if node_name is None:
+            return []
+        self._note_finished((node_name,))
+        return [FINISHED_POD_ADD]
 
     def assume(self, uid: str, node_name: str) -> None:
         """Count a pending pod on a node from now on. Raises ValueError for a pod that is not pending, and for an

@@ -43,12 +43,14 @@ class LoadedCluster:
     pending: list[PodInfo] = field(default_factory=list)
 
 
-def load_cluster(cluster: Mapping[str, Any]) -> LoadedCluster:
-    """Read the objects into a view. Objects of kinds that scheduling does not read are passed over.
+def load_cluster(cluster: Mapping[str, Any], now: float = 0.0) -> LoadedCluster:
+    """Read the objects into a view at the time `now`, in seconds since the epoch: it decides which pods that ended are
+    still seen. Objects of kinds that scheduling does not read are passed over.
 
     Raises `ClusterShapeError` for a wrong shape, and `ObjectError` for a malformed object.
     """
     view = ClusterView()
+    view.now = now
     waiting: list[str] = []
     for kind, item in _objects(cluster):
         if kind == "Node":
@@ -108,8 +110,7 @@ def explain(
     score}}, total: {node: score}, chosen, preemption?}`; `chosen` is None where no node fits. `preemption`, only then:
     see `explain_preemption`. With `suggestions`, an entry without a node that fits has those that help: see `suggest`.
     """
-    loaded = load_cluster(cluster)
-    loaded.view.now = now
+    loaded = load_cluster(cluster, now)
     picked = [info for info in loaded.pending if pod is None or info.key == pod]
     if pod is not None and not picked:
         raise KeyError(pod)

@@ -269,7 +269,10 @@ _NODE_FIELDS = (
     _on_node("podCount", INT, "how many pods stand on the node"),
     _on_node("pods", list_of(CLUSTER_POD), "the pods assigned or assumed there, finished ones not"),
     _on_node("nominated", list_of(CLUSTER_POD), "the other pending pods nominated to the node", *_WAITING),
-    _on_node("finished", list_of(FINISHED), "the pods that ended there in the last hour, at most 100", "time"),
+    replace(
+        _on_node("finished", list_of(FINISHED), "the pods that ended there in the last hour, at most 100"),
+        changes=("node.add", "finishedPod.add", "time"),
+    ),
     _node("taints", list_of(TAINT), "spec.taints", "node.taint"),
     _node("unschedulable", BOOL, "spec.unschedulable", "node.taint"),
     _node("ready", BOOL, "whether its condition Ready is True", "node.condition"),

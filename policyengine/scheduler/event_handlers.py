@@ -105,8 +105,14 @@ def pod_deleted(core: Core, message: PodDeleted) -> None:
 
 def _apply(core: Core, change: PodChange) -> None:
     old, new = change.old, change.new
-    if old is new:
-        return
+    if old is not new:
+        _take_over(core, old, new, change.events)
+    but = "" if new is None else new.uid
+    for event in change.events:
+        core.announce(event, None if event.is_add else old, None if event.is_delete else new, but)
+
+
+def _take_over(core: Core, old: PodInfo | None, new: PodInfo | None, events: list[ClusterEvent]) -> None:
     if not core.view.pod_groups.is_empty:
         for pod in (old, new):
             if pod is not None:
@@ -115,10 +121,7 @@ def _apply(core: Core, change: PodChange) -> None:
         _gone(core, old)
     if new is not None:
         before = old if old is not None and old.uid == new.uid else None
-        _arrange(core, before, new, change.events)
-    but = "" if new is None else new.uid
-    for event in change.events:
-        core.announce(event, None if event.is_add else old, None if event.is_delete else new, but)
+        _arrange(core, before, new, events)
 
 
 def _arrange(core: Core, old: PodInfo | None, new: PodInfo, events: list[ClusterEvent]) -> None:

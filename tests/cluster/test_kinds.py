@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from policyengine.cluster.events import Resource
-from policyengine.cluster.kinds import BY_KIND, NODES, PODS, STRUCTS, Kind
+from policyengine.cluster.kinds import BY_KIND, FINISHED_PODS, NODES, PODS, STRUCTS, Kind
 from tests.simulator.manifests import grants
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -41,7 +41,7 @@ def test_no_two_kinds_share_a_list_or_a_path() -> None:
 
 
 def test_every_kind_whose_changes_are_events_is_in_the_table() -> None:
-    others = {Resource.ASSIGNED_POD, Resource.UNSCHEDULED_POD, Resource.TIME, Resource.WILDCARD}
+    others = {FINISHED_PODS.event, Resource.ASSIGNED_POD, Resource.UNSCHEDULED_POD, Resource.TIME, Resource.WILDCARD}
     assert {kind.event for kind in EVERY} >= set(Resource) - others
 
 

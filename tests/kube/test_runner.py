@@ -12,6 +12,7 @@ import pytest
 from policyengine.kube.http.client import Client
 from policyengine.kube.scheduling import Scheduler
 from policyengine.plugins.registry import default_profile
+from policyengine.policy_compiler import compile_policy
 from policyengine.simulator.api_server.faults import effects as fault
 from policyengine.simulator.api_server.memory import MemoryTransport
 from policyengine.simulator.sandbox import create, node
@@ -26,6 +27,7 @@ class World(scenes.World):
     """An API server and a scheduler."""
 
     scheduler: Scheduler
+    profile = default_profile()
 
     async def make(self, nodes: int, *pods: dict[str, Any]) -> None:
         await self.nodes(nodes)
@@ -37,7 +39,7 @@ class World(scenes.World):
             Client(MemoryTransport(self.api, user_agent="scheduler")),
             self.clock,
             random.Random(3),
-            [default_profile()],
+            [self.profile],
             host="test",
         )
         return asyncio.ensure_future(self.scheduler.run(self.stop))
@@ -60,6 +62,23 @@ async def schedule(world: World, seconds: float) -> None:
     """Let the scheduler run for a while, then stop it; it must end."""
     task = world.start()
     await asyncio.sleep(seconds)
+    world.stop.set()
+    await asyncio.wait_for(task, 60)
+
+
+@scene
+async def test_a_pod_that_ends_wakes_within_a_second_the_pod_whose_rule_reads_it(world: World) -> None:
+    world.profile = compile_policy(
+        'policy "t" { scheduler "default-scheduler" filter "f" { require node.finished.exists(f, f.failed) } }'
+    )
+    await world.make(2, pod("ends", nodeName="node-2"), pod("waits"))
+    task = world.start()
+    await asyncio.sleep(20.3)
+    assert await world.nodes_of() == {"ends": "node-2", "waits": ""}
+    status = {"status": {"phase": "Failed"}}
+    await world.call("PATCH", f"{PODS}/ends/status", status, MERGE)
+    await asyncio.sleep(1)
+    assert await world.nodes_of() == {"ends": "node-2", "waits": "node-2"}
     world.stop.set()
     await asyncio.wait_for(task, 60)
 

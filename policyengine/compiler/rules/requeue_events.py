@@ -11,11 +11,12 @@ from typing import Any, Final
 
 from policyengine.cluster import pod_groups
 from policyengine.cluster.events import ActionType, ClusterEvent, Resource
+from policyengine.cluster.kinds import FINISHED_PODS
 from policyengine.compiler.lower.scope import Path, Scope
 from policyengine.framework.events import ClusterEventWithHint, QueueingHint
 from policyengine.language import ir
 from policyengine.language.ir.ir_walk import children, expressions_in
-from policyengine.language.schema import attribute
+from policyengine.language.schema import NODE, attribute
 
 DOMAIN: Final[Path] = ("domain",)
 """Stands among the paths read where a domain of nodes is asked about."""
@@ -40,6 +41,8 @@ def _read(expr: ir.Expr, scope: Scope) -> frozenset[Path]:
             value = scope.let_value(part.name)
             paths |= frozenset() if value is None else _read(value, scope)
         else:
+            if isinstance(part, ir.Select) and part.operand.type == NODE:
+                paths.add(("node", part.name))
             if isinstance(part, ir.Call) and part.function == "domain":
                 paths.add(DOMAIN)
             pending += children(part)
@@ -73,6 +76,7 @@ _EVENTS: dict[str, tuple[Resource, ActionType]] = {
     "pod.toleration": (Resource.UNSCHEDULED_POD, ActionType.UPDATE_POD_TOLERATION),
     "pod.other": (Resource.UNSCHEDULED_POD, ActionType.UPDATE_OTHER),
     "time": (Resource.TIME, ActionType.UPDATE_OTHER),
+    "finishedPod.add": (Resource.FINISHED_POD, ActionType.ADD),
     "podGroup.add": (Resource.POD_GROUP, ActionType.ADD),
     "podGroup.update": (Resource.POD_GROUP, ActionType.UPDATE),
     "podGroup.delete": (Resource.POD_GROUP, ActionType.DELETE),
@@ -109,4 +113,5 @@ def _registered(paths: frozenset[Path], reads_node: bool) -> tuple[ClusterEventW
 def kinds_read(policy: ir.Policy, scope: Scope) -> tuple[str, ...]:
     """The kinds behind the roots that the policy names anywhere, lets included."""
     paths = paths_read(expressions_in(policy), scope)
-    return pod_groups.KINDS if any(path[0] == "podGroup" for path in paths) else ()
+    groups = pod_groups.KINDS if any(path[0] == "podGroup" for path in paths) else ()
+    return (*groups, *([FINISHED_PODS.kind] if any("finished" in path for path in paths) else []))

@@ -18,7 +18,7 @@ from random import Random
 from typing import Any
 
 from policyengine.clock import Clock
-from policyengine.cluster.kinds import BY_KIND, NAMESPACES, NODES, PODS, SERVICES, Kind
+from policyengine.cluster.kinds import FINISHED_PODS, NAMESPACES, NODES, PODS, SERVICES, WATCHED, Kind
 from policyengine.framework.plugin import ObjectReader
 from policyengine.framework.profile import Profile
 from policyengine.framework.reservation import PreBindPlugin
@@ -91,10 +91,10 @@ class MessageQueue:
 
 def kinds_read(profile: Profile) -> set[str]:
     """The kinds that the profile's plugins and rules read. KeyError for one that is not known here: a plugin's bug."""
-    found = {BY_KIND[kind].kind for kind in profile.kinds}
+    found = {WATCHED[kind].kind for kind in profile.kinds}
     for plugin in profile.plugins():
         if isinstance(plugin, ObjectReader | PreBindPlugin):
-            found.update(BY_KIND[kind].kind for kind in plugin.kinds)
+            found.update(WATCHED[kind].kind for kind in plugin.kinds)
     return found
 
 
@@ -110,7 +110,7 @@ class Informers:
         self._random = random
         self._messages = messages
         kinds = set[str]().union(*map(kinds_read, profiles))
-        resources = dict.fromkeys([*ALWAYS, *(BY_KIND[kind] for kind in sorted(kinds))])
+        resources = dict.fromkeys([*ALWAYS, *(WATCHED[kind] for kind in sorted(kinds))])
         self._by_kind = {resource.kind: self._reflector(resource) for resource in resources}
         self._admitted: dict[tuple[str, bool], PolicyMessage] = {}
         """(scheduler name, whether it is about its candidate) -> the newest word on that policy, not passed on yet."""
@@ -146,7 +146,7 @@ class Informers:
                 message = self._admitted.pop(next(iter(self._admitted)))
                 kinds = _kinds_of(message)
                 for kind in sorted(kinds - self._by_kind.keys()):
-                    self._by_kind[kind] = self._reflector(BY_KIND[kind])
+                    self._by_kind[kind] = self._reflector(WATCHED[kind])
                     group.create_task(self._follow(self._by_kind[kind]))
                 for kind in kinds:
                     await self._by_kind[kind].synced.wait()
@@ -204,10 +204,10 @@ def _kinds_of(message: PolicyMessage) -> set[str]:
 
 def _message(kind: str, change: Change[Any]) -> Message:
     if isinstance(change, Observed):
-        if kind == PODS.kind:
+        if kind in (PODS.kind, FINISHED_PODS.kind):
             return PodObserved(change.object)
         return NodeObserved(change.object) if kind == NODES.kind else ObjectObserved(kind, change.object)
-    if kind == PODS.kind:
+    if kind in (PODS.kind, FINISHED_PODS.kind):
         return PodDeleted(change.namespace, change.name, change.uid)
     if kind == NODES.kind:
         return NodeDeleted(change.name)

@@ -5,7 +5,8 @@ Rules:
    see what stands on every node. Node objects in a request are taken where they are newer.
 2. A given cluster knows nothing but the nodes that were sent to it. Names alone cannot be answered there, and a rule
    that reads pods is refused before the extender starts.
-3. A node is decoded once a resourceVersion, however often it is sent.
+3. The time is known before an object is read: which pods ended within the last hour depends on it.
+4. A node is decoded once a resourceVersion, however often it is sent.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any
 import msgspec
 
 from policyengine.clock import Clock
-from policyengine.cluster.kinds import BY_KIND, NODES, PODS, Kind
+from policyengine.cluster.kinds import FINISHED_PODS, NODES, PODS, WATCHED, Kind
 from policyengine.cluster.view import ClusterView
 from policyengine.framework.profile import Profile
 from policyengine.kube.http.client import Client
@@ -73,10 +74,11 @@ class WatchedCluster(ExtenderCluster):
         on_problem: Callable[[str], None] = lambda message: None,
     ) -> None:
         super().__init__()
+        self._clock = clock
         self.synced = asyncio.Event()
         """Set once every first list is in."""
         kinds = {kind for profile in profiles for kind in kinds_read(profile)} - {NODES.kind, PODS.kind}
-        resources: list[Kind[Any]] = [NODES, PODS, *(BY_KIND[kind] for kind in sorted(kinds))]
+        resources: list[Kind[Any]] = [NODES, PODS, *(WATCHED[kind] for kind in sorted(kinds))]
         self._reflectors: list[Reflector[Any]] = [
             Reflector(client, resource, clock, random, on_problem=on_problem) for resource in resources
         ]
@@ -102,17 +104,18 @@ class WatchedCluster(ExtenderCluster):
 
     def _apply(self, kind: str, change: Change[Any]) -> None:
         view = self.view
+        view.now = self._clock.now()
         if isinstance(change, Observed):
             if kind == NODES.kind:
                 view.add_or_update_node(change.object)
-            elif kind == PODS.kind:
+            elif kind in (PODS.kind, FINISHED_PODS.kind):
                 view.add_or_update_pod(change.object)
             else:
                 view.set_object(kind, change.object)
         elif kind == NODES.kind:
             view.remove_node(change.name)
             self._seen.pop(change.name, None)
-        elif kind == PODS.kind:
+        elif kind in (PODS.kind, FINISHED_PODS.kind):
             view.remove_pod(change.uid or f"{change.namespace}/{change.name}")
         else:
             view.remove_object(kind, f"{change.namespace}/{change.name}" if change.namespace else change.name)

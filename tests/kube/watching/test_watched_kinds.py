@@ -4,11 +4,14 @@ import asyncio
 import random
 from dataclasses import replace
 
+import pytest
+
 from policyengine.cluster.kinds import BY_KIND
 from policyengine.framework.profile import Profile
 from policyengine.kube.http.client import Client
 from policyengine.kube.watching.informers import ALWAYS, Informers, MessageQueue, kinds_read
 from policyengine.plugins.registry import IN_TREE, build, default_profile
+from policyengine.policy_compiler import compile_policy
 from policyengine.scheduler.messages import Message, ProfileRemoved, ProfileReplaced
 from policyengine.simulator.api_server import statuses
 from policyengine.simulator.api_server.faults import effects as fault
@@ -54,6 +57,12 @@ def test_nothing_is_followed_that_nobody_reads() -> None:
         assert kinds_read(default_profile()) <= set(BY_KIND)
 
     run(work())
+
+
+@pytest.mark.parametrize("read", ["node.finished", 'node.domain("zone").nodes.map(n, n.finished.size())'])
+def test_finished_pods_are_followed_where_a_policy_reads_them(read: str) -> None:
+    profile = compile_policy(f'policy "t" {{ base none filter "f" {{ require {read}.size() == 0 }} }}')
+    assert kinds_read(profile) == {"FinishedPod"}
 
 
 def test_a_policy_that_reads_nothing_new_is_passed_on_at_once() -> None:

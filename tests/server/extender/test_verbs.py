@@ -1,14 +1,24 @@
 """What the verbs answer beyond the recorded traffic: pods on nodes, unknown nodes, bad bodies."""
 
+import asyncio
 import json
+from random import Random
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policyengine.server.extender.cluster import ExtenderCluster
-from policyengine.server.extender.verbs import VERBS
+from policyengine.kube.http.client import Client
+from policyengine.policy_compiler import compile_policy
+from policyengine.server.extender.cluster import ExtenderCluster, WatchedCluster
+from policyengine.server.extender.rules import PolicyRules
+from policyengine.server.extender.verbs import VERBS, Verbs
+from policyengine.simulator.api_server import ApiServer, MemoryTransport
+from policyengine.simulator.api_server.requests import ADMIN
+from policyengine.simulator.sandbox import create
+from tests.builders import make_node
+from tests.kube.virtual_time import VirtualClock, run
 from tests.server.extender.recorded import Known, ask, verbs
 
 ROOM = """policy "room" {
@@ -48,6 +58,26 @@ async def test_a_watched_cluster_sees_what_stands_on_the_nodes() -> None:
         {"Host": "b", "Score": 2},
         {"Host": "a", "Score": 5},
     ]
+
+
+def test_the_first_list_holds_the_pods_that_ended_within_the_last_hour() -> None:
+    async def work() -> None:
+        clock = VirtualClock()
+        transport = MemoryTransport(ApiServer(clock), user=ADMIN)
+        client = Client(transport)
+        await create(transport, "/api/v1/nodes", make_node("a").json())
+        await create(transport, "/api/v1/namespaces/default/pods", pod("done", on="a"))
+        await client.patch_pod_status("default", "done", {"phase": "Failed"})
+        text = 'policy "p" { base none filter "calm" { require node.finished.size() == 0 else "a pod ended here" } }'
+        rules = PolicyRules(compile_policy(text))
+        cluster = WatchedCluster(client, clock, Random(0), [rules.profile])
+        following = asyncio.create_task(cluster.run())
+        await cluster.synced.wait()
+        answer = await ask(Verbs(rules, cluster, clock, None), "filter", asking("a"))
+        following.cancel()
+        assert answer["FailedNodes"] == {"a": "calm: a pod ended here"}
+
+    run(work())
 
 
 async def test_a_node_nobody_knows_is_refused_by_name_and_scores_nothing() -> None:
