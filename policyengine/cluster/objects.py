@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from policyengine.control_characters import escaped
+
 Quantities = dict[str, str | int | float]
 """A resource list as written: quantities are parsed where they are used, so that a malformed one spoils no more
 than its own object."""
@@ -136,7 +138,7 @@ def _complaint(kind: type[Wire], plain: object, problem: str) -> str:
     metadata = plain.get("metadata") if isinstance(plain, Mapping) else None
     name = ""
     if isinstance(metadata, Mapping):
-        name = "/".join(str(metadata[part]) for part in ("namespace", "name") if metadata.get(part))
+        name = "/".join(escaped(str(metadata[part])) for part in ("namespace", "name") if metadata.get(part))
     what, _, where = problem.partition(" - at `")
     field = where.rstrip("`").removeprefix("$.").removeprefix("$")
     subject = f"{kind.__name__} `{name}`" if name else f"a {kind.__name__} without a name"

@@ -18,6 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from policyengine.commands.options import UnusableInput
+from policyengine.control_characters import escaped_values
 from policyengine.kube.config import credentials
 from policyengine.kube.config.credentials import AccessDenied, Unreachable
 from policyengine.kube.http.client import ConnectionFailed, Transport
@@ -125,6 +126,7 @@ def show(timeline: Mapping[str, Any], console: Console | None = None) -> None:
     console = console or Console(highlight=False)
     if not console.is_terminal:
         console.width = WIDE
+    timeline = escaped_values(timeline)
     console.print(_headline(timeline), soft_wrap=True)
     if timeline["message"]:
         console.print(Text(f"  {timeline['message']}", "dim"), soft_wrap=True)
@@ -134,7 +136,9 @@ def show(timeline: Mapping[str, Any], console: Console | None = None) -> None:
         at = datetime.fromisoformat(line["at"])
         first = first or at
         after = f"+{(at - first).total_seconds():.3f}s"
-        table.add_row(Text(f"  {line['at']}", "dim"), Text(after, "dim"), Text(line["what"], "bold"), _details(line))
+        table.add_row(
+            Text(f"  {line['at']}", "dim"), Text(after, "dim"), Text(line["what"], "bold"), Text(_details(line))
+        )
     console.print(table)
 
 

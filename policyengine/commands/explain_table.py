@@ -10,6 +10,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from policyengine.control_characters import escaped_values
+
 BEST: Final = 3
 """Nodes shown with their scores."""
 NAMES: Final = 3
@@ -21,6 +23,7 @@ Entry = Mapping[str, Any]
 def show(entries: Sequence[Entry], console: Console | None = None) -> None:
     """Print every entry; colours only on a terminal, as rich decides."""
     console = console or Console(highlight=False)
+    entries = escaped_values(entries)
     if not entries:
         console.print("no pod waits")
     for number, entry in enumerate(entries):

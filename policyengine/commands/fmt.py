@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from policyengine.commands.options import is_coloured
+from policyengine.control_characters import escaped
 from policyengine.language.diagnostics import Source, render
 from policyengine.language.format import format_source
 from policyengine.language.parse import SourceError, read_source
@@ -48,7 +49,7 @@ def _format(path: Path, check: bool, diff: bool) -> tuple[int, bool]:
     try:
         source = read_source(path)
     except SourceError as error:
-        click.echo(f"error: {error}", err=True)
+        click.echo(f"error: {escaped(str(error))}", err=True)
         return 2, False
     text, findings = format_source(source)
     if findings:
@@ -59,7 +60,7 @@ def _format(path: Path, check: bool, diff: bool) -> tuple[int, bool]:
     if diff:
         click.echo(_difference(source, text), nl=False)
     elif check:
-        click.echo(f"would change {path}")
+        click.echo(f"would change {escaped(str(path))}")
     else:
         return _write(path, text), True
     return 1, True
@@ -74,9 +75,11 @@ def _write(path: Path, text: str) -> int:
     try:
         path.write_bytes(text.encode())
     except OSError as error:
-        click.echo(f"error: `{path}` cannot be written: {(error.strerror or str(error)).lower()}", err=True)
+        click.echo(
+            f"error: `{escaped(str(path))}` cannot be written: {(error.strerror or str(error)).lower()}", err=True
+        )
         return 2
-    click.echo(f"changed {path}")
+    click.echo(f"changed {escaped(str(path))}")
     return 0
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from policyengine.commands.options import UnusableInput, param_option
+from policyengine.control_characters import escaped_lines
 
 if TYPE_CHECKING:
     from policyengine.commands.lint_files import Linted
@@ -87,7 +88,7 @@ def _lint(paths: Sequence[str], params: Mapping[str, object], output: str, fail_
     found = linted(texts, params)
     click.echo(written(found, output), nl=False)
     for error in errors:
-        click.echo(f"error: {error}", err=True)
+        click.echo(f"error: {escaped_lines(str(error))}", err=True)
     if output == "text" and found:
         count = sum(len(one.findings) for one in found)
         click.echo(f"{_plural(len(found), 'policy file')} checked, {_plural(count, 'finding')}", err=True)
@@ -102,7 +103,7 @@ def _fix(paths: Sequence[str]) -> None:
 
     done = fix_all(paths)
     for one in done:
-        click.echo(f"fixed {one.code} in {one.file}:{one.line}: {printable(one.title)}", err=True)
+        click.echo(f"fixed {one.code} in {printable(one.file)}:{one.line}: {printable(one.title)}", err=True)
 
 
 def _worst(found: Sequence[Linted]) -> int:

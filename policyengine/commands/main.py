@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 import click
 
+from policyengine.control_characters import escaped_lines
 from policyengine.version import __version__
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -110,7 +111,7 @@ def main(arguments: Sequence[str] | None = None, command: click.Command = cli, p
         code = SUCCESS
     except Exception as error:
         code = _known(error)
-        click.echo(f"error: {error}", err=True)
+        click.echo(f"error: {escaped_lines(str(error))}", err=True)
     sys.exit(code if isinstance(code, int) else SUCCESS)
 
 

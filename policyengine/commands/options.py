@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
 
+from policyengine.control_characters import escaped_lines
+
 if TYPE_CHECKING:
     _Seconds = click.ParamType[float]
 else:
@@ -25,6 +27,10 @@ class UnusableInput(click.ClickException):
     """
 
     exit_code = 2
+
+    def format_message(self) -> str:
+        """The message without controls: it may hold names out of a file."""
+        return escaped_lines(self.message)
 
 
 def cannot_read(path: Path, error: OSError) -> UnusableInput:

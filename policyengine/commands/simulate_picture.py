@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
+from policyengine.control_characters import escaped
 from policyengine.trials.ledger import Sample, clock, mean_share, thinned
 from policyengine.trials.outcome import Outcome, resources
 
@@ -86,7 +87,7 @@ def _panel(
     x = LEFT
     for line in lines:
         yield f'<rect x="{x}" y="{top - 19}" width="10" height="10" rx="2" fill="{line.colour}"/>'
-        yield f'<text x="{x + 15}" y="{top - 10}">{escape(line.name)}</text>'
+        yield f'<text x="{x + 15}" y="{top - 10}">{escape(escaped(line.name))}</text>'
         x += 40 + 7 * len(line.name)
     for line in lines:
         points = " ".join(_points(line, stretches, top, most))
@@ -114,7 +115,7 @@ def _times(y: int, end: float) -> Iterator[str]:
 
 def _document(title: str, height: int, parts: Iterable[str]) -> str:
     """A whole picture of `WIDTH` by `height` pixels."""
-    title = escape(title, {'"': "&quot;"})
+    title = escape(escaped(title), {'"': "&quot;"})
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{title}">',
         f"<style>{_STYLE}</style>",

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from policyengine import quantity
+from policyengine.control_characters import escaped
 from policyengine.trials.ledger import NodeRecord, PodRecord, Sample, clock, mean_share, percentile, thinned
 from policyengine.trials.outcome import Outcome, resources, waits_of
 
@@ -45,19 +46,21 @@ def show(outcome: Outcome, console: Console | None = None) -> None:
         console.print()
     for verdict in outcome.verdicts:
         mark = Text("passed  ", "green") if verdict.passed else Text("failed  ", "bold red")
-        console.print(Text.assemble(mark, verdict.text, (f"  {verdict.found}", "dim")), soft_wrap=True)
+        console.print(
+            Text.assemble(mark, escaped(verdict.text), (f"  {escaped(verdict.found)}", "dim")), soft_wrap=True
+        )
 
 
 def _headline(outcome: Outcome) -> Text:
     policies = ", ".join(f"{one.name} {one.policy_hash[:8]}" for one in outcome.profiles)
-    name = outcome.scenario.name or "scenario"
+    name = escaped(outcome.scenario.name) or "scenario"
     return Text.assemble((name, "bold"), f"  {clock(outcome.end)}, policy {policies}, seed {outcome.seed}")
 
 
 def _table(*headers: str, right: Sequence[str] = ()) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
     for header in headers:
-        table.add_column(header, overflow="fold", justify="right" if header in right else "left")
+        table.add_column(_shown(header), overflow="fold", justify="right" if header in right else "left")
     return table
 
 
@@ -70,9 +73,14 @@ def _pods(pods: Sequence[PodRecord]) -> Table:
         if pod.ended is not None:
             became.append(f" at {clock(pod.ended)}")
         elif pod.bound is None and pod.told:
-            became.append(f": {_cut(pod.told)}", "dim")
-        table.add_row(pod.name, clock(pod.created), str(pod.attempts), bound, pod.node, waited, became)
+            became.append(f": {_cut(escaped(pod.told))}", "dim")
+        table.add_row(_shown(pod.name), clock(pod.created), str(pod.attempts), bound, _shown(pod.node), waited, became)
     return table
+
+
+def _shown(text: str) -> Text:
+    """A cell that holds what others wrote: neither controls nor rich's markup act."""
+    return Text(escaped(text))
 
 
 def _cut(text: str) -> str:
@@ -89,7 +97,7 @@ def _templates(pods: Sequence[PodRecord], end: float) -> Table:
         counts = [len(of), len(waits), sum(pod.state == "pending" for pod in of)]
         counts += [sum(pod.how == "preempted" for pod in of), sum(pod.attempts for pod in of)]
         shown = (clock(percentile(waits, which)) if waits else "" for which in ("p50", "p99", "max"))
-        table.add_row(name, *(f"{count:,}" for count in counts), *shown)
+        table.add_row(_shown(name), *(f"{count:,}" for count in counts), *shown)
     return table
 
 
@@ -100,7 +108,7 @@ def _waiting(pods: Sequence[PodRecord]) -> Table | None:
         return None
     table = _table("pods", "wait because", right=("pods",))
     for message, number in told.most_common(5):
-        table.add_row(f"{number:,}", _cut(message))
+        table.add_row(f"{number:,}", _shown(_cut(message)))
     return table
 
 
@@ -114,7 +122,7 @@ def _nodes(outcome: Outcome) -> Table:
     headers = [f"peak {name}" for name in names]
     table = _table(f"node ({left} more, less full)" if left else "node", "pods", *headers, right=("pods", *headers))
     for node in nodes:
-        table.add_row(node.name, str(node.pods), *(_peak(node, name) for name in names))
+        table.add_row(_shown(node.name), str(node.pods), *(_peak(node, name) for name in names))
     return table
 
 
@@ -146,7 +154,7 @@ def _line(name: str, outcome: Outcome, value: Callable[[Sample], float], top: fl
     stretches = thinned(outcome.ledger.samples, outcome.end, WIDTH)
     values = [max((value(one) for one in stretch), default=0.0) for stretch in stretches]
     column = max(map(len, ("pending", *resources(outcome.ledger)))) + 2
-    return Text.assemble(f"{name:<{column}}", (sparkline(values, top), colour), f"  {told}")
+    return Text.assemble(f"{escaped(name):<{column}}", (sparkline(values, top), colour), f"  {told}")
 
 
 def sparkline(values: Sequence[float], top: float) -> str:

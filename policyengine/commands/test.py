@@ -7,6 +7,7 @@ import sys
 import click
 
 from policyengine.commands.options import is_coloured, param_option
+from policyengine.control_characters import escaped_lines
 
 FAILED, UNUSABLE = 1, 2
 
@@ -67,7 +68,7 @@ def test(
     report = run(paths, settings)
     click.echo(written(report, output, is_coloured(sys.stdout)), nl=False)
     for problem in report.problems:
-        click.echo(f"error: {problem}" if not problem.startswith("error") else problem, err=True)
+        click.echo(escaped_lines(problem if problem.startswith("error") else f"error: {problem}"), err=True)
     if report.problems:
         sys.exit(UNUSABLE)
     short = _too_little("covered", report.coverage_percent, coverage_min)

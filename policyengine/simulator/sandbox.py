@@ -38,7 +38,7 @@ NODE_SIZE: Mapping[str, str] = {"cpu": "4", "memory": "16Gi", "ephemeral-storage
 
 
 class SandboxError(Exception):
-    """The API server refused what a sandbox begins with."""
+    """The API server refused what a sandbox begins with, or its kubeconfig would take another file's place."""
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,28 @@ def kubeconfig(url: str, token: str = "") -> dict[str, object]:
 
 
 def write_kubeconfig(path: Path, content: dict[str, object]) -> None:
-    """Write it for the owner alone, as kubectl does; JSON is YAML. Raises OSError."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    """Write it for the owner alone, as kubectl does; JSON is YAML.
+
+    Raises `SandboxError` where something is there that is not the kubeconfig of an earlier sandbox, and OSError.
+    """
+    if os.path.lexists(path):
+        if not _is_of_sandbox(path):
+            raise SandboxError(
+                f"`{path}` is there and was not written by a sandbox; it stays as it is, so name a new file"
+            )
+        path.unlink()
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         file.write(json.dumps(content, indent=2) + "\n")
+
+
+def _is_of_sandbox(path: Path) -> bool:
+    """Whether the file is a kubeconfig that describes a sandbox and nothing else."""
+    if path.is_symlink() or not path.is_file():
+        return False
+    try:
+        found = json.loads(path.read_bytes())
+        names = [[one["name"] for one in found[what]] for what in ("clusters", "users", "contexts")]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return False
+    return names == [[CLUSTER]] * 3

@@ -7,6 +7,9 @@ import sys
 import urllib.request
 from pathlib import Path
 
+import pytest
+
+from policyengine.simulator.sandbox import SandboxError, kubeconfig, write_kubeconfig
 from tests.commands.process import ROOT, policyengine
 
 
@@ -26,6 +29,34 @@ def test_a_kubeconfig_that_cannot_be_written_exits_with_2(tmp_path: Path) -> Non
     ended = policyengine("sandbox", "--kubeconfig-out", tmp_path / "no" / "config", cwd=tmp_path)
     assert ended.code == 2
     assert "cannot write" in ended.err
+
+
+@pytest.mark.parametrize("content", ["apiVersion: v1\nkind: Config\n", '{"clusters": []}', "", "\\xff"])
+def test_a_file_that_no_sandbox_wrote_stays_as_it_is(tmp_path: Path, content: str) -> None:
+    config = tmp_path / "config"
+    config.write_text(content)
+    ended = policyengine("sandbox", "--kubeconfig-out", config, cwd=tmp_path)
+    assert (ended.code, ended.err.count("\n")) == (2, 1)
+    assert f"`{config}` is there and was not written by a sandbox" in ended.err
+    assert config.read_text() == content
+
+
+def test_what_is_no_plain_file_is_neither_read_nor_replaced(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    write_kubeconfig(tmp_path / "other", kubeconfig("http://127.0.0.1:1"))
+    (tmp_path / "link").symlink_to("other")
+    for name in ("fifo", "link"):
+        with pytest.raises(SandboxError):
+            write_kubeconfig(tmp_path / name, kubeconfig("http://127.0.0.1:2"))
+
+
+def test_the_kubeconfig_of_an_earlier_sandbox_is_replaced_by_one_for_its_owner_alone(tmp_path: Path) -> None:
+    config = tmp_path / "config"
+    write_kubeconfig(config, kubeconfig("http://127.0.0.1:1"))
+    config.chmod(0o666)
+    write_kubeconfig(config, kubeconfig("http://127.0.0.1:2"))
+    assert config.stat().st_mode & 0o777 == 0o600
+    assert json.loads(config.read_text())["clusters"][0]["cluster"]["server"] == "http://127.0.0.1:2"
 
 
 def test_envtest_without_its_binaries_exits_with_2(tmp_path: Path) -> None:

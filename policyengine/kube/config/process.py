@@ -18,19 +18,20 @@ from collections.abc import Coroutine
 from datetime import UTC, datetime
 from typing import Any, TextIO, TypeVar
 
+from policyengine.control_characters import escaped
+
 FIELDS = ("pod", "node", "policy", "hash")
 
 
 class TextLines(logging.Formatter):
-    """`14:03:07 INFO    message pod=a/b node=c`."""
-
-    def __init__(self) -> None:
-        super().__init__("%(asctime)s %(levelname)-7s %(message)s", "%H:%M:%S")
+    """`14:03:07 INFO    message pod=a/b node=c`, then the lines of a traceback, indented: no message forges a line."""
 
     def format(self, record: logging.LogRecord) -> str:
         """The line."""
-        fields = "".join(f" {name}={value}" for name, value in fields_of(record).items())
-        return super().format(record) + fields
+        said = f"{self.formatTime(record, '%H:%M:%S')} {record.levelname:<7} {record.getMessage()}"
+        said += "".join(f" {name}={value}" for name, value in fields_of(record).items())
+        trace = self.formatException(record.exc_info).splitlines() if record.exc_info else ()
+        return "\n    ".join(map(escaped, [said, *trace]))
 
 
 class JsonLines(logging.Formatter):
@@ -47,7 +48,9 @@ class JsonLines(logging.Formatter):
         }
         if record.exc_info:
             said["exception"] = self.formatException(record.exc_info)
-        return json.dumps(said, ensure_ascii=False)
+        return "".join(
+            one if one.isprintable() else json.dumps(one)[1:-1] for one in json.dumps(said, ensure_ascii=False)
+        )
 
 
 def fields_of(record: logging.LogRecord) -> dict[str, str]:

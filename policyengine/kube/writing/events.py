@@ -22,6 +22,7 @@ from cachetools import LRUCache
 from msgspec.structs import replace
 
 from policyengine.clock import Clock, micro_time
+from policyengine.control_characters import escaped
 from policyengine.kube.http.client import UNVALIDATED, ApiError, Client
 from policyengine.kube.writing.request_queue import LIMIT, RequestQueue
 from policyengine.scheduler.actions import PatchPodCondition, RecordEvent
@@ -117,7 +118,7 @@ class EventRecorder:
                 "apiVersion": "v1",
                 "resourceVersion": event.resource_version,
             },
-            "note": _cut(event.note),
+            "note": _cut(escaped(event.note)),
             "type": event.type,
             "deprecatedSource": {},
             "deprecatedFirstTimestamp": None,
@@ -206,7 +207,7 @@ def conditions(type_: str, status: str, reason: str, message: str, since: str, g
     condition: dict[str, object] = {
         "lastProbeTime": None,
         "lastTransitionTime": since,
-        "message": message,
+        "message": escaped(message),
         "reason": reason,
         "status": status,
         "type": type_,

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from policyengine.cluster.node_table import NodeTable
 from policyengine.compiler.rules.filter import RuleFilter
 from policyengine.compiler.rules.score import RuleScore
+from policyengine.control_characters import escaped
 from policyengine.framework.evaluator import Evaluator
 from policyengine.framework.filtering import Diagnosis
 from policyengine.framework.plugin import Reads
@@ -154,4 +155,4 @@ def _kind(found: Filtered, status: Status) -> dict[str, str]:
 
 
 def _told(status: Status) -> str:
-    return f"{status.plugin}: {status.message}"
+    return escaped(f"{status.plugin}: {status.message}")
