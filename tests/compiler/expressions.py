@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from policyengine.compiler.columns.column import Failed
-from policyengine.compiler.columns.frame import Decision, Frame
+from policyengine.compiler.columns.column import Column, Failed
+from policyengine.compiler.columns.frame import Decision, Frame, Scalar, Vector
+from policyengine.compiler.coverage import Coverage
 from policyengine.compiler.lower.scope import Hoists, Scope
 from policyengine.compiler.lower.vector import column_closure
 from policyengine.language import ir
@@ -188,6 +189,24 @@ def drawn(data: st.DataObject, what: str, depth: int = 3) -> tuple[str, ir.Expr]
     return text, expr
 
 
+class Validation(Coverage):
+    """Asserts the rules of `Column` of the column of each expression."""
+
+    def __init__(self) -> None:
+        pass
+
+    def scalar(self, expr: ir.Expr, closure: Scalar) -> Scalar:
+        return closure
+
+    def vector(self, expr: ir.Expr, vector: Vector) -> Vector:
+        def validated(frame: Frame) -> Column:
+            column = vector(frame)
+            column.validate(frame.count, expr.type)
+            return column
+
+        return validated
+
+
 def columns(expr: ir.Expr | str, world: World, pod: PlainPod, rows: Any = None) -> list[Any]:
     """The lowered expression's values, a row each; `FAILED` where a row has none, None where an optional is empty."""
     tree = typed(expr) if isinstance(expr, str) else expr
@@ -196,7 +215,7 @@ def columns(expr: ir.Expr | str, world: World, pod: PlainPod, rows: Any = None) 
     if pod.name not in view.pods:
         view.add_or_update_pod(pod.decode())
     hoists = Hoists()
-    vector = Scope(column_closure).lower(tree, hoists)
+    vector = Scope(column_closure, watch=Validation()).lower(tree, hoists)
     snapshot = view.snapshot()
     with np.errstate(all="ignore"):
         frame = Frame(snapshot.nodes, rows, hoists.columns(Decision(view.pods[pod.name], snapshot)))

@@ -4,6 +4,11 @@ Rules of this file:
 1. The arrays of a column are never written to; every operation makes new ones (they may alias the node table).
 2. `values` in a row that failed or is absent are arbitrary, but valid: a code points into its dictionary.
 3. A column of one value for all rows holds zero-dimensional arrays; numpy spreads them where they meet rows.
+4. The arrays of a column have one shape. Its constructor sees to it: a single value beside faults by row becomes a
+   value of every row, and a single fault beside values by row a fault of every row.
+
+For example `node.pods.map(p, 1 / p.priority).max().hasValue()` is true of every node that has a pod, and fails where a
+pod's priority is 0: `true` is a value of every row beside these faults.
 """
 
 from __future__ import annotations
@@ -90,6 +95,25 @@ class Column:
     """`bool[rows]` of an optional: whether it holds a value; None: every row does (or it is no optional)."""
     dictionary: Sequence[Any] | None = None
 
+    def __post_init__(self) -> None:
+        if self.faults is not None or self.present is not None:
+            self._agree()
+
+    def _agree(self) -> None:
+        """Give the arrays one shape."""
+        values, faults, present = self.values, self.faults, self.present
+        shape = values.shape
+        if faults is not None:
+            shape = shape or faults.shape
+        if present is not None:
+            shape = shape or present.shape
+        if shape:
+            self.values = values if values.ndim else np.broadcast_to(values, shape)
+            if faults is not None and not faults.ndim:
+                self.faults = np.broadcast_to(faults, shape)
+            if present is not None and not present.ndim:
+                self.present = np.broadcast_to(present, shape)
+
     @property
     def is_single(self) -> bool:
         """Whether it is one value for all rows."""
@@ -110,8 +134,8 @@ class Column:
         return replace(
             self,
             values=self.values[index],
-            faults=None if self.faults is None else _taken(self.faults, index),
-            present=None if self.present is None else _taken(self.present, index),
+            faults=None if self.faults is None else self.faults[index],
+            present=None if self.present is None else self.present[index],
         )
 
     def spread(self, rows: int) -> Column:
@@ -126,12 +150,13 @@ class Column:
 
     def at(self, row: int) -> Any:
         """The Python value of a row: a `Failed`, None for an empty optional, else the value."""
-        fault = 0 if self.faults is None else int(_at(self.faults, row))
+        place = () if self.is_single else row
+        fault = 0 if self.faults is None else int(self.faults[place])
         if fault:
             return Failed(Fault(fault))
-        if self.present is not None and not _at(self.present, row):
+        if self.present is not None and not self.present[place]:
             return None
-        value = _at(self.values, row)
+        value = self.values[place]
         return value.item() if self.dictionary is None else self.dictionary[int(value)]
 
     def to_list(self, rows: int) -> list[Any]:
@@ -148,13 +173,17 @@ class Column:
                 values[row] = Failed(Fault(int(column.faults[row])))
         return values
 
-
-def _taken(array: Array, index: NDArray[np.integer[Any]]) -> Array:
-    return array if array.ndim == 0 else array[index]
-
-
-def _at(array: Array, row: int) -> Any:
-    return array[()] if array.ndim == 0 else array[row]
+    def validate(self, rows: int, type_: Type) -> None:
+        """Assert the rules of this file for a column of so many rows of a type; tests ask it of every expression."""
+        arrays = [array for array in (self.values, self.faults, self.present) if array is not None]
+        assert {array.shape for array in arrays} <= {()} or {array.shape for array in arrays} == {(rows,)}, arrays
+        kind = content_of(type_).kind
+        assert self.values.dtype == dtype_of(kind), (self.values.dtype, type_)
+        assert self.present is None or type_.kind is Kind.OPTIONAL, type_
+        assert (self.dictionary is not None) == (kind in ENCODED), type_
+        assert self.faults is None or set(self.faults.ravel().tolist()) <= {0, *Fault}, self.faults
+        if self.dictionary is not None and self.values.size:
+            assert self.values.min() >= -1 and self.values.max() < len(self.dictionary), (self.values, self.dictionary)
 
 
 def first_fault(left: Faults | None, right: Faults | None) -> Faults | None:
