@@ -1,7 +1,8 @@
 """`score "name" weight N [when e] [normalize …] = e [on error e]` as a score plugin.
 
 Raw scores are doubles. A row whose expression has no value (an error, NaN or an infinity that `on error` does not
-replace) is `FAILED`, an empty optional is `EMPTY`; both score 0 in the end and stay out of maximum and minimum.
+replace) is `FAILED`, an empty optional is `EMPTY`; both score 0 in the end and stay out of maximum and minimum. So what
+is normalised is finite, and its products are too: numbers near the greatest doubles are made smaller first.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.view import Snapshot
-from policyengine.compiler.columns.column import Array, Column, Faults, Mask
+from policyengine.compiler.columns.column import Array, Column, Mask
 from policyengine.compiler.columns.frame import Decision, Frame
 from policyengine.compiler.lower.scope import Hoists, Scope
 from policyengine.compiler.rules.node_rule import (
@@ -39,6 +40,10 @@ FAILED = -np.inf
 
 _EQUAL = 1e-9
 """Scores that differ by less are all the same to `minmax`; also what is added before truncating."""
+
+_LARGE, _SMALLER = 1e300, 2.0**-16
+"""Raw scores further apart than `_LARGE` are multiplied by `_SMALLER`, which rounds nothing: 100 times their difference
+is a double then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +116,14 @@ class RuleScore(NodeRule):
             return values
         least, greatest = extremes if extremes is not None else (0.0, 0.0)
         if self._normalize is Normalize.MAX:
-            return MAX_NODE_SCORE * values / greatest if greatest > 0 else np.zeros_like(values)
-        if greatest - least < _EQUAL:
+            least = 0.0
+        spread = greatest - least
+        if spread < _EQUAL and (self._normalize is Normalize.MINMAX or spread <= 0):
             return np.zeros_like(values)
-        return MAX_NODE_SCORE * (values - least) / (greatest - least)
+        if spread > _LARGE:
+            values, least = values * _SMALLER, least * _SMALLER
+            spread = greatest * _SMALLER - least
+        return MAX_NODE_SCORE * (values - least) / spread
 
 
 class NormalizedRuleScore(RuleScore):
@@ -149,15 +158,12 @@ def rule_score(rule: ir.Score, scope: Scope, decisions: Decisions) -> RuleScore:
 def raw_scores(column: Column) -> Raw:
     """A column of ints or doubles as doubles; what is not finite has failed."""
     values = np.asarray(column.values, dtype=np.float64)
-    failed = _failed(column.faults, values)
-    return Raw(values, None if column.present is None else np.logical_not(column.present), failed)
-
-
-def _failed(faults: Faults | None, values: NDArray[np.float64]) -> Mask | None:
-    infinite = np.logical_not(np.isfinite(values))
-    if faults is not None:
-        return np.asarray((faults != 0) | infinite)
-    return np.asarray(infinite) if infinite.any() else None
+    failed, empty = np.logical_not(np.isfinite(values)), None
+    if column.present is not None:
+        failed, empty = failed & column.present, np.logical_not(column.present)
+    if column.faults is not None:
+        failed = failed | (column.faults != 0)
+    return Raw(values, empty, np.asarray(failed) if failed.any() else None)
 
 
 def _replaced(raw: Raw, instead: Raw) -> Raw:

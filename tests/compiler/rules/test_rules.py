@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from policyengine.cluster.events import ActionType, Resource
@@ -290,6 +291,57 @@ def test_a_score_that_fails_is_the_least_unless_on_error_says_otherwise() -> Non
     nodes = [node("a").label("n", "1"), node("b").label("n", "2"), node("c")]
     assert scores(member, *nodes) == [0, 50, 0]
     assert scores(member + " on error 3.0", *nodes) == [0, 50, 75]
+
+
+EXTREMES = (0.0, -0.0, 1.0, 99.5, -3.0, 1e-9, 5e-324, 1e300, 5e307, 1e308, -1e308, 1.7976931348623157e308)
+DOUBLES = st.one_of(st.sampled_from((*EXTREMES, np.inf, -np.inf, np.nan)), st.floats(), st.floats(-10.0, 120.0))
+
+
+def quotient(name: str, value: float) -> Any:
+    """A node with two annotations whose quotient is the value: NaN and the infinities have no text."""
+    above, below = (str(value), "1.0") if np.isfinite(value) else (str(float(np.sign(np.nan_to_num(value)))), "0.0")
+    return node(name).annotation("above", above).annotation("below", below)
+
+
+def exact_score(value: float, counted: list[Fraction], normalize: str) -> Fraction:
+    """A score before it is rounded, by fractions."""
+    if not np.isfinite(value):
+        return Fraction(0)
+    score, least, greatest = Fraction(value), min(counted), max(counted)
+    if "minmax" in normalize:
+        score = 100 * (score - least) / (greatest - least) if greatest - least >= 1e-9 else Fraction(0)
+    elif normalize:
+        score = 100 * score / greatest if greatest > 0 else Fraction(0)
+    return max(Fraction(0), min(100 - score if "reverse" in normalize else score, Fraction(100)))
+
+
+@pytest.mark.parametrize(
+    "normalize", ["", "normalize max", "normalize max reverse", "normalize minmax", "normalize minmax reverse"]
+)
+@settings(max_examples=60, deadline=None)
+@given(values=st.lists(DOUBLES, min_size=1, max_size=6), weight=st.sampled_from((1, 7, 1_000_000)))
+@example(values=[-1e308, 1e308, 0.0], weight=1)
+@example(values=[5e307, 1e308, np.nan, np.inf], weight=1_000_000)
+@example(values=[-1e308, 5e-324, -np.inf], weight=1)
+def test_scores_stay_within_0_and_100_whatever_doubles_do(normalize: str, values: list[float], weight: int) -> None:
+    value = 'toDouble(node.annotations[?"above"]).orValue(7.0) / toDouble(node.annotations[?"below"]).orValue(7.0)'
+    if not normalize:
+        value, values = f"clamp({value}, -5.0, 100.0)", [float(np.clip(value, -5.0, 100.0)) for value in values]
+    nodes = [quotient(f"n{place}", value) for place, value in enumerate(values)]
+    totals = scores(f'score "s" weight {weight} {normalize} = {value}', *nodes)
+    counted = [Fraction(value) for value in values if np.isfinite(value)]
+    for value, total in zip(values, totals, strict=True):
+        score, rest = divmod(int(total), weight)
+        assert rest == 0
+        assert 0 <= score <= 100
+        assert -1 < exact_score(value, counted, normalize) - score < 1
+        assert np.isfinite(value) or score == 0
+
+
+def test_what_an_empty_optional_would_hold_is_no_error() -> None:
+    body = "1.0 / pods.map(p, 0.0).sum()"
+    member = f'score "s" weight 1 normalize max = node.labels[?"x"].optMap(v, {body}) on error 5.0'
+    assert scores(member, node("a"), node("b").label("x", "")) == [0, 100]
 
 
 def test_a_weight_may_be_a_param() -> None:
