@@ -62,12 +62,20 @@ BOUNDED = [
     "floor(99.5 * ratio(1, 2))",
     "double(now.getHours()) / 2.0",
     "max(0, min(node.podCount, 100))",
+    'node.labels[?"x"].optMap(x, ratio(node.used.cpu, node.allocatable.cpu)).orValue(0.0) * 100.0',
+    "optional.of(ratio(node.used.cpu, node.allocatable.cpu)).optMap(x, 100.0 * x).orValue(0.0)",
+    'toInt(node.labels[?"x"]).optMap(x, clamp(x, 0, 9)).optMap(y, 10 * y).or(optional.of(5))',
+    "[1, 2, 3].map(x, 10 * x).max().orValue(0)",
+    "share(node.used.cpu, node.allocatable.cpu)",
+    'node.labels[?"x"].optMap(x, share(node.used.cpu, node.allocatable.cpu)).orValue(0.0)',
+    "node.pods.map(p, 100.0 * ratio(p.requests.cpu, node.allocatable.cpu)).avg()",
 ]
 
 
 @pytest.mark.parametrize("source", BOUNDED)
 def test_a_score_within_bounds_needs_no_normalize(source: str) -> None:
-    assert policy(f'score "s" weight 1 = {source}').scores
+    share = "function share(a: cpu, b: cpu): double = optional.of(ratio(a, b)).optMap(r, 100.0 * r).orValue(0.0)"
+    assert policy(f'{share} score "s" weight 1 = {source}').scores
 
 
 def test_bounds_come_from_params_and_lets() -> None:

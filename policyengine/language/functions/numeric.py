@@ -14,8 +14,6 @@ from policyengine.language.functions import bounds
 from policyengine.language.functions.arithmetic import in_range, whole
 from policyengine.language.functions.bounds import (
     ANY_NUMBER,
-    NOT_NEGATIVE,
-    UNIT,
     Bounds,
     Interval,
     of_list,
@@ -163,7 +161,7 @@ FUNCTIONS: tuple[Function, ...] = (
         Style.GLOBAL,
         "a / b kept within 0..1, 0 where b is 0",
         dict.fromkeys(("counted, counted -> double", "double, double -> double"), ratio),
-        bounds=UNIT,
+        bounds=of_numbers(bounds.share),
         cost=Cost("divide"),
         mutants=[],
     ),
@@ -220,8 +218,8 @@ FUNCTIONS: tuple[Function, ...] = (
         of_numbers(lambda a: Interval(bounds.floor(a.low), bounds.ceil(a.high))),
         [],
     ),
-    _of_double("sqrt", "the square root", _real(math.sqrt), NOT_NEGATIVE),
-    _of_double("ln", "the natural logarithm", _real(_log), rising(bounds.logarithm), folds=False),
-    _of_double("exp", "e to the power", _real(math.exp), rising(bounds.exponential), folds=False),
+    _of_double("sqrt", "the square root", _real(math.sqrt), of_numbers(bounds.root)),
+    _of_double("ln", "the natural logarithm", _real(_log), of_numbers(bounds.logarithm), folds=False),
+    _of_double("exp", "e to the power", _real(math.exp), of_numbers(bounds.exponential), folds=False),
     _of_double("pow", "a to the power b", _pow, ANY_NUMBER, arguments=2, folds=False),
 )

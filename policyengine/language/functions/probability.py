@@ -13,7 +13,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
-from policyengine.language.functions.bounds import NOT_NEGATIVE, UNIT
+from policyengine.language.functions.bounds import NOT_NEGATIVE, UNIT, of_numbers
 from policyengine.language.functions.table import Cost, Function, Style, function
 from policyengine.language.values import EvaluationError
 
@@ -160,7 +160,7 @@ FUNCTIONS: tuple[Function, ...] = (
         Style.GLOBAL,
         "the beta distribution's share below x",
         {"double, double, double -> double": _beta},
-        bounds=UNIT,
+        bounds=of_numbers(lambda x, a, b: UNIT._replace(nan=a.may_be_infinite or b.may_be_infinite)),
         cost=Cost("curve", 100),
         mutants=[],
         folds=False,

@@ -12,11 +12,11 @@ from policyengine import quantity
 from policyengine.language.functions.arithmetic import divide
 from policyengine.language.functions.bounds import (
     ANY_NUMBER,
+    EVERYTHING,
     NO_NUMBER,
     Arguments,
     Bounds,
     Interval,
-    of_numbers,
     outwards,
 )
 from policyengine.language.functions.table import (
@@ -29,7 +29,7 @@ from policyengine.language.functions.table import (
     function,
     or_optional,
 )
-from policyengine.language.types import CPU, MEMORY, STORAGE, STRING, Type
+from policyengine.language.types import CPU, MEMORY, STORAGE, STRING, Kind, Type
 from policyengine.language.values import (
     EvaluationError,
     display,
@@ -133,9 +133,19 @@ def _itself(value: object) -> object:
 
 
 def _in_units(call: Arguments) -> Interval:
-    """`double(a)`: a cpu counts in millicores."""
+    """`double(a)`: a cpu counts in millicores; a text may say `nan`."""
     (a,) = call.bounds
-    return Interval(a.low / 1000, a.high / 1000) if call.types[0] == CPU else a
+    if call.types[0] == STRING:
+        return EVERYTHING
+    return outwards(a.low / 1000, a.high / 1000) if call.types[0] == CPU else a
+
+
+def _in_seconds(call: Arguments) -> Interval:
+    """`int(a)`: a time or a duration counts in nanoseconds."""
+    (a,) = call.bounds
+    if call.types[0].kind in (Kind.TIMESTAMP, Kind.DURATION):
+        return outwards(a.low / 10**9, a.high / 10**9)
+    return a
 
 
 FUNCTIONS: tuple[Function, ...] = (
@@ -149,7 +159,7 @@ FUNCTIONS: tuple[Function, ...] = (
             "timestamp -> int": lambda nanoseconds: nanoseconds // 10**9,
             "duration -> int": lambda nanoseconds: divide(nanoseconds, 10**9),
         },
-        outwards(of_numbers(lambda a: a)),
+        _in_seconds,
         "add",
     ),
     _conversion(

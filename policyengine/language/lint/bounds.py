@@ -1,41 +1,121 @@
-"""Bounds of expressions as a rule may count on them: what Kubernetes says of its fields is known too."""
+"""Bounds of expressions as a rule may count on them, and whether they may fail to have a value.
+
+What Kubernetes says of its fields is known too. An operation on integers fails where its bounds leave 64 bits:
+`pod.priority + 1` never does, `node.free.memory * 2` may.
+"""
 
 from __future__ import annotations
 
-import math
+from collections.abc import Mapping, Set
+from functools import cached_property
 
 from policyengine.language import ir
 from policyengine.language.checking.intervals import Intervals
 from policyengine.language.functions.bounds import EVERYTHING, Interval
+from policyengine.language.ir.ir_walk import walk
+from policyengine.language.types import Kind
+from policyengine.language.values import INT64_MAX, INT64_MIN
 
-_NOT_NEGATIVE = Interval(0, math.inf)
+_NOT_NEGATIVE = Interval(0, INT64_MAX)
+_COUNT = Interval(0, 2**31)
 _AMOUNTS: frozenset[tuple[str, ...]] = frozenset(
     {("node", "allocatable"), ("node", "capacity"), ("node", "used"), ("pod", "requests"), ("pod", "limits")}
 )
 """Maps of resources that validation keeps from being negative; `node.free` may be."""
 _FIELDS: dict[tuple[str, ...], Interval] = {
-    ("node", "podCount"): _NOT_NEGATIVE,
-    ("pod", "attempts"): _NOT_NEGATIVE,
+    ("node", "podCount"): _COUNT,
+    ("pod", "attempts"): _COUNT,
     ("pod", "qos"): Interval(0, 2),
-    # The highest is system-node-critical's (scheduling/types.go), the lowest what an int32 holds.
-    ("pod", "priority"): Interval(-(2**31), 2_000_001_000),
-    ("cluster", "nodeCount"): _NOT_NEGATIVE,
-    ("cluster", "podCount"): _NOT_NEGATIVE,
-    ("cluster", "pendingCount"): _NOT_NEGATIVE,
+    ("pod", "priority"): Interval(-(2**31), 2**31 - 1),
+    ("cluster", "nodeCount"): _COUNT,
+    ("cluster", "podCount"): _COUNT,
+    ("cluster", "pendingCount"): _COUNT,
 }
+_TOTAL = frozenset(
+    {"_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_", "@in", "!_", "size", "orValue", "or", "hasValue", "optional.of"}
+    | {"optional.none", "ratio", "min", "max", "clamp", "sqrt", "ln", "exp", "pow", "hash", "random", "string"}
+    | {"startsWith", "endsWith", "contains", "matches", "lowerAscii", "upperAscii", "trim", "trailingInt", "toInt"}
+    | {"toDouble", "toDuration", "toTimestamp", "toQuantity/cpu", "toQuantity/memory", "toQuantity/storage"}
+)
+"""Functions that have a value whatever they are given."""
+_COMPUTED = frozenset(
+    {"_+_", "_-_", "_*_", "_/_", "_%_", "-_", "abs", "sum", "avg", "stddev", "floor", "ceil", "round", "int", "double"}
+)
+"""Functions of numbers that fail on a divisor of 0, and where 64 bits do not hold the result."""
+_NUMERIC = frozenset({Kind.INT, Kind.DOUBLE, Kind.CPU, Kind.MEMORY, Kind.STORAGE, Kind.DURATION, Kind.TIMESTAMP})
 
 
 class Bounds(Intervals):
     """`Intervals` that know the fields too."""
 
+    def __init__(self, params: Mapping[str, ir.Param], lets: Mapping[str, ir.Let]) -> None:
+        """`lets`: all of the policy, each after those it names."""
+        super().__init__(params, lets)
+        self._known_bounds: dict[int, Interval] = {}
+        self._known_failures: dict[int, bool] = {}
+
     def of(self, expr: ir.Expr) -> Interval:
+        """The bounds of an expression of the policy; each is computed once, but where a macro's variable is bounded."""
+        if self._variables:
+            return super().of(expr)
+        known = self._known_bounds.get(id(expr))
+        if known is None:
+            known = self._known_bounds[id(expr)] = super().of(expr)
+        return known
+
+    def computed(self, expr: ir.Expr) -> Interval:
         """The bounds of an expression in its grain; of an optional: of its content."""
         match expr:
             case ir.Field(path=path):
                 return _FIELDS.get(path) or (_NOT_NEGATIVE if path[:2] in _AMOUNTS else EVERYTHING)
             case ir.Index(operand=ir.Field(path=path)) | ir.Select(operand=ir.Field(path=path)):
-                return _NOT_NEGATIVE if path in _AMOUNTS else super().of(expr)
+                return _NOT_NEGATIVE if path in _AMOUNTS else super().computed(expr)
             case ir.Conditional(condition=condition) if isinstance(condition, ir.Const):
                 return self.of(expr.then if condition.value else expr.otherwise)
             case _:
-                return super().of(expr)
+                return super().computed(expr)
+
+    def may_fail(self, expr: ir.Expr) -> bool:
+        """Whether evaluating an expression of the policy may be an error."""
+        known = self._known_failures.get(id(expr))
+        if known is None:
+            known = self._known_failures[id(expr)] = any(self._fails(part, self._failing) for part in walk(expr))
+        return known
+
+    @cached_property
+    def _failing(self) -> frozenset[str]:
+        """The lets whose evaluation may be an error."""
+        failing: set[str] = set()
+        for name, let in self._lets.items():
+            if any(self._fails(part, failing) for part in walk(let.value)):
+                failing.add(name)
+        return frozenset(failing)
+
+    def _fails(self, part: ir.Expr, failing: Set[str]) -> bool:
+        """Whether evaluating a part, apart from its own parts, may be an error. `failing`: the lets that may."""
+        match part:
+            case ir.LetRef():
+                return part.name in failing
+            case ir.Index():
+                return not part.optional
+            case ir.Select():
+                return not part.optional and part.operand.type.kind is not Kind.OBJECT
+            case ir.MapExpr() | ir.Comprehension(fold=ir.Fold.TRANSFORM_MAP):
+                return True  # a key may come twice
+            case ir.Call():
+                return part.function not in _TOTAL and self._leaves_64_bits(part)
+            case _:
+                return False
+
+    def _leaves_64_bits(self, call: ir.Call) -> bool:
+        kinds = {arg.type.kind for arg in call.args}
+        of_list = call.args[0].type.kind is Kind.LIST and call.args[0].type.args[0].kind in _NUMERIC
+        if call.function not in _COMPUTED or call.type.kind not in _NUMERIC or not (kinds <= _NUMERIC or of_list):
+            return True  # it reads a text, joins texts or lists
+        if call.type.kind is Kind.DOUBLE and (Kind.DOUBLE in kinds or call.function != "_/_"):
+            return False
+        if call.function in ("_/_", "_%_") and self.of(call.args[1]).may_be_zero:
+            return True
+        bounds = self.computed(call)
+        within = bounds.low > INT64_MIN and bounds.high < INT64_MAX
+        return call.type.kind is not Kind.DOUBLE and (bounds.nan or not within)

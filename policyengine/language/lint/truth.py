@@ -3,13 +3,15 @@
 A condition is taken apart through `&&`, `||`, `!`, `?:` and lets until comparisons are left. Each narrows what its
 term may be; conditions cannot hold together when on every way through them some term may be nothing at all. The
 answer `False` means `not known to be`: steps are bounded, and what is not understood is taken to be possible.
+
+For example `p > 5 && !(p > 3)` leaves p above 5 and at most 3: nothing, so it never holds. A condition may also fail to
+have a value, and a double may be NaN, of which `x > 3` and `x <= 3` are both false: `!(x > 3)` leaves NaN.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence, Set
-from functools import cached_property
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -17,8 +19,7 @@ from msgspec.structs import replace
 
 from policyengine.language import ir
 from policyengine.language.checking.definitions import MIRRORED, NEGATED
-from policyengine.language.functions.bounds import EVERYTHING, Interval
-from policyengine.language.ir.ir_walk import walk
+from policyengine.language.functions.bounds import EVERYTHING, Interval, add, negative
 from policyengine.language.lint.bounds import Bounds
 from policyengine.language.types import Kind, Type
 
@@ -28,23 +29,26 @@ MOST_IN_A_QUESTION = 2_000
 _NOT_IN = "!@in"
 _INTEGRAL = frozenset({Kind.INT, Kind.CPU, Kind.MEMORY, Kind.STORAGE, Kind.DURATION, Kind.TIMESTAMP})
 _NUMERIC = _INTEGRAL | {Kind.DOUBLE}
-_MAY_FAIL = frozenset({"_/_", "_%_", "int", "duration", "timestamp", "domain"})
-"""Overflow is left out: no amount of a cluster comes near it."""
 _DEPTH = 200
 
 
 class Domain(Struct, frozen=True):
-    """What a term may be: numbers between two ends, or any value of a set; without those excluded."""
+    """What a term may be: numbers between two ends, or any value of a set; without those excluded. `bounds.nan`: or
+    NaN."""
 
-    bounds: Interval = EVERYTHING
+    bounds: Interval = Interval(-math.inf, math.inf)
     open_low: bool = False
     open_high: bool = False
     allowed: frozenset[object] | None = None
     excluded: frozenset[object] = frozenset()
     integral: bool = False
 
-    def narrowed(self, operator: str, value: object) -> Domain:
-        """The domain where the term compares so with a constant, or is (not) among a set of them."""
+    def narrowed(self, operator: str, value: object, nan: bool) -> Domain:
+        """The domain where the term compares so with a constant, or is (not) among a set of them. `nan`: NaN does."""
+        domain = self._narrowed(operator, value)
+        return domain if nan else replace(domain, bounds=domain.bounds._replace(nan=False))
+
+    def _narrowed(self, operator: str, value: object) -> Domain:
         if operator in ("_==_", "@in"):
             values = value if isinstance(value, frozenset) else frozenset({value})
             return replace(self, allowed=values if self.allowed is None else self.allowed & values)
@@ -61,21 +65,23 @@ class Domain(Struct, frozen=True):
             value, strict = math.ceil(value) - 1, False
         if value > self.bounds.high or (value == self.bounds.high and not strict):
             return self
-        return replace(self, bounds=Interval(self.bounds.low, value), open_high=strict)
+        return replace(self, bounds=self.bounds._replace(high=value), open_high=strict)
 
     def _above(self, value: float, strict: bool) -> Domain:
         if self.integral and strict:
             value, strict = math.floor(value) + 1, False
         if value < self.bounds.low or (value == self.bounds.low and not strict):
             return self
-        return replace(self, bounds=Interval(value, self.bounds.high), open_low=strict)
+        return replace(self, bounds=self.bounds._replace(low=value), open_low=strict)
 
     @property
     def is_empty(self) -> bool:
         """Whether no value is left."""
+        if self.bounds.nan:
+            return False
         if self.allowed is not None:
             return not any(map(self._holds, self.allowed - self.excluded))
-        low, high = self.bounds
+        low, high, _ = self.bounds
         if self.integral:
             while low in self.excluded and low <= high:
                 low += 1
@@ -87,7 +93,7 @@ class Domain(Struct, frozen=True):
     def _holds(self, value: object) -> bool:
         if isinstance(value, bool) or not isinstance(value, int | float):
             return True
-        low, high = self.bounds
+        low, high, _ = self.bounds
         return (low < value or (low == value and not self.open_low)) and (
             value < high or (value == high and not self.open_high)
         )
@@ -101,10 +107,34 @@ class Comparison(NamedTuple):
     """What the term may be where nothing is known of it but its bounds."""
     operator: str
     value: object
+    nan: bool = False
+    """Whether NaN compares so."""
 
 
-Literal = tuple[ir.Expr, bool]
-"""A condition, and whether it holds."""
+class Literal(NamedTuple):
+    """What is taken to be known of a condition: that it is true, or that it is false."""
+
+    expr: ir.Expr
+    holds: bool
+    or_fails: bool = False
+    """Or that it fails to have a value."""
+
+
+def true(condition: ir.Expr) -> Literal:
+    """The condition is true."""
+    return Literal(condition, True)
+
+
+def not_false(condition: ir.Expr) -> Literal:
+    """The condition is true, or it fails: so runs a filter whose `when` it is."""
+    return Literal(condition, True, or_fails=True)
+
+
+def false(condition: ir.Expr) -> Literal:
+    """The condition is false."""
+    return Literal(condition, False)
+
+
 Branch = Sequence[Sequence[Literal]]
 """Ways of which one holds: each the literals that then hold together."""
 Store = dict[Hashable, Domain]
@@ -125,32 +155,26 @@ class Truth:
         self._in_question = 0
         self._meaning = meaning
 
-    def impossible(self, *conditions: ir.Expr) -> bool:
-        """Whether the conditions can never hold together."""
-        return self._refuted([(condition, True) for condition in conditions])
+    def impossible(self, *given: Literal) -> bool:
+        """Whether what is said of the conditions can never be so of all of them."""
+        self._in_question = min(MOST_IN_A_QUESTION, self._left)
+        allowed = self._in_question
+        try:
+            return self._closed(list(given), (), {}, 0)
+        except OutOfStepsError:
+            return False
+        finally:
+            self._left -= allowed - max(self._in_question, 0)
 
-    def implied(self, condition: ir.Expr, *given: ir.Expr) -> bool:
-        """Whether the condition holds wherever those given do, and cannot fail to have a value there."""
-        return self._refuted([*((one, True) for one in given), (condition, False)])
+    def implied(self, condition: ir.Expr, *given: Literal) -> bool:
+        """Whether the condition is true, and never fails to have a value, wherever that is so which is given."""
+        return self.impossible(*given, Literal(condition, False, or_fails=True))
 
     def outcome(self, condition: ir.Expr) -> bool | None:
         """The one value that a condition always has; None where it has two, or may fail."""
-        if self.impossible(condition):
+        if self.impossible(not_false(condition)):
             return False
-        return True if not self.may_fail(condition) and self.implied(condition) else None
-
-    def may_fail(self, expr: ir.Expr) -> bool:
-        """Whether evaluating it may be an error: then even a condition that is always true refuses something."""
-        return any(_may_fail(part, self._failing) for part in walk(expr))
-
-    @cached_property
-    def _failing(self) -> frozenset[str]:
-        """The lets whose evaluation may be an error."""
-        failing: set[str] = set()
-        for name, let in self._lets.items():
-            if any(_may_fail(part, failing) for part in walk(let.value)):
-                failing.add(name)
-        return frozenset(failing)
+        return True if self.implied(condition) else None
 
     def _let_of(self, name: str) -> ir.Expr | None:
         let = self._lets.get(name)
@@ -158,46 +182,40 @@ class Truth:
 
     # --- taking apart -----------------------------------------------------------------------------------
 
-    def _refuted(self, literals: Sequence[Literal]) -> bool:
-        """Whether the literals contradict each other."""
-        self._in_question = min(MOST_IN_A_QUESTION, self._left)
-        allowed = self._in_question
-        try:
-            return self._closed(list(literals), (), {}, 0)
-        except OutOfStepsError:
-            return False
-        finally:
-            self._left -= allowed - max(self._in_question, 0)
-
     def _closed(self, pending: list[Literal], branches: Sequence[Branch], store: Store, depth: int) -> bool:
         """Whether every way to make the literals hold, with one way of each branch and what the store says, is a
         contradiction."""
         branches = list(branches)
         while pending:
             self._step(depth)
-            expr, holds = pending.pop()
+            expr, holds, or_fails = said = pending.pop()
             match expr:
                 case ir.Const():
                     if expr.value is not holds:
                         return True
                 case ir.LetRef() if (value := self._let_of(expr.name)) is not None:
-                    pending.append((value, holds))
+                    pending.append(said._replace(expr=value))
                 case ir.Call(function="!_"):
-                    pending.append((expr.args[0], not holds))
+                    pending.append(Literal(expr.args[0], not holds, or_fails))
                 case ir.Logic() if (expr.op == "&&") == holds:
-                    pending += [(part, holds) for part in expr.operands]
+                    pending += [said._replace(expr=part) for part in expr.operands]
                 case ir.Logic():
-                    branches.append([[(part, holds)] for part in expr.operands])
+                    branches.append([[said._replace(expr=part)] for part in expr.operands])
                 case ir.Conditional():
-                    then, otherwise = (expr.then, holds), (expr.otherwise, holds)
-                    branches.append([[(expr.condition, True), then], [(expr.condition, False), otherwise]])
-                case _:
+                    branches.append(self._ways(expr, said))
+                case _ if not (or_fails and self._bounds.may_fail(expr)):
                     if self._contradicts(expr, holds, store):
                         return True
         if not branches:
             return False
         first, *rest = sorted(branches, key=len)
         return all(self._closed(list(way), rest, dict(store), depth + 1) for way in first)
+
+    def _ways(self, expr: ir.Conditional, said: Literal) -> Branch:
+        """The ways to make a conditional so."""
+        then, otherwise = said._replace(expr=expr.then), said._replace(expr=expr.otherwise)
+        ways: list[list[Literal]] = [[true(expr.condition), then], [false(expr.condition), otherwise]]
+        return [*ways, []] if said.or_fails and self._bounds.may_fail(expr.condition) else ways
 
     def _step(self, depth: int) -> None:
         self._in_question -= 1
@@ -211,20 +229,22 @@ class Truth:
         said = self._comparison(expr, holds)
         if said is None:
             return False
-        domain = store[said.term] = store.get(said.term, said.start).narrowed(said.operator, said.value)
+        domain = store[said.term] = store.get(said.term, said.start).narrowed(said.operator, said.value, said.nan)
         return domain.is_empty
 
     def _comparison(self, expr: ir.Expr, holds: bool) -> Comparison | None:
         """What a condition that cannot be taken apart says; None where that is nothing."""
         if isinstance(expr, ir.Call) and expr.function in NEGATED:
             function = expr.function if holds else NEGATED[expr.function]
-            return self._compares(function, expr.args[0], expr.args[1])
+            said = self._compares(function, expr.args[0], expr.args[1])
+            # Of NaN all comparisons are false but `!=`.
+            return said and said._replace(nan=(expr.function == "_!=_") == holds)
         if isinstance(expr, ir.Call) and expr.function == "@in":
             values = _constants(expr.args[1])
             if values is not None:
                 term = expr.args[0]
                 start = self._domain(term, _content(term.type).kind in _NUMERIC)
-                return Comparison(self._key(term), start, "@in" if holds else _NOT_IN, values)
+                return Comparison(self._key(term), start, "@in" if holds else _NOT_IN, values, nan=not holds)
         return Comparison(("holds", self._key(expr)), Domain(), "_==_", holds)
 
     def _compares(self, function: str, left: ir.Expr, right: ir.Expr) -> Comparison | None:
@@ -243,11 +263,11 @@ class Truth:
         if first > second:
             function, left, right, first, second = MIRRORED[function], right, left, second, first
         if numeric:
-            low, high = self._bounds.of(left), self._bounds.of(right)
-            ends = Interval(low.low - high.high, low.high - high.low)
-            ends = EVERYTHING if math.isnan(ends.low) or math.isnan(ends.high) else ends
-            start = Domain(ends, integral=left.type.kind in _INTEGRAL)
-            start = start.narrowed("_==_", 0) if first == second else start
+            # Equal infinities have no difference, and stand in intervals that leave it open.
+            low, high, _ = add(a := self._bounds.of(left), negative(b := self._bounds.of(right)))
+            ends = EVERYTHING if math.isnan(low) or math.isnan(high) else Interval(low, high)
+            start = Domain(ends._replace(nan=a.nan or b.nan), integral=left.type.kind in _INTEGRAL)
+            start = start.narrowed("_==_", 0, nan=True) if first == second else start
             return Comparison(("difference", first, second), start, function, 0)
         if function not in ("_==_", "_!=_"):
             return None
@@ -264,16 +284,6 @@ class Truth:
         while isinstance(expr, ir.LetRef) and isinstance(value := self._let_of(expr.name), ir.LetRef) and seen < 50:
             expr, seen = value, seen + 1
         return self._meaning(expr)
-
-
-def _may_fail(part: ir.Expr, failing: Set[str]) -> bool:
-    """Whether evaluating a part, apart from its own parts, may be an error. `failing`: lets of which that is known."""
-    if isinstance(part, ir.LetRef):
-        return part.name in failing
-    if not isinstance(part, ir.Call):
-        return False
-    reads_text = part.function == "double" and part.args[0].type.kind is Kind.STRING
-    return reads_text or part.function in _MAY_FAIL
 
 
 def _content(type_: Type) -> Type:

@@ -13,7 +13,7 @@ from policyengine.language.diagnostics import Source
 from policyengine.language.ir.ir_walk import expressions_in, walk
 from policyengine.language.lint.lint_settings import Settings
 from policyengine.language.lint.subject import Subject
-from policyengine.language.lint.truth import _may_fail
+from policyengine.language.lint.truth import true
 from policyengine.language.parse import parse_file
 from tests.language.lint.findings import plugins
 from tests.language.typed import sources
@@ -60,7 +60,7 @@ def test_an_expression_may_fail_where_one_of_its_parts_or_lets_may(subject: Subj
     for part in all_parts(subject):
         reached = walk(part, subject.let_value)
         alone = [one for one in reached if not isinstance(one, ir.LetRef)]
-        assert subject.truth.may_fail(part) == any(_may_fail(one, frozenset()) for one in alone)
+        assert subject.bounds.may_fail(part) == any(map(subject.bounds.may_fail, alone))
 
 
 @given(subjects())
@@ -69,5 +69,5 @@ def test_what_a_condition_says_by_itself_is_what_it_says_beside_one_that_says_no
     nothing = ir.Const(type=subject.policy.filters[0].requires[0].condition.type, span=subject.policy.span, value=True)
     for part in all_parts(subject):
         if part.type == nothing.type:
-            assert subject.truth.impossible(part) == subject.truth.impossible(part, nothing)
-            assert subject.truth.implied(part) == subject.truth.implied(part, nothing)
+            assert subject.truth.impossible(true(part)) == subject.truth.impossible(true(part), true(nothing))
+            assert subject.truth.implied(part) == subject.truth.implied(part, true(nothing))

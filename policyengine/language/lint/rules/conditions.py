@@ -5,7 +5,8 @@ from __future__ import annotations
 from policyengine.language import ir, syntax
 from policyengine.language.ir.ir_walk import children
 from policyengine.language.lint.rule import Finding, Findings, Place, Related, Severity, Subject, instead, rule
-from policyengine.language.types import BOOL
+from policyengine.language.lint.truth import not_false
+from policyengine.language.types import BOOL, DOUBLE
 
 
 @rule("PE3004", Severity.WARNING)
@@ -14,6 +15,9 @@ def constant_when(subject: Subject) -> Findings:
 
     A rule whose `when` is never true does not run; one whose `when` is always true does not need it. Mostly a
     comparison contradicts another one: `when pod.priority > 100 && pod.priority < 10`.
+
+    How it is known: as for PE3001 and PE3002. A `when` that may fail is not reported, unless what fails stands beside
+    something false: a filter, gang, quota or permit runs where its `when` fails.
     """
     for place in subject.places:
         if place.what != "when":
@@ -36,6 +40,8 @@ def constant_condition(subject: Subject) -> Findings:
 
     A comparison inside a condition has only one outcome, so what depends on it does too: a branch of `?:` is never
     taken, an operand of `&&` or `||` changes nothing. `node.podCount >= 0` is true of every node.
+
+    How it is known: as for PE3001 and PE3002, from this part alone. Nothing is reported that may fail to have a value.
     """
     for place in subject.places:
         yield from _inside(subject, place)
@@ -69,6 +75,9 @@ def redundant_operand(subject: Subject) -> Findings:
 
     What stands beside it decides already: in `p > 5 && p > 3` the second comparison is true wherever the first is, in
     `p > 5 || p > 3` the first adds nothing to the second.
+
+    How it is known: the one operand is taken to be true, or to fail, and the other to be false, or to fail; nothing is
+    left of one of their terms (PE3001). So leaving it out changes neither the result nor where there is none.
     """
     for logic in subject.parts_of(ir.Logic):
         if len(logic.operands) <= _MOST:
@@ -78,15 +87,15 @@ def redundant_operand(subject: Subject) -> Findings:
 def _pairs(subject: Subject, logic: ir.Logic) -> Findings:
     truth = subject.truth
     operands = sorted(logic.operands, key=lambda one: one.span.start)
-    settled = {id(one) for one in operands if isinstance(one, ir.Const) or truth.impossible(one) or truth.implied(one)}
+    settled = {id(one) for one in operands if isinstance(one, ir.Const) or truth.outcome(one) is not None}
     said: set[int] = set()
     for one in operands:
         for other in operands:
             if one is other or {id(one), id(other)} & (said | settled):
                 continue
             # In `a && b` the implied one is idle, in `a || b` the one that implies.
-            idle = truth.implied(one, other) if logic.op == "&&" else truth.implied(other, one)
-            later = truth.implied(other, one) if logic.op == "&&" else truth.implied(one, other)
+            implied, by = (one, other) if logic.op == "&&" else (other, one)
+            idle, later = truth.implied(implied, not_false(by)), truth.implied(by, not_false(implied))
             if idle and not (later and one.span.start < other.span.start):
                 said.add(id(one))
                 word = "wherever this is true" if logic.op == "||" else "wherever the rest holds"
@@ -105,14 +114,15 @@ _OPERATORS = frozenset({"_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_", "_-_", "_/
 def self_comparison(subject: Subject) -> Findings:
     """a value compared, or combined, with itself
 
-    `x == x`, `x - x`, `ratio(x, x)` and `a && a` have a result that is known beforehand. One side was meant to be
-    something else, such as `node` in the place of `pod`.
+    `x == x`, `x - x`, `ratio(x, x)` and `a && a` have a result that is known beforehand (a ratio is 1, and 0 where x
+    is). One side was meant to be something else, such as `node` in the place of `pod`. A double that may be NaN is not
+    reported: `x == x` asks whether it is.
     """
     meaning = subject.meaning
     for call in subject.parts_of(ir.Call):
         if call.function in _OPERATORS and len(call.args) == 2:
             left, right = call.args
-            if not isinstance(left, ir.Const) and not _draws(left) and meaning(left) == meaning(right):
+            if not isinstance(left, ir.Const) and meaning(left) == meaning(right) and not _unlike_itself(subject, call):
                 yield _finding("operands", call)
     for logic in subject.parts_of(ir.Logic):
         if len(set(map(meaning, logic.operands))) < len(logic.operands):
@@ -126,8 +136,15 @@ def _finding(both: str, expr: ir.Expr) -> Finding:
     return Finding(f"both {both} are the same, so the result is known beforehand", expr.span)
 
 
-def _draws(expr: ir.Expr) -> bool:
-    return isinstance(expr, ir.Call) and expr.function == "random"
+def _unlike_itself(subject: Subject, call: ir.Call) -> bool:
+    """Whether a value is drawn, or may be NaN or make NaN of itself: an infinity less itself, 0 over itself."""
+    value = call.args[0]
+    if isinstance(value, ir.Call) and value.function == "random":
+        return True
+    bounds = subject.bounds.of(value)
+    if call.function in ("_-_", "ratio", "_/_") and value.type == DOUBLE and bounds.may_be_infinite:
+        return True
+    return value.type == DOUBLE and (bounds.nan or (call.function == "_/_" and bounds.may_be_zero))
 
 
 _OPPOSITE = {"==": "!=", "!=": "=="}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from policyengine.language import ir, syntax
 from policyengine.language.ir.ir_walk import walk
 from policyengine.language.lint.rule import Edit, Finding, Findings, Fix, Related, Severity, Subject, rule
+from policyengine.language.lint.truth import Literal, not_false, true
 from policyengine.language.syntax import Span
 from policyengine.language.types import Shape
 
@@ -14,28 +15,50 @@ def impossible_filter(subject: Subject) -> Findings:
     """a filter that no node can pass
 
     The conditions of the filter contradict each other, or its `when`, or what a field can be: whatever the cluster
-    looks like, every pod that the filter is asked about is refused on every node. Conditions are compared by the values
-    they allow: numbers by intervals, strings by sets.
+    looks like, every pod that the filter is asked about is refused on every node.
+
+    How it is known: of `a && b` both hold, of `a || b` one does. Each comparison narrows what its term may be, a number
+    to an interval and a string to a set, beginning with what Kubernetes lets the field be. In `node.podCount > 5 &&
+    node.podCount < 3` the first leaves 6 and more and the second nothing of that. Where nothing is left on every way
+    through the condition, it is never true. What is rounded is bounded outwards, a double may be NaN, and a `when` that
+    fails lets the filter run.
 
     Instead of `require node.zone == "a" && node.zone == "b"` write `||`; instead of `require node.podCount < 0`, a
     bound that a node can meet.
     """
     # The first require that leaves nothing of what `when` and those before it let through.
     for filter_ in subject.own(subject.policy.filters):
-        given = [filter_.when] if filter_.when is not None else []
-        if given and subject.truth.impossible(*given):
+        when = _when(filter_)
+        if when and subject.truth.impossible(*when):
             continue  # a `when` that is never true: PE3004
+        passed: list[Literal] = []
         for number, require in enumerate(filter_.requires):
-            if require.on_error is None and subject.truth.impossible(*given, require.condition):
+            if not _may_pass(require) and subject.truth.impossible(*when, *passed, true(require.condition)):
                 before = filter_.requires[number - 1].span if number else None
-                alone = number == 0 or subject.truth.impossible(*given[:1], require.condition)
+                alone = number == 0 or subject.truth.impossible(*when, true(require.condition))
                 message = "no node can pass: " + (
                     "this is never true" if alone else "this cannot hold together with what is required before it"
                 )
                 related = (Related(before, "required here"),) if before is not None and not alone else ()
                 yield Finding(message, require.condition.span, related=related)
                 break
-            given.append(require.condition)
+            passed.append(_passed(require))
+
+
+def _when(filter_: ir.Filter) -> list[Literal]:
+    """What is known where the filter runs: a `when` that fails counts as true."""
+    return [not_false(filter_.when)] if filter_.when is not None else []
+
+
+def _may_pass(require: ir.Require) -> bool:
+    """Whether a node may pass where the condition fails to have a value."""
+    on_error = require.on_error
+    return on_error is not None and not (isinstance(on_error, ir.Const) and on_error.value is False)
+
+
+def _passed(require: ir.Require) -> Literal:
+    """What is known of the nodes that pass."""
+    return not_false(require.condition) if _may_pass(require) else true(require.condition)
 
 
 @rule("PE3002", Severity.WARNING)
@@ -45,14 +68,18 @@ def vacuous_require(subject: Subject) -> Findings:
     Whatever the node and the pod are, the condition holds: the `require` refuses nothing, so the filter does not do
     what it is there for. Often a comparison looks in the wrong direction, or `||` stands where `&&` was meant: `zone !=
     "a" || zone != "b"` is true of every zone.
+
+    How it is known: that the condition is false, or fails to have a value, is taken for granted, and nothing is left of
+    one of its terms (PE3001). In `zone != "a" || zone != "b"` both would be false, and the zone both `a` and `b`. A
+    condition that may fail, by a division by zero or an overflow, is not reported.
     """
     for filter_ in subject.own(subject.policy.filters):
-        given = [filter_.when] if filter_.when is not None else []
-        if given and subject.truth.impossible(*given):
+        when = _when(filter_)
+        if when and subject.truth.impossible(*when):
             continue
         for require in filter_.requires:
             condition = require.condition
-            if not subject.truth.may_fail(condition) and subject.truth.implied(condition, *given):
+            if subject.truth.implied(condition, *when):
                 by_when = not subject.truth.implied(condition)
                 why = "wherever `when` is, so it refuses nothing" if by_when else "so it refuses nothing"
                 yield Finding(f"this is always true{' ' if by_when else ', '}{why}", condition.span)
@@ -70,16 +97,16 @@ def implied_require(subject: Subject) -> Findings:
     was meant, or can go: `require node.free.cpu >= 2` behind `require node.free.cpu >= 4` never refuses anything.
     """
     for filter_ in subject.own(subject.policy.filters):
-        when = [filter_.when] if filter_.when is not None else []
+        when = _when(filter_)
         requires = filter_.requires[:_MOST]
         for number, require in enumerate(requires):
-            condition, before = require.condition, [one.condition for one in requires[:number]]
-            if not before or subject.truth.may_fail(condition):
+            condition, before = require.condition, [_passed(one) for one in requires[:number]]
+            if not before:
                 continue
             if subject.truth.implied(condition, *when) or subject.truth.impossible(*when, *before):
                 continue  # PE3002, PE3001
             if subject.truth.implied(condition, *when, *before):
-                alone = (one for one in requires[:number] if subject.truth.implied(condition, *when, one.condition))
+                alone = (one for one in requires[:number] if subject.truth.implied(condition, *when, _passed(one)))
                 by = next(alone, requires[number - 1])
                 related = (Related(by.condition.span, "this refuses more"),)
                 message = "what is required before implies this, so it refuses nothing"
@@ -91,18 +118,22 @@ def duplicate_require(subject: Subject) -> Findings:
     """the same condition required twice
 
     Two filters ask the same of the same pods. The second never refuses anything that the first let through, and which
-    of the two names a refusal depends on their order.
+    of the two names a refusal depends on their order. A first one with `on error` lets through what the second may
+    refuse: it is the same only where `on error` is too.
     """
-    first: dict[tuple[int | None, int], tuple[str, Span]] = {}
+    first: dict[tuple[int | None, int, int | None], tuple[str, Span]] = {}
     for filter_ in subject.own(subject.policy.filters):
         when = subject.meaning(filter_.when) if filter_.when is not None else None
         for require in filter_.requires:
             condition = subject.meaning(require.condition)
-            known = first.get((None, condition)) or first.get((when, condition))
+            on_error = subject.meaning(require.on_error) if require.on_error is not None else None
+            keys = [(rule_when, condition, on) for rule_when in (None, when) for on in (None, on_error)]
+            known = next((first[key] for key in keys if key in first), None)
             if known is not None and known[0] != filter_.name:
                 related = (Related(known[1], "required here already"),)
                 yield Finding(f"`{known[0]}` requires the same", require.condition.span, None, related)
-            first.setdefault((when, condition), (filter_.name, require.condition.span))
+            lets_through = on_error if _may_pass(require) else None
+            first.setdefault((when, condition, lets_through), (filter_.name, require.condition.span))
 
 
 @rule("PE3403", Severity.WARNING)
@@ -119,13 +150,6 @@ def hidden_error(subject: Subject) -> Findings:
                 yield Finding(message, require.on_error.span)
 
 
-_SAFE = frozenset(
-    {"_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_", "@in", "!_", "orValue", "or", "hasValue", "startsWith", "endsWith"}
-    | {"contains", "matches", "size", "ratio", "clamp", "min", "max", "toInt", "toDouble", "lowerAscii", "upperAscii"}
-)
-"""Functions that have a value whatever they are given. Arithmetic is not among them: it may overflow."""
-
-
 @rule("PE3404", Severity.INFO)
 def useless_on_error(subject: Subject) -> Findings:
     """an `on error` for what cannot fail
@@ -135,20 +159,11 @@ def useless_on_error(subject: Subject) -> Findings:
     """
     for filter_ in subject.own(subject.policy.filters):
         for require in filter_.requires:
-            if require.on_error is not None and _has_a_value(subject, require.condition):
+            if require.on_error is not None and not subject.bounds.may_fail(require.condition):
                 yield _never_used(subject, require.on_error)
     for score in subject.own(subject.policy.scores):
-        if score.on_error is not None and _has_a_value(subject, score.value):
+        if score.on_error is not None and not subject.bounds.may_fail(score.value):
             yield _never_used(subject, score.on_error)
-
-
-def _has_a_value(subject: Subject, expr: ir.Expr) -> bool:
-    return all(
-        isinstance(part, ir.Const | ir.Field | ir.LetRef | ir.ParamRef | ir.Logic | ir.Conditional | ir.ListExpr)
-        or (isinstance(part, ir.Index | ir.Select) and part.optional)
-        or (isinstance(part, ir.Call) and part.function in _SAFE)
-        for part in walk(expr, subject.let_value)
-    )
 
 
 def _never_used(subject: Subject, on_error: ir.Expr) -> Finding:

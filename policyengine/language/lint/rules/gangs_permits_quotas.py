@@ -8,6 +8,7 @@ from policyengine.language import ir
 from policyengine.language.checking.report import wrapped
 from policyengine.language.ir.ir_walk import walk
 from policyengine.language.lint.rule import Finding, Findings, Related, Severity, Subject, rule
+from policyengine.language.lint.truth import false, not_false
 
 _UNIQUE = frozenset({("pod", "name"), ("pod", "uid")})
 _KEEPING = frozenset({"_+_", "lowerAscii", "upperAscii", "trim", "string"})
@@ -51,7 +52,7 @@ def gang_min_unbounded(subject: Subject) -> Findings:
     """
     # The API server validates a PodGroup's `min`.
     for gang in subject.own(subject.policy.gangs):
-        low, high = subject.bounds.of(gang.min)
+        low, high, _ = subject.bounds.of(gang.min)
         reads = {path[0] for path in subject.paths_in(gang.min)}
         if "pod" in reads and (high > _LARGEST or low < 0):
             fix = wrapped(gang.min.span, "clamp(", ", 1, 100)")
@@ -91,9 +92,9 @@ def shadowed_gang(subject: Subject) -> Findings:
     """
     gangs = subject.own(subject.policy.gangs)
     for number, gang in enumerate(gangs[:40]):
-        given = [gang.when] if gang.when is not None else []
+        given = [not_false(gang.when)] if gang.when is not None else []
         for earlier in gangs[:number]:
-            if earlier.when is None or subject.truth.implied(earlier.when, *given):
+            if earlier.when is None or subject.truth.impossible(*given, false(earlier.when)):
                 related = (Related(earlier.span, "this one applies"),)
                 yield Finding(f"`{gang.name}` never applies: `{earlier.name}` takes its pods", gang.span, None, related)
                 break
@@ -122,6 +123,8 @@ def permit_delay_over_timeout(subject: Subject) -> Findings:
     """
     for permit in subject.own(subject.policy.permits):
         if permit.delay is None or permit.timeout is None:
+            continue
+        if subject.bounds.may_fail(permit.delay) or subject.bounds.may_fail(permit.timeout):
             continue
         if subject.bounds.of(permit.delay).low >= subject.bounds.of(permit.timeout).high:
             related = (Related(permit.timeout.span, "refused here"),)

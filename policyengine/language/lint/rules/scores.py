@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from policyengine.language import ir
 from policyengine.language.checking.report import wrapped
+from policyengine.language.functions.bounds import Interval, hull
 from policyengine.language.lint.rule import Edit, Finding, Findings, Fix, Severity, Subject, rule
 from policyengine.language.syntax import Span
 from policyengine.language.types import INT, Kind, Shape
@@ -19,7 +20,7 @@ def constant_score(subject: Subject) -> Findings:
     where a pod goes; normalised, it is the same for all as well.
     """
     for score in subject.own(subject.policy.scores):
-        low, high = subject.bounds.of(score.value)
+        low, high, _ = _points(subject, score)
         drawn = "random" in subject.functions_in(score.value)
         if score.value.shape is Shape.SCALAR and not drawn:
             yield Finding(f"`{score.name}` is the same for every node, so it ranks none", score.value.span)
@@ -39,7 +40,7 @@ def sliver_score(subject: Subject) -> Findings:
     between 0 and 1, so it is 0 for every node but a full one. Write `100 * ratio(a, b)`, or `normalize minmax`.
     """
     for score in subject.own(subject.policy.scores):
-        low, high = subject.bounds.of(score.value)
+        low, high, _ = _points(subject, score)
         low, high = max(low, 0.0), min(high, 100.0)
         if score.normalize is not ir.Normalize.NONE or not 0 < high - low < _NARROW:
             continue
@@ -61,8 +62,9 @@ def cut_score(subject: Subject) -> Findings:
     `normalize` it; where the cut is meant, say so with `clamp(…, 0, 100)`.
     """
     for score in subject.own(subject.policy.scores):
-        low, high = subject.bounds.of(score.value)
-        if score.normalize is not ir.Normalize.NONE or (low >= 0 and high <= 100) or low == high:
+        low, high, _ = _points(subject, score)
+        within = low >= -_ROUNDING and high <= 100 + _ROUNDING
+        if score.normalize is not ir.Normalize.NONE or within or low == high:
             continue
         message = f"`{score.name}` lies within {low:g} and {high:g}: it is cut to 0 to 100"
         fix = None
@@ -71,6 +73,22 @@ def cut_score(subject: Subject) -> Findings:
         yield Finding(message, score.value.span, fix)
 
 
+def _points(subject: Subject, score: ir.Score) -> Interval:
+    """The bounds of a score: it is 0 where its value is NaN or an empty optional, and where the value fails without
+    `on error`."""
+    parts = [subject.bounds.of(score.value)]
+    if subject.bounds.may_fail(score.value):
+        parts.append(_NOTHING if score.on_error is None else subject.bounds.of(score.on_error))
+        if score.on_error is not None and subject.bounds.may_fail(score.on_error):
+            parts.append(_NOTHING)
+    if score.value.type.kind is Kind.OPTIONAL or any(part.nan for part in parts):
+        parts.append(_NOTHING)
+    return hull(parts)
+
+
+_NOTHING = Interval(0.0, 0.0)
+_ROUNDING = 1e-6
+"""Points: a bound is rounded outwards, a score is cut where it is more than that beyond 0 or 100."""
 _TIERS = 4
 """A score of so few values is taken to be meant as tiers."""
 
@@ -114,14 +132,14 @@ def _weight(subject: Subject, score: ir.Score) -> tuple[int, int]:
     """The least and the largest weight."""
     if isinstance(score.weight, int):
         return score.weight, score.weight
-    low, high = subject.bounds.of(score.weight)
+    low, high, _ = subject.bounds.of(score.weight)
     known = subject.params.get(score.weight.name)
     default = known.default if known is not None and isinstance(known.default, int) else 1
     return (int(low), int(high)) if low > 0 and high < 2**53 else (default, default)
 
 
 def _span(subject: Subject, score: ir.Score) -> float:
-    low, high = subject.bounds.of(score.value)
+    low, high, _ = _points(subject, score)
     return 100.0 if score.normalize is not ir.Normalize.NONE else max(0.0, min(high, 100.0) - max(low, 0.0))
 
 
