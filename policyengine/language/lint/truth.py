@@ -46,7 +46,8 @@ class Domain(Struct, frozen=True):
     def narrowed(self, operator: str, value: object, nan: bool) -> Domain:
         """The domain where the term compares so with a constant, or is (not) among a set of them. `nan`: NaN does."""
         domain = self._narrowed(operator, value)
-        return domain if nan else replace(domain, bounds=domain.bounds._replace(nan=False))
+        drops_nan = domain.bounds.nan and not nan
+        return replace(domain, bounds=domain.bounds._replace(nan=False)) if drops_nan else domain
 
     def _narrowed(self, operator: str, value: object) -> Domain:
         if operator in ("_==_", "@in"):
