@@ -127,11 +127,20 @@ def test_what_has_to_be_worked_out_is_left_to_the_package(tmp_path: Path, user: 
     assert not kubeconfig.is_written_down(choose([write(tmp_path / "config", one(user))]))
 
 
-def test_a_proxy_of_the_environment_is_found_by_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "config"
-    write(path, one({"token": "t"}))
+def test_the_environment_names_the_proxy_by_the_servers_scheme_unless_no_proxy_names_the_host(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = write(tmp_path / "plain" / "config", one({"token": "t"}, {"server": "http://1.2.3.4:8080"}))
+    secure = write(tmp_path / "secure" / "config", one({"token": "t"}, {"server": "https://1.2.3.4:6443"}))
+    for name in ("http_proxy", "https_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
     monkeypatch.setenv("HTTP_PROXY", "http://proxy:3128")
-    assert credentials.load(path).proxy == "http://proxy:3128"
+    assert [credentials.load(Path(path)).proxy for path in (plain, secure)] == ["http://proxy:3128", None]
+    monkeypatch.setenv("HTTPS_PROXY", "http://other:3128")
+    assert credentials.load(Path(secure)).proxy == "http://other:3128"
+    monkeypatch.setenv("NO_PROXY", "1.2.3.4")
+    assert [credentials.load(Path(path)).proxy for path in (plain, secure)] == [None, None]
 
 
 def test_the_first_file_to_name_something_has_the_last_word(tmp_path: Path) -> None:
