@@ -1,6 +1,6 @@
 """The scheduler's own pages: `/metrics`, `/healthz`, `/livez`, `/readyz`, `/configz`, `/version` and `/debug`.
 
-Only GET, no bodies, bounded headers (aiohttp's 8 KiB a line), `MAX_CONNECTIONS` at once. On loopback unless told
+Only GET, no bodies, headers and connections bounded by `listening`. On loopback unless told
 otherwise; what a policy or a pod holds that may be secret (annotations, environments, credentials) is on no page.
 
 Where callers are asked for bearer tokens, the API server is asked about them, as by kube-scheduler's secure port: a
@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +28,15 @@ from policyengine.kube.config.configuration import Configuration
 from policyengine.kube.http.client import ApiError, Client, ConnectionFailed, object_of
 from policyengine.kube.scheduling import Scheduler
 from policyengine.server import debug
-from policyengine.server.listening import CannotListen, CertificateUnusable, listening, server_context
+from policyengine.server.listening import (
+    MAX_CONNECTIONS,
+    PROBES,
+    CannotListen,
+    CertificateUnusable,
+    Handler,
+    listening,
+    server_context,
+)
 from policyengine.server.metrics.scheduler_metrics import SchedulerMetrics
 from policyengine.version import __version__
 
@@ -88,15 +96,10 @@ class Reviewer:
         return AccessRefused(403, f"`{spec['user']}` may not get `{path}`")
 
 
-MAX_CONNECTIONS = 64
 SHUTDOWN = 1.0
 """Seconds that requests under way are given at the end."""
 PATIENCE = 30.0
 """Seconds for which a watch may fail before what is known counts as stale."""
-OPEN = ("/healthz", "/livez", "/readyz")
-"""Whoever reaches the port may ask these: the kubelet shows no token."""
-
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Endpoints:
@@ -138,7 +141,7 @@ class Endpoints:
 
     @web.middleware
     async def _guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        if self._reviewer is not None and request.path not in OPEN:
+        if self._reviewer is not None and request.path not in PROBES:
             try:
                 await self._reviewer.check(request.headers.get("Authorization", ""), request.path)
             except AccessRefused as refused:

@@ -1,18 +1,43 @@
-"""A port of ours: its certificate, a bound on its connections, and why it cannot be had."""
+"""A port of ours: its certificate, bounds on its connections, and why it cannot be had.
+
+Rules:
+1. Each step of a connection has its time: the first byte (of TLS too), the headers, the body, the next request.
+   A request that is whole may take as long as its answer takes.
+2. When all places are taken, a new connection gets the place of the one that has waited longest for its client.
+   A peer that holds half of the places loses one of its own, so that it takes none from others.
+3. Probes are always answered: `RESERVED` places stay free of other requests under way.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from enum import Enum
+from operator import attrgetter
 from pathlib import Path
+from typing import NamedTuple
 
-from aiohttp import web
+from aiohttp import StreamReader, web
 
-IDLE = 120.0
-"""Seconds until an idle connection is closed: more than the 90 of Go's clients, so that they do not meet one that is
-being closed."""
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class Patience(NamedTuple):
+    """Seconds that a client is given for each step."""
+
+    first_byte: float
+    headers: float
+    body: float
+    idle: float
+    """More than the 90 of Go's clients, so that they do not meet a connection that is being closed."""
+
+
+PATIENCE = Patience(10.0, 10.0, 60.0, 120.0)
+MAX_CONNECTIONS = 256
+RESERVED = 8
+PROBES = ("/healthz", "/livez", "/readyz")
 
 
 class CannotListen(Exception):
@@ -50,29 +75,44 @@ def _check_readable(what: str, path: Path) -> None:
 
 @asynccontextmanager
 async def listening(
-    application: web.Application, address: str, tls: ssl.SSLContext | None, most: int, shutdown: float
+    application: web.Application,
+    address: str,
+    tls: ssl.SSLContext | None,
+    most: int,
+    shutdown: float,
+    patience: Patience = PATIENCE,
 ) -> AsyncIterator[int]:
     """The application at `address` (HOST:PORT; without a host on every one), while the block runs; gives the port.
 
-    A connection over `most` is closed as it is made; requests under way are given `shutdown` seconds at the end.
-    Raises `CannotListen`.
+    At most `most` connections are held, as the head of this file says. Requests under way are given `shutdown` seconds
+    at the end. Raises `CannotListen`.
     """
     host, _, port = address.rpartition(":")
-    runner = web.AppRunner(application, access_log=None, shutdown_timeout=shutdown, keepalive_timeout=IDLE)
+    places = _Places(most, patience)
+    application.middlewares.append(places.admit)
+    runner = web.AppRunner(application, access_log=None, shutdown_timeout=shutdown)
     await runner.setup()
-    assert runner.server is not None
-    bounded = _Bounded(runner.server, most)
+    server, loop = runner.server, asyncio.get_running_loop()
+    assert server is not None
+    handshake = patience.first_byte if tls is not None else None
     try:
         try:
-            site = await asyncio.get_running_loop().create_server(
-                bounded.connection, host.strip("[]") or None, int(port), ssl=tls, backlog=most
+            site = await loop.create_server(
+                lambda: _Connection(server, places, loop),
+                host.strip("[]") or None,
+                int(port),
+                ssl=tls,
+                backlog=most,
+                ssl_handshake_timeout=handshake,
             )
         except OSError as error:
             raise CannotListen(f"cannot listen on `{address}`: {_reason(error)}; choose another --listen") from None
+        sweeper = asyncio.create_task(places.sweep())
         try:
             yield site.sockets[0].getsockname()[1]
         finally:
             site.close()
+            sweeper.cancel()
     finally:
         await runner.cleanup()
 
@@ -82,22 +122,117 @@ def _reason(error: OSError) -> str:
     return (error.strerror or str(error)).rpartition("): ")[2].lower()
 
 
-class _Bounded:
-    """A server that turns away connections over the limit."""
+class _Phase(Enum):
+    """What a connection waits for; its answer is worked out, or is nobody's to wait for, while it is `ANSWERED`."""
 
-    def __init__(self, server: web.Server, most: int) -> None:
-        self._server = server
-        self._most = most
-
-    def connection(self) -> asyncio.BaseProtocol:
-        if len(self._server.connections) >= self._most:
-            return _Refused()
-        return self._server()
+    FIRST_BYTE = "first_byte"
+    HEADERS = "headers"
+    BODY = "body"
+    ANSWERED = "answered"
+    IDLE = "idle"
 
 
-class _Refused(asyncio.Protocol):
-    """A connection that is closed as it is made."""
+class _Connection(web.RequestHandler):
+    """aiohttp's connection, with what it waits for and since when."""
+
+    __slots__ = ("_places", "body", "peer", "phase", "since")
+
+    def __init__(self, server: web.Server, places: _Places, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(server, loop=loop, access_log=None)  # type: ignore[arg-type]  # None is "no log", as in AppRunner
+        self._places = places
+        self.peer = ""
+        self.body: StreamReader | None = None
+        self.enter(_Phase.FIRST_BYTE)
+
+    def enter(self, phase: _Phase) -> None:
+        """It waits for something else from now on."""
+        self.phase = phase
+        self.since = self._loop.time()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Close it."""
-        transport.close()
+        """Take a place, or end."""
+        super().connection_made(transport)
+        self.peer = str((transport.get_extra_info("peername") or ("",))[0])
+        if not self._places.take(self):
+            self.end()
+
+    def data_received(self, data: bytes) -> None:
+        """Read on, and see whether a request begins or its body is whole."""
+        if self.phase in (_Phase.FIRST_BYTE, _Phase.IDLE):
+            self.enter(_Phase.HEADERS)
+        super().data_received(data)
+        if self.phase is _Phase.BODY and self.body is not None and self.body.is_eof():
+            self.enter(_Phase.ANSWERED)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Give the place back."""
+        self._places.give_back(self)
+        super().connection_lost(exc)
+
+    def end(self) -> None:
+        """Close at once, whatever is under way."""
+        transport = self.transport
+        if isinstance(transport, asyncio.Transport):
+            transport.abort()
+
+
+class _Places:
+    """Who is connected, who gives way to a new connection, and whose time is over."""
+
+    def __init__(self, most: int, patience: Patience) -> None:
+        self._most = most
+        self._share = max(1, most // 2)
+        self._requests = max(1, self._share - RESERVED)
+        self._patience = patience
+        self._held: dict[_Connection, None] = {}
+        self._under_way = 0
+
+    def take(self, new: _Connection) -> bool:
+        """Whether there is a place, if need be that of the connection that has waited longest."""
+        crowd = [one for one in self._held if one.peer == new.peer]
+        if len(crowd) < self._share:
+            crowd = list(self._held) if len(self._held) >= self._most else []
+        if crowd:
+            waiting = [one for one in crowd if one.phase is not _Phase.ANSWERED]
+            if not waiting:
+                return False
+            longest = min(waiting, key=attrgetter("since"))
+            self.give_back(longest)
+            longest.end()
+        self._held[new] = None
+        return True
+
+    def give_back(self, gone: _Connection) -> None:
+        """Its place is free."""
+        self._held.pop(gone, None)
+
+    async def sweep(self) -> None:
+        """End the connections whose time is over, until cancelled."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(min(1.0, *self._patience))
+            now = loop.time()
+            for one in list(self._held):
+                if one.phase is not _Phase.ANSWERED and now - one.since > getattr(self._patience, one.phase.value):
+                    one.end()
+
+    @web.middleware
+    async def admit(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Answer a request if it is a probe, or so many are not under way; note when it begins and ends."""
+        connection = request.protocol
+        assert isinstance(connection, _Connection)
+        connection.body = request.content
+        connection.enter(_Phase.ANSWERED if request.content.is_eof() else _Phase.BODY)
+        try:
+            if request.path in PROBES:
+                return await handler(request)
+            if self._under_way >= self._requests:
+                return web.Response(status=503, text="too many requests are under way; ask again\n")
+            self._under_way += 1
+            try:
+                return await handler(request)
+            finally:
+                self._under_way -= 1
+        finally:
+            connection.body = None
+            connection.enter(_Phase.IDLE)

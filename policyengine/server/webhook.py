@@ -21,7 +21,7 @@ from policyengine.compiler.assemble import PluginRegistry
 from policyengine.kube.policies.compiling import compiled
 from policyengine.kube.policies.config_map import texts, unusable
 from policyengine.kube.policies.rollout_annotations import BadAnnotation, rollout_settings
-from policyengine.server.listening import listening
+from policyengine.server.listening import MAX_CONNECTIONS, listening
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +29,6 @@ API_VERSION = "admission.k8s.io/v1"
 LABEL = "policyengine.io/policy"
 MAX_BODY = 8 * 1024 * 1024
 """Bytes: a review holds the ConfigMap before and after, each at most 1 MiB, as JSON."""
-MAX_CONNECTIONS = 64
 SHUTDOWN = 5.0
 """Seconds that reviews under way are given at the end."""
 INVALID = 422

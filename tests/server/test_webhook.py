@@ -131,7 +131,7 @@ from policyengine.server.listening import listening
 from policyengine.server.webhook import application
 
 async def main():
-    async with listening(application(IN_TREE), "127.0.0.1:0", None, 64, 1.0) as port:
+    async with listening(application(IN_TREE), "127.0.0.1:0", None, 256, 1.0) as port:
         print(port, flush=True)
         await asyncio.to_thread(sys.stdin.read)
 

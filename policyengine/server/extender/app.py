@@ -1,7 +1,7 @@
 """The extender over HTTP: `POST /PREFIX/VERB`, `/version`, `/healthz`, `/readyz` and `/metrics`.
 
 PREFIX names the policy, and may have several parts: the last one counts. A lone policy answers to any prefix. Bodies
-over `MAX_BODY` are refused, and connections over `MAX_CONNECTIONS`; headers are bounded by aiohttp.
+over `MAX_BODY` are refused; `listening` bounds connections and headers.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from policyengine.server.extender import wire
 from policyengine.server.extender.cluster import ExtenderCluster, WatchedCluster
 from policyengine.server.extender.rules import PolicyRules, own_rules, reads_pods
 from policyengine.server.extender.verbs import VERBS, Answer, Verbs, refused
-from policyengine.server.listening import listening
+from policyengine.server.listening import MAX_CONNECTIONS, listening
 from policyengine.version import __version__
 
 logger = logging.getLogger(__name__)
@@ -135,8 +135,6 @@ def _response(answer: Answer) -> web.Response:
 
 logger = logging.getLogger(__name__)
 
-MAX_CONNECTIONS = 128
-"""kube-scheduler keeps a few; a request that is under way holds one."""
 SHUTDOWN = 5.0
 """Seconds that requests under way are given at the end."""
 
