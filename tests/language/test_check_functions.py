@@ -133,3 +133,22 @@ def test_arguments_that_blow_up_in_a_macro_are_refused() -> None:
         nested = f"f({nested})"
     found = findings(f"function f(a: int): int = a + a\nlet x1 = [1].all(x, {nested} > 0)")
     assert {finding.code for finding in found} == {"PE2019"}
+
+
+def line(count: int, step: str) -> str:
+    """Functions `f0`, `f1`, … of which each calls the one before."""
+    later = (f"function f{at}(x: int): int = {step.format(at - 1)}" for at in range(1, count))
+    return "\n".join(("function f0(x: int): int = x", *later))
+
+
+@pytest.mark.parametrize("step", ["f{}(x)", "f{}(x) + 1", "f{}(x) + f{}(x + 1)".replace("{}", "{0}")])
+def test_functions_that_call_each_other_too_deep_are_told(step: str) -> None:
+    call = 'filter "f" { require node.pods.all(v, f%d(v.priority) > 0) }'
+    policy(f"{line(3, step)} {call % 2}")
+    found = findings(f"{line(90, step)} {call % 89}")
+    assert {one.code for one in found} == {"PE2019"}
+
+
+def test_a_call_of_a_function_that_is_wrong_inside_is_silent_however_many_call_it() -> None:
+    found = findings(f"{line(200, 'f{}(x)').replace('int = x', 'int = nothing')} let y = f199(pod.priority)")
+    assert [one.message for one in found] == ["nothing is called `nothing`"]

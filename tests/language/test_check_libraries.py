@@ -51,6 +51,38 @@ def test_a_policy_uses_the_names_of_a_library_in_another_file() -> None:
     assert any(isinstance(p, ir.ParamRef) and p.name == "safe.spare" for p in walk(condition, values.get))
 
 
+def in_a_line(count: int, members: str) -> dict[str, str]:
+    """Libraries `l0`, `l1`, … of which each imports the one before, and a policy that imports the last."""
+    files = {f"l{at}": f'import "l{at - 1}" library "l{at}" {{ {members} }}' for at in range(1, count)}
+    files["l0"] = f'library "l0" {{ {members} }}'
+    return {**files, "p": f'import "l{count - 1}" policy "p" {{ let y = l{count - 1}.x }}'}
+
+
+def test_libraries_may_import_each_other_in_a_long_line() -> None:
+    found = fine(**in_a_line(400, "let x = 1"))
+    assert {let.name for let in found.lets} == {"l399.x", "y"}
+    assert len(found.texts) == 801
+
+
+def test_libraries_that_are_imported_along_many_ways_are_there_once() -> None:
+    files = {
+        f"l{at}{side}": f'import "l{at - 1}a" import "l{at - 1}b" library "l{at}{side}" {{ let x = 1 }}'
+        for at in range(1, 40)
+        for side in "ab"
+    }
+    files |= {f"l0{side}": f'library "l0{side}" {{ let x = 1 }}' for side in "ab"}
+    found = fine(**files, p='import "l39a" policy "p" { let y = l39a.x }')
+    assert len([text for text in found.texts if text[0].slice(text[1]).startswith("library")]) == 79
+
+
+def test_imports_that_bring_too_much_are_told() -> None:
+    _, code, message = wrong(**in_a_line(60, " ".join(f"let x{at} = {at}" for at in range(200))))[0]
+    assert (code, message) == (
+        "PE2019",
+        "all imports together bring more than 200,000 params and lets; import what is used, and in fewer files",
+    )
+
+
 def test_an_alias_changes_what_is_written_and_not_what_a_param_is_called() -> None:
     found = fine(a=SAFE, b='import "safe" as s policy "p" { filter "f" { require s.spare > 0 } }')
     assert [param.name for param in found.params] == ["safe.spare"]

@@ -13,6 +13,7 @@ turns are short while something is compiled, so that the loop is never held for 
 from __future__ import annotations
 
 import asyncio
+import logging
 import sys
 from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -31,6 +32,8 @@ from policyengine.plugins.registry import IN_TREE
 from policyengine.policy_compiler import CompileResult, compile_files
 from policyengine.trials.policy_test import held_to_tests
 
+logger = logging.getLogger(__name__)
+
 TURN: Final = 0.0005
 """Seconds for which the compiling thread may keep the interpreter while the event loop wants it. Python's own 5 ms
 would come on top of every wait of the loop's."""
@@ -43,11 +46,22 @@ def compiled(
 ) -> Compiled:
     """Compile the keys of a ConfigMap and run the tests in them; the first error is what is wrong with it.
 
+    A bug that the texts meet, here or in a plugin, rejects them too: it is logged, and what served goes on.
+
     Arguments:
         data: the texts of its `*.policy` keys, and of `params.yaml`.
         registry: the plugins there are.
         fail_level: the least severity of an opinion of lint's that is an error here.
     """
+    try:
+        return _compiled(data, registry, fail_level)
+    except Exception as bug:
+        logger.exception("a ConfigMap's policies could not be compiled")
+        kind = type(bug).__name__
+        return Compiled(problem=Problem(f"compiling ended in a {kind}, a bug; the scheduler's log says where"))
+
+
+def _compiled(data: Mapping[str, str], registry: PluginRegistry, fail_level: Severity) -> Compiled:
     texts = {key: text for key, text in data.items() if key != PARAMS_FILE}
     try:
         sources = [decode_source(text.encode("utf-8", "surrogatepass"), key) for key, text in texts.items()]

@@ -45,7 +45,7 @@ def check_names(
         block: members of it that did not parse would have defined its `broken` names; their use is no finding.
         definitions: takes up what the block defines.
         libraries, outer, prefix: as in `Names`.
-        file: where an overlay stands, '' for the policy's own file.
+        file: where an overlay or library stands, '' for the policy's own file.
     """
     named = [member for member in block.members if isinstance(member, Named)]
     own = _claimed(report, named, libraries, outer)

@@ -98,6 +98,8 @@ class Context(Struct, frozen=True):
     """Whether the expression is about a victim of preemption."""
     prefix: str = ""
     """In a function's body: what its variables' names begin with, so that none is one of an argument's."""
+    callers: int = 0
+    """How many functions' bodies stand around it."""
 
     def check(self, expr: syntax.Expr, expected: Type | None = None) -> ir.Expr:
         """The typed tree of an expression. `expected` steers literals only; the caller compares types."""

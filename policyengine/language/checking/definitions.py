@@ -11,8 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
 
+from msgspec.structs import replace
+
 from policyengine.language import ir
-from policyengine.language.ir.ir_walk import is_error, key, walk
+from policyengine.language.ir.ir_walk import is_error, key, respanned, walk
 from policyengine.language.syntax import Span
 from policyengine.language.types import BOOL, STRING, Kind
 
@@ -35,7 +37,7 @@ NEGATED = {"_<_": "_>=_", "_<=_": "_>_", "_>_": "_<=_", "_>=_": "_<_", "_==_": "
 class Definitions:
     """The params and lets of one policy or library with all it imports, by their full names."""
 
-    def __init__(self, owner: str) -> None:
+    def __init__(self, owner: str, file: str) -> None:
         """`owner`: what sets the names given here apart from those given by others; '' for a policy."""
         self.params: dict[str, ir.Param] = {}
         self.lets: dict[str, ir.Let] = {}
@@ -43,19 +45,30 @@ class Definitions:
         """How many calls of functions were checked."""
         self.results: dict[Hashable, ir.Expr] = {}
         """What a call of a function came to, by the function and its arguments."""
-        self._owner = owner
+        self._owner, self._file = owner, file
+        self._places: dict[str, Span] = {}
+        """Let that is brought in -> the first import that brings it."""
         self._reads: dict[str, frozenset[tuple[str, ...]]] = {}
         self._facts: dict[tuple[str, bool], Facts] = {}
         self._unnamed: dict[Hashable, str] = {}
 
-    def take_over(self, other: Definitions) -> None:
-        """Everything another one defines is defined here too."""
+    def take_over(self, other: Definitions, place: Span) -> None:
+        """Everything another one defines is defined here too. `place`: the import."""
         self.params |= other.params
-        own = dict(self.lets)
-        self.lets.clear()
-        self.lets |= other.lets | own
+        for name, let in other.lets.items():
+            self._places.setdefault(name, place)
+            self.lets.setdefault(name, let)
         self._reads |= other._reads
         self._facts |= other._facts
+
+    def placed(self, let: ir.Let) -> ir.Let:
+        """A let as this file tells of it: one of another file stands where it is imported."""
+        place = self._places.get(let.name)
+        if place is None:
+            return let
+        if let.file == self._file:
+            return replace(let, file="")
+        return replace(let, value=respanned(let.value, place))
 
     def define(self, let: ir.Let) -> None:
         """A let, after those it names."""
@@ -74,7 +87,7 @@ class Definitions:
         name = self._unnamed.get(meaning)
         if name is None:
             name = self._unnamed[meaning] = f"{self._owner}{label}#{len(self.lets)}"
-            self.define(ir.Let(name=name, value=value, span=Span(0, 0)))
+            self.define(ir.Let(name=name, value=value, span=Span(0, 0), file=self._file if self._owner else ""))
         return ir.LetRef(type=value.type, span=value.span, shape=value.shape, reach=value.reach, name=name)
 
     def let_value(self, name: str) -> ir.Expr | None:

@@ -30,6 +30,9 @@ OBJECT_TYPES = {"pod": POD, "node": NODE, "container": CONTAINER}
 MOST_PARTS = 1000
 """How large what one call stands for may become."""
 MOST_LEVELS = 96
+MOST_CALLERS = 16
+"""How many functions may stand around a call, each called by the one before: each is checked inside its caller's check.
+"""
 
 
 def declared(context: Context, member: syntax.Function, name: str) -> Declared:
@@ -55,8 +58,8 @@ def _body_holds(context: Context, function: Declared, result: Type) -> bool:
     found: list[Report] = []
     for locals_ in dict.fromkeys((function.parameters, of_cluster)):
         report = context.report.apart()
-        _body(replace(context, report=report), function, {local.name: local for local in locals_}, result)
-        if not report.diagnostics:
+        body = _body(replace(context, report=report), function, {local.name: local for local in locals_}, result)
+        if not report.diagnostics and not is_error(body):
             return True
         found.append(report)
     context.report.diagnostics += found[0].diagnostics
@@ -75,6 +78,7 @@ def _body(context: Context, function: Declared, arguments: dict[str, ir.Expr], r
         rule=function.name,
         locals=arguments,
         prefix=f"{function.name}.",
+        callers=context.callers + 1,
     )
     body = inside.check(written, result)
     if is_error(body) or fits(body.type, result):
@@ -126,6 +130,9 @@ def _called(context: Context, span: Span, function: Declared, args: list[ir.Expr
     definitions.calls += 1
     if definitions.calls > MOST_CALLS:
         message = f"functions are called more than {MOST_CALLS:,} times, calls in functions counted each time"
+        return context.failed(OVER_BUDGET, message, span)
+    if context.callers >= MOST_CALLERS:
+        message = f"functions call each other more than {MOST_CALLERS} deep; put the bodies of some of them together"
         return context.failed(OVER_BUDGET, message, span)
     report = Report(context.report.file)
     arguments = {local.name: arg for local, arg in zip(function.parameters, passed, strict=True)}

@@ -13,12 +13,17 @@ from msgspec.structs import replace
 
 from policyengine.language import syntax
 from policyengine.language.checking.block_names import check_names, in_order
-from policyengine.language.checking.check_codes import DUPLICATE_NAME, WRONG_IMPORT, WRONG_OVERLAY, WRONG_WORD
+from policyengine.language.checking.check_codes import (
+    DUPLICATE_NAME,
+    OVER_BUDGET,
+    WRONG_IMPORT,
+    WRONG_OVERLAY,
+    WRONG_WORD,
+)
 from policyengine.language.checking.context import Names
 from policyengine.language.checking.definitions import Definitions
 from policyengine.language.checking.report import Report
 from policyengine.language.diagnostics import Related, Source, has_errors
-from policyengine.language.ir.ir_walk import respanned
 from policyengine.language.schema import ROOTS
 from policyengine.language.syntax import Span
 from policyengine.language.syntax.expression_nodes import names_in
@@ -50,6 +55,8 @@ class Imported(Struct, frozen=True):
     library: Library | None
 
 
+MOST_BROUGHT = 200_000
+"""How many params and lets the imports of all files may bring, each counted wherever it is brought."""
 Key = tuple[int, int]
 """Which file, which library in it."""
 _T = TypeVar("_T")
@@ -59,10 +66,17 @@ class Libraries:
     """The libraries of the files that are loaded together."""
 
     def __init__(self, files: Sequence[File]) -> None:
+        self._numbers = {id(file): at for at, file in enumerate(files)}
         self._files = files
+        self._brought = 0
+        """How many params and lets all imports have brought so far."""
         self._blocks: dict[Key, syntax.Library] = {
             (at, number): block for at, file in enumerate(files) for number, block in enumerate(file.tree.libraries)
         }
+        self._keys: dict[str, list[Key]] = {}
+        """Those of a name."""
+        for key, block in self._blocks.items():
+            self._keys.setdefault(block.name.text, []).append(key)
         self._done: dict[Key, Library] = {}
         for file in files:
             each_once(file.report, "library", [block.name for block in file.tree.libraries], {})
@@ -76,8 +90,29 @@ class Libraries:
         """What a file imports, after the libraries were checked."""
         return tuple(
             Imported(name, statement, self._done.get(target) if target is not None else None)
-            for name, (statement, target) in self._targets[self._files.index(file)].items()
+            for name, (statement, target) in self._targets[self._numbers[id(file)]].items()
         )
+
+    def bring_in(
+        self, definitions: Definitions, imports: Sequence[Imported], report: Report, place: Span | None = None
+    ) -> tuple[Imported, ...]:
+        """What the libraries define, under full names; the imports, those over the budget as reported.
+
+        A policy's lets of other files stand where these are imported, or in `place`: see `Definitions.placed`.
+        """
+        brought = []
+        for one in imports:
+            if one.library is not None and one.library.names is not None:
+                found = one.library.names.definitions
+                self._brought += 1 + len(found.params) + len(found.lets)
+                if self._brought > MOST_BROUGHT:
+                    message = f"all imports together bring more than {MOST_BROUGHT:,} params and lets"
+                    report.error(OVER_BUDGET, f"{message}; import what is used, and in fewer files", one.statement.span)
+                    one = replace(one, library=None)
+                else:
+                    definitions.take_over(found, place or one.statement.span)
+            brought.append(one)
+        return tuple(brought)
 
     def _resolved(self, at: int) -> dict[str, tuple[syntax.Import, Key | None]]:
         report = self._files[at].report
@@ -92,10 +127,9 @@ class Libraries:
                 report.error(WRONG_IMPORT, message, statement.span, related=(first,))
                 continue
             wanted = statement.name
-            named = [(self._files[key[0]], key) for key in self._blocks if self._blocks[key].name.text == wanted.text]
+            named = [(self._files[key[0]], key) for key in self._keys.get(wanted.text, ())]
             own = [one for one in named if one[1][0] == at]
-            known = [block.name.text for block in self._blocks.values()]
-            meant = _only_one(report, wanted, own[:1] or named, ("library", "libraries"), known, WRONG_IMPORT)
+            meant = _only_one(report, wanted, own[:1] or named, ("library", "libraries"), self._keys, WRONG_IMPORT)
             found[name] = (statement, meant)
         return found
 
@@ -122,27 +156,14 @@ class Libraries:
             self._done[key] = Library(file, block, None, imports, failed=True)
             return
         report = file.report.apart()
-        definitions = Definitions(f"{block.name.text}:")
-        bring_in(definitions, imports, file)
-        context = check_names(report, block, definitions, libraries_of(imports), prefix=f"{block.name.text}.")
+        definitions = Definitions(f"{block.name.text}:", file.source.file)
+        imports = self.bring_in(definitions, imports, report)
+        context = check_names(
+            report, block, definitions, libraries_of(imports), prefix=f"{block.name.text}.", file=file.source.file
+        )
         file.report.diagnostics += report.diagnostics
         failed = bool(block.broken) or has_errors(report.diagnostics) or any_failed(imports)
         self._done[key] = Library(file, block, context.names, imports, failed)
-
-
-def bring_in(definitions: Definitions, imports: Sequence[Imported], file: File, place: Span | None = None) -> None:
-    """What the libraries define, under full names. Lets of another file stand where that is imported, or in `place`."""
-    for one in imports:
-        library = one.library
-        if library is None or library.names is None:
-            continue
-        brought = library.names.definitions
-        known = frozenset(definitions.lets)
-        definitions.take_over(brought)
-        for name, let in brought.lets.items() if library.file is not file or place is not None else ():
-            if name not in known:
-                span = place or one.statement.span
-                definitions.lets[name] = replace(let, value=respanned(let.value, span), file=library.file.source.file)
 
 
 def libraries_of(imports: Sequence[Imported]) -> Mapping[str, Names | None]:
@@ -156,12 +177,17 @@ def any_failed(imports: Sequence[Imported]) -> bool:
 
 
 def texts_of(imports: Sequence[Imported], file: File) -> Iterator[tuple[Source, Span]]:
-    """The statements of a file's imports, and the libraries they bring in, with what those import."""
-    for one in imports:
-        yield file.source, one.statement.span
-        if one.library is not None:
-            yield one.library.file.source, one.library.block.span
-            yield from texts_of(one.library.imports, one.library.file)
+    """The statements of a file's imports, and each library they bring in, with what it imports, once."""
+    seen: set[int] = set()
+    pending = [(file, one) for one in reversed(imports)]
+    while pending:
+        here, one = pending.pop()
+        yield here.source, one.statement.span
+        library = one.library
+        if library is not None and id(library) not in seen:
+            seen.add(id(library))
+            yield library.file.source, library.block.span
+            pending += [(library.file, inner) for inner in reversed(library.imports)]
 
 
 def _may_be_known_as(report: Report, statement: syntax.Import) -> bool:
@@ -249,7 +275,7 @@ def _only_one(
     name: syntax.NameText,
     found: Sequence[tuple[File, _T]],
     nouns: tuple[str, str],
-    known: Sequence[str],
+    known: Iterable[str],
     code: str,
 ) -> _T | None:
     """The one thing that is found by a name; None (reported) without one, or with several."""

@@ -19,7 +19,6 @@ from policyengine.language.checking.libraries import (
     Imported,
     Libraries,
     any_failed,
-    bring_in,
     each_once,
     libraries_of,
     texts_of,
@@ -69,19 +68,19 @@ class PolicyCheck:
         plugins: Plugins,
     ) -> None:
         self._file, self._policy, self._plugins, self._libraries = file, policy, plugins, libraries
-        self._definitions = Definitions("")
+        self._definitions = Definitions("", file.source.file)
         self._intervals = Intervals(self._definitions.params, self._definitions.lets)
         self._own = self._part(file, policy)
         self._parts = [self._own]
         self._parts += [self._part(other, block, self._own.scope.context.names) for other, block in overlays]
 
     def _part(self, file: File, block: Block, outer: Names | None = None) -> Part:
-        imports = self._libraries.imported(file)
-        elsewhere = file is not self._file
-        bring_in(self._definitions, imports, file, self._policy.name.span if elsewhere else None)
+        elsewhere, report = file is not self._file, file.report.apart()
+        span = self._policy.name.span if elsewhere else None
+        imports = self._libraries.bring_in(self._definitions, self._libraries.imported(file), report, span)
         place = file.source.file if elsewhere else ""
         prefix = f"{block.name.text}." if outer is not None else ""
-        report, libraries = file.report.apart(), libraries_of(imports)
+        libraries = libraries_of(imports)
         context = check_names(report, block, self._definitions, libraries, outer, prefix, place)
         scope = PolicyScope(file.source, context, self._intervals, file=place)
         if isinstance(block, syntax.Overlay):
@@ -131,7 +130,8 @@ class PolicyCheck:
             source=self._file.source,
             texts=tuple(dict.fromkeys(self._texts())),
         )
-        return replace(policy, lets=tuple(reached(self._definitions.lets.values(), expressions_in(policy))))
+        lets = reached(self._definitions.lets.values(), expressions_in(policy))
+        return replace(policy, lets=tuple(map(self._definitions.placed, lets)))
 
     def _each(self, kind: type[_M], check_one: Callable[[PolicyScope, _M], _R]) -> tuple[_R, ...]:
         return tuple(

@@ -35,6 +35,19 @@ def test_the_keys_of_a_config_map_are_loaded_together() -> None:
     assert [rule.name for rule in profile.filters[-2:]] == ["f", "ready"]
 
 
+def test_a_bug_while_compiling_rejects_the_config_map_and_is_logged(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(*_: object) -> None:
+        raise RecursionError("too deep")
+
+    monkeypatch.setattr(compiling, "compile_files", broken)
+    problem = compiled(KEYS).problem
+    assert problem is not None
+    assert problem.message == "compiling ended in a RecursionError, a bug; the scheduler's log says where"
+    assert "too deep" in caplog.text
+
+
 def test_params_yaml_holds_values_for_params() -> None:
     plain, more = compiled(KEYS), compiled({**KEYS, "params.yaml": 'safe.spare: 4Gi\nzones: [a, "b"]\n'})
     assert more.problem is None
