@@ -19,7 +19,7 @@ Path = Sequence[str | int]
 """The way from the root to a value: keys and indexes."""
 
 LARGEST = 4 << 20
-"""Characters."""
+"""Characters of a text, bytes of its file."""
 _SHOWN = 200
 _CHOICES = ("oneOf", "anyOf", "not")
 

@@ -32,8 +32,10 @@ def documents(text: str) -> list[yaml.Node]:
         PlainYamlError: it is not YAML, uses an alias, anchor or tag, is nested too deeply, or holds half a character.
     """
     try:
-        _refuse_tricks(text)
-        return [node for node in yaml.compose_all(text, Loader=_WholeCharacters) if node is not None]
+        try:
+            return _composed(text, _FAST)
+        except (yaml.YAMLError, UnicodeEncodeError):  # it knows no halves of characters, and PyYAML's own says more
+            return _composed(text, _WholeCharacters)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 1 if mark is not None else 0
@@ -42,6 +44,14 @@ def documents(text: str) -> list[yaml.Node]:
         raise PlainYamlError(f"is not YAML{where}: {problem}", line) from None
     except RecursionError:
         raise PlainYamlError("is nested too deeply") from None
+
+
+def load(text: str) -> Any:
+    """The one document of a text, as the data it is; None where there is none. Raises as `documents`."""
+    found = documents(text)
+    if len(found) > 1:
+        raise PlainYamlError("holds more than one YAML document")
+    return plain(found[0]) if found else None
 
 
 def plain(node: yaml.Node) -> Any:
@@ -86,9 +96,18 @@ class _WholeCharacters(yaml.SafeLoader):
         return node
 
 
-def _refuse_tricks(text: str) -> None:
+_FAST: Any = getattr(yaml, "CSafeLoader", _WholeCharacters)
+"""libyaml's, where it is there: ten times as fast."""
+
+
+def _composed(text: str, loader: Any) -> list[yaml.Node]:
+    _refuse_tricks(text, loader)
+    return [node for node in yaml.compose_all(text, Loader=loader) if node is not None]
+
+
+def _refuse_tricks(text: str, loader: Any) -> None:
     depth = 0
-    for event in yaml.parse(text, Loader=yaml.SafeLoader):
+    for event in yaml.parse(text, Loader=loader):
         line = event.start_mark.line + 1 if event.start_mark is not None else 0
         tag = getattr(event, "tag", None)
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
@@ -100,4 +119,4 @@ def _refuse_tricks(text: str) -> None:
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
         if depth > MAX_DEPTH:
-            raise PlainYamlError(f"is nested more than {MAX_DEPTH} levels deep on line {line}", line)
+            raise PlainYamlError(f"is nested too deeply: more than {MAX_DEPTH} levels deep on line {line}", line)

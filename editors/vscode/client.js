@@ -15,9 +15,17 @@ function command() {
   return path.startsWith(".") && folder ? `${folder}/${path}` : path;
 }
 
+function manifests() {
+  return vscode.workspace.getConfiguration("policyengine").get("manifests", false);
+}
+
 function documents() {
-  const manifests = vscode.workspace.getConfiguration("policyengine").get("manifests", false);
-  return [{ language: "policy" }, ...(manifests ? [{ language: "yaml", scheme: "file" }] : [])];
+  return [{ language: "policy" }, ...(manifests() ? [{ language: "yaml", scheme: "file" }] : [])];
+}
+
+/** A document that the server reads: YAML alone starts none, unless the setting asks for manifests. */
+function isOurs(document) {
+  return document.languageId === "policy" || (document.languageId === "yaml" && manifests());
 }
 
 async function start() {
@@ -48,7 +56,17 @@ async function stop() {
   await running?.stop();
 }
 
+let begun = false;
+
+async function startOnce() {
+  if (!begun && vscode.workspace.textDocuments.some(isOurs)) {
+    begun = true;
+    await start();
+  }
+}
+
 async function restart() {
+  begun = true;
   await stop();
   await start();
 }
@@ -59,11 +77,12 @@ async function activate(context) {
     vscode.commands.registerCommand("policyengine.restart", restart),
     vscode.workspace.onDidChangeConfiguration(async (change) => {
       if (change.affectsConfiguration("policyengine.path") || change.affectsConfiguration("policyengine.manifests")) {
-        await restart();
+        await (begun ? restart() : startOnce());
       }
     }),
+    vscode.workspace.onDidOpenTextDocument(startOnce),
   );
-  await start();
+  await startOnce();
 }
 
 module.exports = { activate, deactivate: stop };

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from policyengine import regular_file
 from policyengine.commands.options import Duration, cluster_options, file_option
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from policyengine.server.annotator.sources import Queries
 
 FAILED = 1
+_LARGEST_TOKEN = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +126,11 @@ def _token(path: Path | None) -> str:
     if path is None:
         return ""
     try:
-        return path.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise click.UsageError(f"cannot read `{path}`: {str(error).lower()}") from None
+        return regular_file.read(path, _LARGEST_TOKEN).decode().strip()
+    except OSError as error:
+        raise click.UsageError(f"cannot read `{path}`: {regular_file.reason(error)}") from None
+    except UnicodeDecodeError:
+        raise click.UsageError(f"cannot read `{path}`: it is not UTF-8") from None
 
 
 async def _annotate(asked: Asked, server: Server) -> int:

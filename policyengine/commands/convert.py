@@ -78,25 +78,19 @@ def _wanted(value: object) -> list[WantedProfile]:
 
 
 def _read(path: Path) -> Any:
-    import yaml
+    from policyengine import plain_yaml, regular_file
 
     try:
-        raw = path.read_bytes()
+        raw = regular_file.read(path, _LARGEST)
     except OSError as error:
         raise cannot_read(path, error) from None
-    if len(raw) > _LARGEST:
-        raise UnusableInput(f"`{path}` is longer than {_LARGEST} bytes; it is no scheduler configuration")
     try:
-        return yaml.safe_load(raw.decode())
+        return plain_yaml.load(raw.decode())
     except UnicodeDecodeError as error:
         raise UnusableInput(f"`{path}` is not UTF-8: byte {error.start} is `0x{raw[error.start]:02x}`") from None
-    except yaml.MarkedYAMLError as error:
-        where = f" on line {error.problem_mark.line + 1}" if error.problem_mark is not None else ""
-        raise UnusableInput(f"`{path}` is neither YAML nor JSON{where}: {error.problem}") from None
-    except yaml.YAMLError as error:
-        raise UnusableInput(f"`{path}` is neither YAML nor JSON: {str(error).splitlines()[0]}") from None
-    except RecursionError:
-        raise UnusableInput(f"`{path}` is nested too deeply to be a scheduler configuration") from None
+    except plain_yaml.PlainYamlError as error:
+        told = str(error).replace("is not YAML", "is neither YAML nor JSON", 1)
+        raise UnusableInput(f"`{path}` {told}") from None
 
 
 def _configuration(path: Path, params: dict[str, str], url: str) -> str:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,9 +14,15 @@ import click
 
 from policyengine.commands.options import Moment, UnusableInput, cannot_read, file_option, param_option
 from policyengine.commands.policies import load_profiles
+from policyengine.regular_file import read, read_stream
 
 if TYPE_CHECKING:
     from policyengine.framework.profile import Profile
+
+_LARGEST = 1 << 30
+"""Bytes of a dump: 100,000 pods."""
+_HALVES = re.compile(rb"\\u[dD][89a-fA-F]")
+"""Of characters beyond U+FFFF, which JSON writes as two escapes."""
 
 
 @click.command()
@@ -108,19 +115,28 @@ def explain(
 def read_json(path: Path) -> Any:
     """The file's content; a click error with exit code 2 where it cannot be read as JSON."""
     try:
-        raw = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
+        raw = read_stream(sys.stdin.buffer, _LARGEST) if str(path) == "-" else read(path, _LARGEST)
     except OSError as error:
         raise cannot_read(path, error) from None
     try:
-        return json.loads(raw.decode("utf-8"))
+        found = json.loads(raw.decode("utf-8"))
+        if _HALVES.search(raw):
+            json.dumps(found, ensure_ascii=False).encode()
+        return found
     except UnicodeDecodeError as error:
         raise UnusableInput(f"`{path}` is not UTF-8: byte {error.start} is `0x{raw[error.start]:02x}`") from None
     except json.JSONDecodeError as error:
         raise UnusableInput(
             f"`{path}` is not JSON: line {error.lineno}, column {error.colno}: {error.msg.lower()}"
         ) from None
+    except UnicodeEncodeError:
+        raise UnusableInput(
+            f"`{path}` has half a character: `\\ud800` to `\\udfff`, alone; write a whole one"
+        ) from None
     except RecursionError:
         raise UnusableInput(f"`{path}` is nested too deeply to be a cluster") from None
+    except ValueError:  # more digits than Python reads
+        raise UnusableInput(f"`{path}` has a number of thousands of digits, which no field has") from None
 
 
 def _profiles(path: Path | None, params: Mapping[str, str]) -> list[Profile]:

@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from policyengine import regular_file
 from policyengine.commands.options import UnusableInput
 from policyengine.control_characters import escaped_values
 from policyengine.kube.config import credentials
@@ -87,9 +88,11 @@ def _connection(endpoints: Endpoints) -> Callable[[], Transport]:
 
 def _context(authority: Path | None) -> ssl.SSLContext:
     try:
+        if authority is not None:
+            regular_file.read(authority, credentials.LARGEST_PEM)
         return ssl.create_default_context(cafile=authority)
     except OSError as error:  # SSLError is one
-        raise UnusableInput(f"cannot use the certificates in `{authority}`: {error.strerror or error}") from None
+        raise UnusableInput(f"cannot use the certificates in `{authority}`: {regular_file.reason(error)}") from None
 
 
 async def _fetch(connect: Callable[[], Transport], address: str, path: str, pod: str) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from policyengine.control_characters import escaped
 from policyengine.language.diagnostics import Source, render
 from policyengine.language.format import format_source
 from policyengine.language.parse import SourceError, read_source
+from policyengine.regular_file import is_folder
 
 
 @click.command()
@@ -38,7 +39,7 @@ def fmt(check: bool, diff: bool, paths: tuple[str, ...]) -> None:
 def _files(paths: tuple[str, ...]) -> Iterator[Path]:
     for name in paths:
         path = Path(name)
-        if path.is_dir():
+        if is_folder(path):
             yield from sorted(found for found in path.rglob("*.policy") if found.is_file())
         else:
             yield path

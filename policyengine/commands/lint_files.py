@@ -15,6 +15,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from policyengine import regular_file
 from policyengine.compiler.front import Checked, checked
 from policyengine.language.checking.plugin_checks import Plugins
 from policyengine.language.diagnostics import Diagnostic, Source, in_order
@@ -24,6 +25,7 @@ from policyengine.language.parse import SourceError, read_source
 from policyengine.language.policy_text import PolicyText
 from policyengine.plugins.facts import plugin_facts
 
+_LARGEST = 4 << 20
 _SECTIONS = {"policyengine.toml": ("lint",), "pyproject.toml": ("tool", "policyengine", "lint")}
 
 
@@ -43,20 +45,22 @@ def settings_for(folder: Path) -> Settings:
 def _candidates(folder: Path) -> Iterator[tuple[Path, tuple[str, ...]]]:
     for above in (folder, *folder.parents):
         for name, section in _SECTIONS.items():
-            if (above / name).is_file():
+            if regular_file.is_file(above / name):
                 yield above / name, section
 
 
 def _section(place: Path, section: tuple[str, ...]) -> Mapping[str, object] | None:
     """The table of a section; None where the file has none. A `policyengine.toml` without one settles nothing."""
     try:
-        table: object = tomllib.loads(place.read_text(encoding="utf-8"))
+        table: object = tomllib.loads(regular_file.read(place, _LARGEST).decode())
     except OSError as error:
-        raise SettingsError(f"`{place}` cannot be read: {(error.strerror or str(error)).lower()}") from None
+        raise SettingsError(f"`{place}` cannot be read: {regular_file.reason(error)}") from None
     except UnicodeDecodeError:
         raise SettingsError(f"`{place}` is not UTF-8") from None
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # also a number with more digits than Python reads
         raise SettingsError(f"`{place}` is not TOML: {error}") from None
+    except RecursionError:
+        raise SettingsError(f"`{place}` is nested too deeply") from None
     for name in section:
         table = table.get(name) if isinstance(table, Mapping) else None
     if table is None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import yaml
 
+from policyengine import regular_file
 from policyengine.kube.policies.config_map import PARAMS_FILE
 from policyengine.language.diagnostics import Source
 from policyengine.language.parse import SourceError, decode_source
@@ -49,12 +50,9 @@ def read_text(path: Path) -> str:
         SourceError: it cannot be read, is too large, empty, or not UTF-8.
     """
     try:
-        with path.open("rb") as file:
-            raw = file.read(MAX_MANIFEST + 1)
+        raw = regular_file.read(path, MAX_MANIFEST)
     except OSError as error:
-        raise SourceError(f"`{path}` cannot be read: {(error.strerror or str(error)).lower()}") from None
-    if len(raw) > MAX_MANIFEST:
-        raise SourceError(f"`{path}` is larger than 4 MiB, the most a manifest may have")
+        raise SourceError(f"`{path}` cannot be read: {regular_file.reason(error)}") from None
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -14,16 +14,16 @@ from pathlib import Path
 from policyengine.language.diagnostics import Diagnostic
 from policyengine.language.parse import SourceError, read_source
 from policyengine.language.policy_text import PolicyText
+from policyengine.regular_file import is_folder
 
 MANIFESTS = frozenset({".yaml", ".yml", ".json"})
-MAX_MANIFEST = 4 << 20
 
 
 def policy_texts(paths: Iterable[str]) -> Iterator[PolicyText | SourceError]:
     """The texts of all paths in order; an error in the place of what cannot be used."""
     for name in paths:
         path = Path(name)
-        if path.is_dir():
+        if is_folder(path):
             yield from _in_folder(path)
         else:
             yield from _in_file(path)

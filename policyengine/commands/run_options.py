@@ -104,7 +104,7 @@ FLAGS: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
         "For one request.  [default: 30s]",
         {"metavar": "DURATION"},
     ),
-    ("clientConnection_connections", "--connections", "At most.  [default: 128]", {"metavar": "N", "type": int}),
+    ("clientConnection_connections", "--connections", "At most.  [default: 192]", {"metavar": "N", "type": int}),
     (
         "endpoints_address",
         "--listen",

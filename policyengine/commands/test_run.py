@@ -21,6 +21,7 @@ from policyengine.language.parse import SourceError
 from policyengine.language.policy_text import PolicyText
 from policyengine.language.syntax import Span
 from policyengine.policy_compiler import checked_files
+from policyengine.regular_file import is_folder
 from policyengine.trials.policy_test import Mutation, Outcome, TestedPolicy, in_file_tests, mutate, run_tests
 from policyengine.trials.policy_test_verdict import Failure
 
@@ -163,7 +164,7 @@ def run(paths: Sequence[str], settings: Settings) -> Report:
 
 
 def _suites(path: Path) -> Iterator[Path]:
-    if path.is_dir():
+    if is_folder(path):
         yield from sorted(file for file in path.rglob(f"*{SUFFIX}") if file.is_file())
     elif path.name.endswith(SUFFIX):
         yield path

@@ -53,6 +53,7 @@ def load_cluster(cluster: Mapping[str, Any], now: float = 0.0) -> LoadedCluster:
     view.now = now
     waiting: list[str] = []
     for kind, item in _objects(cluster):
+        _refuse_controls(kind, item)
         if kind == "Node":
             view.add_or_update_node(decode(Node, item))
         elif kind == "Pod":
@@ -80,6 +81,14 @@ def _objects(cluster: Mapping[str, Any]) -> Iterable[tuple[str, Mapping[str, Any
     for name, kind in _FIELDS.items():
         for item in _listed(cluster, name):
             yield kind_of({**item, "kind": kind}), item
+
+
+def _refuse_controls(kind: str, item: Mapping[str, Any]) -> None:
+    """Raises ClusterShapeError for a control character in a name: no API server takes one."""
+    metadata = item.get("metadata")
+    for name in (metadata.get("name"), metadata.get("namespace")) if isinstance(metadata, Mapping) else ():
+        if isinstance(name, str) and not name.isprintable():
+            raise ClusterShapeError(f"{kind} {name!a} has a control character in its name; correct the object")
 
 
 def _listed(cluster: Mapping[str, Any], name: str) -> Iterable[Mapping[str, Any]]:

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
+from errno import EFBIG
 from pathlib import Path
 
 from msgspec.structs import replace
 
+from policyengine import regular_file
 from policyengine.language import syntax
 from policyengine.language.diagnostics import Diagnostic, Source, in_order
 from policyengine.language.parsing.expression_actions import MAX_DEPTH
@@ -28,6 +30,7 @@ __all__ = ["MAX_DEPTH", "SourceError", "parse_expression", "parse_file", "read_s
 
 _NAMING = frozenset(["policy", "param", "let", "function", "filter", "score", "gang", "quota", "permit"])
 
+_TOO_LARGE = "is larger than 1 MiB, the most a policy file may have"
 _MAX_INDENT = 250
 """Further to the right nothing counts as the first of its line: looking back costs time."""
 
@@ -44,16 +47,15 @@ def read_source(path: str | Path) -> Source:
     """
     place = Path(path)
     try:
-        with place.open("rb") as file:
-            raw = file.read(MAX_TEXT + 1)
+        raw = regular_file.read(place, MAX_TEXT)
     except FileNotFoundError:
         raise SourceError(f"`{place}` does not exist") from None
     except IsADirectoryError:
         raise SourceError(f"`{place}` is a folder, not a policy file") from None
     except OSError as error:
-        raise SourceError(f"`{place}` cannot be read: {(error.strerror or str(error)).lower()}") from None
-    except ValueError:
-        raise SourceError(f"`{place!s}` is no file name") from None
+        if error.errno == EFBIG:
+            raise SourceError(f"`{place}` {_TOO_LARGE}") from None
+        raise SourceError(f"`{place}` cannot be read: {regular_file.reason(error)}") from None
     return decode_source(raw, str(path))
 
 
@@ -64,7 +66,7 @@ def decode_source(raw: bytes, file: str) -> Source:
         SourceError: it is empty, over 1 MiB or not UTF-8.
     """
     if len(raw) > MAX_TEXT:
-        raise SourceError(f"`{file}` is larger than 1 MiB, the most a policy file may have")
+        raise SourceError(f"`{file}` {_TOO_LARGE}")
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:

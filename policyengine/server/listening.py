@@ -21,6 +21,9 @@ from typing import NamedTuple
 
 from aiohttp import StreamReader, web
 
+from policyengine import regular_file
+from policyengine.kube.config.credentials import LARGEST_PEM
+
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -67,10 +70,9 @@ def server_context(certificate: Path, key: Path | None) -> ssl.SSLContext:
 
 def _check_readable(what: str, path: Path) -> None:
     try:
-        path.read_bytes()
+        regular_file.read(path, LARGEST_PEM)
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise CertificateUnusable(f"{what} `{path}` cannot be used: {reason}") from None
+        raise CertificateUnusable(f"{what} `{path}` cannot be used: {regular_file.reason(error)}") from None
 
 
 @asynccontextmanager

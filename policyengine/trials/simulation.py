@@ -10,6 +10,7 @@ outcome.json()["summary"]["waited"]["p99"]      # seconds
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -17,7 +18,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from policyengine.checked_yaml import CheckedYaml, CheckedYamlError
+from policyengine import regular_file
+from policyengine.checked_yaml import LARGEST, CheckedYaml, CheckedYamlError
 from policyengine.compiler.assemble import PluginRegistry
 from policyengine.framework.profile import Profile
 from policyengine.language.diagnostics import Severity, Source, render
@@ -70,9 +72,9 @@ class Written:
 def read_file(path: Path) -> Written:
     """Read a scenario's file. Raises `ScenarioError`."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = regular_file.read(path, LARGEST).decode()
     except OSError as error:
-        raise ScenarioError(f"cannot read `{path}`: {(error.strerror or str(error)).lower()}") from None
+        raise ScenarioError(f"cannot read `{path}`: {regular_file.reason(error)}") from None
     except UnicodeDecodeError as error:
         raise ScenarioError(f"`{path}` is not UTF-8: byte {error.start}") from None
     return Written(text, str(path))
@@ -139,6 +141,7 @@ def _source(place: Place, said: Json, folder: Path) -> Source:
         raise ScenarioError(str(error), place) from None
 
 
+_FILE_NAME = re.compile(r"[^\n]*\.(yaml|yml|json)")
 Told = Callable[[float], None]
 """Is told how far a run is: 0 to 1."""
 
@@ -219,4 +222,6 @@ class Simulation:
 def _written(scenario: Path | str | Mapping[str, Any]) -> Written:
     if isinstance(scenario, Path):
         return read_file(scenario)
+    if isinstance(scenario, str) and _FILE_NAME.fullmatch(scenario):
+        raise ScenarioError(f"`{scenario}` is read as the text of a scenario; for a file write `Path({scenario!r})`")
     return Written(scenario) if isinstance(scenario, str) else from_data(scenario)

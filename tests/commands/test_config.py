@@ -1,10 +1,13 @@
 """`policyengine config`: what `run` would run with, or all that is wrong with it."""
 
 import json
+import re
 from pathlib import Path
 
 import yaml
 
+from policyengine.commands.run_options import FLAGS
+from policyengine.kube.config.configuration import load
 from tests.commands.process import policyengine
 
 HEAD = "apiVersion: policyengine.io/v1\nkind: SchedulerConfiguration\n"
@@ -50,3 +53,14 @@ def test_a_flag_that_is_wrong_is_told_as_the_field_it_is() -> None:
 def test_the_schema_is_printed() -> None:
     found = json.loads(policyengine("config", "--schema").out)
     assert found["properties"]["kind"] == {"const": "SchedulerConfiguration", "description": "what this file is"}
+
+
+def test_the_defaults_that_flags_tell_are_those_of_the_configuration() -> None:
+    compared, defaults = 0, load(None, {}).data
+    for name, _, text, _ in FLAGS:
+        section, field = name.split("_", 1)
+        default = defaults[section].get(field)
+        if told := re.search(r"\[default: (.+)\]", text):
+            compared += 1
+            assert not told[1].startswith("no-") if isinstance(default, bool) else told[1] == str(default), name
+    assert compared > 10

@@ -99,6 +99,8 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "latin.yaml").write_bytes(b"name: \xe4")
     with pytest.raises(ScenarioError, match="is not UTF-8: byte 6"):
         read_file(tmp_path / "latin.yaml")
+    with pytest.raises(ScenarioError, match=r"for a file write `Path\('rush-hour.yaml'\)`"):
+        Simulation("rush-hour.yaml")
     (tmp_path / "bad.yaml").write_text(NODES)
     with pytest.raises(ScenarioError, match=r"`.*bad.yaml`: line 1, column 1: "):
         read_file(tmp_path / "bad.yaml")

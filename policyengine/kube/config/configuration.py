@@ -12,11 +12,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from itertools import islice
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from policyengine.checked_yaml import CheckedYaml, CheckedYamlError, schema_errors
+from policyengine import regular_file
+from policyengine.checked_yaml import LARGEST, CheckedYaml, CheckedYamlError, schema_errors
 from policyengine.kube.leader import LeaseSettings
 from policyengine.language.suggestion import closest
 from policyengine.language.values import parse_duration
@@ -25,6 +27,7 @@ API_VERSION = "policyengine.io/v1"
 KIND = "SchedulerConfiguration"
 _EMPTY = f"apiVersion: {API_VERSION}\nkind: {KIND}\n"
 _SHOWN = 200
+_MOST_PROBLEMS = 100
 _FORMS = {
     "address": "[HOST]:PORT",
     "namespace": "name of a namespace: lower case letters, digits and `-`, at most 63",
@@ -77,9 +80,9 @@ def load(path: Path | None, flags: Mapping[str, Mapping[str, Any]]) -> Configura
     if path is not None:
         name = f"`{path}`"
         try:
-            text = path.read_text(encoding="utf-8")
+            text = regular_file.read(path, LARGEST).decode()
         except OSError as error:
-            raise ConfigurationError(f"{name} cannot be read: {(error.strerror or str(error)).lower()}") from None
+            raise ConfigurationError(f"{name} cannot be read: {regular_file.reason(error)}") from None
         except UnicodeDecodeError:
             raise ConfigurationError(f"{name} is not UTF-8") from None
     return read(text, name, flags)
@@ -131,7 +134,8 @@ def _laid_over(data: Mapping[str, Any], flags: Mapping[str, Any]) -> dict[str, A
 
 def _problems(data: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
     """What the schema finds, in the order of the file's paths."""
-    errors: list[Any] = sorted(schema_errors(data, schema()), key=lambda error: str(list(error.absolute_path)))
+    found = islice(schema_errors(data, schema()), _MOST_PROBLEMS)
+    errors: list[Any] = sorted(found, key=lambda error: str(list(error.absolute_path)))
     for error in errors:
         place = tuple(error.absolute_path)
         if error.validator == "additionalProperties":

@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
+from policyengine import regular_file
 from policyengine.cluster.kinds import NODES
 from policyengine.kube.config.kubeconfig import (
     ConfigError,
@@ -26,6 +27,8 @@ from policyengine.kube.config.kubeconfig import (
 from policyengine.kube.http.client import ApiError, Client, ConnectionFailed, Transport
 
 DEFAULT_KUBECONFIG = "~/.kube/config"
+LARGEST_PEM = 4 << 20
+"""Bytes of a certificate, key or authority."""
 
 
 @dataclass(frozen=True)
@@ -123,15 +126,13 @@ def _environment_proxy(url: str) -> str | None:
 
 def _kubeconfig_paths(kubeconfig: Path | None) -> list[str]:
     if kubeconfig is not None:
-        if not kubeconfig.is_file():
-            raise ConfigError(f"kubeconfig `{kubeconfig}` does not exist")
         return [str(kubeconfig)]
     named = [part for part in os.environ.get("KUBECONFIG", "").split(os.pathsep) if part]
-    found = [part for part in named if Path(part).expanduser().is_file()]
+    found = [part for part in named if regular_file.is_file(Path(part).expanduser())]
     if named and not found:
         raise ConfigError(f"kubeconfig `{named[0]}` does not exist; it is named by $KUBECONFIG")
     default = Path(DEFAULT_KUBECONFIG).expanduser()
-    return found or ([str(default)] if default.is_file() else [])
+    return found or ([str(default)] if regular_file.is_file(default) else [])
 
 
 def _ssl_context(settings: Settings) -> ssl.SSLContext | None:
@@ -181,6 +182,7 @@ def load_certificate(context: ssl.SSLContext, certificate: Pem, key: Pem | None)
 
         def path_of(pem: Pem, name: str) -> str:
             if pem.path:
+                regular_file.read(pem.path, LARGEST_PEM)
                 return pem.path
             path = Path(folder, name)
             path.write_bytes(pem.content)

@@ -16,6 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from policyengine import regular_file
+
+_LARGEST = 16 << 20
+"""Bytes of a kubeconfig: thousands of clusters."""
+
 
 class ConfigError(Exception):
     """A kubeconfig or certificate cannot be used; one sentence that says what to do."""
@@ -84,16 +89,18 @@ def _merged(paths: Sequence[str], where: str) -> tuple[str, dict[str, dict[str, 
 
 
 def _content(path: Path, where: str) -> Mapping[str, Any]:
-    import yaml
+    from policyengine import plain_yaml
 
-    # libyaml's, where it is there: a file of many clusters takes a second to read without.
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        content = yaml.load(path.read_bytes(), loader)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise ConfigError(f"{where} is not a kubeconfig: {first_line(error)}") from None
+        content = plain_yaml.load(regular_file.read(path, _LARGEST).decode())
+    except UnicodeDecodeError:
+        raise ConfigError(f"{where} is not a kubeconfig: it is not UTF-8") from None
+    except plain_yaml.PlainYamlError as error:
+        raise ConfigError(f"{where} is not a kubeconfig: it {error}") from None
+    except FileNotFoundError:
+        raise ConfigError(f"{where} does not exist") from None
     except OSError as error:
-        raise ConfigError(f"{where} cannot be read: {first_line(error)}") from None
+        raise ConfigError(f"{where} cannot be read: {regular_file.reason(error)}") from None
     if content is not None and not isinstance(content, Mapping):
         raise ConfigError(f"{where} is not a kubeconfig")
     return content or {}
@@ -174,10 +181,17 @@ def written(chosen: Chosen) -> Settings:
         authority=pem(cluster, "certificate-authority"),
         certificate=pem(user, "client-certificate"),
         key=pem(user, "client-key"),
-        verify=not cluster.fields.get("insecure-skip-tls-verify"),
+        verify=not _is_set(cluster, "insecure-skip-tls-verify", chosen.where),
         server_hostname=str(hostname) if hostname else None,
         proxy=str(proxy) if proxy else None,
     )
+
+
+def _is_set(section: Section, field: str, where: str) -> bool:
+    given = section.fields.get(field) or False
+    if not isinstance(given, bool):
+        raise ConfigError(f"{where}: `{field}` is `{given}`; write true or false")
+    return given
 
 
 def of_service_account(folder: Path = SERVICE_ACCOUNT) -> Settings:
@@ -207,9 +221,11 @@ def _authorization(user: Section) -> Callable[[], str]:
 
 def _bearer_of_file(path: str) -> str:
     try:
-        token = Path(path).read_text().strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"the token cannot be read: {first_line(error)}") from None
+        token = regular_file.read(path, _LARGEST).decode().strip()
+    except OSError as error:
+        raise ConfigError(f"the token file `{path}` cannot be read: {regular_file.reason(error)}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"the token file `{path}` cannot be read: it is not UTF-8") from None
     if not token:
         raise ConfigError(f"the token file `{path}` is empty")
     return f"Bearer {token}"
@@ -226,7 +242,7 @@ def _pem(section: Section, field: str, where: str) -> Pem | None:
     if not section.fields.get(field):
         return None
     path = section.path(field)
-    if not Path(path).is_file():
+    if not regular_file.is_file(Path(path)):
         raise ConfigError(f"{where}: `{field}` is `{path}`, which does not exist")
     return Pem(path)
 

@@ -22,8 +22,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from policyengine import regular_file
 from policyengine.kube.config.configuration import seconds_of
-from policyengine.kube.config.credentials import load_certificate
+from policyengine.kube.config.credentials import LARGEST_PEM, load_certificate
 from policyengine.kube.config.kubeconfig import Pem
 from policyengine.kube.http.client import JSON, ConnectionFailed, TimedOut, Transport
 from policyengine.scheduler.actions import AskAboutVictims, Bind, NodeVictims
@@ -295,6 +296,8 @@ class HttpExtender:
 def _ssl_context(given: Mapping[str, Any], prefix: str) -> ssl.SSLContext:
     try:
         ca = b64decode(given["caData"], validate=True).decode() if given["caData"] else None
+        if given["caFile"]:
+            regular_file.read(given["caFile"], LARGEST_PEM)
         context = ssl.create_default_context(cafile=given["caFile"] or None, cadata=ca)
         if given["insecure"]:
             context.check_hostname = False
