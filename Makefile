@@ -117,9 +117,10 @@ soak: setup     # SEEDS worlds full of faults, from seed START on; docs/reliabil
 	$(BIN)/python -m tests.faults.churn 24
 
 SECONDS ?= 120
-fuzz: setup     # SECONDS each: the front end of the language, where atheris is installed; nested aggregates
+fuzz: setup     # SECONDS each: the front end of the language, where atheris is installed; nested aggregates; 10,000 policies for lint
 	$(BIN)/python -m tests.fuzz.front_end $(SECONDS)
 	$(BIN)/python -m tests.compiler.nested_aggregates $(SECONDS)
+	$(BIN)/python -m tests.fuzz.lint_proofs 10000
 
 lock:           # needs uv; the lock names no index, so it works with whichever one you use
 	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \

@@ -41,6 +41,8 @@ def apply(name: str, values: list[Any], types: list[Type]) -> Any:
         return of_list(name, values[0], types[0].args[0].kind)
     if name in ("_+_", "_-_", "_*_", "_/_", "_%_", "-_"):
         return arithmetic(name, values, kinds)
+    if name == "double" and kinds[0] is Kind.CPU:
+        return values[0] / 1000
     return FUNCTIONS[name](*values)
 
 
@@ -187,6 +189,40 @@ def to_int(text: str | Some | Nothing) -> Some | Nothing:
     return Some(number) if SMALLEST <= number <= LARGEST else NOTHING
 
 
+def to_double(text: Any) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise NoValue from None
+
+
+def if_finite(text: str | Some | Nothing) -> Some | Nothing:
+    try:
+        value = to_double(text.value if isinstance(text, Some) else text)
+    except (NoValue, TypeError):
+        return NOTHING
+    return Some(value) if math.isfinite(value) else NOTHING
+
+
+def exponential(value: float) -> float:
+    try:
+        return math.exp(value)
+    except OverflowError:
+        return math.inf
+
+
+def logarithm(value: float) -> float:
+    if value == 0:
+        return -math.inf
+    return math.log(value) if value > 0 else math.nan
+
+
+def truncated(value: float) -> int:
+    if not -(2.0**63) < value < 2.0**63:
+        raise NoValue
+    return math.trunc(value)
+
+
 def root(value: float) -> float:
     return math.sqrt(value) if value >= 0 else math.nan
 
@@ -218,8 +254,11 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "ceil": to_whole(math.ceil),
     "round": to_whole(away),
     "sqrt": root,
-    "double": float,
-    "double/cpu": lambda milli: milli / 1000,
+    "exp": exponential,
+    "ln": logarithm,
+    "int": truncated,
+    "double": to_double,
+    "toDouble": if_finite,
     "string": text_of,
     "size": len,
     "startsWith": lambda text, part: text[: len(part)] == part,
