@@ -153,8 +153,9 @@ def _flat(kernel: Kernel) -> Chooser:
     return choose
 
 
-_NUMPY: Mapping[str, Callable[..., Any]] = {"ln": np.log, "exp": np.exp, "pow": np.power}
-"""Functions whose last bit is the platform's."""
+_NUMPY: Mapping[str, Callable[..., Any]] = {"ln": np.log, "exp": np.exp, "pow": np.float_power}
+"""Functions whose last bit is the platform's. Not `np.power`: its answer for one exponent of all rows differs from that
+for an exponent a row."""
 
 
 def _scalar_form(compute: Callable[..., Any]) -> Callable[..., float]:

@@ -57,6 +57,10 @@ def random(uid: str, node: str, rule: str, stream: str) -> float:
 _TINY = 1e-300
 _PRECISION = 3e-16
 _MOST_STEPS = 10_000
+_LEAST_SHAPE, _GREATEST_SHAPE = 1e-300, 1e300
+"""Shapes beyond these count as these: `lgamma` and the fraction are doubles for all between them."""
+_GREATEST_EXPONENT = 700.0
+"""Its `exp` is a double; no exponent is as large but by rounding, where shapes are very large."""
 
 
 class Lanes(NamedTuple):
@@ -81,7 +85,7 @@ def beta_cdf(x: Any, a: Any, b: Any, lanes: Lanes = ONE_VALUE) -> Any:
     choose = lanes.choose
     known = (x == x) & (a > 0.0) & (b > 0.0) & (a < math.inf) & (b < math.inf)
     inside = known & (x > 0.0) & (x < 1.0)
-    x_in, a_in, b_in = choose(inside, x, 0.5), choose(inside, a, 1.0), choose(inside, b, 1.0)
+    x_in, a_in, b_in = choose(inside, x, 0.5), _shape(inside, a, choose), _shape(inside, b, choose)
     # The fraction converges fast only below the mean; above it the mirror image does.
     mirrored = x_in > (a_in + 1.0) / (a_in + b_in + 2.0)
     share = _below_mean(
@@ -93,10 +97,17 @@ def beta_cdf(x: Any, a: Any, b: Any, lanes: Lanes = ONE_VALUE) -> Any:
     return choose(inside, share, choose(known, edge, math.nan))
 
 
+def _shape(inside: Any, shape: Any, choose: Callable[[Any, Any, Any], Any]) -> Any:
+    shape = choose(inside, shape, 1.0)
+    shape = choose(shape > _LEAST_SHAPE, shape, _LEAST_SHAPE)
+    return choose(shape < _GREATEST_SHAPE, shape, _GREATEST_SHAPE)
+
+
 def _below_mean(x: Any, a: Any, b: Any, lanes: Lanes) -> Any:
-    each = lanes.each
+    choose, each = lanes.choose, lanes.each
     front = each(math.lgamma, a + b) - each(math.lgamma, a) - each(math.lgamma, b)
     front = front + a * each(math.log, x) + b * each(_log1p_of_opposite, x)
+    front = choose(front < _GREATEST_EXPONENT, front, _GREATEST_EXPONENT)
     return each(math.exp, front) / (a * _fraction(x, a, b, lanes))
 
 
