@@ -40,6 +40,8 @@ class Patience(NamedTuple):
 PATIENCE = Patience(10.0, 10.0, 60.0, 120.0)
 MAX_CONNECTIONS = 256
 RESERVED = 8
+LINGERING = 1.0
+"""Seconds for which the rest of a refused body is read, so that the client sees the answer."""
 PROBES = ("/healthz", "/livez", "/readyz")
 
 
@@ -140,7 +142,7 @@ class _Connection(web.RequestHandler):
     __slots__ = ("_places", "body", "peer", "phase", "since")
 
     def __init__(self, server: web.Server, places: _Places, loop: asyncio.AbstractEventLoop) -> None:
-        super().__init__(server, loop=loop, access_log=None)  # type: ignore[arg-type]  # None is "no log", as in AppRunner
+        super().__init__(server, loop=loop, access_log=None, lingering_time=LINGERING)  # type: ignore[arg-type]  # no log
         self._places = places
         self.peer = ""
         self.body: StreamReader | None = None

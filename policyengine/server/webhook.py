@@ -21,6 +21,7 @@ from policyengine.compiler.assemble import PluginRegistry
 from policyengine.kube.policies.compiling import compiled
 from policyengine.kube.policies.config_map import texts, unusable
 from policyengine.kube.policies.rollout_annotations import BadAnnotation, rollout_settings
+from policyengine.server.bodies import Bodies, BodyRefused
 from policyengine.server.listening import MAX_CONNECTIONS, listening
 
 logger = logging.getLogger(__name__)
@@ -29,6 +30,8 @@ API_VERSION = "admission.k8s.io/v1"
 LABEL = "policyengine.io/policy"
 MAX_BODY = 8 * 1024 * 1024
 """Bytes: a review holds the ConfigMap before and after, each at most 1 MiB, as JSON."""
+MAX_BODIES = 8 * MAX_BODY
+"""Bytes of all bodies in hand."""
 SHUTDOWN = 5.0
 """Seconds that reviews under way are given at the end."""
 INVALID = 422
@@ -82,6 +85,7 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 def application(registry: PluginRegistry) -> web.Application:
     """`POST /validate` and `/healthz`. One thread compiles: reviews wait for their turn, `/healthz` does not."""
+    bodies = Bodies(MAX_BODY, MAX_BODIES)
     worker = ThreadPoolExecutor(1, "review")
 
     async def with_worker(_: web.Application) -> AsyncIterator[None]:
@@ -91,7 +95,10 @@ def application(registry: PluginRegistry) -> web.Application:
     async def validate(request: web.Request) -> web.Response:
         loop = asyncio.get_running_loop()
         try:
-            answer = await loop.run_in_executor(worker, reviewed, await request.read(), registry)
+            async with bodies.read(request) as body:
+                answer = await loop.run_in_executor(worker, reviewed, body, registry)
+        except BodyRefused as error:
+            return web.json_response({"message": str(error)}, status=error.status)
         except NoReview as error:
             return web.json_response({"message": str(error)}, status=400)
         response = answer["response"]
@@ -101,7 +108,7 @@ def application(registry: PluginRegistry) -> web.Application:
     async def healthz(request: web.Request) -> web.Response:
         return web.Response(text="ok")
 
-    app = web.Application(client_max_size=MAX_BODY)
+    app = web.Application()
     app.cleanup_ctx.append(with_worker)
     app.router.add_post("/validate", validate)
     app.router.add_get("/healthz", healthz)

@@ -24,7 +24,7 @@ MIB = 1 << 20
         ("of at most 20,000 messages", policy_test.STEPS, 1),
         ("16 MiB a line or answer", aiohttp_transport.MAX_LINE, MIB),
         ("16 MiB a line or answer", aiohttp_transport.MAX_ANSWER, MIB),
-        ("128 MiB a body", app.MAX_BODY, MIB),
+        ("64 MiB a body", app.MAX_BODY, MIB),
         ("| a refusal's text in events | 1,024 characters |", events.NOTE_LIMIT, 1),
     ],
 )

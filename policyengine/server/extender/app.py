@@ -22,6 +22,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from policyengine.clock import Clock
 from policyengine.framework.profile import Profile
 from policyengine.kube.http.client import Client
+from policyengine.server.bodies import Bodies, BodyRefused
 from policyengine.server.extender import wire
 from policyengine.server.extender.cluster import ExtenderCluster, WatchedCluster
 from policyengine.server.extender.rules import PolicyRules, own_rules, reads_pods
@@ -32,8 +33,10 @@ from policyengine.version import __version__
 logger = logging.getLogger(__name__)
 
 TRACE = 5
-MAX_BODY = 128 * 1024 * 1024
+MAX_BODY = 64 * 1024 * 1024
 """Bytes: 5,000 nodes with long lists of images take about 50 MB."""
+MAX_BODIES = 2 * MAX_BODY
+"""Bytes of all bodies in hand."""
 _SHOWN = 2000
 _BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
 
@@ -70,7 +73,8 @@ class ExtenderApp:
         self.metrics = Metrics()
         for name, verbs in policies.items():
             self.metrics.info.labels(name, verbs.rules.profile.policy_hash).set(1)
-        self.application = web.Application(client_max_size=MAX_BODY)
+        self.application = web.Application()
+        self._bodies = Bodies(MAX_BODY, MAX_BODIES)
         self.application.router.add_get("/version", self._version)
         self.application.router.add_get("/healthz", self._healthz)
         self.application.router.add_get("/readyz", self._readyz)
@@ -112,15 +116,14 @@ class ExtenderApp:
     async def _answer(self, verbs: Verbs, verb: str, request: web.Request) -> Answer:
         name = verbs.rules.profile.name
         try:
-            body = await request.read()
-        except web.HTTPRequestEntityTooLarge:
-            answer = refused(verb, f"the body is longer than {MAX_BODY} bytes", HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
-        else:
-            started = time.perf_counter()
-            answer = await verbs.answer(verb, body)
-            self.metrics.seconds.labels(name, verb).observe(time.perf_counter() - started)
-            if logger.isEnabledFor(TRACE):
-                logger.log(TRACE, "%s %s: %r -> %r", name, verb, body[:_SHOWN], answer.body[:_SHOWN])
+            async with self._bodies.read(request) as body:
+                started = time.perf_counter()
+                answer = await verbs.answer(verb, body)
+                self.metrics.seconds.labels(name, verb).observe(time.perf_counter() - started)
+                if logger.isEnabledFor(TRACE):
+                    logger.log(TRACE, "%s %s: %r -> %r", name, verb, body[:_SHOWN], answer.body[:_SHOWN])
+        except BodyRefused as error:
+            answer = refused(verb, str(error), error.status)
         self.metrics.requests.labels(name, verb, "error" if answer.error else "ok").inc()
         if answer.error:
             logger.warning("%s of policy %s: %s", verb, name, answer.error)

@@ -9,6 +9,7 @@ Rules:
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -27,6 +28,10 @@ logger = logging.getLogger(__name__)
 FILTER, PRIORITIZE, PREEMPT, BIND = "filter", "prioritize", "preempt", "bind"
 VERBS = (FILTER, PRIORITIZE, PREEMPT, BIND)
 _WITH_ERROR = frozenset({FILTER, BIND})
+
+
+LARGE_POD = 64 * 1024
+"""Bytes over which a pod is decoded beside the event loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +60,6 @@ class Verbs:
             FILTER: self._filter,
             PRIORITIZE: self._prioritize,
             PREEMPT: self._preempt,
-            BIND: self._bind,
         }
 
     async def answer(self, verb: str, body: bytes) -> Answer:
@@ -64,7 +68,10 @@ class Verbs:
             message = "the extender has not read the cluster yet; ask again"
             return refused(verb, message, HTTPStatus.SERVICE_UNAVAILABLE)
         try:
-            return await self._answers[verb](body)
+            if verb == BIND:
+                return await self._bind(body)
+            async with self._cluster.turn:
+                return await self._answers[verb](body)
         except BadRequest as error:
             return refused(verb, str(error), HTTPStatus.BAD_REQUEST)
         except Exception as error:
@@ -73,24 +80,25 @@ class Verbs:
 
     async def _filter(self, body: bytes) -> Answer:
         args = wire.decode_args(body)
-        pod, asked = self._pod(args), self._nodes(args)
+        pod, asked = await self._pod(args), await self._nodes(args)
         found = self.rules.filter(pod, self._cluster.view.snapshot(), asked)
         return Answer(wire.filter_result(asked.kept(found.passing), found.failed, found.unresolvable))
 
     async def _prioritize(self, body: bytes) -> Answer:
         args = wire.decode_args(body)
-        pod, asked = self._pod(args), self._nodes(args)
+        pod, asked = await self._pod(args), await self._nodes(args)
         scores = self.rules.prioritize(pod, self._cluster.view.snapshot(), asked.rows)
         return Answer(wire.priorities(asked.names, scores.tolist()))
 
     async def _preempt(self, body: bytes) -> Answer:
         args = wire.decode_preemption(body)
-        pod, view = self._pod(args), self._cluster.view
+        pod, view = await self._pod(args), self._cluster.view
         kept: dict[str, wire.MetaVictims] = {}
         for name, victims in args.victims().items():
             with view.hypothetically(remove=[victim.uid for victim in victims.pods or ()]) as snapshot:
                 if self.rules.accepts(pod, snapshot, name):
                     kept[name] = victims
+            await asyncio.sleep(0)
         return Answer(wire.preemption_result(kept))
 
     async def _bind(self, body: bytes) -> Answer:
@@ -106,16 +114,18 @@ class Verbs:
             return Answer(wire.error_result(message), error=message)
         return Answer(wire.error_result())
 
-    def _nodes(self, args: wire.ExtenderArgs) -> AskedNodes:
+    async def _nodes(self, args: wire.ExtenderArgs) -> AskedNodes:
         cluster = self._cluster
         if args.nodes is not None and args.nodes.items is not None:
-            return WholeNodes(cluster.take(args.nodes.items), cluster.view.nodes)
+            return WholeNodes(await cluster.take(args.nodes.items), cluster.view.nodes)
         if not cluster.is_watched:
             raise BadRequest(
                 "the request holds names only; set `nodeCacheCapable: false`, or start the extender with --kubeconfig"
             )
         return AskedNodes(wire.decode_names(args.node_names), cluster.view.nodes)
 
-    def _pod(self, args: wire.ExtenderArgs | wire.ExtenderPreemptionArgs) -> PodInfo:
+    async def _pod(self, args: wire.ExtenderArgs | wire.ExtenderPreemptionArgs) -> PodInfo:
         self._cluster.view.now = self._clock.now()
+        if memoryview(args.pod).nbytes > LARGE_POD:
+            return await asyncio.to_thread(lambda: PodInfo(wire.decode_pod(args.pod)))
         return PodInfo(wire.decode_pod(args.pod))

@@ -6,7 +6,7 @@ them. Nodes stay the bytes they came as: an answer hands back what was sent, wha
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from typing import Any, TypeVar
 
 import msgspec
@@ -16,9 +16,18 @@ from policyengine.cluster.objects import ObjectError, decode
 from policyengine.cluster.pod_objects import Pod
 
 _Kind = TypeVar("_Kind", Pod, Node)
+_Nodes = TypeVar("_Nodes", bound=Sized)
 
 MAX_SCORE = 10
 """MaxExtenderPriority: the best score an extender may give."""
+
+
+MAX_NODES = 50_000
+"""Nodes of a request."""
+MAX_OBJECT = 3 * 1024 * 1024
+"""Bytes of a pod or a node: the API server takes no larger request."""
+MAX_COMMAS = 3_000_000
+"""Commas of a body: they bound what its lists and objects hold. 5,000 nodes with many images have half of them."""
 
 
 class BadRequest(ValueError):
@@ -127,21 +136,24 @@ _encode = msgspec.json.Encoder().encode
 
 def decode_args(body: bytes) -> ExtenderArgs:
     """The body of filter or prioritize. Raises `BadRequest`."""
-    args: ExtenderArgs = _decoded(_args, body, "ExtenderArgs")
-    if not args.has_names and (args.nodes is None or args.nodes.items is None):
+    args: ExtenderArgs = _decoded(_args, _few_members(body), "ExtenderArgs")
+    items = args.nodes.items if args.nodes is not None else None
+    if not args.has_names and items is None:
         raise BadRequest("the request names no nodes: neither `NodeNames` nor `Nodes` is there")
+    _few_nodes(items or ())
     return args
 
 
 def decode_names(text: msgspec.Raw) -> list[str]:
     """`NodeNames` of a request. Raises `BadRequest`."""
     names: list[str] = _decoded(_names, text, "ExtenderArgs")
-    return names
+    return _few_nodes(names)
 
 
 def decode_preemption(body: bytes) -> ExtenderPreemptionArgs:
     """The body of preempt. Raises `BadRequest`."""
-    args: ExtenderPreemptionArgs = _decoded(_preemption_args, body, "ExtenderPreemptionArgs")
+    args: ExtenderPreemptionArgs = _decoded(_preemption_args, _few_members(body), "ExtenderPreemptionArgs")
+    _few_nodes(args.node_name_to_meta_victims or args.node_name_to_victims or ())
     return args
 
 
@@ -199,6 +211,18 @@ def preemption_result(victims: Mapping[str, MetaVictims]) -> bytes:
     return _encode({"NodeNameToMetaVictims": victims})
 
 
+def _few_members(body: bytes) -> bytes:
+    if body.count(b",") > MAX_COMMAS:
+        raise BadRequest(f"the request has more than {MAX_COMMAS} members in its lists and objects")
+    return body
+
+
+def _few_nodes(nodes: _Nodes) -> _Nodes:
+    if len(nodes) > MAX_NODES:
+        raise BadRequest(f"the request has {len(nodes)} nodes; {MAX_NODES} are answered at most")
+    return nodes
+
+
 def _decoded(decode: Any, body: bytes | msgspec.Raw, what: str) -> Any:
     try:
         return decode(body)
@@ -207,8 +231,11 @@ def _decoded(decode: Any, body: bytes | msgspec.Raw, what: str) -> Any:
 
 
 def _object(kind: type[_Kind], raw: msgspec.Raw) -> _Kind:
+    text = bytes(raw)
+    if (size := len(text)) > MAX_OBJECT:
+        raise BadRequest(f"a {kind.__name__} of {size} bytes; the API server takes none over {MAX_OBJECT}")
     try:
-        return decode(kind, bytes(raw))
+        return decode(kind, text)
     except ObjectError as error:
         raise BadRequest(str(error)) from None
 

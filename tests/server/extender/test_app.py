@@ -1,16 +1,20 @@
 """The extender over real HTTP, as kube-scheduler and an operator meet it."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import aiohttp
+import msgspec
 import pytest
+from aiohttp import BytesPayload
 
 from policyengine.clock import SystemClock
 from policyengine.framework.profile import Profile
 from policyengine.policy_compiler import compile_policy
 from policyengine.server.extender.app import CannotServe, serve
+from policyengine.server.extender.cluster import PAUSE, STEP, ExtenderCluster
 from policyengine.server.listening import CannotListen
 from tests.server.extender.recorded import POLICY
 from tests.server.extender.test_verbs import ROOM, node, pod
@@ -89,6 +93,77 @@ async def test_a_body_over_the_limit_is_refused_in_the_protocols_way(monkeypatch
             assert (response.status, (await response.json())["Error"]) == (200, "the body is longer than 1000 bytes")
         async with session.post("/calm/prioritize", data=b" " * 5000) as response:
             assert response.status == 413
+
+
+async def test_bodies_in_hand_are_bounded_together_and_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("policyengine.server.extender.app.MAX_BODIES", 4000)
+    whole = json.dumps(REQUEST).encode().ljust(3000)
+    go_on = asyncio.Event()
+
+    async def slow() -> AsyncIterator[bytes]:
+        yield whole[:2000]
+        await go_on.wait()
+        yield whole[2000:]
+
+    async with served(POLICY) as session:
+        first = asyncio.create_task(session.post("/calm/filter", data=slow()))
+        await asyncio.sleep(0.2)
+        async with session.post("/calm/prioritize", data=whole) as response:
+            assert response.status == 503
+            assert "take 4000 bytes together; ask again" in (await response.json())["Error"]
+        go_on.set()
+        async with await first as response:
+            assert (await response.json())["Error"] == ""
+        async with session.post("/calm/filter", data=whole) as response:
+            assert (await response.json())["Error"] == ""
+
+
+def many(one: str, size: int) -> str:
+    return ",".join([one] * (size // (len(one) + 1)))
+
+
+def hostile(what: str) -> bytes:
+    """A body that is small for what it would take: 12 MiB."""
+    size, pod, items = 12 << 20, '{"metadata":{"name":"p"}}', '{"metadata":{"name":"n"}}'
+    if what == "items without a name":
+        items = many("{}", size)
+    elif what == "nodes":
+        items = many('{"metadata":{"name":"n"}}', size)
+    elif what == "containers":
+        pod = '{"metadata":{"name":"p"},"spec":{"containers":[' + many('{"name":"a"}', size) + "]}}"
+    elif what == "labels":
+        items = '{"metadata":{"name":"n","labels":{' + many('"a":""', size) + "}}}"
+    return f'{{"Pod":{pod},"Nodes":{{"items":[{items}]}}}}'.encode()
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        ("items without a name", "more than 3000000 members"),
+        ("nodes", "483958 nodes; 50000 are answered at most"),
+        ("containers", "the API server takes none over 3145728"),
+        ("labels", "the API server takes none over 3145728"),
+    ],
+)
+async def test_what_would_take_too_much_is_refused_before_it_is_decoded(what: str, said: str) -> None:
+    async with served(POLICY) as session, session.post("/calm/filter", data=BytesPayload(hostile(what))) as response:
+        assert said in (await response.json())["Error"]
+
+
+async def test_others_have_their_turn_between_the_nodes_of_a_large_request() -> None:
+    sent = [msgspec.Raw(json.dumps(node(f"n{number}")).encode()) for number in range(1000)]
+    cluster, turns = ExtenderCluster(), 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    beside = asyncio.create_task(others())
+    assert len(await cluster.take(sent)) == 1000
+    beside.cancel()
+    assert turns >= 1000 * STEP // PAUSE
 
 
 async def test_a_rule_that_needs_the_watch_does_not_start_without() -> None:
