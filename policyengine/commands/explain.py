@@ -119,7 +119,7 @@ def read_json(path: Path) -> Any:
     except OSError as error:
         raise cannot_read(path, error) from None
     try:
-        found = json.loads(raw.decode("utf-8"))
+        found = json.loads(raw.decode("utf-8"), parse_int=_int64)
         if _HALVES.search(raw):
             json.dumps(found, ensure_ascii=False).encode()
         return found
@@ -135,8 +135,15 @@ def read_json(path: Path) -> Any:
         ) from None
     except RecursionError:
         raise UnusableInput(f"`{path}` is nested too deeply to be a cluster") from None
-    except ValueError:  # more digits than Python reads
-        raise UnusableInput(f"`{path}` has a number of thousands of digits, which no field has") from None
+    except ValueError:
+        raise UnusableInput(f"`{path}` has a whole number beyond 64 bits, which no field of an object takes") from None
+
+
+def _int64(text: str) -> int:
+    number = int(text)  # raises ValueError for thousands of digits
+    if not -(2**63) <= number < 2**63:
+        raise ValueError
+    return number
 
 
 def _profiles(path: Path | None, params: Mapping[str, str]) -> list[Profile]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Literal
 
+from policyengine import regular_file
 from policyengine.clock import Clock, SystemClock
 from policyengine.framework.profile import Profile
 from policyengine.kube.http.client import Client, Transport
@@ -32,6 +33,7 @@ from policyengine.simulator.real_server import connect, real_server
 
 Kind = Literal["embedded", "envtest"]
 CLUSTER = "policyengine-sandbox"
+_LARGEST_KUBECONFIG = 16 << 20
 """The name of the cluster, user and context in its kubeconfig."""
 ZONES = ("a", "b", "c")
 NODE_SIZE: Mapping[str, str] = {"cpu": "4", "memory": "16Gi", "ephemeral-storage": "100Gi", "pods": "110"}
@@ -180,8 +182,8 @@ def _is_of_sandbox(path: Path) -> bool:
     if path.is_symlink() or not path.is_file():
         return False
     try:
-        found = json.loads(path.read_bytes())
+        found = json.loads(regular_file.read(path, _LARGEST_KUBECONFIG))
         names = [[one["name"] for one in found[what]] for what in ("clusters", "users", "contexts")]
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return False
     return names == [[CLUSTER]] * 3
