@@ -1,7 +1,7 @@
 """What an update changed, in kube-scheduler's words: old and new object -> `ClusterEvent`s.
 
 Source: kube-scheduler's framework/events.go, v1.36. An update of a pod that changes nothing a plugin can ask for
-is `UPDATE_OTHER`; one of a node is no event at all.
+is `UPDATE_OTHER`; one of a node is so only where it changes what a policy can read.
 """
 
 from __future__ import annotations
@@ -32,6 +32,12 @@ _NODE_PARTS: Mapping[ActionType, Callable[[Node], object]] = {
 """What an update of a node is called -> the part that is another one then."""
 
 
+def _only_rules_read(node: Node) -> object:
+    """What kube-scheduler's plugins do not wait for."""
+    status = node.status
+    return node.spec.unschedulable, status.capacity, status.conditions, status.images
+
+
 def _named(resource: Resource, action: ActionType) -> ClusterEvent:
     """The event, labelled as kube-scheduler does: `NodeAdd`, `AssignedPodUpdatePodLabel`, `PersistentVolumeUpdate`."""
     words = "Update" if action is ActionType.UPDATE_OTHER else (action.name or "").title().replace("_", "")
@@ -56,6 +62,8 @@ def node_events(old: Node, new: Node) -> list[ClusterEvent]:
     changed = [action for action, part in _NODE_PARTS.items() if part(old) != part(new)]
     if old.spec.unschedulable and not new.spec.unschedulable and ActionType.UPDATE_NODE_TAINT not in changed:
         changed.insert(0, ActionType.UPDATE_NODE_TAINT)
+    if not changed and _only_rules_read(old) != _only_rules_read(new):
+        changed.append(ActionType.UPDATE_OTHER)
     return [_UPDATES[Resource.NODE, action] for action in changed]
 
 

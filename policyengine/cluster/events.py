@@ -124,6 +124,7 @@ ASSIGNED_POD_ADD = ClusterEvent(Resource.ASSIGNED_POD, ActionType.ADD, "Assigned
 ASSIGNED_POD_DELETE = ClusterEvent(Resource.ASSIGNED_POD, ActionType.DELETE, "AssignedPodDelete")
 UNSCHEDULED_POD_ADD = ClusterEvent(Resource.UNSCHEDULED_POD, ActionType.ADD, "UnscheduledPodAdd")
 UNSCHEDULED_POD_DELETE = ClusterEvent(Resource.UNSCHEDULED_POD, ActionType.DELETE, "UnscheduledPodDelete")
+UNSCHEDULED_POD_UPDATE = ClusterEvent(Resource.UNSCHEDULED_POD, ActionType.UPDATE_OTHER, "UnscheduledPodUpdate")
 FINISHED_POD_ADD = ClusterEvent(Resource.FINISHED_POD, ActionType.ADD, "FinishedPodAdd")
 WILDCARD = ClusterEvent(Resource.WILDCARD, ActionType.ALL, "Wildcard")
 """Registered by a plugin that cannot tell what would cure its rejection."""

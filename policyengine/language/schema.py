@@ -37,9 +37,9 @@ from policyengine.language.types import (
 class Attribute(Struct, frozen=True, kw_only=True):
     """A field of an object, or a root.
 
-    changes: what may alter it, as `<thing>.<change>`; the compiler maps them to cluster events. evictable: whether
-    evicting a pod may alter it. optional: it may be absent, so it is read as `.?name` or behind `has`.
-    of_pods: it is read of each pod of a list.
+    changes: what may alter it, as `<thing>.add`, `<thing>.delete` or `<thing>.<field>`; the compiler maps them to
+    cluster events. evictable: whether evicting a pod may alter it. optional: it may be absent, so it is read as
+    `.?name` or behind `has`. of_pods: it is read of each pod of a list.
     """
 
     name: str
@@ -184,25 +184,10 @@ QOS_CLASSES = ("BestEffort", "Burstable", "Guaranteed")
 """The values of type qos, lowest first; an int column holds their place in this tuple."""
 
 
-_POD_CHANGES = {
-    "labels": ("pod.label",),
-    "annotations": ("pod.annotation",),
-    "requests": ("pod.scaleDown",),
-    "limits": ("pod.scaleDown",),
-    "qos": ("pod.scaleDown",),
-    "containers": ("pod.scaleDown",),
-    "initContainers": ("pod.scaleDown",),
-    "tolerations": ("pod.toleration",),
-    "nodeSelector": ("pod.other",),
-    "podGroup": ("pod.label",),
-}
-"""What of a pending pod can change at all; the rest of its spec is fixed."""
-_ASSIGNED = ("assignedPod.add", "assignedPod.delete", "assignedPod.update")
-_WAITING = ("unscheduledPod.add", "unscheduledPod.delete", "unscheduledPod.update")
-_OF_NODES = ("node.label", "node.annotation", "node.allocatable", "node.taint", "node.condition", "node.image")
-"""What an update of a Node object may change."""
-_NODES = ("node.add", "node.delete", *_OF_NODES, *_ASSIGNED)
+_ASSIGNED = ("assignedPod.add", "assignedPod.delete")
+_WAITING = ("unscheduledPod.add", "unscheduledPod.delete")
 _PODS = (*_ASSIGNED, *_WAITING)
+_GROUPS = ("podGroup.add", "podGroup.delete", "pod.podGroup")
 
 
 def _node(name: str, type_: Type, doc: str, *changes: str) -> Attribute:
@@ -245,6 +230,20 @@ _POD_FIELDS = (
     field_of("podGroup", optional_of(STRING), "the name of the pod group it belongs to"),
 )
 
+_POD_GROUP_FIELDS = (
+    field_of("name", STRING, "metadata.name"),
+    field_of("minMember", INT, "spec.minMember"),
+    field_of("scheduleTimeout", optional_of(DURATION), "spec.scheduleTimeoutSeconds"),
+    field_of("minResources", LIMITS, "spec.minResources"),
+)
+
+_GANG = (
+    *(f"{pod}.{field.name}" for pod in ("assignedPod", "unscheduledPod") for field in _POD_FIELDS),
+    *(f"podGroup.{field.name}" for field in _POD_GROUP_FIELDS),
+    *_GROUPS,
+)
+"""What a gang rule may read of its pods."""
+
 _WAITING_FIELDS = (
     field_of("queuedAt", TIMESTAMP, "when it entered the queue; refreshed at each refusal"),
     field_of("attempts", INT, "how often it was tried before"),
@@ -260,36 +259,41 @@ _PLACED_FIELDS = (
 
 _NODE_FIELDS = (
     _node("name", STRING, "metadata.name"),
-    _node("labels", LABELS, "metadata.labels", "node.label"),
-    _node("annotations", LABELS, "metadata.annotations", "node.annotation"),
-    _node("capacity", RESOURCES, "status.capacity", "node.allocatable"),
+    _node("labels", LABELS, "metadata.labels", "node.labels"),
+    _node("annotations", LABELS, "metadata.annotations", "node.annotations"),
+    _node("capacity", RESOURCES, "status.capacity", "node.capacity"),
     _node("allocatable", RESOURCES, "status.allocatable: what pods may use", "node.allocatable"),
-    _on_node("used", RESOURCES, "the requests of the pods on the node, summed"),
-    _on_node("free", RESOURCES, "allocatable less used; may be negative", "node.allocatable"),
+    _on_node("used", RESOURCES, "the requests of the pods on the node, summed", "assignedPod.requests"),
+    _on_node(
+        "free", RESOURCES, "allocatable less used; may be negative", "node.allocatable", "assignedPod.requests"
+    ),
     _on_node("podCount", INT, "how many pods stand on the node"),
     _on_node("pods", list_of(CLUSTER_POD), "the pods assigned or assumed there, finished ones not"),
-    _on_node("nominated", list_of(CLUSTER_POD), "the other pending pods nominated to the node", *_WAITING),
+    replace(
+        _on_node("nominated", list_of(CLUSTER_POD), "the other pending pods nominated to the node"),
+        changes=("node.add", *_WAITING, "unscheduledPod.nominated", "assignedPod.add"),
+    ),
     replace(
         _on_node("finished", list_of(FINISHED), "the pods that ended there in the last hour, at most 100"),
         changes=("node.add", "finishedPod.add", "time"),
     ),
-    _node("taints", list_of(TAINT), "spec.taints", "node.taint"),
-    _node("unschedulable", BOOL, "spec.unschedulable", "node.taint"),
-    _node("ready", BOOL, "whether its condition Ready is True", "node.condition"),
-    _node("conditions", list_of(CONDITION), "status.conditions", "node.condition"),
-    _node("images", list_of(STRING), "the names of the images on the node", "node.image"),
-    _node("usage", USAGE, "what is really used there, as measured", "node.annotation"),
-    _node("zone", STRING, "label topology.kubernetes.io/zone, '' without", "node.label"),
-    _node("region", STRING, "label topology.kubernetes.io/region, '' without", "node.label"),
+    _node("taints", list_of(TAINT), "spec.taints", "node.taints"),
+    _node("unschedulable", BOOL, "spec.unschedulable", "node.unschedulable"),
+    _node("ready", BOOL, "whether its condition Ready is True", "node.ready"),
+    _node("conditions", list_of(CONDITION), "status.conditions", "node.conditions"),
+    _node("images", list_of(STRING), "the names of the images on the node", "node.images"),
+    _node("usage", USAGE, "what is really used there, as measured", "node.usage"),
+    _node("zone", STRING, "label topology.kubernetes.io/zone, '' without", "node.zone"),
+    _node("region", STRING, "label topology.kubernetes.io/region, '' without", "node.region"),
     _node("createdAt", TIMESTAMP, "metadata.creationTimestamp"),
-)
+)  # fmt: skip
 
 _DOMAIN = _on_node(
     "domain",
     DOMAIN,
     "`domain(key)`: the nodes that share the label's value with the node, itself included",
     "node.delete",
-    "node.label",
+    "node.labels",
 )
 
 OBJECTS: Mapping[str, ObjectInfo] = {
@@ -308,12 +312,15 @@ OBJECTS: Mapping[str, ObjectInfo] = {
             "domain",
             "the nodes that share a label's value, and their pods",
             field_of("pods", list_of(CLUSTER_POD), "the pods on the nodes of the domain"),
-            replace(field_of("nodes", list_of(NODE), "the nodes of the domain"), changes=_NODES),
+            replace(
+                field_of("nodes", list_of(NODE), "the nodes of the domain"),
+                changes=("node.add", "node.delete", "node.labels"),
+            ),
         ),
         object_info_of(
             "pod",
             "the pod being placed",
-            *(replace(field, reach=Reach.POD, changes=_POD_CHANGES.get(field.name, ())) for field in _POD_FIELDS),
+            *(replace(field, reach=Reach.POD, changes=(f"pod.{field.name}",)) for field in _POD_FIELDS),
             # The queue knows them, not the pod: two equal pods may differ in them.
             *(replace(field, reach=Reach.CLUSTER) for field in _WAITING_FIELDS),
         ),
@@ -322,10 +329,7 @@ OBJECTS: Mapping[str, ObjectInfo] = {
         object_info_of(
             "podGroup",
             "the PodGroup object of the pod",
-            field_of("name", STRING, "metadata.name"),
-            field_of("minMember", INT, "spec.minMember"),
-            field_of("scheduleTimeout", optional_of(DURATION), "spec.scheduleTimeoutSeconds"),
-            field_of("minResources", LIMITS, "spec.minResources"),
+            *_POD_GROUP_FIELDS,
         ),
         object_info_of(
             "gang",
@@ -344,7 +348,7 @@ OBJECTS: Mapping[str, ObjectInfo] = {
                 for name, doc, changes in (
                     ("nodeCount", "how many nodes there are", ("node.add", "node.delete", "time")),
                     ("podCount", "how many pods there are, pending, reserved or bound", (*_PODS, "time")),
-                    ("pendingCount", "how many pods wait", (*_WAITING, "time")),
+                    ("pendingCount", "how many pods wait", (*_PODS, "time")),
                 )
             ),
         ),
@@ -369,13 +373,13 @@ ROOTS: Mapping[str, Attribute] = {
         _root("node", NODE, "the node under consideration", Reach.NODE_FIXED, "node.add"),
         _root(
             "podGroup", optional_of(POD_GROUP), "its PodGroup, none where there is no such object", Reach.CLUSTER,
-            "podGroup.add", "podGroup.update", "podGroup.delete",
+            *_GROUPS,
         ),
-        _root("gang", optional_of(GANG), "its gang, none where no gang rule applies", Reach.CLUSTER, *_PODS),
+        _root("gang", optional_of(GANG), "its gang, none where no gang rule applies", Reach.CLUSTER, *_PODS, *_GANG),
         _root("cluster", object_of("cluster"), "the whole cluster", Reach.CLUSTER),
         _root("policy", object_of("policy"), "the policy itself", Reach.CONSTANT),
         _root("now", TIMESTAMP, "the start of the decision, in whole seconds", Reach.CLUSTER, "time"),
-        _root("nodes", list_of(NODE), "every node", Reach.CLUSTER, *_NODES, evictable=True),
+        _root("nodes", list_of(NODE), "every node", Reach.CLUSTER, "node.add", "node.delete", evictable=True),
         _root(
             "pods", list_of(CLUSTER_POD), "every pod not finished: pending, reserved or bound", Reach.CLUSTER, *_PODS,
             evictable=True,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from policyengine.cluster.pod_info import PodState
 from policyengine.cluster.view import ClusterView
-from policyengine.framework.events import ASSIGNED_POD_DELETE, ClusterEvent
+from policyengine.framework.events import ASSIGNED_POD_DELETE, UNSCHEDULED_POD_UPDATE, ClusterEvent
 from policyengine.framework.filtering import fit_error_message
 from policyengine.framework.placed import NO_NODE
 from policyengine.framework.status import Code, Status
@@ -118,7 +118,7 @@ class Core:
         for served in self.profiles.values():
             served.queue.move(event, old, new, self.now, but)
         if self.waiting_pods:
-            self.waiting_pods.note(event)
+            self.waiting_pods.note(event, old, new)
 
     def log(self, runtime: ProfileRuntime, point: str, pod: PodInfo, node: str = NO_NODE) -> None:
         """Say what the policy has to say of the pod at this extension point."""
@@ -215,6 +215,7 @@ class Core:
         self.view.nominate(uid, node)
         if before:
             self.announce(ASSIGNED_POD_DELETE, placed, None, but=uid)
+        self.announce(UNSCHEDULED_POD_UPDATE, placed, pod, but=uid)
         return True
 
     def tell_kept_out(self) -> None:

@@ -193,8 +193,8 @@ def _wait(
     which is the gang's."""
     asked = {plugin for _, plugin in waits}
     waiters = [plugin for plugin in held.runtime.permit if plugin.name in asked]
-    events = tuple(registered.event for plugin in waiters for registered in plugin.events_to_register())
-    if any(event.matches(MINUTE_PASSED) for event in events):
+    events = tuple(registered for plugin in waiters for registered in plugin.events_to_register())
+    if any(one.event.matches(MINUTE_PASSED) for one in events):
         ask_at = min(ask_at, 60.0 * (core.now // 60.0 + 1.0))
     deadline, name = min(waits if end is None else [*waits, end])
     uid = held.queued.uid

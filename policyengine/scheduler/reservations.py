@@ -36,14 +36,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from policyengine.enum_members import direct_members
-from policyengine.framework.events import ClusterEvent
+from policyengine.framework.events import ClusterEvent, ClusterEventWithHint
 from policyengine.framework.reservation import ObjectPatch, Plan, PreBindPlugin
 from policyengine.scheduler.actions import Bind
 from policyengine.scheduler.profiles import ProfileRuntime, ServedProfile
 from policyengine.scheduler.queue.queued_pods import QueuedPod
+from policyengine.scheduler.queue.queueing_hints import wakes
 
 if TYPE_CHECKING:
     from policyengine.cluster.view import ClusterView
@@ -75,7 +76,7 @@ class WaitingPod:
     held: Reservation
     plugin: str
     """Whose time-out comes first."""
-    events: tuple[ClusterEvent, ...]
+    events: tuple[ClusterEventWithHint, ...]
     """What the plugins that said Wait registered for."""
     deadline: float
     """Seconds."""
@@ -93,10 +94,11 @@ class WaitingPod:
 class WaitingPods(dict[str, WaitingPod]):
     """The pods that wait at Permit, by UID."""
 
-    def note(self, event: ClusterEvent) -> None:
+    def note(self, event: ClusterEvent, old: Any, new: Any) -> None:
         """Something happened: the pods whose plugins registered for it are to be asked again."""
         for waiting in self.values():
-            waiting.ask_again |= any(registered.matches(event) for registered in waiting.events)
+            hints = tuple(one.hint for one in waiting.events if one.event.matches(event))
+            waiting.ask_again |= wakes(waiting.plugin, hints, waiting.held.queued, old, new) is not None
 
     def due(self, now: float) -> list[WaitingPod]:
         """The pods to ask again, or whose time is up."""

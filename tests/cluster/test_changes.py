@@ -20,12 +20,13 @@ def node():
 NODE_CHANGES = {
     "nothing": (node(), []),
     "allocatable": (node().allocatable(cpu=2), ["NodeUpdateNodeAllocatable"]),
-    "capacity": (node().set("status.capacity", {"cpu": "2"}), []),
+    "capacity": (node().set("status.capacity", {"cpu": "2"}), ["NodeUpdate"]),
+    "image": (node().image("i", 1), ["NodeUpdate"]),
     "label": (node().label("a", "c"), ["NodeUpdateNodeLabel"]),
     "taint": (node().taint("u"), ["NodeUpdateNodeTaint"]),
     "annotation": (node().annotation("a", "b"), ["NodeUpdateNodeAnnotation"]),
     "condition": (node().ready(), ["NodeUpdateNodeCondition"]),
-    "cordon": (node().unschedulable(), []),
+    "cordon": (node().unschedulable(), ["NodeUpdate"]),
     "feature": (node().set("status.declaredFeatures", ["F"]), ["NodeUpdateNodeDeclaredFeature"]),
     "both": (node().label("a", "c").allocatable(cpu=2), ["NodeUpdateNodeAllocatable", "NodeUpdateNodeLabel"]),
 }
@@ -41,9 +42,9 @@ def test_uncordoning_counts_as_a_change_of_taints():
     assert [event.label for event in events] == ["NodeUpdateNodeTaint"]
 
 
-def test_a_condition_s_reason_alone_is_no_change():
+def test_a_condition_s_reason_alone_is_another_update():
     old, new = make_node().condition("Ready", "True", "x"), make_node().condition("Ready", "True", "y")
-    assert node_events(old.build(), new.build()) == []
+    assert [event.label for event in node_events(old.build(), new.build())] == ["NodeUpdate"]
 
 
 def pod():

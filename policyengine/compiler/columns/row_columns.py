@@ -152,6 +152,8 @@ _USAGE: dict[str, tuple[str, Callable[[str], int | None]]] = {
     "at": ("policyengine.io/usage-at", moment),
 }
 """A field of `node.usage` -> the annotation it stands in, and how that is read."""
+USAGE_ANNOTATIONS = tuple(annotation for annotation, _ in _USAGE.values())
+"""What `node.usage` is read from."""
 
 
 def _usage(frame: Frame, field: str) -> Column:

@@ -1,25 +1,40 @@
 """What a rule reads of the schema, through lets too, and so what a pod that it refused waits for.
 
-The schema says of each field what may change it, as `node.label` or `assignedPod.add`; that becomes cluster events.
+Rules:
+1. The schema says of each field what may change it: `node.add`, `assignedPod.delete`, or a field of an object such as
+   `node.labels`. `_EVENTS` says which event each of them raises.
+2. An update wakes only where one of the fields that the rule reads is another than before.
+3. A field of a list's element is read of every object in the list: the lists say of which kinds (`pods`: placed and
+   waiting pods).
+
+Example: `pods.exists(p, p.labels[?"app"].orValue("") == "db")` waits for pods that come or go, and for updates of pods
+that change a label. `node.free.cpu >= 1` waits for nodes that come, for another allocatable, for placed pods that come
+or go, and for those that request something else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from functools import lru_cache
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache, reduce
+from operator import attrgetter, or_
 from typing import Any, Final
 
 from policyengine.cluster import pod_groups
 from policyengine.cluster.events import ActionType, ClusterEvent, Resource
 from policyengine.cluster.kinds import FINISHED_PODS
+from policyengine.compiler.columns.object_fields import POD_FIELDS, Getter, field_getter
+from policyengine.compiler.columns.row_columns import REGION, USAGE_ANNOTATIONS, ZONE
 from policyengine.compiler.lower.scope import Path, Scope
 from policyengine.framework.events import ClusterEventWithHint, QueueingHint
 from policyengine.language import ir
 from policyengine.language.ir.ir_walk import children, expressions_in
-from policyengine.language.schema import NODE, attribute
+from policyengine.language.schema import OBJECTS, attribute
+from policyengine.language.types import Kind, Type
 
 DOMAIN: Final[Path] = ("domain",)
 """Stands among the paths read where a domain of nodes is asked about."""
+ELEMENT: Final = "element"
+"""Begins the paths of what is read of each pod of a list."""
 
 
 def paths_read(expressions: Iterable[ir.Expr], scope: Scope) -> frozenset[Path]:
@@ -41,13 +56,19 @@ def _read(expr: ir.Expr, scope: Scope) -> frozenset[Path]:
             value = scope.let_value(part.name)
             paths |= frozenset() if value is None else _read(value, scope)
         else:
-            if isinstance(part, ir.Select) and part.operand.type == NODE:
-                paths.add(("node", part.name))
+            if isinstance(part, ir.Select) and (owner := _element(part.operand.type)) is not None:
+                paths.add((owner, part.name))
             if isinstance(part, ir.Call) and part.function == "domain":
                 paths.add(DOMAIN)
             pending += children(part)
     scope.paths[id(expr)] = expr, frozenset(paths)
     return scope.paths[id(expr)][1]
+
+
+def _element(type_: Type) -> str | None:
+    """The first name of the paths read of an object of the cluster; None for any other type."""
+    content = type_.args[0] if type_.kind is Kind.OPTIONAL else type_
+    return _ELEMENTS.get(content.name) if content.kind is Kind.OBJECT else None
 
 
 @lru_cache(maxsize=1024)
@@ -59,29 +80,61 @@ def is_evictable(paths: frozenset[Path]) -> bool:
 _EVENTS: dict[str, tuple[Resource, ActionType]] = {
     "node.add": (Resource.NODE, ActionType.ADD),
     "node.delete": (Resource.NODE, ActionType.DELETE),
-    "node.allocatable": (Resource.NODE, ActionType.UPDATE_NODE_ALLOCATABLE),
-    "node.label": (Resource.NODE, ActionType.UPDATE_NODE_LABEL),
-    "node.annotation": (Resource.NODE, ActionType.UPDATE_NODE_ANNOTATION),
-    "node.taint": (Resource.NODE, ActionType.UPDATE_NODE_TAINT),
-    "node.condition": (Resource.NODE, ActionType.UPDATE_NODE_CONDITION),
     "assignedPod.add": (Resource.ASSIGNED_POD, ActionType.ADD),
     "assignedPod.delete": (Resource.ASSIGNED_POD, ActionType.DELETE),
-    "assignedPod.update": (Resource.ASSIGNED_POD, ActionType.UPDATE),
     "unscheduledPod.add": (Resource.UNSCHEDULED_POD, ActionType.ADD),
     "unscheduledPod.delete": (Resource.UNSCHEDULED_POD, ActionType.DELETE),
-    "unscheduledPod.update": (Resource.UNSCHEDULED_POD, ActionType.UPDATE),
-    "pod.label": (Resource.UNSCHEDULED_POD, ActionType.UPDATE_POD_LABEL),
-    "pod.annotation": (Resource.UNSCHEDULED_POD, ActionType.UPDATE_POD_ANNOTATION),
-    "pod.scaleDown": (Resource.UNSCHEDULED_POD, ActionType.UPDATE_POD_SCALE_DOWN),
-    "pod.toleration": (Resource.UNSCHEDULED_POD, ActionType.UPDATE_POD_TOLERATION),
-    "pod.other": (Resource.UNSCHEDULED_POD, ActionType.UPDATE_OTHER),
-    "time": (Resource.TIME, ActionType.UPDATE_OTHER),
     "finishedPod.add": (Resource.FINISHED_POD, ActionType.ADD),
     "podGroup.add": (Resource.POD_GROUP, ActionType.ADD),
-    "podGroup.update": (Resource.POD_GROUP, ActionType.UPDATE),
     "podGroup.delete": (Resource.POD_GROUP, ActionType.DELETE),
+    "time": (Resource.TIME, ActionType.UPDATE_OTHER),
 }
-"""The schema's changes as events. `node.image` is none: the periodic flush asks again."""
+"""The schema's changes as events, but for updates: these are `<thing>.<field>`, with a getter in `_FIELDS`."""
+
+
+def _label(key: str) -> Getter:
+    return lambda node: node.metadata.labels.get(key, "")
+
+
+_POD: Mapping[str, Getter] = {**POD_FIELDS, "nominated": attrgetter("nominated_node_name")}
+_FIELDS: Mapping[str, tuple[Resource, Mapping[str, Getter]]] = {
+    "node": (
+        Resource.NODE,
+        {
+            "labels": attrgetter("metadata.labels"),
+            "annotations": attrgetter("metadata.annotations"),
+            "capacity": attrgetter("status.capacity"),
+            "allocatable": attrgetter("status.allocatable"),
+            "taints": attrgetter("spec.taints"),
+            "unschedulable": attrgetter("spec.unschedulable"),
+            "ready": lambda node: [one.status for one in node.status.conditions if one.type == "Ready"],
+            "conditions": attrgetter("status.conditions"),
+            "images": attrgetter("status.images"),
+            "usage": lambda node: [node.metadata.annotations.get(key) for key in USAGE_ANNOTATIONS],
+            "zone": _label(ZONE),
+            "region": _label(REGION),
+        },
+    ),
+    "assignedPod": (Resource.ASSIGNED_POD, _POD),
+    "unscheduledPod": (Resource.UNSCHEDULED_POD, _POD),
+    "pod": (Resource.UNSCHEDULED_POD, _POD),
+    "podGroup": (
+        Resource.POD_GROUP,
+        {name: field_getter("podGroup", name) for name in OBJECTS["podGroup"].fields},
+    ),
+}
+"""What an update may change of each thing, and how that is read of the object."""
+_LABEL = ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_POD_LABEL
+_ANNOTATION = ActionType.UPDATE_NODE_ANNOTATION | ActionType.UPDATE_POD_ANNOTATION
+_ACTIONS: Mapping[str, ActionType] = {
+    **dict.fromkeys(("labels", "zone", "region"), _LABEL),
+    **dict.fromkeys(("annotations", "usage"), _ANNOTATION),
+    "allocatable": ActionType.UPDATE_NODE_ALLOCATABLE,
+    "taints": ActionType.UPDATE_NODE_TAINT,
+}
+"""The updates that change a field; any may where the table does not say."""
+_ELEMENTS: Mapping[str, str] = {"node": "node", "clusterPod": ELEMENT, "podGroup": "podGroup"}
+"""An object that a variable or an optional stands for -> the first name of the paths read of it."""
 
 
 def own_update(refused: Any, old: Any, new: Any) -> QueueingHint:
@@ -96,18 +149,46 @@ def events_of(expressions: Iterable[ir.Expr], scope: Scope, reads_node: bool) ->
 
 @lru_cache(maxsize=1024)
 def _registered(paths: frozenset[Path], reads_node: bool) -> tuple[ClusterEventWithHint, ...]:
-    changes = {change for path in paths if (known := attribute(path)) is not None for change in known.changes}
+    changes = set[str]().union(*map(_changes, paths))
     if reads_node:
         changes.add("node.add")
-    registered: dict[tuple[Resource, bool], ActionType] = {}
-    for change in changes & _EVENTS.keys():
-        resource, action = _EVENTS[change]
-        place = resource, change.startswith("pod.")
-        registered[place] = registered.get(place, action) | action
-    return tuple(
-        ClusterEventWithHint(ClusterEvent(resource, action), own_update if own else None)
-        for (resource, own), action in sorted(registered.items(), key=lambda item: (item[0][0].value, item[0][1]))
-    )
+    things = [thing for thing in ("assignedPod", "unscheduledPod") if f"{thing}.delete" in changes]
+    changes |= {f"{thing}.{path[1]}" for path in paths if path[0] == ELEMENT for thing in things}
+    actions: dict[Resource, ActionType] = {}
+    fields: dict[str, list[str]] = {}
+    for change in sorted(changes):
+        thing, _, name = change.partition(".")
+        if change in _EVENTS:
+            resource, action = _EVENTS[change]
+            actions[resource] = actions.get(resource, action) | action
+        elif name in _FIELDS[thing][1]:
+            fields.setdefault(thing, []).append(name)
+    whole = [ClusterEventWithHint(ClusterEvent(resource, action)) for resource, action in actions.items()]
+    return (*whole, *(_update(thing, names) for thing, names in fields.items()))
+
+
+def _changes(path: Path) -> Iterable[str]:
+    if path[0] == "podGroup" and len(path) > 1:
+        return (f"podGroup.{path[1]}",)
+    known = attribute(path)
+    return () if known is None else known.changes
+
+
+def _update(thing: str, names: Sequence[str]) -> ClusterEventWithHint:
+    """Waits for updates that change one of the fields."""
+    resource, fields = _FIELDS[thing]
+    getters = [fields[name] for name in names]
+    action = reduce(or_, (_ACTIONS.get(name, ActionType.UPDATE) for name in names))
+    action &= ~(ActionType.UPDATE_POD if resource is Resource.NODE else ActionType.UPDATE_NODE)
+
+    def hint(refused: Any, old: Any, new: Any) -> QueueingHint:
+        if thing == "pod" and own_update(refused, old, new) is QueueingHint.SKIP:
+            return QueueingHint.SKIP
+        if old is None or new is None:
+            return QueueingHint.QUEUE
+        return QueueingHint.QUEUE if any(read(old) != read(new) for read in getters) else QueueingHint.SKIP
+
+    return ClusterEventWithHint(ClusterEvent(resource, action), hint)
 
 
 def kinds_read(policy: ir.Policy, scope: Scope) -> tuple[str, ...]:

@@ -92,7 +92,7 @@ class UnschedulableIndex:
             if hints is None:
                 continue
             for bucket in buckets.values():
-                asked_by = _wakes(plugin, hints, next(iter(bucket.values())), old, new)
+                asked_by = wakes(plugin, hints, next(iter(bucket.values())), old, new)
                 for pod in bucket.values() if asked_by is not None else ():
                     strategy = Strategy.IMMEDIATELY if plugin in pod.pending_plugins else Strategy.AFTER_BACKOFF
                     before = woken.get(pod.uid)
@@ -119,7 +119,7 @@ class UnschedulableIndex:
         found, asked_by = (Strategy.SKIP if refused_by <= self._known else Strategy.AFTER_BACKOFF), ""
         interested = self._interested(event)
         for plugin in sorted(refused_by):
-            woken_by = _wakes(plugin, interested.get(plugin, ()), pod, old, new)
+            woken_by = wakes(plugin, interested.get(plugin, ()), pod, old, new)
             if woken_by is None:
                 continue
             if plugin in pod.pending_plugins:
@@ -160,7 +160,7 @@ def _is_any(plugin: str, event: ClusterEvent) -> bool:
     return plugin == _ANYBODY and event.resource is not Resource.TIME
 
 
-def _wakes(plugin: str, hints: Hints, pod: QueuedPod, old: Any, new: Any) -> str | None:
+def wakes(plugin: str, hints: Hints, pod: QueuedPod, old: Any, new: Any) -> str | None:
     """Who wakes the pod, for its timeline: the plugin, with what went wrong if its hint function failed; None if every
     hint says SKIP. Rule 2."""
     for hint in hints:
