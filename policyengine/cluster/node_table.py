@@ -37,6 +37,8 @@ class NodeTable(NodeColumns):
         self.pod_table = PodTable({} if pods is None else pods, self.row_of)
         self.node_journal = Journal()
         self.pod_journal = Journal()
+        self.shifts = 0
+        """How often `shift_sums` changed what the journals do not tell."""
         self.images = ImageIndex()
         self.ports = PortIndex()
         self.concerned_pods = 0
@@ -155,6 +157,7 @@ class NodeTable(NodeColumns):
         for name, amount in amounts.items():
             self._requested[name][rows] += amount
         self._pod_count[rows] += pods
+        self.shifts += 1
 
     def _new_row(self, node: Node) -> int:
         row = self.n

@@ -20,6 +20,7 @@ from policyengine.compiler import front
 from policyengine.compiler.assemble import PluginRegistry, assemble, extending, plugin_facts, weight_of
 from policyengine.compiler.coverage import Coverage
 from policyengine.compiler.front import WRONG_ARGUMENTS, WRONG_PARAM
+from policyengine.compiler.lower.lets import Lets
 from policyengine.compiler.lower.scope import Scope
 from policyengine.compiler.lower.vector import column_closure
 from policyengine.compiler.params import param_values, wrong_values
@@ -28,7 +29,7 @@ from policyengine.compiler.rules.chosen_node import RuleAnnotation, RuleLog, Rul
 from policyengine.compiler.rules.filter import rule_filter
 from policyengine.compiler.rules.node_rule import Decisions
 from policyengine.compiler.rules.pod_rules import RuleGang, RulePreempt, counts_attempts, fair_share, queue_key, quotas
-from policyengine.compiler.rules.requeue_events import kinds_read
+from policyengine.compiler.rules.requeue_events import kinds_read, reads_queue
 from policyengine.compiler.rules.score import rule_score
 from policyengine.framework.placed import LoggingPlugin
 from policyengine.framework.plugin import FilterPlugin, PreEnqueuePlugin, ScorePlugin, extends
@@ -122,9 +123,9 @@ def _profile(
     policy: ir.Policy, params: Mapping[str, object], registry: PluginRegistry, watch: Coverage | None
 ) -> Profile:
     digest, text = policy_hash(policy, params), policy.source.text
-    lets = {let.name: let for let in policy.lets}
+    lets = Lets({let.name: let for let in policy.lets})
     scope = Scope(column_closure, lets, params, {"name": policy.name, "hash": digest}, watch=watch)
-    decisions = Decisions()
+    decisions = Decisions(reads_queue(policy, scope))
     base = assemble(policy, params, registry)
     plugins = [plugin for plugin, _ in base]
     filters = extending((plugin for plugin, chosen in base if chosen.entry.filters), FilterPlugin)

@@ -58,6 +58,14 @@ def test_a_let_is_paid_for_once() -> None:
     assert not found(f'let wide = {column}\nfilter "f" {{ {requires} }}')
 
 
+def test_a_rule_pays_a_step_for_each_let_it_needs() -> None:
+    lets = "let a0 = pod.priority\n" + "".join(f"let a{place} = a{place - 1}\n" for place in range(1, 500))
+    rules = [f'filter "f{at}" {{ require a499 > {at} }}\n' for at in range(500)]
+    assert not found(lets + "".join(rules[:390]))
+    (finding,) = found(lets + "".join(rules))
+    assert finding.code == "PE2019"
+
+
 def test_a_policy_as_long_as_it_may_be_is_within_the_budget() -> None:
     requires = "\n".join(f"require node.free.cpu - pod.requests.cpu >= {at}" for at in range(2000))
     assert not found(f'filter "f" {{ {requires} }}')

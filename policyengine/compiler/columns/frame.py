@@ -8,7 +8,8 @@ the rule's state, and met again in the frame as a column of one value.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,7 +27,7 @@ from policyengine.language.evaluator import Evaluation
 class Decision(Evaluation):
     """One pod, and what is known beside it. `memo` holds the lets evaluated so far."""
 
-    __slots__ = ("attempts", "memo", "pod", "queued_at", "snapshot", "victim")
+    __slots__ = ("attempts", "frame", "memo", "of_pod", "pod", "queued_at", "snapshot", "victim")
 
     def __init__(
         self,
@@ -44,6 +45,10 @@ class Decision(Evaluation):
         self.attempts = attempts
         self.victim = victim
         self.memo: dict[str, Any] = {}
+        self.of_pod: dict[str, Any] = {}
+        """The same of lets that read nothing but the pod."""
+        self.frame: Frame | None = None
+        """All nodes, where what is aggregated over all nodes or pods is kept."""
         self.locals: dict[str, Any] = {}
         self.steps = math.inf
 
@@ -58,10 +63,12 @@ class Frame:
     nodes: NodeTable
     rows: NDArray[np.int64] | None
     """The rows asked for; None: all of them, in order."""
-    hoisted: tuple[Column, ...]
+    hoisted: Mapping[int, Column]
+    """Place -> value; see `Hoists`."""
     count: int = field(init=False)
     """How many rows are asked for."""
-    memo: dict[str, Column] = field(default_factory=dict, init=False)
+    memo: dict[str, Any] = field(default_factory=dict, init=False)
+    """Let -> its column, or the elements of its list."""
 
     def __post_init__(self) -> None:
         self.count = self.nodes.n if self.rows is None else len(self.rows)
@@ -69,6 +76,12 @@ class Frame:
     def pick(self, array: NDArray[Any]) -> NDArray[Any]:
         """The asked rows of a column of the node table."""
         return array if self.rows is None else array[self.rows]
+
+    def asked_in(self, frame: Frame) -> Frame:
+        """The same rows and lets, as elements of a list that a rule asks for in another frame of the same rows."""
+        other = copy(self)
+        other.hoisted = frame.hoisted
+        return other
 
     def row_numbers(self) -> NDArray[np.int64]:
         """The asked rows, written out."""
@@ -87,6 +100,12 @@ class PodFrame(Frame):
 
     def __post_init__(self) -> None:
         self.count = self.pods.n if self.rows is None else len(self.rows)
+
+    def asked_in(self, frame: Frame) -> Frame:
+        """The same pods; see `Frame`."""
+        other = copy(self)
+        other.hoisted, other.base = frame.hoisted, None if self.base is None else frame
+        return other
 
     def pick(self, array: NDArray[Any]) -> NDArray[Any]:
         """The asked rows of a column of the pod table."""

@@ -7,9 +7,11 @@ nodes, a pod element the root `victim` of a frame of pods. What a `map` made is 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from itertools import count
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -20,7 +22,7 @@ from policyengine.compiler.columns.frame import Frame, Vector
 from policyengine.compiler.columns.list_elements import Found, Locate
 from policyengine.compiler.lower.scope import Hoists, Scope
 from policyengine.language import ir
-from policyengine.language.ir.ir_walk import aggregated, children, element_shape, rebuilt, walk
+from policyengine.language.ir.ir_walk import aggregated, children, element_shape, rebuilt, source_of
 from policyengine.language.schema import CLUSTER_POD, NODE, attribute
 from policyengine.language.syntax import Span
 from policyengine.language.types import BOOL, STRING, Kind, Reach, Shape
@@ -33,35 +35,42 @@ _numbers = count()
 class ClusterList:
     """A list, lowered. `element`: what stands for an element in `scope`."""
 
-    locate: Locate
-    steps: tuple[tuple[bool, Vector], ...]
-    """(whether it is a test, its column): filters and maps, in order."""
+    rows: Callable[[Frame], Remaining]
+    """The elements that pass the filters, for the asked rows."""
     element: ir.Expr
     scope: Scope
 
-    def rows(self, frame: Frame) -> Remaining:
-        """The elements that pass the filters, for the asked rows."""
-        found = self.locate(frame)
-        keep: Mask | None = None
-        faults: Faults | None = None
-        for is_test, vector in self.steps:
-            column = vector(found.elements).spread(found.elements.count)
+    def then(self, vector: Vector, is_test: bool) -> Callable[[Frame], Remaining]:
+        """The same after one more filter, or one more map."""
+        rows = self.rows
+
+        def remaining(frame: Frame) -> Remaining:
+            rest = rows(frame)
+            keep, faults = rest.keep, rest.faults
+            column = vector(rest.found.elements).spread(rest.found.elements.count)
             if column.faults is not None:
                 failed = column.faults if keep is None else np.where(keep, column.faults, np.uint8(0))
                 faults = first_fault(faults, failed)
             if is_test:
                 keep = column.values if keep is None else keep & column.values
-        return Remaining(found, None if keep is None else np.flatnonzero(keep), faults)
+            return Remaining(rest.found, keep, faults)
+
+        return remaining
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Remaining:
-    """What filters left of a list. `kept`: which elements, None for all. `faults`: of every element, of filters and
-    maps."""
+    """What filters left of a list. `keep`: whether each element is left, None for all. `faults`: of every element, of
+    filters and maps."""
 
     found: Found
-    kept: list_elements.Rows | None
+    keep: Mask | None
     faults: Faults | None
+
+    @cached_property
+    def kept(self) -> list_elements.Rows | None:
+        """Which elements are left, None for all."""
+        return None if self.keep is None else np.flatnonzero(self.keep)
 
     @property
     def members(self) -> Members:
@@ -80,10 +89,10 @@ class Remaining:
 
 def aggregate(expr: ir.Expr, scope: Scope, hoists: Hoists) -> Vector | None:
     """The column closure of an aggregate over a list of the cluster; None for any other expression."""
-    whole = aggregated(expr, scope.let_value)
+    whole = aggregated(expr, scope.lets.value)
     if whole is None:
         return None
-    hoists.follows_all |= sum(_is_domain(part) for part in walk(expr, scope.let_value)) > 1
+    hoists.asks_of_domains |= scope.lets.about(expr).domains > 1
     listed = _listed(whole, scope, hoists)
     if isinstance(expr, ir.Comprehension):
         return _tested(expr, listed, hoists)
@@ -104,10 +113,6 @@ def _computed(listed: ClusterList, compute: aggregates.Aggregate, element: Vecto
         return rest.answer(compute(rest.members, rest.column(element)))
 
     return vector
-
-
-def _is_domain(expr: ir.Expr) -> bool:
-    return isinstance(expr, ir.Call) and expr.function == "domain" and expr.type.kind is Kind.LIST
 
 
 def _tested(expr: ir.Comprehension, listed: ClusterList, hoists: Hoists) -> Vector:
@@ -137,28 +142,59 @@ def _contained(expr: ir.Call, listed: ClusterList, scope: Scope, hoists: Hoists)
 
 def _listed(expr: ir.Expr, scope: Scope, hoists: Hoists) -> ClusterList:
     if isinstance(expr, ir.LetRef):
-        return _listed(scope.lets[expr.name].value, scope, hoists)
+        rows = partial(_kept_rows, let_of_rows(expr.name, scope, hoists))
+        source = source_of(expr, scope.lets.value)
+        assert source is not None
+        return ClusterList(rows, scope.lets.elements[expr.name], scope.of(element_shape(source)))
     if isinstance(expr, ir.Comprehension):
         return _step(expr, _listed(expr.source, scope, hoists), hoists)
     shape = element_shape(expr)
     path, type_ = _ROOTS[shape]
     element = ir.Field(type=type_, span=expr.span, shape=shape, reach=expr.reach, path=path)
-    return ClusterList(_source(expr, scope, hoists), (), element, scope.of(shape))
+    locate = _source(expr, scope, hoists)
+    return ClusterList(lambda frame: Remaining(locate(frame), None, None), element, scope.of(shape))
 
 
 def _step(expr: ir.Comprehension, over: ClusterList, hoists: Hoists) -> ClusterList:
-    steps = over.steps
-    tests = (expr.condition,) if expr.fold is ir.Fold.MAP else (expr.body,)
-    for test in tests:
-        if test is not None:
-            steps = (*steps, (True, over.scope.lower(bound(test, expr.variables[0], over.element), hoists)))
+    test = expr.condition if expr.fold is ir.Fold.MAP else expr.body
+    if test is not None:
+        passes = over.scope.lower(bound(test, expr.variables[0], over.element), hoists)
+        over = replace(over, rows=over.then(passes, is_test=True))
     if expr.fold is ir.Fold.FILTER:
-        return replace(over, steps=steps)
+        return over
     value = bound(expr.body, expr.variables[0], over.element)
-    name = f"{expr.variables[0]}#{next(_numbers)}"
-    scope = over.scope.naming(name, value)
-    element = ir.LetRef(type=value.type, span=value.span, shape=value.shape, reach=value.reach, name=name)
-    return ClusterList(over.locate, (*steps, (False, scope.lower(element, hoists))), element, scope)
+    element = named(f"{expr.variables[0]}#{next(_numbers)}", value, over.scope)
+    return ClusterList(over.then(over.scope.lower(element, hoists), is_test=False), element, over.scope)
+
+
+def named(name: str, value: ir.Expr, scope: Scope) -> ir.LetRef:
+    """The value as a let nobody wrote."""
+    scope.lets.add(name, value)
+    return ir.LetRef(type=value.type, span=value.span, shape=value.shape, reach=value.reach, name=name)
+
+
+def let_of_rows(name: str, scope: Scope, hoists: Hoists) -> Callable[[Frame], Any]:
+    """A let in frames of rows: a column, or the elements of a list."""
+
+    def lowered(one: str, own: Hoists) -> Callable[[Frame], Any]:
+        value = scope.lets.value(one)
+        assert value is not None
+        if not scope.lets.is_list(one):
+            return scope.lower(value, own)
+        listed = _listed(value, scope, own)
+        scope.lets.elements[one] = listed.element
+        return listed.rows
+
+    return scope.let_in(name, hoists, lowered)
+
+
+def _kept_rows(let: Callable[[Frame], Any], frame: Frame) -> Remaining:
+    """The elements of a list that is a let; another rule may have found them."""
+    rest: Remaining = let(frame)
+    elements = rest.found.elements
+    if elements.hoisted is frame.hoisted:
+        return rest
+    return replace(rest, found=replace(rest.found, elements=elements.asked_in(frame)))
 
 
 def _source(expr: ir.Expr, scope: Scope, hoists: Hoists) -> Locate:
@@ -166,7 +202,7 @@ def _source(expr: ir.Expr, scope: Scope, hoists: Hoists) -> Locate:
         member, key = expr.args
         assert isinstance(member, ir.Field)
         label = scope.lower(key, hoists)
-        hoists.domains.append(label)
+        hoists.own_domains.append(label)
         return list_elements.domain_pods(label) if member.path[-1] == "pods" else list_elements.domain_nodes(label)
     assert isinstance(expr, ir.Field)
     if expr.path == ("node", "nominated"):
@@ -214,10 +250,9 @@ def opt_map(expr: ir.OptMap, scope: Scope, hoists: Hoists) -> Vector:
         type=content, span=expr.span, shape=expr.operand.shape, reach=expr.operand.reach, function="value",
         args=(expr.operand,),
     )  # fmt: skip
-    name = f"{expr.variable}#{next(_numbers)}"
-    let = ir.LetRef(type=content, span=expr.span, shape=value.shape, reach=value.reach, name=name)
+    let = named(f"{expr.variable}#{next(_numbers)}", value, scope)
     operand = scope.lower(expr.operand, hoists)
-    body = scope.naming(name, value).lower(bound(expr.body, expr.variable, let), hoists)
+    body = scope.lower(bound(expr.body, expr.variable, let), hoists)
 
     def vector(frame: Frame) -> Column:
         held, result = operand(frame), body(frame)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from policyengine.compiler.columns.frame import Decision, Frame, PodFrame, Scala
 from policyengine.compiler.columns.kernels import SCALAR_KERNELS
 from policyengine.compiler.columns.object_fields import entry, field_getter, scalar_binding
 from policyengine.compiler.coverage import Coverage
+from policyengine.compiler.lower.lets import Lets, in_order
 from policyengine.language import ir
 from policyengine.language.evaluator import ABSENT, Names, Read
 from policyengine.language.ir.ir_walk import aggregated, free_locals, key
@@ -32,29 +35,78 @@ class Hoists:
     """
 
     def __init__(self) -> None:
-        self.domains: list[Vector] = []
-        """The labels whose domains the rule asks about."""
-        self.follows_all = False
-        """Whether a row may follow any other: a domain's answer depends on another domain's."""
-        self._parts: list[tuple[Scalar, Type]] = []
+        self.own_domains: list[Vector] = []
+        self.asks_of_domains = False
+        """Whether a domain's answer depends on another domain's."""
+        self.below: dict[tuple[str, Shape], Hoists] = {}
+        """The same of the lets that are named."""
         self._places: dict[Hashable, int] = {}
+        self._parts: list[Part] = []
 
     def hoist(self, expr: ir.Expr, scalar: Scalar) -> Vector:
         """The closure that finds the value of `expr`, whose closure is `scalar`, in the frame; constants are folded."""
         if expr.reach is Reach.CONSTANT and (isinstance(expr, ir.Const) or not free_locals(expr)):
             constant = single(attempt(scalar, Decision(_NO_POD)), expr.type)
             return lambda frame: constant
-        place = self._places.setdefault(key(expr), len(self._parts))
-        if place == len(self._parts):
-            self._parts.append((scalar, expr.type))
+        known = key(expr)
+        place = self._places.get(known)
+        if place is None:
+            place = self._places[known] = next(_places)
+            self._parts.append((place, scalar, expr.type))
         return lambda frame: frame.hoisted[place]
 
-    def columns(self, decision: Decision) -> tuple[Column, ...]:
-        """The values of all parts for a decision, in order, each as a column of all rows."""
-        return tuple(single(attempt(scalar, decision), type_) for scalar, type_ in self._parts)
+    @cached_property
+    def _reached(self) -> list[Hoists]:
+        """Itself, and those of the lets that are named, through others too. Asked once all is lowered."""
+        reached = {id(self): self}
+        pending = [self]
+        while pending:
+            found = {id(one): one for one in pending.pop().below.values() if id(one) not in reached}
+            reached |= found
+            pending += found.values()
+        return list(reached.values())
+
+    @cached_property
+    def domains(self) -> list[Vector]:
+        """The labels whose domains the rule asks about."""
+        return [label for one in self._reached for label in one.own_domains]
+
+    @cached_property
+    def follows_all(self) -> bool:
+        """Whether a row may follow any other: a domain's answer depends on another domain's."""
+        return any(one.asks_of_domains for one in self._reached)
+
+    @cached_property
+    def parts(self) -> dict[int, Part]:
+        """The parts by their places."""
+        return {part[0]: part for one in self._reached for part in one._parts}
+
+    def columns(self, decision: Decision) -> Mapping[int, Column]:
+        """The values of all parts for a decision, each as a column of all rows."""
+        return {place: single(attempt(scalar, decision), type_) for place, scalar, type_ in self.parts.values()}
+
+
+Part = tuple[int, Scalar, Type]
+"""The place in a frame where the value of a part stands, its closure and type."""
+_places = count()
+
+
+class _AsNeeded(dict[int, Column]):
+    """The parts of `Hoists` for a decision, each evaluated when it is first read."""
+
+    def __init__(self, hoists: Hoists, decision: Decision) -> None:
+        super().__init__()
+        self._parts, self._decision = hoists.parts, decision
+
+    def __missing__(self, place: int) -> Column:
+        _, scalar, type_ = self._parts[place]
+        found = self[place] = single(attempt(scalar, self._decision), type_)
+        return found
 
 
 Lower = Callable[[ir.Expr, "Scope", Hoists], Vector]
+RowLet = tuple[Callable[[Frame], Any], Hoists]
+"""A let in a frame, its column or the elements of its list; and what is hoisted from it."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +115,7 @@ class Scope(Names):
 
     column: Lower = field(repr=False)
     """The column closure of an expression that differs by row, or of an aggregate over all nodes or pods."""
-    lets: Mapping[str, ir.Let] = field(default_factory=dict)
+    lets: Lets = field(default_factory=lambda: Lets({}))
     params: Mapping[str, object] = field(default_factory=dict)
     policy: Mapping[str, str] = field(default_factory=dict)
     """`policy.name` and `policy.hash`."""
@@ -73,30 +125,27 @@ class Scope(Names):
     """Sees what expressions evaluate to in tests of policies; None costs nothing."""
     row: Shape = Shape.NODE
     """What a row of the frame is: a node, or a pod of the cluster."""
-    scalars: dict[int, tuple[ir.Expr, Scalar]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    scalars: dict[int, tuple[ir.Expr, Scalar]] = field(default_factory=dict, repr=False, compare=False)
     """id of an expression -> the expression and its closure: what several rules name is lowered once."""
-    paths: dict[int, tuple[ir.Expr, frozenset[Path]]] = field(
-        default_factory=dict, init=False, repr=False, compare=False
+    scalar_lets: dict[str, Scalar | None] = field(default_factory=dict, repr=False, compare=False)
+    """A let -> the same for its value; None for one that is no single value."""
+    paths: dict[str, frozenset[Path]] = field(default_factory=dict, repr=False, compare=False)
+    """A let -> what it reads; see `rules.requeue_events`."""
+    row_lets: defaultdict[Shape, dict[str, RowLet]] = field(
+        default_factory=lambda: defaultdict(dict), repr=False, compare=False
     )
-    """Likewise what it reads; see `rules.requeue_events`."""
+    """What the rows of a frame are, and a let -> how it is evaluated there."""
+    of_cluster: Hoists = field(default_factory=Hoists, repr=False, compare=False)
+    """The parts of aggregates over all nodes or pods, which all are evaluated in the decision's own frame."""
     functions = SCALAR_KERNELS
 
     def with_holes(self, holes: Mapping[int, str]) -> Scope:
         """The same scope, with other holes."""
-        return replace(self, holes=holes)
+        return replace(self, holes=holes, scalars={})
 
     def of(self, row: Shape) -> Scope:
         """The same scope for frames of nodes or of pods."""
         return self if row is self.row else replace(self, row=row)
-
-    def naming(self, name: str, value: ir.Expr) -> Scope:
-        """The same scope with one more let."""
-        return replace(self, lets={**self.lets, name: ir.Let(name=name, value=value, span=value.span)})
-
-    def let_value(self, name: str) -> ir.Expr | None:
-        """The value of a let, None without one."""
-        let = self.lets.get(name)
-        return None if let is None else let.value
 
     # --- columns ----------------------------------------------------------------------------------------
 
@@ -121,7 +170,7 @@ class Scope(Names):
         hole = self.holes.get(id(expr))
         if hole is not None:
             return lambda decision: unfailed(decision.locals[hole])
-        over_cluster = aggregated(expr, self.let_value) is not None
+        over_cluster = aggregated(expr, self.lets.value) is not None
         scalar = self._of_cluster(expr) if over_cluster else super().closure(expr)
         if self.watch is not None:
             scalar = self.watch.scalar(expr, scalar)
@@ -154,16 +203,21 @@ class Scope(Names):
 
     def _of_cluster(self, expr: ir.Expr) -> Scalar:
         """An aggregate over all nodes or pods, computed by columns."""
-        hoists = Hoists()
+        # What depends on the variable of a macro has another value each time.
+        is_fixed = not self.holes and not free_locals(expr)
+        hoists = self.of_cluster if is_fixed else Hoists()
         vector = self.column(expr, self.of(Shape.NODE), hoists)
         is_optional = expr.type.kind is Kind.OPTIONAL
 
         def scalar(decision: Decision) -> Any:
             if decision.snapshot is None:
                 raise EvaluationError("the cluster is not known here")
+            frame = decision.frame if is_fixed else None
+            if frame is None:
+                frame = Frame(decision.snapshot.nodes, None, _AsNeeded(hoists, decision))
+                decision.frame = frame if is_fixed else decision.frame
             with np.errstate(all="ignore"):
-                column = vector(Frame(decision.snapshot.nodes, None, hoists.columns(decision)))
-            value = unfailed(column.at(0))
+                value = unfailed(vector(frame).at(0))
             return optional(value) if is_optional else value
 
         return scalar
@@ -177,13 +231,56 @@ class Scope(Names):
 
     def let(self, name: str) -> Scalar:
         """A let, evaluated once a decision."""
-        body = self.closure(self.lets[name].value)
+        for one in in_order(name, self.lets.needs, self.scalar_lets):
+            value = self.lets.value(one)
+            assert value is not None
+            is_single = value.shape is Shape.SCALAR and not self.lets.is_list(one)
+            self.scalar_lets[one] = self._once(one, value.reach, self.closure(value)) if is_single else None
+        let = self.scalar_lets[name]
+        assert let is not None
+        return let
+
+    def _once(self, name: str, reach: Reach, body: Scalar) -> Scalar:
+        is_deep, needs, lets = self.lets.is_deep(name), self.lets.needs, self.scalar_lets
+        reads_pod_only = reach <= Reach.POD
 
         def let(decision: Decision) -> Any:
-            value = decision.memo.get(name, ABSENT)
+            memo = decision.of_pod if reads_pod_only else decision.memo
+            value = memo.get(name, ABSENT)
             if value is ABSENT:
-                value = decision.memo[name] = attempt(body, decision)
+                for below in in_order(name, needs, memo)[:-1] if is_deep else ():
+                    one = lets[below]
+                    memo[below] = None if one is None else attempt(one, decision)
+                value = memo[name] = attempt(body, decision)
             return unfailed(value)
+
+        return let
+
+    def let_in(
+        self, name: str, hoists: Hoists, lowered: Callable[[str, Hoists], Callable[[Frame], Any]]
+    ) -> Callable[[Frame], Any]:
+        """A let in frames of rows: lowered once, after those it needs, by `lowered`; evaluated once for a frame."""
+        lets = self.row_lets[self.row]
+        for one in in_order(name, self._needs_in_rows, lets):
+            own = Hoists()
+            lets[one] = self._once_in_frame(one, lowered(one, own)), own
+        let, hoists.below[name, self.row] = lets[name]
+        return let
+
+    def _needs_in_rows(self, name: str) -> list[str]:
+        return self.lets.of_rows(name, self.row)
+
+    def _once_in_frame(self, name: str, body: Callable[[Frame], Any]) -> Callable[[Frame], Any]:
+        is_deep, needs, lets = self.lets.is_deep(name), self._needs_in_rows, self.row_lets[self.row]
+
+        def let(frame: Frame) -> Any:
+            memo = frame.memo
+            found = memo.get(name)
+            if found is None:
+                for below in in_order(name, needs, memo)[:-1] if is_deep else ():
+                    lets[below][0](frame)
+                found = memo[name] = body(frame)
+            return found
 
         return let
 

@@ -24,10 +24,10 @@ from policyengine.compiler.columns.frame import Decision, Frame, Scalar, Vector
 from policyengine.compiler.columns.kernels import kernel_of, random_kernel
 from policyengine.compiler.columns.logic_kernels import Operand, conditional, conjunction, has_value, value_of
 from policyengine.compiler.columns.row_columns import MAPS, MapReader, node_binding, pod_binding
-from policyengine.compiler.lower.list_aggregates import aggregate, opt_map
+from policyengine.compiler.lower.list_aggregates import aggregate, let_of_rows, opt_map
 from policyengine.compiler.lower.scope import Hoists, Scope
 from policyengine.language import ir
-from policyengine.language.ir.ir_walk import aggregated, children, free_locals, walk
+from policyengine.language.ir.ir_walk import children, free_locals
 from policyengine.language.types import Kind, Shape
 from policyengine.language.values import optional
 
@@ -54,15 +54,7 @@ def _(expr: ir.Field, scope: Scope, hoists: Hoists) -> Vector:
 
 @_lower.register
 def _(expr: ir.LetRef, scope: Scope, hoists: Hoists) -> Vector:
-    name, body = expr.name, scope.lower(scope.lets[expr.name].value, hoists)
-
-    def let(frame: Frame) -> Column:
-        column = frame.memo.get(name)
-        if column is None:
-            column = frame.memo[name] = body(frame)
-        return column
-
-    return let
+    return let_of_rows(expr.name, scope, hoists)
 
 
 @_lower.register
@@ -152,7 +144,7 @@ def _(expr: ir.Comprehension, scope: Scope, hoists: Hoists) -> Vector:
 
 @_lower.register
 def _(expr: ir.OptMap, scope: Scope, hoists: Hoists) -> Vector:
-    if any(aggregated(part, scope.let_value) is not None for part in walk(expr.body, scope.let_value)):
+    if scope.lets.about(expr.body).aggregates:
         return opt_map(expr, scope, hoists)
     return by_distinct_values(expr, scope, hoists)
 

@@ -10,7 +10,7 @@ Rules of this file:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -89,7 +89,8 @@ class PodRequire(Require[Scalar]):
 class FilterState:
     """What `pre_filter` prepared: the hoisted values, and the ways of refusing, two a require (false, failed)."""
 
-    hoisted: tuple[Column, ...]
+    pod: PodInfo
+    hoisted: Mapping[int, Column]
     domains: DomainRows | None
     refusals: list[Refusal] = field(default_factory=list)
 
@@ -101,7 +102,7 @@ class RuleFilter(NodeRule):
         asked = [one for one in rule.requires if one.reads_node]
         signature = Signature(rule.when, tuple(_expressions(rule.requires)), scope, decisions)
         super().__init__(rule.name, reads_of(list(_conditions(asked)), scope), signature)
-        self._hoists = Hoists()
+        self._decisions, self._hoists = decisions, Hoists()
         self._when = scope.condition(rule.when, failed=True)
         self._of_nodes = tuple(self._node_require(one, scope) for one in asked)
         self._of_pod = tuple(self._pod_require(one, scope) for one in rule.requires if not one.reads_node)
@@ -128,7 +129,7 @@ class RuleFilter(NodeRule):
 
     def pre_filter(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, FilterState | None]:
         """SKIP where `when` is false or no require is left for nodes; refuses where a require without node fails."""
-        decision = Decision(pod, snapshot)
+        decision = self._decisions.about(pod, snapshot)
         if not self._when(decision):
             return SKIP, None
         for require in self._of_pod:
@@ -141,7 +142,7 @@ class RuleFilter(NodeRule):
 
     def _state(self, decision: Decision, nodes: NodeTable) -> FilterState:
         hoisted = self._hoists.columns(decision)
-        state = FilterState(hoisted, domain_rows(self._hoists, hoisted, nodes))
+        state = FilterState(decision.pod, hoisted, domain_rows(self._hoists, hoisted, nodes))
         for require in self._of_nodes:
             state.refusals.append(self._unmet(require, state, decision, nodes))
             state.refusals.append(self._erred(require, state, nodes))
@@ -166,7 +167,7 @@ class RuleFilter(NodeRule):
 
     def filter(self, state: FilterState, snapshot: Snapshot, rows: Rows) -> Verdicts:
         """Filter the rows; whole columns where all rows are wanted."""
-        frame = Frame(snapshot.nodes, None if len(rows) == snapshot.nodes.n else rows, state.hoisted)
+        frame = self._decisions.frame(state.pod, snapshot, rows, state.hoisted)
         with np.errstate(all="ignore"):
             columns = [require.column(frame) for require in self._of_nodes]
         return Verdicts(_refused(columns, frame.count), state.refusals)

@@ -37,16 +37,51 @@ Situation = Callable[[PodInfo, Snapshot], Hashable]
 
 
 class Decisions:
-    """Remembers the last pod's decision, so that the rules of a policy evaluate its lets once."""
+    """Remembers what was evaluated for the last pod, so that the rules of a policy evaluate its lets once.
 
-    def __init__(self) -> None:
-        self._last: Decision | None = None
+    That holds for one pod at one moment; a column, for one set of rows too.
+    """
 
-    def about(self, pod: PodInfo) -> Decision:
-        """A decision that knows the pod and nothing else."""
-        if self._last is None or self._last.pod is not pod:
-            self._last = Decision(pod)
-        return self._last
+    def __init__(self, reads_queue: bool = True) -> None:
+        """`reads_queue`: whether a rule reads what the queue or the gang says of a pod."""
+        self._reads_queue = reads_queue
+        self._pod: Decision | None = None
+        self._whole: Decision | None = None
+        self._about: Hashable = None
+        self._rows: tuple[Hashable, Rows | None, PodInfo] | None = None
+        self._columns: dict[str, Any] = {}
+
+    def about(self, pod: PodInfo, snapshot: Snapshot | None = None) -> Decision:
+        """A decision that knows the pod, and the cluster where there is a snapshot."""
+        if self._pod is None or self._pod.pod is not pod:
+            self._pod = self._whole = Decision(pod)
+        if snapshot is None:
+            return self._pod
+        moment = _moment(snapshot)
+        if self._reads_queue:
+            moment = moment, snapshot.scheduling.queued(pod), snapshot.scheduling.gang(pod)
+        if self._whole is None or self._whole.snapshot is not snapshot or self._about != moment:
+            self._whole, self._about = Decision(pod, snapshot), moment
+            self._whole.of_pod = self._pod.of_pod
+        return self._whole
+
+    def frame(self, pod: PodInfo, snapshot: Snapshot, rows: Rows, hoisted: Mapping[int, Column]) -> Frame:
+        """The rows, with the lets that other rules evaluated for the pod and these rows."""
+        whole = len(rows) == snapshot.nodes.n
+        frame = Frame(snapshot.nodes, None if whole else rows, hoisted)
+        moment = _moment(snapshot)
+        last = self._rows
+        if last is None or last[0] != moment or last[1] is not frame.rows or last[2] is not pod:
+            self._rows, self._columns = (moment, frame.rows, pod), {}
+        frame.memo = self._columns
+        return frame
+
+
+def _moment(snapshot: Snapshot) -> Hashable:
+    """Differs where anything that rows or the cluster say may differ."""
+    nodes = snapshot.nodes
+    positions = nodes.node_journal.position, nodes.pod_journal.position, nodes.shifts, snapshot.object_changes
+    return nodes, snapshot.generation, snapshot.now, *positions
 
 
 class Signature:
@@ -82,28 +117,32 @@ class Signature:
         return applies, *_values(self._of_pod, decision)
 
     def _situation(self, pod: PodInfo, snapshot: Snapshot) -> Hashable:
-        return _values(self._of_cluster, Decision(pod, snapshot))
+        return _values(self._of_cluster, self._decisions.about(pod, snapshot))
 
-    def _collect(self, expr: ir.Expr, inside: bool = False) -> None:
-        """Add the parts of an expression. `inside`: it is part of one that is among those of the cluster already."""
-        if expr.reach is Reach.CONSTANT:
-            return
-        if expr.shape is Shape.SCALAR and not free_locals(expr):
-            if expr.reach <= Reach.POD:
-                self._of_pod[key(expr)] = self._scope.closure(expr)
-                return
-            if not inside and is_cluster_list(expr, self._scope.let_value):
-                self._are_values = False
-            elif not inside:
-                self._of_cluster[key(expr)] = self._scope.closure(expr)
-                inside = True
-        if isinstance(expr, ir.Field) and expr.path == ("node", "nominated"):
-            self._of_pod[key(NOMINEE)] = self._scope.closure(NOMINEE)
-        if isinstance(expr, ir.LetRef) and expr.name not in self._seen:
-            self._seen.add(expr.name)
-            self._collect(self._scope.lets[expr.name].value, inside)
-        for part in children(expr):
-            self._collect(part, inside)
+    def _collect(self, whole: ir.Expr) -> None:
+        """Add the parts of an expression, those of the lets it names too."""
+        pending = [(whole, False)]
+        while pending:
+            expr, inside = pending.pop()
+            if expr.reach is Reach.CONSTANT:
+                continue
+            if expr.shape is Shape.SCALAR and not free_locals(expr):
+                if expr.reach <= Reach.POD:
+                    self._of_pod[key(expr)] = self._scope.closure(expr)
+                    continue
+                if not inside and is_cluster_list(expr, self._scope.lets.value):
+                    self._are_values = False
+                elif not inside:
+                    self._of_cluster[key(expr)] = self._scope.closure(expr)
+                    inside = True  # its parts are among those of the cluster with it
+            if isinstance(expr, ir.Field) and expr.path == ("node", "nominated"):
+                self._of_pod[key(NOMINEE)] = self._scope.closure(NOMINEE)
+            parts = children(expr)
+            if isinstance(expr, ir.LetRef) and expr.name not in self._seen:
+                self._seen.add(expr.name)
+                value = self._scope.lets.value(expr.name)
+                parts = () if value is None else (value,)
+            pending += [(part, inside) for part in reversed(parts)]
 
 
 class _Unshared:
@@ -148,7 +187,7 @@ class NodeRule:
 class DomainRows:
     """The labels a rule's column was computed by, and their values then."""
 
-    def __init__(self, hoists: Hoists, hoisted: tuple[Column, ...], nodes: NodeTable) -> None:
+    def __init__(self, hoists: Hoists, hoisted: Mapping[int, Column], nodes: NodeTable) -> None:
         nobody = Frame(nodes, np.zeros(0, np.int64), hoisted)
         keys = [column for column in (label(nobody) for label in hoists.domains) if column.faults is None]
         labels = {column.dictionary[int(column.values)] for column in keys if column.dictionary is not None}
@@ -176,7 +215,7 @@ class DomainRows:
         return np.flatnonzero(touched)
 
 
-def domain_rows(hoists: Hoists, hoisted: tuple[Column, ...], nodes: NodeTable) -> DomainRows | None:
+def domain_rows(hoists: Hoists, hoisted: Mapping[int, Column], nodes: NodeTable) -> DomainRows | None:
     """Those of a rule for one pod; None where it asks about no domain."""
     return DomainRows(hoists, hoisted, nodes) if hoists.domains else None
 

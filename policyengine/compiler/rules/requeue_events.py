@@ -24,10 +24,11 @@ from policyengine.cluster.events import ActionType, ClusterEvent, Resource
 from policyengine.cluster.kinds import FINISHED_PODS
 from policyengine.compiler.columns.object_fields import POD_FIELDS, Getter, field_getter
 from policyengine.compiler.columns.row_columns import REGION, USAGE_ANNOTATIONS, ZONE
+from policyengine.compiler.lower.lets import in_order
 from policyengine.compiler.lower.scope import Path, Scope
 from policyengine.framework.events import ClusterEventWithHint, QueueingHint
 from policyengine.language import ir
-from policyengine.language.ir.ir_walk import children, expressions_in
+from policyengine.language.ir.ir_walk import expressions_in, walk
 from policyengine.language.schema import OBJECTS, attribute
 from policyengine.language.types import Kind, Type
 
@@ -43,26 +44,25 @@ def paths_read(expressions: Iterable[ir.Expr], scope: Scope) -> frozenset[Path]:
 
 
 def _read(expr: ir.Expr, scope: Scope) -> frozenset[Path]:
-    known = scope.paths.get(id(expr))
-    if known is not None:
-        return known[1]
     paths: set[Path] = set()
-    pending = [expr]
-    while pending:
-        part = pending.pop()
+    for part in walk(expr):
         if isinstance(part, ir.Field):
             paths.add(part.path)
         elif isinstance(part, ir.LetRef):
-            value = scope.let_value(part.name)
-            paths |= frozenset() if value is None else _read(value, scope)
-        else:
-            if isinstance(part, ir.Select) and (owner := _element(part.operand.type)) is not None:
-                paths.add((owner, part.name))
-            if isinstance(part, ir.Call) and part.function == "domain":
-                paths.add(DOMAIN)
-            pending += children(part)
-    scope.paths[id(expr)] = expr, frozenset(paths)
-    return scope.paths[id(expr)][1]
+            paths |= _read_by(part.name, scope)
+        elif isinstance(part, ir.Select) and (owner := _element(part.operand.type)) is not None:
+            paths.add((owner, part.name))
+        elif isinstance(part, ir.Call) and part.function == "domain":
+            paths.add(DOMAIN)
+    return frozenset(paths)
+
+
+def _read_by(let: str, scope: Scope) -> frozenset[Path]:
+    """What a let reads, found once for a policy."""
+    for name in in_order(let, scope.lets.needs, scope.paths):
+        value = scope.lets.value(name)
+        scope.paths[name] = frozenset() if value is None else _read(value, scope)
+    return scope.paths[let]
 
 
 def _element(type_: Type) -> str | None:
@@ -196,3 +196,9 @@ def kinds_read(policy: ir.Policy, scope: Scope) -> tuple[str, ...]:
     paths = paths_read(expressions_in(policy), scope)
     groups = pod_groups.KINDS if any(path[0] == "podGroup" for path in paths) else ()
     return (*groups, *([FINISHED_PODS.kind] if any("finished" in path for path in paths) else []))
+
+
+def reads_queue(policy: ir.Policy, scope: Scope) -> bool:
+    """Whether the policy reads what only queue and gang say of a pod."""
+    paths = paths_read(expressions_in(policy), scope)
+    return any(path[0] == "gang" or path[:2] in (("pod", "queuedAt"), ("pod", "attempts")) for path in paths)

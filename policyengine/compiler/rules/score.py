@@ -7,7 +7,7 @@ is normalised is finite, and its products are too: numbers near the greatest dou
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.view import Snapshot
 from policyengine.compiler.columns.column import Array, Column, Mask
-from policyengine.compiler.columns.frame import Decision, Frame
 from policyengine.compiler.lower.scope import Hoists, Scope
 from policyengine.compiler.rules.node_rule import (
     Decisions,
@@ -50,7 +49,8 @@ is a double then."""
 class ScoreState:
     """What `pre_score` prepared: the hoisted values."""
 
-    hoisted: tuple[Column, ...]
+    pod: PodInfo
+    hoisted: Mapping[int, Column]
     domains: DomainRows | None
 
 
@@ -70,7 +70,7 @@ class RuleScore(NodeRule):
         read = [rule.value] if rule.on_error is None else [rule.value, rule.on_error]
         super().__init__(rule.name, reads_of(read, scope), Signature(rule.when, read, scope, decisions))
         self._normalize, self._reverse = rule.normalize, rule.reverse
-        self._hoists = Hoists()
+        self._decisions, self._hoists = decisions, Hoists()
         self._when = scope.condition(rule.when, failed=False)
         self._value = scope.lower(rule.value, self._hoists)
         self._on_error = None if rule.on_error is None else scope.lower(rule.on_error, self._hoists)
@@ -81,11 +81,11 @@ class RuleScore(NodeRule):
 
     def pre_score(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, ScoreState | None]:
         """SKIP unless `when` is true; one without a value counts as false."""
-        decision = Decision(pod, snapshot)
+        decision = self._decisions.about(pod, snapshot)
         if not self._when(decision):
             return SKIP, None
         hoisted = self._hoists.columns(decision)
-        return SUCCESS, ScoreState(hoisted, domain_rows(self._hoists, hoisted, snapshot.nodes))
+        return SUCCESS, ScoreState(pod, hoisted, domain_rows(self._hoists, hoisted, snapshot.nodes))
 
     def score(self, state: ScoreState, snapshot: Snapshot, rows: Rows) -> NDArray[np.generic]:
         """0..100, `int64[rows]`."""
@@ -93,7 +93,7 @@ class RuleScore(NodeRule):
 
     def _raw(self, state: ScoreState, snapshot: Snapshot, rows: Rows) -> NDArray[np.float64]:
         """Raw scores: `float64[rows]`, `EMPTY` and `FAILED` among them."""
-        frame = Frame(snapshot.nodes, None if len(rows) == snapshot.nodes.n else rows, state.hoisted)
+        frame = self._decisions.frame(state.pod, snapshot, rows, state.hoisted)
         with np.errstate(all="ignore"):
             raw = raw_scores(self._value(frame))
             if raw.failed is not None and self._on_error is not None:

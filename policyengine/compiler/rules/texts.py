@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from policyengine.cluster.node_table import NodeTable
@@ -35,7 +37,7 @@ class Text:
                 shown.append("" if scalar is None else _shown(attempt(scalar, decision), type_))
         return "".join(shown)
 
-    def at(self, nodes: NodeTable, hoisted: tuple[Column, ...], rows: Rows) -> list[str]:
+    def at(self, nodes: NodeTable, hoisted: Mapping[int, Column], rows: Rows) -> list[str]:
         """The texts for some rows."""
         frame = Frame(nodes, rows, hoisted)
         parts = []

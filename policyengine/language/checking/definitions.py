@@ -194,15 +194,16 @@ def field_name(name: str, place: ir.Expr) -> ir.Const:
 def reached(lets: Iterable[ir.Let], expressions: Iterable[ir.Expr]) -> list[ir.Let]:
     """The lets that somebody wrote in the policy or on it, and those that these or the expressions name."""
     ordered = [let for let in lets if not is_error(let.value)]
-    wanted = set().union(*map(_named, expressions))
+    wanted = set().union(*map(named, expressions))
     kept: list[ir.Let] = []
     for let in reversed(ordered):
         written_here = "." not in let.name and let.span.end
         if written_here or let.name in wanted:
-            wanted |= _named(let.value)
+            wanted |= named(let.value)
             kept.append(let)
     return kept[::-1]
 
 
-def _named(expr: ir.Expr) -> set[str]:
+def named(expr: ir.Expr) -> set[str]:
+    """The lets that an expression names."""
     return {part.name for part in walk(expr) if isinstance(part, ir.LetRef)}

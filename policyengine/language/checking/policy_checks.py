@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
+from operator import or_
 from typing import TypeVar
 
 from msgspec import Struct
@@ -12,7 +14,7 @@ from policyengine.language import ir, syntax
 from policyengine.language.checking.block_names import check_names
 from policyengine.language.checking.check_codes import OVER_BUDGET, WRONG_WORD
 from policyengine.language.checking.context import Names
-from policyengine.language.checking.definitions import Definitions, reached
+from policyengine.language.checking.definitions import Definitions, named, reached
 from policyengine.language.checking.intervals import Intervals
 from policyengine.language.checking.libraries import (
     File,
@@ -178,8 +180,23 @@ MOST_COST = 200_000
 
 
 def check_cost(report: Report, policy: ir.Policy, span: Span) -> None:
-    """Reports a policy whose expressions cost too much together; a let counts once."""
-    total = sum(map(cost, expressions_in(policy)))
+    """Reports a policy whose expressions cost too much together. A let counts once, and a step more in each member that
+    needs it, through others too."""
+    total = sum(map(cost, expressions_in(policy))) + _references(policy)
     if total > MOST_COST:
         message = f"one decision costs about {total:,} steps, and at most {MOST_COST:,} are allowed"
         report.error(OVER_BUDGET, f"{message}; name what is repeated with `let`, and nest macros less deeply", span)
+
+
+def _references(policy: ir.Policy) -> int:
+    """How many lets the members of a policy need, each counted for itself."""
+    below: dict[str, int] = {}
+    """A let -> itself and those it needs, a bit each."""
+    for place, let in enumerate(policy.lets):
+        below[let.name] = reduce(or_, map(below.__getitem__, named(let.value)), 1 << place)
+    members = (member for name in _DECIDING for member in getattr(policy, name))
+    needed = (set().union(*map(named, expressions_in(member))) for member in (*members, policy.queue, policy.preempt))
+    return sum(reduce(or_, map(below.__getitem__, names), 0).bit_count() for names in needed)
+
+
+_DECIDING = ("filters", "scores", "gangs", "quotas", "permits", "logs", "annotations")
