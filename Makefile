@@ -120,6 +120,7 @@ SECONDS ?= 120
 fuzz: setup     # SECONDS each: the front end of the language, where atheris is installed; nested aggregates; 10,000 policies for lint
 	$(BIN)/python -m tests.fuzz.front_end $(SECONDS)
 	$(BIN)/python -m tests.fuzz.readers $(SECONDS)
+	$(BIN)/python -m tests.fuzz.worst_texts $(SECONDS)
 	$(BIN)/python -m tests.compiler.nested_aggregates $(SECONDS)
 	$(BIN)/python -m tests.fuzz.lint_proofs 10000
 

@@ -40,7 +40,7 @@ from policyengine.scheduler.rollout import Budget, Mode, Rollout, RolloutSetting
 
 LONGEST = 24 * 3600.0
 """Seconds of a window at most."""
-_PERCENT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%?\s*")
+_PERCENT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%?\s*", re.ASCII)
 _NAME = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?"
 _TERM = re.compile(
     rf"\s*(?P<not>!\s*)?(?P<key>(?:{_NAME}/)?{_NAME})\s*"
@@ -155,7 +155,7 @@ def _seconds(name: str, text: str) -> float:
 
 
 def _count(name: str, text: str) -> int:
-    if not re.fullmatch(r"[1-9]\d{0,3}", text):
+    if not re.fullmatch(r"[1-9][0-9]{0,3}", text):
         raise BadAnnotation(f"{name}: `{text[:40]}` is no number of pods between 1 and 9999")
     return int(text)
 

@@ -1,0 +1,23 @@
+"""The deepest texts end in findings or a profile, soon; `make fuzz` draws more of them, and the longest."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from tests.fuzz.worst_texts import Texts, everything, in_its_place
+
+
+@pytest.mark.parametrize("start", range(0, 30, 10))
+def test_an_expression_as_deep_as_it_may_be_in_its_place_is_told_or_taken(start: int) -> None:
+    for seed in range(start, start + 10):
+        everything(in_its_place(random.Random(seed)))
+
+
+def taken(texts: Texts) -> bool:
+    return not everything(texts)
+
+
+def test_the_texts_are_not_all_refused() -> None:
+    assert sum(taken(in_its_place(random.Random(seed))) for seed in range(10)) >= 2
