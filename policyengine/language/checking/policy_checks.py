@@ -196,7 +196,7 @@ def _references(policy: ir.Policy) -> int:
         below[let.name] = reduce(or_, map(below.__getitem__, named(let.value)), 1 << place)
     members = (member for name in _DECIDING for member in getattr(policy, name))
     needed = (set().union(*map(named, expressions_in(member))) for member in (*members, policy.queue, policy.preempt))
-    return sum(reduce(or_, map(below.__getitem__, names), 0).bit_count() for names in needed)
+    return sum(reduce(or_, (below.get(name, 0) for name in names), 0).bit_count() for names in needed)
 
 
 _DECIDING = ("filters", "scores", "gangs", "quotas", "permits", "logs", "annotations")
