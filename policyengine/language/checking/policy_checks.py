@@ -94,14 +94,12 @@ class PolicyCheck:
     def checked(self) -> ir.Policy | None:
         """The policy; None, with everything reported, where anything in it or in what it imports is wrong."""
         policy = self._assembled()
-        if not has_errors(finding for part in self._parts for finding in part.scope.report.diagnostics):
-            policy = rewrite(policy)
-            check_cost(self._own.scope.report, policy, self._policy.name.span)
-        failed = False
+        checked = None if any(map(_is_incomplete, self._parts)) else rewrite(policy)
+        if checked is not None and not check_cost(self._own.scope.report, checked, self._policy.name.span):
+            checked = None
         for part in self._parts:
-            failed |= has_errors(part.scope.report.diagnostics) or bool(part.block.broken) or any_failed(part.imports)
             part.file.report.diagnostics += part.scope.report.diagnostics
-        return None if failed else policy
+        return checked
 
     def _assembled(self) -> ir.Policy:
         """The policy, whatever was reported about it."""
@@ -166,6 +164,11 @@ class PolicyCheck:
             each_once(report, "test", tests, {})
 
 
+def _is_incomplete(part: Part) -> bool:
+    """Whether something in it, or in what it imports, is wrong: a let that it needs may then be missing."""
+    return has_errors(part.scope.report.diagnostics) or bool(part.block.broken) or any_failed(part.imports)
+
+
 def _names_of_rules(block: Block) -> list[syntax.NameText]:
     """The names under which rules refuse or score."""
     kinds = syntax.Rule
@@ -179,13 +182,14 @@ MOST_COST = 200_000
 """In the units of `rewrite.cost`: a column operation is ten. At 5,000 nodes that is about a tenth of a second."""
 
 
-def check_cost(report: Report, policy: ir.Policy, span: Span) -> None:
-    """Reports a policy whose expressions cost too much together. A let counts once, and a step more in each member that
-    needs it, through others too."""
+def check_cost(report: Report, policy: ir.Policy, span: Span) -> bool:
+    """Whether the expressions of a policy cost little enough together; reported where they do not. A let counts once,
+    and a step more in each member that needs it, through others too."""
     total = sum(map(cost, expressions_in(policy))) + _references(policy)
     if total > MOST_COST:
         message = f"one decision costs about {total:,} steps, and at most {MOST_COST:,} are allowed"
         report.error(OVER_BUDGET, f"{message}; name what is repeated with `let`, and nest macros less deeply", span)
+    return total <= MOST_COST
 
 
 def _references(policy: ir.Policy) -> int:
@@ -196,7 +200,7 @@ def _references(policy: ir.Policy) -> int:
         below[let.name] = reduce(or_, map(below.__getitem__, named(let.value)), 1 << place)
     members = (member for name in _DECIDING for member in getattr(policy, name))
     needed = (set().union(*map(named, expressions_in(member))) for member in (*members, policy.queue, policy.preempt))
-    return sum(reduce(or_, (below.get(name, 0) for name in names), 0).bit_count() for names in needed)
+    return sum(reduce(or_, map(below.__getitem__, names), 0).bit_count() for names in needed)
 
 
 _DECIDING = ("filters", "scores", "gangs", "quotas", "permits", "logs", "annotations")

@@ -304,12 +304,12 @@ def quotient(name: str, value: float) -> Any:
 
 
 def exact_score(value: float, counted: list[Fraction], normalize: str) -> Fraction:
-    """A score before it is rounded, by fractions."""
+    """A score before it is rounded, by fractions; whether values differ at all is asked of their doubles."""
     if not np.isfinite(value):
         return Fraction(0)
     score, least, greatest = Fraction(value), min(counted), max(counted)
     if "minmax" in normalize:
-        score = 100 * (score - least) / (greatest - least) if greatest - least >= 1e-9 else Fraction(0)
+        score = 100 * (score - least) / (greatest - least) if float(greatest) - float(least) >= 1e-9 else Fraction(0)
     elif normalize:
         score = 100 * score / greatest if greatest > 0 else Fraction(0)
     return max(Fraction(0), min(100 - score if "reverse" in normalize else score, Fraction(100)))
@@ -323,6 +323,7 @@ def exact_score(value: float, counted: list[Fraction], normalize: str) -> Fracti
 @example(values=[-1e308, 1e308, 0.0], weight=1)
 @example(values=[5e307, 1e308, np.nan, np.inf], weight=1_000_000)
 @example(values=[-1e308, 5e-324, -np.inf], weight=1)
+@example(values=[1e-9, 7e-229], weight=1)
 def test_scores_stay_within_0_and_100_whatever_doubles_do(normalize: str, values: list[float], weight: int) -> None:
     value = 'toDouble(node.annotations[?"above"]).orValue(7.0) / toDouble(node.annotations[?"below"]).orValue(7.0)'
     if not normalize:
