@@ -15,40 +15,49 @@ BEGIN, END = "<!-- faults: begin -->", "<!-- faults: end -->"
 HEAD = (
     "| # | fault | what must happen | the defence | taken out | broken then | test |\n|---|---|---|---|---|---|---|\n"
 )
-API_PAGE = PAGE.with_name("api-server.md")
 
-MUST = {
-    1: "list again, find by comparison what was missed",
-    2: "time out, resume from the last version, wait longer each time",
-    3: "the accounts are what they were",
-    4: "state never goes back",
-    5: "a list finds it, the room is free",
-    6: "correct either way",
-    7: "connect again, apply nothing in part",
-    8: "keep the reservation, read the pod, then decide",
-    9: "forget, adopt the node observed",
-    10: "swap at once; no binding for a namesake",
-    11: "drop it, free the room",
-    12: "back off, tell the user",
-    13: "wait so long, and not all equally long",
-    14: "recover, no stampede",
-    15: "asked again, given back",
-    16: "nothing more is placed there",
-    17: "its pods are neither lost nor counted twice",
-    18: "observed, computed again",
-    19: "rebuilt from the API alone",
-    20: "no binding after the local renew deadline",
-    21: "monotonic time, observed renewals only",
-    22: "the lease is checked right before the POST",
-    23: "what is not bound is rolled back; the gang waits no longer than its timeout",
-    24: "the deadlock breaks",
-    25: "the nomination ends, others get the room",
-    26: "a decision keeps its hash, caches belong to it",
-    27: "the last good policy serves, the status says why",
-    28: "bounded, fails as configured",
-    29: "tried again; a periodic flush besides",
-    30: "equal to a full recomputation",
+FAULTS = {
+    1: ("410 at watch start, or as an ERROR event mid-stream", "list again, find by comparison what was missed"),
+    2: (
+        "disconnect, half-open connection, silent stall",
+        "time out, resume from the last version, wait longer each time",
+    ),
+    3: ("duplicate events", "the accounts are what they were"),
+    4: ("an older resourceVersion after an API server failover", "state never goes back"),
+    5: ("a missed DELETE", "a list finds it, the room is free"),
+    6: ("bookmarks only, none, coalesced updates", "correct either way"),
+    7: ("a truncated or garbage line", "connect again, apply nothing in part"),
+    8: ("bind times out, outcome unknown", "keep the reservation, read the pod, then decide"),
+    9: ("bind 409: already assigned", "forget, adopt the node observed"),
+    10: (
+        "bind 409: UID differs; delete + create of one name merged into an update",
+        "swap at once; no binding for a namesake",
+    ),
+    11: ("bind 404", "drop it, free the room"),
+    12: ("bind 403 or 422", "back off, tell the user"),
+    13: ("429 with Retry-After", "wait so long, and not all equally long"),
+    14: ("a burst of 500/503, an API server restart", "recover, no stampede"),
+    15: ("node deleted, cordoned or tainted between assume and bind", "asked again, given back"),
+    16: ("allocatable shrinks, a pod is resized in place", "nothing more is placed there"),
+    17: ("a node deleted and created again under its name", "its pods are neither lost nor counted twice"),
+    18: ("a second scheduler, or a hand-made binding, mid-cycle", "observed, computed again"),
+    19: ("crash before, during, after a bind", "rebuilt from the API alone"),
+    20: ("lease lost mid-bind", "no binding after the local renew deadline"),
+    21: ("clock jump or skew", "monotonic time, observed renewals only"),
+    22: ("a pause longer than the lease", "the lease is checked right before the POST"),
+    23: (
+        "the k-th bind of a gang fails, a member is deleted",
+        "what is not bound is rolled back; the gang waits no longer than its timeout",
+    ),
+    24: ("two gangs each hold half", "the deadlock breaks"),
+    25: ("a victim never dies or reappears, the preemptor is deleted", "the nomination ends, others get the room"),
+    26: ("policy replaced mid-cycle", "a decision keeps its hash, caches belong to it"),
+    27: ("an invalid, truncated or flapping policy", "the last good policy serves, the status says why"),
+    28: ("extender slow, oversized, naming unknown nodes", "bounded, fails as configured"),
+    29: ("the event that would free a pod arrives during its attempt", "tried again; a periodic flush besides"),
+    30: ("incremental answer against a full recomputation", "equal to a full recomputation"),
 }
+"""By number: the fault, and what must happen."""
 
 
 def rows() -> list[Row]:
@@ -57,20 +66,12 @@ def rows() -> list[Row]:
     return sorted(found, key=lambda row: row.number)
 
 
-def faults() -> dict[int, str]:
-    """Number -> name, as the page of the API server has them."""
-    lines = re.findall(r"^\| (\d+) \| ([^|]+) \| ", API_PAGE.read_text(encoding="utf-8"), re.MULTILINE)
-    return {int(number): name for number, name in lines}
-
-
 def table() -> str:
     """The table as Markdown."""
-    names = faults()
-    lines = [
-        f"| {row.number} | {names[row.number]} | {MUST[row.number]} | {row.defence} | {row.taken_out} | {row.breaks} "
-        f"| `{row.test}` |\n"
-        for row in rows()
-    ]
+    lines = []
+    for row in rows():
+        cells = (str(row.number), *FAULTS[row.number], row.defence, row.taken_out, row.breaks, f"`{row.test}`")
+        lines.append(f"| {' | '.join(cells)} |\n")
     return f"{BEGIN}\n\n{HEAD}{''.join(lines)}\n{END}"
 
 

@@ -22,7 +22,6 @@ from policyengine.simulator.api_server.decoding.bodies import (
     WriteOptions,
     read_object,
 )
-from policyengine.simulator.api_server.faults.api import PREFIX, FaultApi
 from policyengine.simulator.api_server.faults.effects import Drop
 from policyengine.simulator.api_server.faults.rules import Faults, OffsetClock
 from policyengine.simulator.api_server.kinds.discovery import Root, not_found_page
@@ -76,7 +75,6 @@ class ApiServer:
     `tokens` None lets everyone in as administrator; given, RBAC is enforced. `window` is how many changes each
     resource remembers for watches, `log_limit` how many writes the log keeps. `address` is what discovery says.
     `disabled_admission` names plugins as kube-apiserver's flag does; `Priority` is the only one that can be turned off.
-    `fault_api` opens `/policyengine/faults` and the other paths of `faults/api.py`.
     """
 
     def __init__(
@@ -88,7 +86,6 @@ class ApiServer:
         window: int = DEFAULT_WINDOW,
         log_limit: int | None = DEFAULT_LOG,
         address: str = "127.0.0.1:6443",
-        fault_api: bool = False,
         disabled_admission: Collection[str] = DISABLED_ADMISSION,
     ) -> None:
         self.clock = clock = OffsetClock(clock)
@@ -108,7 +105,6 @@ class ApiServer:
         if "Priority" not in disabled_admission:
             self.registry.guards.append(partial(admit_priority, self.store))
         self.faults = Faults(clock, seed, self._perform, lambda: self.store.revision)
-        self._fault_api = FaultApi(self.faults, clock, self.restart, self.store.compact) if fault_api else None
         self._root = Root(self.kinds, lambda: self.address)
         self._lister = Lister(self.store, clock)
         self._patcher = Patcher(self.registry)
@@ -168,8 +164,6 @@ class ApiServer:
 
     async def _handle(self, request: Request) -> Response:
         user = self.authenticator.user(request)
-        if self._fault_api is not None and request.path.startswith(PREFIX):
-            return self._fault_api.answer(request, user)
         info = parse_path(request.method, request.path, request.query)
         seconds = allowed_seconds(request, info)
         if not self.authenticator.open:

@@ -1,4 +1,4 @@
-"""Fault injection, said through an API of its own and never through the Kubernetes paths.
+"""Fault injection, said in Python and never through the Kubernetes paths.
 
 A `Rule` says which requests it means (verb, resource, client, user, a count, a span of time) and what is done to them;
 `effects` lists the effects. Chance is seeded. `OffsetClock` is a clock whose wall time is off.
@@ -54,14 +54,15 @@ Act = Callable[[], Awaitable[Response]]
 
 
 @dataclass(slots=True, kw_only=True)
-class Which:
-    """Which requests (or watch lines) a rule means.
+class Rule:
+    """Which requests (or watch lines) are meant, and what is done to them.
 
     Empty `verb`, `resource`, `client` (a part of the user agent), `user`, `namespace`, `name` or `event` mean any.
     The rule passes over the first `skip` that match, then acts on `times` of them (None: always), each with
     `probability`, for `seconds` from when it was added (None: until it is lifted).
     """
 
+    effect: Effect | LineEffect
     verb: str = ""
     resource: str = ""
     subresource: str | None = None
@@ -74,16 +75,8 @@ class Which:
     times: int | None = 1
     probability: float = 1.0
     seconds: float | None = None
-
-
-@dataclass(slots=True, kw_only=True)
-class Rule(Which):
-    """Which requests are meant, and what is done to them."""
-
-    effect: Effect | LineEffect
     acted: int = field(default=0, init=False)
     ends: float | None = field(default=None, init=False)
-    number: int = field(default=0, init=False)
 
     def means(self, info: RequestInfo, user_agent: str, user: str = "") -> bool:
         """Whether a request is meant, the counts aside."""
@@ -124,7 +117,6 @@ class Faults:
         self.rules: list[Rule] = []
         self._perform = perform
         self._random = random.Random(seed ^ 0x5EED)
-        self._added = 0
 
     @property
     def active(self) -> bool:
@@ -133,12 +125,7 @@ class Faults:
 
     def add(self, effect: Effect | LineEffect, **which: Any) -> Rule:
         """Put a rule in force; `which` are Rule's fields."""
-        return self.put(Rule(effect=effect, **which))
-
-    def put(self, rule: Rule) -> Rule:
-        """Put a rule in force and number it."""
-        self._added += 1
-        rule.number = self._added
+        rule = Rule(effect=effect, **which)
         if rule.seconds is not None:
             rule.ends = self.clock.monotonic() + rule.seconds
         self.rules.append(rule)
