@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.installed
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: setup system demo test lint types contracts unit image policies ratios bench bench-quick bench-perf bench-beside bench-page \
-        record fuzz soak lock format clean
+        record fuzz soak release lock format clean
 
 setup: $(STAMP)
 
@@ -124,11 +124,19 @@ fuzz: setup     # SECONDS each: the front end of the language, where atheris is 
 	$(BIN)/python -m tests.compiler.nested_aggregates $(SECONDS)
 	$(BIN)/python -m tests.fuzz.lint_proofs 10000
 
+release: image  # dist/: sdist and wheel, what the image installs as CycloneDX, and what made them as SLSA provenance
+	rm -rf dist
+	$(BIN)/hatchling build -d dist
+	$(BIN)/cyclonedx-py environment build/image --pyproject pyproject.toml --output-reproducible -o dist/sbom.cdx.json
+	$(BIN)/python deploy/provenance.py dist
+
 lock:           # needs uv; the lock names no index, so it works with whichever one you use
 	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
 	  --no-header --no-annotate -o requirements.lock
-	uv pip compile pyproject.toml --extra image --universal --python-version 3.11 --generate-hashes \
+	uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
 	  --no-header --no-annotate -o deploy/requirements.lock
+	printf 'hatchling>=1.27\nlark>=1.2\n' | uv pip compile - --universal --python-version 3.11 --generate-hashes \
+	  --no-header --no-annotate -o deploy/build.lock
 
 format: setup
 	$(BIN)/ruff check --fix .

@@ -43,7 +43,7 @@ async function start() {
     client = undefined;
     const open = "Open settings";
     const message = `\`${command()} lsp\` does not start: ${error.message ?? error}. ` +
-      "Install it with `pip install 'policyengine[lsp]'`, or set `policyengine.path`.";
+      "Install it with `pip install 'policyengine-scheduler[lsp]'`, or set `policyengine.path`.";
     if ((await vscode.window.showErrorMessage(message, open)) === open) {
       await vscode.commands.executeCommand("workbench.action.openSettings", "policyengine.path");
     }

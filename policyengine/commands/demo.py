@@ -13,14 +13,20 @@ if TYPE_CHECKING:
     from policyengine.framework.profile import Profile
     from policyengine.kube.http.client import Transport
 
-PROJECT = Path(__file__).resolve().parent.parent.parent
-POLICY = Path("policies/riya.policy")
-EXAMPLE = Path("examples/riya/2-groups/groups.yaml")
+POLICY = "policies/riya.policy"
+EXAMPLE = "examples/riya/2-groups"
 NODES = 3
 COLOURS = frozenset({"green", "red", "yellow", "blue"})
 """Groups named after a colour are shown in it."""
 PATIENCE = 15.0
 """Seconds after which the demo shows what there is."""
+
+
+def found(packed: str, written: str) -> Path:
+    """A file of the demo: the wheel brings it along under one name, a checkout has it under another."""
+    here = Path(__file__).resolve().parent
+    inside = here / packed
+    return inside if inside.is_file() else here.parent.parent / written
 
 
 @click.command()
@@ -29,10 +35,7 @@ def demo() -> None:
     from policyengine.commands.policies import load_profiles
     from policyengine.kube.config import process
 
-    for path in (POLICY, EXAMPLE):
-        if not (PROJECT / path).is_file():
-            raise click.UsageError(f"`{path}` is not beside this installation; run the demo in a checkout")
-    profiles = load_profiles([PROJECT / POLICY])
+    profiles = load_profiles([found("demo.policy", POLICY)])
     pods, events = process.run(_run(profiles))
     _show(pods, events)
 
@@ -46,13 +49,15 @@ async def _run(profiles: list[Profile]) -> tuple[list[Any], list[Any]]:
     async with simulator.world("embedded") as world:
         outside = world.connect()
         # The pods are there first, so that all of them queue together and the order is the policy's.
-        for item in yaml.safe_load_all((PROJECT / EXAMPLE).read_text(encoding="utf-8")):
+        pods = found("demo.yaml", f"{EXAMPLE}/groups.yaml")
+        for item in yaml.safe_load_all(pods.read_text(encoding="utf-8")):
             await simulator.create(outside, "/api/v1/namespaces/default/pods", item)
         async with simulator.sandbox(world, NODES, profiles):
             await _settle(outside)
-        pods = await _items(outside, "/api/v1/namespaces/default/pods")
-        events = await _items(outside, "/apis/events.k8s.io/v1/namespaces/default/events")
-        return pods, events
+        return (
+            await _items(outside, "/api/v1/namespaces/default/pods"),
+            await _items(outside, "/apis/events.k8s.io/v1/namespaces/default/events"),
+        )
 
 
 async def _settle(transport: Transport) -> None:
@@ -92,7 +97,7 @@ def _show(pods: list[Any], events: list[Any]) -> None:
     first = [pod for pod in pods if pod["metadata"]["name"] in placed_at]
     first.sort(key=lambda pod: placed_at[pod["metadata"]["name"]])
     waiting = [pod for pod in pods if pod["metadata"]["name"] not in placed_at]
-    table = Table(title=f"{EXAMPLE.parent} by {POLICY}", title_justify="left", box=box.SIMPLE_HEAD)
+    table = Table(title=f"{EXAMPLE} by {POLICY}", title_justify="left", box=box.SIMPLE_HEAD)
     for title in ("order", "pod", "priority", "node", "why"):
         table.add_column(title, justify="right" if title in ("order", "priority") else "left")
     for order, pod in enumerate(first, start=1):

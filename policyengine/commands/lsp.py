@@ -27,7 +27,7 @@ def lsp(stdio: bool) -> None:
     Exit codes: 0 the editor is done; 2 the packages it needs are not installed.
     """
     if any(find_spec(name) is None for name in NEEDED):
-        raise UnusableInput("the language server needs the extra `lsp`: pip install 'policyengine[lsp]'")
+        raise UnusableInput("the language server needs the extra `lsp`: pip install 'policyengine-scheduler[lsp]'")
     from policyengine.server.language_server.server import serve
 
     serve(toolchain())

@@ -14,7 +14,8 @@ def test_without_the_extra_one_line_says_how_to_install_it(monkeypatch: MonkeyPa
     monkeypatch.setattr(lsp, "find_spec", lambda name: None if name == "pygls" else object())
     result = CliRunner().invoke(lsp.lsp, [])
     assert result.exit_code == 2
-    assert result.output == "Error: the language server needs the extra `lsp`: pip install 'policyengine[lsp]'\n"
+    needed = "pip install 'policyengine-scheduler[lsp]'"
+    assert result.output == f"Error: the language server needs the extra `lsp`: {needed}\n"
 
 
 def test_the_server_ends_when_the_editor_goes():

@@ -1,0 +1,93 @@
+"""What is given away: the wheel and the sdist work alone, and the files beside them say what is in them."""
+
+import json
+import os
+import subprocess
+import sys
+import tarfile
+import zipfile
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from deploy.provenance import LOCKS, provenance
+from tests.deploy.manifests import ROOT
+
+
+def run(*arguments: str, cwd: Path, path: Path | None = None) -> str:
+    environment = {**os.environ, "PYTHONPATH": str(path or "")}
+    done = subprocess.run([sys.executable, *arguments], cwd=cwd, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Unpacked."""
+    folder = tmp_path_factory.mktemp("sdist")
+    run("-m", "hatchling", "build", "-t", "sdist", "-d", str(folder), cwd=ROOT, path=ROOT)
+    (packed,) = folder.glob("policyengine_scheduler-*.tar.gz")
+    with tarfile.open(packed) as file:
+        file.extractall(folder, filter="data")
+    return folder / packed.name.removesuffix(".tar.gz")
+
+
+def test_a_wheel_that_the_sdist_makes_shows_the_demo_alone(sdist: Path, tmp_path: Path) -> None:
+    run("-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path), cwd=sdist, path=sdist)
+    (wheel,) = tmp_path.glob("*.whl")
+    installed = tmp_path / "installed"
+    zipfile.ZipFile(wheel).extractall(installed)
+    shown = run("-m", "policyengine.commands.main", "demo", cwd=tmp_path, path=installed)
+    assert "by policies/riya.policy" in shown
+
+
+def test_the_sdist_brings_its_tests(sdist: Path) -> None:
+    run("-m", "pytest", "tests/language/test_diagnostics.py", "tests/test_quantity.py", cwd=sdist, path=sdist)
+
+
+def test_the_bill_of_materials_names_what_is_installed(tmp_path: Path) -> None:
+    out = tmp_path / "sbom.json"
+    given = ("environment", sys.prefix, "--pyproject", str(ROOT / "pyproject.toml"), "--output-reproducible")
+    run("-m", "cyclonedx_py", *given, "-o", str(out), cwd=ROOT)
+    told = json.loads(out.read_text())
+    assert told["bomFormat"] == "CycloneDX"
+    assert told["metadata"]["component"]["name"] == "policyengine-scheduler"
+    assert {"lark", "numpy", "aiohttp"} <= {one["name"] for one in told["components"]}
+
+
+def checkout(folder: Path) -> Path:
+    for lock in LOCKS:
+        (folder / lock).parent.mkdir(exist_ok=True)
+        (folder / lock).write_text(lock)
+    who = ("-c", "user.name=n", "-c", "user.email=e@example.com", "-c", "commit.gpgsign=false")
+    for arguments in (("init", "-q"), ("add", "."), (*who, "commit", "-qm", "all")):
+        subprocess.run(["git", "-C", str(folder), *arguments], check=True)
+    return folder
+
+
+def test_the_provenance_names_the_commit_the_locks_and_the_digest_of_each_file(tmp_path: Path) -> None:
+    root = checkout(tmp_path)
+    made = root / "dist"
+    made.mkdir()
+    (made / "a.whl").write_bytes(b"wheel")
+    told = provenance(root, made)
+    assert told["subject"] == [{"name": "a.whl", "digest": {"sha256": sha256(b"wheel").hexdigest()}}]
+    commit, *locks = told["predicate"]["buildDefinition"]["resolvedDependencies"]
+    assert len(commit["digest"]["gitCommit"]) == 40
+    assert [lock["name"] for lock in locks] == list(LOCKS)
+
+
+def test_what_no_commit_describes_is_not_released(tmp_path: Path) -> None:
+    root = checkout(tmp_path)
+    (root / LOCKS[0]).write_text("changed")
+    with pytest.raises(SystemExit, match=r"requirements.lock is changed and in no commit; commit it first"):
+        provenance(root, root)
+
+
+def test_the_image_starts_from_a_digest_and_ends_without_pip() -> None:
+    lines = (ROOT / "deploy" / "Dockerfile").read_text().splitlines()
+    stages = [line.split() for line in lines if line.startswith("FROM")]
+    bases = {stage[1] for stage in stages} - {stage[3] for stage in stages if len(stage) > 3} - {"scratch"}
+    assert len(bases) == 1 and "@sha256:" in bases.pop()
+    assert stages[-1] == ["FROM", "scratch"]
