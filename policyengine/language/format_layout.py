@@ -1,6 +1,6 @@
 """What the formatter has to know of a file's tokens: which brackets hold what, and which signs stand close.
 
-It comes from the trees that Lark makes of the members.
+It comes from the rules of the grammar that apply to the members.
 """
 
 from __future__ import annotations
@@ -10,12 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from lark import Token as LarkToken
-from lark import Tree
-
-from policyengine.language.parsing.member_parser import parse_tree
+from policyengine.language.parsing.member_parser import Applied, applications
 from policyengine.language.parsing.split import Block, Piece
 from policyengine.language.parsing.tokens import Token
+from policyengine.language.syntax import Span
 
 
 class Form(Enum):
@@ -50,7 +48,7 @@ class Layout:
     """Where the blocks begin."""
 
 
-Part = Tree[LarkToken] | LarkToken
+Part = Applied | Token
 
 
 def layout(tokens: Sequence[Token], blocks: Sequence[Block]) -> Layout:
@@ -87,49 +85,48 @@ class _Survey:
 
     def piece(self, piece: Piece) -> None:
         end = piece.span.end
-        tree = parse_tree(piece.rule, [*piece.tokens, Token("$END", "", end, end)])
-        for part in tree.iter_subtrees():  # the parts of a tree before the tree
-            self.rule(part.data, part, [child for child in part.children if child is not None])
+        for one in applications(piece.rule, [*piece.tokens, Token("$END", "", end, end)]):
+            self.applied(one.rule, one.span, [part for part in one.parts if part is not None])
 
-    def rule(self, rule: str, tree: Tree[LarkToken], parts: Sequence[Part]) -> None:
+    def applied(self, rule: str, span: Span, parts: Sequence[Part]) -> None:
         """Notes what one application of a rule of the grammar tells."""
-        start, end, found = self.at(_start(tree)), _end(tree), self.layout
+        start, end, found = self.at(span.start), span.end, self.layout
         if rule in _BRACKETS:
             form, before = _BRACKETS[rule]
             self.group(form, start + before, end, parts)
         elif rule in _BODIES:
-            items = [part for part in parts if isinstance(part, Tree) and part.data in _ITEMS]
-            self.group(Form.BODY, self.at(_start(items[0])) - 1 if items else self.at(end) - 2, end, items)
+            items = [part for part in parts if isinstance(part, Applied) and part.rule in _ITEMS]
+            self.group(Form.BODY, self.at(items[0].span.start) - 1 if items else self.at(end) - 2, end, items)
         elif rule in _FIELD_MEMBERS:  # their fields never stand on one line
-            fields = self.groups[self.at(_start(parts[-1]))]
+            fields = self.groups[self.at(parts[-1].span.start)]
             self.groups[fields.opener] = replace(fields, form=Form.BODY)
         elif rule in _BEHIND_OPERAND:
-            found.close_before.add(self.at(_end(parts[0])))
+            found.close_before.add(self.at(parts[0].span.end))
         elif rule == "dotted_name":
             found.close_before.update(range(start + 1, self.at(end)))
         elif rule == "type_ref" and len(parts) > 1:
-            found.close_before.add(self.at(_end(parts[0])))
+            found.close_before.add(self.at(parts[0].span.end))
         elif rule == "unary":
             found.close_behind.add(start)
         elif rule == "conditional":
-            found.spaced |= {self.at(_end(parts[0])), self.at(_end(parts[1]))}
+            found.spaced |= {self.at(parts[0].span.end), self.at(parts[1].span.end)}
         if rule in _CALLED:
             self.called(parts[_CALLED[rule] :], end)
 
     def called(self, parts: Sequence[Part], end: int) -> None:
         """Notes a function's name and what stands in brackets behind it."""
-        opener = self.at(_end(parts[0]))
+        opener = self.at(parts[0].span.end)
         self.layout.close_before.add(opener)
         inside = parts[1] if len(parts) > 1 else None
-        if isinstance(inside, Tree) and inside.data in ("arguments", "parameters"):
-            closer = self.at(_end(inside))
-            self.group(Form.LIST, opener, self.tokens[closer].end, [one for one in inside.children if one is not None])
+        if isinstance(inside, Applied) and inside.rule in ("arguments", "parameters"):
+            closer = self.at(inside.span.end)
+            self.group(Form.LIST, opener, self.tokens[closer].end, [one for one in inside.parts if one is not None])
         else:
             self.group(Form.LIST, opener, self.tokens[opener + 1].end, ())
 
     def group(self, form: Form, opener: int, end: int, parts: Sequence[Part]) -> None:
         """Notes brackets that end at an offset."""
-        elements = tuple(self.at(_start(part)) for part in parts)
+        elements = tuple(self.at(part.span.start) for part in parts)
         self.groups[opener] = Group(form, opener, self.at(end) - 1, elements)
 
 
@@ -149,19 +146,7 @@ _ITEMS = frozenset({"order_by", "fair", "backoff", "flush", "victims", "max_vict
 )
 """What stands in bodies, one a line."""
 _FIELD_MEMBERS = frozenset({"gang", "quota", "permit", "bind"})
-_BEHIND_OPERAND = frozenset({"select", "optional_select", "index", "optional_index", "method"})
+_BEHIND_OPERAND = frozenset({"select", "index", "method"})
 """Rules whose `.` or `[` stands close to the operand before it."""
 _CALLED = {"call": 0, "method": 1, "function": 0}
 """Rules with a name and brackets, and the place of the name among their parts."""
-
-
-def _start(part: Part) -> int:
-    place = part.meta.start_pos if isinstance(part, Tree) else part.start_pos
-    assert place is not None
-    return place
-
-
-def _end(part: Part) -> int:
-    place = part.meta.end_pos if isinstance(part, Tree) else part.end_pos
-    assert place is not None
-    return place

@@ -8,15 +8,7 @@ from typing import Any
 import pytest
 
 from policyengine.language.parsing import grammar
-from policyengine.language.parsing.grammar import (
-    OPERATORS,
-    AnyTerminal,
-    analysed,
-    folder,
-    kept,
-    keyword_terminals,
-    parser,
-)
+from policyengine.language.parsing.grammar import analysed, folder, kept
 
 GRAMMAR = (folder() / "policy.lark").read_text()
 
@@ -110,10 +102,3 @@ def test_processes_that_write_the_cache_at_once_leave_one_good_file(
     assert [process.wait(60) for process in running] == [0, 0, 0]
     assert list(tmp_path.iterdir()) == [place]
     assert serves(place, monkeypatch)
-
-
-def test_the_lexer_reads_all_terminals_everywhere_but_contextual_keywords() -> None:
-    names = {terminal.name for terminal in parser().terminals}
-    reserved = {"TRUE", "FALSE", "NULL", "IN"}
-    assert AnyTerminal.always_accept == names - (keyword_terminals() - reserved) - {"WHITESPACE", "COMMENT"}
-    assert AnyTerminal.always_accept > OPERATORS

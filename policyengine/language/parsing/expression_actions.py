@@ -1,4 +1,4 @@
-"""Lark's tree of an expression -> syntax nodes, with a finding for every literal that is none.
+"""The parts of an expression -> syntax nodes, with a finding for every literal that is none.
 
 Most rules only name the parts of a node: `NODES` says which. A rule with an action of its own does more.
 """
@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, TypeVar
 
-from lark import Token, Tree
 from msgspec.structs import replace
 
 from policyengine.language import syntax
@@ -24,6 +23,8 @@ from policyengine.language.parsing.literal_values import (
     decode_bytes,
     decode_string,
 )
+from policyengine.language.parsing.parse_table import Reduction
+from policyengine.language.parsing.tokens import Token
 from policyengine.language.syntax import Expr, Span
 from policyengine.language.syntax_codes import quoted, syntax_error
 
@@ -48,17 +49,10 @@ NODES: Rows = {
 _CONSTANTS = {"TRUE": True, "FALSE": False, "NULL": None}
 
 
-def span_of(token: Token) -> Span:
-    """Where a token stands."""
-    assert token.start_pos is not None and token.end_pos is not None
-    return Span(token.start_pos, token.end_pos)
-
-
 class ExpressionActions:
     """The nodes and actions of rules. Findings are collected; a node stands in for what is wrong.
 
     An action stands under its rule's name and takes the rule's span and parts: tokens, values, None for an absent one.
-    A rule `optional_x` is a rule `x` whose node is optional.
     """
 
     nodes: ClassVar[Rows] = NODES
@@ -75,39 +69,20 @@ class ExpressionActions:
         self._kept: list[Expr] = []
         self._too_large: dict[int, Diagnostic] = {}
 
-    def build(self, tree: Tree[Token]) -> Any:
-        """The value of a tree: the actions of its rules, parts first, without recursion however deep it is."""
-        pending: list[Any] = [tree]
-        found: list[Any] = []
-        while pending:
-            found.append(pending.pop())
-            if isinstance(found[-1], Tree):
-                pending += found[-1].children
-        values: list[Any] = []
-        for one in reversed(found):
-            if isinstance(one, Tree):
-                first = len(values) - len(one.children)
-                values[first:] = [self._value(one, values[first:])]
+    def value(self, reduction: Reduction, span: Span, parts: list[Any]) -> Any:
+        """The value of a rule where it applies: a node, or what the rule's action makes."""
+        given: dict[str, Any] = {"optional": True} if reduction.is_optional else {}
+        row = self.nodes.get(reduction.rule)
+        if row is None:
+            return getattr(self, reduction.rule)(span, *parts, **given)
+        kind, names = row
+        for at, name in enumerate(names):
+            if name[0] == "*":
+                given[name[1:]] = tuple([self._part(part) for part in parts[at:] if part is not None])
             else:
-                values.append(one)
-        return values[0]
-
-    def _value(self, tree: Tree[Token], parts: list[Any]) -> Any:
-        span = Span(tree.meta.start_pos, tree.meta.end_pos)
-        rule = tree.data.removeprefix("optional_")
-        given: dict[str, Any] = {} if rule == tree.data else {"optional": True}
-        if rule in self.nodes:
-            kind, names = self.nodes[rule]
-            for at, name in enumerate(names):
-                rest = name[:1] == "*"
-                given[name.lstrip("*")] = self._rest(parts[at:]) if rest else self._part(parts[at])
-            node: Any = kind(span=span, **given)
-            return self._grown(node)
-        action = getattr(self, rule, None)
-        return tree if action is None else action(span, *parts, **given)  # no action: a repetition cut short
-
-    def _rest(self, parts: list[Any]) -> tuple[Any, ...]:
-        return tuple([self._part(part) for part in parts if part is not None])
+                given[name] = self._part(parts[at])
+        node: Any = kind(span=span, **given)
+        return self._grown(node)
 
     def _part(self, part: Any) -> Any:
         """A part of a rule as its node holds it."""
@@ -151,7 +126,7 @@ class ExpressionActions:
         operands: list[Expr] = [parts[0]]
         waiting: list[Token] = []
         for op, operand in zip(parts[1::2], parts[2::2], strict=True):
-            while waiting and BINDING[waiting[-1].type] >= BINDING[op.type]:
+            while waiting and BINDING[waiting[-1].kind] >= BINDING[op.kind]:
                 self._join(operands, waiting.pop())
             waiting.append(op)
             operands.append(operand)
@@ -161,13 +136,13 @@ class ExpressionActions:
 
     def _join(self, operands: list[Expr], op: Token) -> None:
         right, left = operands.pop(), operands.pop()
-        node = syntax.Binary(span=left.span.to(right.span), op=str(op), left=left, right=right)
+        node = syntax.Binary(span=left.span.to(right.span), op=op.text, left=left, right=right)
         operands.append(self._grown(node))
 
     def unary(self, span: Span, op: Token, operand: Expr) -> Expr:
-        if op.type == "MINUS" and isinstance(operand, syntax.Literal):
+        if op.kind == "MINUS" and isinstance(operand, syntax.Literal):
             self._too_large.pop(operand.span.start, None)
-        return self._grown(syntax.Unary(span=span, op="-" if op.type == "MINUS" else "!", operand=operand))
+        return self._grown(syntax.Unary(span=span, op="-" if op.kind == "MINUS" else "!", operand=operand))
 
     def parenthesised(self, span: Span, value: Expr) -> Expr:
         """The same node with a span that takes its brackets in, so that a span can be cut out and stay whole."""
@@ -181,7 +156,7 @@ class ExpressionActions:
         return name
 
     def select(self, span: Span, operand: Expr, field: Token, optional: bool = False) -> Expr:
-        name, place = field.strip("`"), span_of(field)
+        name, place = field.text.strip("`"), field.span
         return self._grown(syntax.Select(span=span, operand=operand, field=name, field_span=place, optional=optional))
 
     def arguments(self, _span: Span, *values: Expr) -> tuple[Expr, ...]:
@@ -195,12 +170,12 @@ class ExpressionActions:
 
     def _called(self, span: Span, target: Expr | None, function: Token, args: tuple[Expr, ...]) -> Expr:
         self._check_word(function)
-        name, place = str(function), span_of(function)
+        name, place = function.text, function.span
         return self._grown(syntax.Call(span=span, target=target, function=name, function_span=place, args=args))
 
     def variable(self, span: Span, name: Token, absolute: bool = False) -> Expr:
         self._check_word(name)
-        return syntax.Name(span=span, name=str(name), absolute=absolute)
+        return syntax.Name(span=span, name=name.text, absolute=absolute)
 
     def absolute(self, span: Span, name: Token) -> Expr:
         return self.variable(span, name, absolute=True)
@@ -208,13 +183,13 @@ class ExpressionActions:
     # --- literals -------------------------------------------------------------------------------------
 
     def constant(self, span: Span, word: Token) -> Expr:
-        return syntax.Literal(span=span, value=_CONSTANTS[word.type])
+        return syntax.Literal(span=span, value=_CONSTANTS[word.kind])
 
     def integer(self, span: Span, number: Token) -> Expr:
-        return syntax.Literal(span=span, value=self._int(number, number, MAX_INT))
+        return syntax.Literal(span=span, value=self._int(number, number.text, MAX_INT))
 
     def unsigned(self, span: Span, number: Token) -> Expr:
-        return syntax.UintLiteral(span=span, value=self._int(number, number[:-1], 2**64))
+        return syntax.UintLiteral(span=span, value=self._int(number, number.text[:-1], 2**64))
 
     def _int(self, token: Token, digits: str, limit: int) -> int:
         """The value of an integer literal below `limit`; 2**63 is checked at the end, as a `-` may stand before it."""
@@ -223,8 +198,8 @@ class ExpressionActions:
         value = int(digits, 16 if digits[:2] in ("0x", "0X") else 10)
         if value < limit:
             return value
-        place = span_of(token)
-        message = f"{quoted(token)} is too large: the number does not fit 64 bits"
+        place = token.span
+        message = f"{quoted(token.text)} is too large: the number does not fit 64 bits"
         if value > MAX_INT:
             self._report("PE0202", message, place)
             return 0
@@ -232,28 +207,28 @@ class ExpressionActions:
         return value
 
     def double(self, span: Span, number: Token) -> Expr:
-        value = float(number) if self._check_word(number) else 0.0
+        value = float(number.text) if self._check_word(number) else 0.0
         if math.isinf(value):
-            self._report("PE0202", f"{quoted(number)} is too large for a double", span)
+            self._report("PE0202", f"{quoted(number.text)} is too large for a double", span)
             value = 0.0
         return syntax.Literal(span=span, value=value)
 
     def quantity(self, span: Span, text: Token) -> Expr:
         self._check_word(text)
-        number = text.rstrip("mkKMGTPEi")
-        return syntax.QuantityLiteral(span=span, number=number, suffix=text[len(number) :])
+        number = text.text.rstrip("mkKMGTPEi")
+        return syntax.QuantityLiteral(span=span, number=number, suffix=text.text[len(number) :])
 
     def duration(self, span: Span, text: Token) -> Expr:
         self._check_word(text)
-        number = text.rstrip("msinhd")
-        return syntax.DurationLiteral(span=span, number=number, unit=text[len(number) :])
+        number = text.text.rstrip("msinhd")
+        return syntax.DurationLiteral(span=span, number=number, unit=text.text[len(number) :])
 
     def string(self, span: Span, text: Token) -> Expr:
-        self.strings[span.start] = str(text)
-        return syntax.Literal(span=span, value=self._text_of(str(text), span))
+        self.strings[span.start] = text.text
+        return syntax.Literal(span=span, value=self._text_of(text.text, span))
 
     def byte_string(self, span: Span, text: Token) -> Expr:
-        return syntax.BytesLiteral(span=span, value=self._decoded(decode_bytes, str(text), span) or b"")
+        return syntax.BytesLiteral(span=span, value=self._decoded(decode_bytes, text.text, span) or b"")
 
     def _text_of(self, literal: str, span: Span) -> str:
         """The value of a string literal; '' where it has none, which is reported."""
@@ -270,9 +245,9 @@ class ExpressionActions:
         self._report(error.code, str(error), Span(span.start + error.start, span.start + error.end))
 
     def _check_word(self, token: Token) -> bool:
-        if len(token) <= MAX_WORD:
+        if len(token.text) <= MAX_WORD:
             return True
-        self._report("PE0403", f"{quoted(token)} has more than {MAX_WORD} characters", span_of(token))
+        self._report("PE0403", f"{quoted(token.text)} has more than {MAX_WORD} characters", token.span)
         return False
 
     def _check_length(self, literal: str, span: Span) -> bool:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from lark import Lark
@@ -39,21 +39,8 @@ CLOSING = {"LPAR": ")", "LSQB": "]", "LBRACE": "}"}
 """Opening brackets, and the text of those that close them."""
 OPENING = {"RPAR": "LPAR", "RSQB": "LSQB", "RBRACE": "LBRACE"}
 """Closing brackets, and the terminals of those that open them."""
-
-
-class AnyTerminal:
-    """Lets the contextual lexer read every terminal in every state, but a keyword only where the state accepts it.
-
-    So a word that is no keyword in its place is a whole name, and `==` is never read as `=` and `=`.
-    """
-
-    always_accept = frozenset(
-        {*BEGINNINGS, *OPERATORS, *CLOSING, *OPENING, "QUOTED_NAME", "ON_ERROR", "COMMA", "COLON", "EQUAL", "DOTS"}
-    )
-
-    def process(self, stream: Iterable[object]) -> Iterable[object]:
-        """The tokens as they are."""
-        return stream
+_OPTIONS: Final[Mapping[str, Any]] = {"parser": "lalr", "lexer": "basic", "start": list(STARTS)}
+"""What Lark is told. Its lexer is not used: `tokens` cuts texts."""
 
 
 def folder() -> Path:
@@ -74,28 +61,21 @@ def analysed(grammar: str, strict: bool = False) -> Lark:
     """
     from lark import Lark
 
-    return Lark(
-        grammar,
-        parser="lalr",
-        lexer="contextual",
-        start=list(STARTS),
-        propagate_positions=True,
-        postlex=AnyTerminal(),
-        strict=strict,
-    )
+    return Lark(grammar, **_OPTIONS, strict=strict)
 
 
 def kept(grammar: str, cache_file: Path) -> Lark:
     """The parser of a grammar out of its cache file, which is made anew where it does not fit.
 
     What the file holds is a pickle: whoever writes it runs code here. So it is read only if this user or root owns it
-    and nobody else may write to it. It begins with a digest of the grammar, the versions and the pickle itself. It is
-    written whole and then renamed, so that no process sees half of one; where that cannot be, it is done without.
+    and nobody else may write to it. It begins with a digest of the grammar, the options, the versions and the pickle
+    itself. It is written whole and then renamed, so that no process sees half of one; where that cannot be, it is done
+    without.
     """
     from lark import Lark, __version__
 
     def digest(pickled: bytes) -> bytes:
-        made_by = f"{__version__} {sys.version_info[:2]} {grammar}"
+        made_by = f"{__version__} {sys.version_info[:2]} {_OPTIONS} {grammar}"
         return sha256(made_by.encode() + pickled).hexdigest().encode()
 
     with suppress(OSError), cache_file.open("rb") as file:

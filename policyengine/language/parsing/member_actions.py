@@ -1,4 +1,4 @@
-"""Lark's tree of a member -> syntax nodes, by the nodes and actions of its rules.
+"""The parts of a member -> syntax nodes, by the nodes and actions of its rules.
 
 A member's own span, keyword and doc comment are `parse`'s to put in; it knows where the member begins and ends.
 """
@@ -11,14 +11,13 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
-from lark import Token, Tree
-
 from policyengine.language import syntax
 from policyengine.language.diagnostics import Diagnostic, Edit, Fix
-from policyengine.language.parsing.expression_actions import NODES, ExpressionActions, Rows, span_of
+from policyengine.language.parsing.expression_actions import NODES, ExpressionActions, Rows
 from policyengine.language.parsing.literal_values import LiteralError, decode_text, template_parts
 from policyengine.language.parsing.member_parser import parse_cut
-from policyengine.language.parsing.tokens import relocated, tokenise
+from policyengine.language.parsing.parse_table import Reduction
+from policyengine.language.parsing.tokens import Token, relocated, tokenise
 from policyengine.language.suggestion import closest
 from policyengine.language.syntax import Expr, Member, NameText, Span
 from policyengine.language.syntax_codes import quoted, syntax_error
@@ -107,25 +106,24 @@ class Actions(ExpressionActions):
         super().__init__(file)
         self._filled_in = 0
 
-    def _value(self, tree: Tree[Token], parts: list[Any]) -> Any:
-        if tree.data in _CLAUSES:
-            return Clause(_CLAUSES[tree.data], Span(tree.meta.start_pos, tree.meta.end_pos), tuple(parts))
-        return super()._value(tree, parts)
+    def value(self, reduction: Reduction, span: Span, parts: list[Any]) -> Any:
+        if reduction.rule in _CLAUSES:
+            return Clause(_CLAUSES[reduction.rule], span, tuple(parts))
+        return super().value(reduction, span, parts)
 
     def _part(self, part: Any) -> Any:
         if isinstance(part, Token):
-            return self.name(span_of(part), part)
+            return self.name(part.span, part)
         return self._as_map(part) if isinstance(part, Fields) else part
 
     # --- names ----------------------------------------------------------------------------------------
 
     def name(self, _span: Span, token: Token) -> NameText:
         """A quoted or a bare name."""
-        span = span_of(token)
-        if token.type == "STRING":
-            return self._seen(NameText(span=span, text=self._text_of(str(token), span)))
+        if token.kind == "STRING":
+            return self._seen(NameText(span=token.span, text=self._text_of(token.text, token.span)))
         self._check_word(token)
-        return NameText(span=span, text=str(token))
+        return NameText(span=token.span, text=token.text)
 
     def _seen(self, name: NameText) -> NameText:
         """The name, every character of which one sees; reported otherwise."""
@@ -144,7 +142,7 @@ class Actions(ExpressionActions):
 
     def template(self, _span: Span, literal: Token) -> syntax.Template:
         """A string in which `{expr}` is filled in."""
-        return self._template(str(literal), span_of(literal))
+        return self._template(literal.text, literal.span)
 
     def _template(self, literal: str, span: Span) -> syntax.Template:
         empty = syntax.Template(span=span, parts=())
@@ -215,15 +213,15 @@ class Actions(ExpressionActions):
         return found
 
     def key(self, span: Span, value: Expr, direction: Token | None, missing: Token | None) -> syntax.OrderKey:
-        descending = direction is not None and direction.type == "DESC"
-        place: Any = missing and missing.type.lower()
+        descending = direction is not None and direction.kind == "DESC"
+        place: Any = missing and missing.kind.lower()
         return syntax.OrderKey(span=span, value=value, descending=descending, missing=place)
 
     def on_error(self, _span: Span, _on: Token, value: Expr) -> Expr:
         return value
 
     def normalize(self, span: Span, method: Token, reverse: Token | None) -> syntax.Normalize:
-        how: Any = method.type.lower()
+        how: Any = method.kind.lower()
         return syntax.Normalize(span=span, method=how, reverse=reverse is not None)
 
     # --- fields ---------------------------------------------------------------------------------------
@@ -232,7 +230,7 @@ class Actions(ExpressionActions):
         return Fields(span, found)
 
     def field(self, span: Span, key: Token, value: Expr) -> tuple[NameText, bool, Expr]:
-        return self.name(span, key), key.type == "STRING", value
+        return self.name(span, key), key.kind == "STRING", value
 
     def gang(self, span: Span, name: Token, when: Expr | None, fields: Fields) -> Member:
         return syntax.Gang(span=span, name=self.name(span, name), when=when, **self._named("gang", fields))

@@ -1,21 +1,20 @@
-"""Lark at work on the tokens of one member or expression: a parse tree, or where it stops and what would have fitted.
+"""The tokens of one member or expression -> its value, by the grammar's LALR(1) table.
 
-Lark's contextual lexer decides which words are keywords. It reads the tokens' texts once more, each behind a space,
-so that a mended token counts as what was meant; the trees have the tokens' own places.
+Keywords are contextual: a word is a keyword only in a state that accepts it, and a name everywhere else. Each rule's
+value is made when the rule is complete, so what stands before a mistake is looked at too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from lark import Token as LarkToken
-from lark import Tree, UnexpectedInput, UnexpectedToken
+from msgspec import Struct
 
 from policyengine.language.diagnostics import Diagnostic, in_order
 from policyengine.language.parsing.expression_actions import MAX_DEPTH, ExpressionActions
-from policyengine.language.parsing.grammar import CLOSING, OPENING, OPERATORS, RESERVED, keyword_terminals, parser
+from policyengine.language.parsing.grammar import CLOSING, OPENING, OPERATORS, RESERVED, keyword_terminals
+from policyengine.language.parsing.parse_table import END, Reduction, parse_table
 from policyengine.language.parsing.tokens import Token, Tokens, tokenise
 from policyengine.language.parsing.unexpected import explain
 from policyengine.language.syntax import Expr, Span
@@ -23,8 +22,6 @@ from policyengine.language.syntax_codes import syntax_error
 
 MAX_TEXT = 1024 * 1024
 """Bytes of a file, characters of an expression."""
-_SPACE = "\f"
-"""White space that stands in no terminal: `on` and `error` with a comment between are two words."""
 _NAME_GOES_ON = OPERATORS | {"COMMA", "RBRACE", "ASC", "DESC", "MISSING", "ORDER", "FAIR", "BACKOFF", "FLUSH"}
 """What follows a name in an expression, but no keyword that may stand where a key of `order by` may."""
 
@@ -61,78 +58,118 @@ def parse_tokens(rule: str, tokens: Sequence[Token], actions: ExpressionActions,
         message = f"brackets stand more than {MAX_DEPTH} deep here; give parts of it names with `let`"
         actions.findings.append(syntax_error("PE0401", message, actions.file, deep.span))
         return None
-    run = _Run(rule, tokens)
-    if run.stop is None:
-        made = actions.build(run.tree)
-        made = None if actions.is_too_deep else made
-    else:
-        made = None
-        stack = run.parser.parser_state.value_stack
-        for before, part in pairwise([None, *stack]):  # what is wrong before the stop is told too
-            if isinstance(part, Tree):
-                actions.build(
-                    Tree("chain", [before, *part.children], part.meta) if part.data.startswith("__chain") else part
-                )
-        if not any(token.start in broken for token in tokens[: run.stop + 1]):
-            expected = frozenset(_Run(rule, tokens, run.stop).parser.accepts())
-            actions.findings.append(explain(rule, tokens, run.stop, expected, actions.file))
+    run = _Run(rule, actions.value)
+    stop = run.take(tokens)
+    if stop is not None and not any(token.start in broken for token in tokens[: stop + 1]):
+        expected = expected_behind(rule, tokens[:stop])
+        actions.findings.append(explain(rule, tokens, stop, expected, actions.file))
+    made = None if stop is not None or actions.is_too_deep else run.values[0]
     actions.finish()
     return made
 
 
-def parse_tree(rule: str, tokens: Sequence[Token]) -> Tree[LarkToken]:
-    """Lark's tree of tokens without a mistake, of which the last is an `$END`."""
-    made: Tree[LarkToken] = _Run(rule, tokens).tree
-    return made
+class Applied(Struct, frozen=True, gc=False):
+    """A rule of the grammar where it applies: its place and its parts."""
+
+    rule: str
+    span: Span
+    parts: Sequence[Applied | Token | None]
+
+
+def applications(rule: str, tokens: Sequence[Token]) -> list[Applied]:
+    """The rules that apply to tokens without a mistake, of which the last is an `$END`; parts before the whole."""
+    found: list[Applied] = []
+
+    def note(reduction: Reduction, span: Span, parts: Sequence[Any]) -> Applied:
+        found.append(Applied(reduction.rule, span, parts))
+        return found[-1]
+
+    _Run(rule, note).take(tokens)
+    return found
 
 
 def expected_behind(rule: str, tokens: Sequence[Token]) -> frozenset[str]:
     """The terminals that may come behind tokens a start rule begins with; none where these fit nothing already."""
-    run = _Run(rule, tokens)
-    return frozenset(run.parser.accepts()) if run.stop is None else frozenset()
+    run = _Run(rule, lambda reduction, span, parts: None)
+    return run.expected() if run.take(tokens) is None else frozenset()
 
 
 class _Run:
-    """One parse of tokens, or of those before an index.
+    """One parse. `values` has what was made of the tokens so far: one value for each symbol of rules still open."""
 
-    `tree` is what they make with their `$END`, `stop` the index of the one that fits nothing.
-    """
+    def __init__(self, rule: str, make: Callable[[Reduction, Span, list[Any]], Any]) -> None:
+        table = parse_table()
+        self.actions, self.goto, self.last = table.actions, table.goto, table.last[rule]
+        self.stack = [table.first[rule]]
+        self.make = make
+        self.values: list[Any] = []
+        self.starts: list[int] = []
+        """Where each of the values begins."""
 
-    def __init__(self, rule: str, tokens: Sequence[Token], before: int | None = None) -> None:
-        made: Any = parser().parse_interactive(_SPACE.join(token.text for token in tokens), rule)
-        self.parser = made
-        self.tree: Any = None
-        self.stop: int | None = None
-        lexed = self.parser.lexer_thread.lex(self.parser.parser_state)
-        for index, token in enumerate(tokens[:before]):
-            following = tokens[index + 1].kind if index + 1 < len(tokens) else "$END"
-            try:
-                self.tree = self.feed(lexed, token, following)
-            except UnexpectedInput:
-                self.stop = index
-                break
+    def take(self, tokens: Sequence[Token]) -> int | None:
+        """Parses tokens; the index of the one that fits nothing, None where all fit."""
+        actions, stack = self.actions, self.stack
+        keywords = keyword_terminals() - RESERVED
+        end = 0
+        for index, token in enumerate(tokens):
+            kind = token.kind
+            if kind in keywords and self._is_name(tokens, index):
+                kind = "NAME"
+            while not isinstance(action := actions[stack[-1]].get(kind), int):
+                if action is not None:
+                    self._reduce(action, end)
+                    if kind == END and stack[-1] == self.last:
+                        return None
+                elif kind in keywords:
+                    kind = "NAME"
+                else:
+                    return index
+            stack.append(action)
+            self.values.append(token)
+            self.starts.append(token.start)
+            end = token.end
+        return None
 
-    def feed(self, lexed: Iterator[LarkToken], token: Token, following: str) -> Any:
-        """Feeds the lexer's next token, at the place of ours.
+    def _is_name(self, tokens: Sequence[Token], index: int) -> bool:
+        """Whether a word that may be a keyword here is a name, by what follows it."""
+        is_last = index + 1 == len(tokens)
+        name = self.actions[self.stack[-1]].get("NAME")
+        return isinstance(name, int) and not is_last and tokens[index + 1].kind in _NAME_GOES_ON
 
-        Raises:
-            UnexpectedInput: it fits nothing.
-        """
-        if token.kind == "$END":
-            return self.parser.feed_eof()
-        found = next(lexed)
-        found.start_pos, found.end_pos = token.start, token.end
-        if found.type not in keyword_terminals() or found.type in RESERVED:
-            return self.parser.feed_token(found)
-        choices = self.parser.choices()
-        if "NAME" in choices and choices["NAME"][0].name == "Shift" and following in _NAME_GOES_ON:
-            found.type = "NAME"
-        try:
-            return self.parser.feed_token(found)
-        except UnexpectedToken:
-            # What the keyword completes, a name in its place completes too: nothing to undo.
-            found.type = "NAME"
-            return self.parser.feed_token(found)
+    def _reduce(self, reduction: Reduction, end: int) -> None:
+        """Puts the value of a rule in the place of its symbols'."""
+        stack, values, starts = self.stack, self.values, self.starts
+        size, wanted = reduction.size, reduction.parts
+        parts = values[-size:]
+        del values[-size:], stack[-size:], starts[len(starts) - size + 1 :]
+        if wanted is not None:
+            symbols, parts = parts, []
+            for place, is_several in wanted:
+                if is_several:
+                    parts += symbols[place]
+                else:
+                    parts.append(symbols[place] if place >= 0 else None)
+        if reduction.is_inlined:
+            values.append(parts)
+        elif reduction.is_passed and len(parts) == 1:
+            values.append(parts[0])
+        else:
+            values.append(self.make(reduction, Span(starts[-1], end), parts))
+        stack.append(self.goto[stack[-1]][reduction.symbol])
+
+    def expected(self) -> frozenset[str]:
+        """The terminals that may come next."""
+        return frozenset(filter(self._takes, self.actions[self.stack[-1]]))
+
+    def _takes(self, kind: str) -> bool:
+        """Whether a terminal fits: a rule that it completes may turn out to want another."""
+        stack = self.stack.copy()
+        while isinstance(action := self.actions[stack[-1]].get(kind), Reduction):
+            del stack[-action.size :]
+            stack.append(self.goto[stack[-1]][action.symbol])
+            if kind == END and stack[-1] == self.last:
+                return True
+        return action is not None
 
 
 def _too_deep(tokens: Sequence[Token]) -> Token | None:

@@ -1,6 +1,6 @@
 """Text -> tokens, by the grammar's own terminals. Nothing stops it: what is no token is a finding, and mended.
 
-The tokens serve to cut a file into members before Lark parses these one by one. A mended token stands for what was
+The tokens serve to cut a file into members before these are parsed one by one. A mended token stands for what was
 meant (`&` for `&&`, `“a”` for `"a"`), so that one mistake gives one finding and the rest of the member is still
 read. Comments are kept aside, for the formatter and for `///` docs.
 """
