@@ -6,6 +6,7 @@ I9 every hard rule held when the decision was made. It reads dicts, never the sc
 
 from __future__ import annotations
 
+from policyengine.scheduler.messages import PodDeleted
 from tests.scheduler.world import World
 
 
@@ -38,6 +39,18 @@ class Auditor:
         self.partial = {gang: self.partial.get(gang, now) for gang in partial}
         for gang, since in self.partial.items():
             assert now - since <= self._timeout, f"I4: gang {gang} is bound in part for {now - since:g} s"
+
+    def answer(self, how: str) -> None:
+        """The oldest binding is sent, if it still stands: a member's only while enough are bound or may be, as far as
+        deletions were told."""
+        world = self._world
+        stands = bool(world.posted) and world.driver.state.may_bind(world.posted[0].uid)
+        gang = world.pods.get(world.posted[0].uid, {"labels": {}})["labels"].get("gang") if stands else None
+        if gang is not None and not any(isinstance(message, PodDeleted) for message in world.watch):
+            members = {uid for uid, pod in world.pods.items() if pod["labels"].get("gang") == gang}
+            count = sum(bool(world.pods[uid]["node"]) or uid in world.on_the_way for uid in members)
+            assert count >= self.gangs()[gang][1], f"I4: {world.posted[0].uid} is sent beside {count - 1} of {members}"
+        world.answer_bind(how if stands else "asks")
 
     def gangs(self) -> dict[str, tuple[int, int]]:
         """Gang -> how many of its pods are bound, and how many it takes."""

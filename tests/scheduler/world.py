@@ -43,6 +43,8 @@ class World:
         """Requests whose answer was lost and which the server has not carried out yet."""
         self.reads: deque[ReadPod] = deque()
         self.bound_by_us: list[str] = []
+        self.on_the_way: set[str] = set()
+        """UIDs of pods with a binding that may land, as far as anybody was told."""
         self.actions: list[Action] = []
         self._count = 0
         self._version = 0
@@ -118,6 +120,8 @@ class World:
         self._take(self.driver.wait(seconds))
 
     def send(self, message: Message) -> None:
+        if isinstance(message, BindFailed):
+            self.on_the_way.discard(message.uid)
         self._take(self.driver.send(message))
 
     def answer_bind(self, how: str) -> None:
@@ -230,6 +234,7 @@ class World:
     def _take(self, actions: list[Action]) -> None:
         self.actions += actions
         self.posted.extend(action for action in actions if isinstance(action, Bind))
+        self.on_the_way.update(bind.uid for bind in self.posted)
         self.reads.extend(action for action in actions if isinstance(action, ReadPod))
 
     def _pick(self, number: int) -> str | None:

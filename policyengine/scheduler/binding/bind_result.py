@@ -54,8 +54,6 @@ def bind_succeeded(core: Core, message: BindSucceeded) -> None:
     pod = core.view.pods.get(message.uid)
     if pod is not None and pod.state is PodState.ASSUMED:
         core.confirmed.add(message.uid)
-    if decision.withdrawn:
-        decision.held.served.queue.gangs.mark_changed(message.uid, requeue_refused=True)
     _bound(core, decision)
 
 
@@ -73,6 +71,9 @@ def bind_failed(core: Core, message: BindFailed) -> None:
             core.unreserve(decision.held)  # the watch was faster, and somebody else too
         return
     if decision.unsure:  # a conflict may be with ourselves
+        gangs = decision.held.served.queue.gangs
+        if message.failure is not BindFailure.CONFLICT and gangs.mark_changed(message.uid):
+            decision.withdrawn = decision.withdrawn or message.message
         core.bindings.read_later(decision, core.now, retry_after(message.uid, message.retry_after))
         core.timeline.record(message.uid, core.now, "unknown", decision.bind.node, message.message)
         return
@@ -134,6 +135,8 @@ def seen_unassigned(core: Core, decision: Decision, asked_at: float) -> None:
 
 def _bound(core: Core, decision: Decision) -> None:
     queued, bind = decision.held.queued, decision.bind
+    if decision.withdrawn:  # the others were tried without it
+        decision.held.served.queue.gangs.mark_changed(bind.uid, requeue_refused=True)
     core.timeline.record(bind.uid, core.now, "bound", bind.node, bind.policy_hash)
     core.log(decision.held.runtime, "postBind", queued.pod, bind.node)
     core.actions.append(conditions_and_events.scheduled(queued.pod, bind.node))

@@ -29,8 +29,10 @@ def revalidate(core: Core, node: str) -> None:
             _revalidate_preparing(core, decision, withdrawn)
         elif not decision.withdrawn:
             decision.withdrawn = refusal_now(core, decision.held, withdrawn)
-            if decision.withdrawn and not decision.is_sent:
-                withdrawn.append(decision.bind.uid)
+            if decision.withdrawn:
+                decision.held.served.queue.gangs.mark_changed(decision.bind.uid)
+                if not decision.is_sent:
+                    withdrawn.append(decision.bind.uid)
     for waiting in list(core.waiting_pods.values()):
         if waiting.held.node == node and (reason := refusal_now(core, waiting.held, [])):
             core.waiting_pods.pop(waiting.held.queued.uid, None)

@@ -170,13 +170,15 @@ class GangTable:
             gang.placed.add(pod.uid)
         self.changed[gang.rule, gang.key] = gang
 
-    def mark_changed(self, uid: str, requeue_refused: bool = False) -> None:
+    def mark_changed(self, uid: str, requeue_refused: bool = False) -> bool:
         """Have the reservations of the pod's gang reviewed before the message is done, and (`requeue_refused`) the
-        members tried again that were refused."""
+        members tried again that were refused. False for a pod without mates."""
         gang = self._gang_of.get(uid)
-        if gang is not None:
-            self.changed[gang.rule, gang.key] = gang
-            gang.requeue_refused |= requeue_refused
+        if gang is None or gang.minimum < 2:
+            return False
+        self.changed[gang.rule, gang.key] = gang
+        gang.requeue_refused |= requeue_refused
+        return True
 
     def take_changed(self) -> list[Gang]:
         """The gangs to be reviewed since the last call."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from policyengine.framework.events import ASSIGNED_POD_ADD, ClusterEventWithHint
 from policyengine.framework.reservation import PERMITTED, Permission, Plan
 from policyengine.framework.status import SUCCESS, Code, Status
 from policyengine.scheduler.actions import DeleteVictim
-from policyengine.scheduler.messages import BindFailed, BindFailure, BindSucceeded, PodDeleted
+from policyengine.scheduler.messages import BindFailed, BindFailure, BindSucceeded, BindUnknown, PodDeleted
 from tests.builders import PodBuilder
 from tests.scheduler.driver import Driver, Label, binds, conditions, node, notes, pod, profile
 from tests.scheduler.storage import claim, seen
@@ -171,6 +173,36 @@ def test_a_member_bound_by_somebody_else_counts():
     driver.see(member("a").node("n2"))
     driver.wait(3.0)
     assert binds(driver.cycle()) == {"b": "n1"}
+
+
+@pytest.mark.parametrize("failure", [BindFailure.REFUSED, BindFailure.OVERLOADED, BindFailure.NOT_FOUND, None])
+def test_a_member_of_unknown_outcome_is_not_posted_again_beside_a_mate_that_fails(failure: BindFailure | None):
+    driver = scheduler().showing(node("n1", cpu="1"), node("n2", cpu="1"), member("a"), member("b"))
+    placed = binds(driver.cycle())
+    for uid in "ba":
+        driver.send(BindUnknown(uid, "timed out"))
+    if failure is None:
+        driver.see(node(placed["b"], cpu="1").unschedulable())
+    assert binds(driver.read(member("b"))) == ({"b": placed["b"]} if failure else {})
+    if failure is not None:
+        driver.send(BindFailed("b", failure, "posted again, and refused"))
+    for _ in range(3):  # neither can come to a node now, and both can
+        assert binds(driver.read(member("a"))) == {}
+        driver.until_wakeup()
+    assert driver.places("a", "b") == ["binding", "binding"]
+
+
+def test_a_withdrawn_member_that_is_seen_bound_brings_the_others_along():
+    driver = scheduler().showing(node("n1", cpu="3"), *(member(name, "3") for name in "abc"))
+    driver.cycle()
+    driver.send(BindSucceeded("a"))
+    driver.send(BindUnknown("b", "timed out"))
+    driver.send(BindFailed("c", BindFailure.REFUSED, "forbidden"))
+    driver.wait(3.0)
+    assert binds(driver.cycle()) == {}
+    driver.see(member("b", "3").node("n1"))
+    driver.wait(3.0)
+    assert binds(driver.cycle()) == {"c": "n1"}
 
 
 # ---- Permit

@@ -99,8 +99,11 @@ def test_a_gang_whose_bindings_fail_is_whole_in_the_end(block: int) -> None:
         auditor = Auditor(world, float("inf"))
         for _ in range(50):
             step(world, random)
-            world.answer_bind(random.choice(["asks", "refused", "overloaded", "lost", "lost and landed"]))
-            world.answer_read(fails=random.random() < 0.3)
+            auditor.answer(random.choice(["asks", "refused", "overloaded", "lost", "lost", "lost and landed"]))
+            if random.random() < 0.5:
+                world.answer_read(fails=random.random() < 0.3)
+            if random.random() < 0.05:
+                world.set_node(random.choice(["n1", "n2", "n3"]), 6, cordoned=random.random() < 0.5)
             if random.random() < 0.05:
                 world.delete_pod(random.randrange(100), gracefully=random.random() < 0.5)
             auditor.look()
