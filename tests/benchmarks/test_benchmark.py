@@ -1,6 +1,5 @@
 """What the benchmark counts, and that it counts right; no time is asserted."""
 
-import asyncio
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -12,21 +11,18 @@ from hypothesis import strategies as st
 
 from benchmarks import records
 from benchmarks.audit import AuditedCore, WrongDecision, check
-from benchmarks.cluster import MARK, Cluster, NotOurs, Placed, Watcher, _Meta, _Spec, call
+from benchmarks.cluster import Placed, Watcher, _Meta, _Spec
 from benchmarks.decisions import EPOCH, decisions, memory, nodes_of, pods_of
 from benchmarks.end_to_end import Contestant, run_embedded
 from benchmarks.figures import Figure, Samples, Spread, percentile, rate
-from benchmarks.language import FILTER, LINES, language, policy_text
-from benchmarks.measure import LIMITS
+from benchmarks.language import LINES, language, policy_text
 from benchmarks.peers import peer_of
-from benchmarks.processes import ChildFailed, program
+from benchmarks.processes import ChildFailed
 from benchmarks.queue import queue
 from benchmarks.reload import reloads
 from benchmarks.report import sections
 from benchmarks.scheduler_perf import WORKLOADS
 from benchmarks.server import server
-from policyengine.cluster.node_objects import Node
-from policyengine.cluster.pod_objects import Pod
 from policyengine.language.diagnostics import Source
 from policyengine.plugins.registry import default_profile
 from policyengine.policy_compiler import checked, compile_text
@@ -155,10 +151,6 @@ def test_the_measured_policy_has_its_lines_and_no_finding(number: int) -> None:
     assert len(compile_text(text).profiles) == 1
 
 
-def test_the_measured_filter_compiles() -> None:
-    assert not compile_text(FILTER).failed
-
-
 def shown(what: str, found: list[Figure]) -> str:
     """What a terminal shows of a part; every number of it was measured."""
     assert all(row.value > 0 for row in found if "slower" not in row.what and "dearer" not in row.what), found
@@ -186,104 +178,7 @@ async def test_the_server_is_measured_in_full() -> None:
     assert "| bindings, one watch attached" in section and "| events to 10 watchers" in section
 
 
-# A cluster of its own
-
-
-async def request(cluster_transport: object, method: str, path: str, body: object = None) -> bytes:
-    return await call(cluster_transport, method, path, json.dumps(body).encode() if body else b"")  # type: ignore[arg-type]
-
-
-def memory_transport() -> object:
-    from policyengine.clock import SystemClock
-    from policyengine.simulator.api_server.handler import ApiServer
-    from policyengine.simulator.api_server.memory import MemoryTransport
-
-    return MemoryTransport(ApiServer(SystemClock()))
-
-
-async def names(transport: object, path: str) -> list[str]:
-    return [item["metadata"]["name"] for item in json.loads(await request(transport, "GET", path))["items"]]
-
-
-async def test_a_cluster_is_filled_in_order_and_emptied() -> None:
-    transport = memory_transport()
-    cluster = Cluster(transport)  # type: ignore[arg-type]
-    await cluster.fill(WORKLOADS["SchedulingBasic"].sized(10, 5), "s")
-    assert len(await names(transport, "/api/v1/nodes")) == 10
-    pods = await names(transport, "/api/v1/namespaces/bench/pods")
-    assert sorted(pods) == ["initial-000000", "initial-000001", *(f"pod-{i:06d}" for i in range(5))]
-    await cluster.empty()
-    assert await names(transport, "/api/v1/nodes") == []
-    assert await names(transport, "/api/v1/namespaces/bench/pods") == []
-
-
-async def test_a_cluster_with_nodes_of_others_is_refused_and_left_as_it_is() -> None:
-    transport = memory_transport()
-    cluster = Cluster(transport)  # type: ignore[arg-type]
-    await cluster.fill(TINY, "s")
-    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "precious"}}
-    await request(transport, "POST", "/api/v1/nodes", node)
-    with pytest.raises(NotOurs, match="`precious`"):
-        await cluster.empty()
-    assert len(await names(transport, "/api/v1/nodes")) == 13
-    assert len(await names(transport, "/api/v1/namespaces/bench/pods")) == 30
-
-
-async def test_churn_is_made_and_unmade_and_marked() -> None:
-    transport = memory_transport()
-    cluster = Cluster(transport)  # type: ignore[arg-type]
-    await cluster.fill(TINY, "s")
-    plan = WORKLOADS["MixedChurn"].churn
-    assert plan is not None
-    items = [make(0) for make in plan.objects]
-    await cluster.recreate(items)
-    found = json.loads(await request(transport, "GET", "/api/v1/nodes/churned-000000"))
-    assert found["metadata"]["annotations"] == {MARK: "true"}
-    await cluster.remove(items)
-    assert "churned-000000" not in await names(transport, "/api/v1/nodes")
-    assert await names(transport, "/api/v1/namespaces/bench/services") == []
-
-
-async def test_the_watcher_sees_each_measured_pod_get_its_node_once() -> None:
-    from policyengine.kube.http.client import Client
-
-    transport = memory_transport()
-    cluster = Cluster(transport)  # type: ignore[arg-type]
-    await cluster.fill(WORKLOADS["SchedulingBasic"].sized(10, 3), "s")
-    client = Client(transport)  # type: ignore[arg-type]
-    watcher = Watcher(client)
-    watching = asyncio.create_task(watcher.run())
-    await watcher.synced.wait()
-    for name, node in (("pod-000001", "node-000002"), ("pod-000000", "node-000002")):
-        await client.bind("bench", name, "", node, {})
-    while len(watcher.times) < 2:  # noqa: ASYNC110
-        await asyncio.sleep(0)
-    watching.cancel()
-    assert watcher.nodes == {"pod-000001": "node-000002", "pod-000000": "node-000002"}
-    assert watcher.times == sorted(watcher.times)
-
-
 # End to end, in processes
-
-
-async def test_a_scheduler_process_places_every_pod_and_writes_every_event() -> None:
-    run = await run_embedded(TINY, Contestant("ours"))
-    assert (run.bound, run.events, run.server) == (30, 30, "embedded")
-    assert run.pods_per_node == (2, 3, 2.5)
-    assert run.checks > 0 and run.cpu_seconds > 0 and run.peak_mb > 10
-    assert run.last_words == ""
-
-
-async def test_a_client_that_decides_nothing_binds_round_robin() -> None:
-    run = await run_embedded(TINY, LIMITS[2])
-    assert (run.bound, run.events, run.checks) == (30, 30, 0)
-    assert run.pods_per_node == (2, 3, 2.5)
-
-
-async def test_a_program_that_cannot_run_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ChildFailed, match="cannot start `/nowhere/scheduler`"):
-        async with program(["/nowhere/scheduler"], tmp_path):
-            pytest.fail("it cannot have started")
 
 
 async def test_a_program_that_ends_early_is_told_with_its_last_words() -> None:
@@ -299,12 +194,6 @@ def test_pods_are_split_pod_by_pod() -> None:
     names = [pod["spec"]["schedulerName"] for pod in replace(TINY, schedulers=3).pod_objects("s")]
     assert names == ["s-0", "s-1", "s-2"] * 10
     assert {pod["spec"]["schedulerName"] for pod in TINY.pod_objects("s")} == {"s"}
-
-
-async def test_two_schedulers_place_every_pod_once_and_overfill_no_node() -> None:
-    run = await run_embedded(TINY, Contestant("two", schedulers=2))
-    assert (run.bound, run.events, run.moved, run.overcommitted) == (30, 30, 0, ())
-    assert run.checks > 0 and run.events_per_second > 0
 
 
 def test_a_pod_that_is_bound_twice_is_seen() -> None:
@@ -370,8 +259,3 @@ def test_a_file_that_holds_no_results_is_refused(tmp_path: Path, text: str) -> N
     file.write_text(text)
     with pytest.raises(records.UnusableRecords, match=r"results\.json"):
         records.load(file)
-
-
-def test_decoded_objects_are_what_the_core_takes() -> None:
-    assert isinstance(next(nodes_of(TINY)), Node)
-    assert isinstance(next(pods_of(TINY, "s")), Pod)

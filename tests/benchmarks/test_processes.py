@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.processes import program
+from benchmarks.processes import ChildFailed, program
 
 PLAIN = """Traceback (most recent call last):
   File "a.py", line 1, in <module>
@@ -38,6 +38,12 @@ async def test_the_last_error_is_told_else_the_last_line(log: str, words: str, t
         while child.running:  # noqa: ASYNC110  (polled as a measurement does)
             await asyncio.sleep(0.01)
         assert child.last_words() == words
+
+
+async def test_a_program_that_cannot_run_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ChildFailed, match="cannot start `/nowhere/scheduler`"):
+        async with program(["/nowhere/scheduler"], tmp_path):
+            pytest.fail("it cannot have started")
 
 
 async def test_a_line_may_be_longer_than_what_a_pipe_buffers(tmp_path: Path) -> None:

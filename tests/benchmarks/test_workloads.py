@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from benchmarks.decisions import decisions
-from benchmarks.scheduler_perf import DAEMON_NODE, GANG_SIZE, WORKLOADS
+from benchmarks.scheduler_perf import GANG_SIZE, WORKLOADS
 from benchmarks.workloads import HOSTNAME, MEASURED, ZONE, Workload
 from policyengine.cluster.node_objects import Node
 from policyengine.cluster.objects import decode
@@ -98,12 +98,6 @@ def test_every_pod_of_a_workload_is_placed_as_a_fresh_evaluator_places_it(name: 
     figures = decisions(workload, profile)
     assert figures.bound == 40
     assert figures.checks >= 4
-
-
-def test_a_daemon_set_s_pods_all_go_to_their_one_node() -> None:
-    figures = decisions(small("Daemonset"), default_profile())
-    assert figures.pods_per_node_max == 40
-    assert next(WORKLOADS["Daemonset"].node_objects())["metadata"]["name"] == DAEMON_NODE
 
 
 def test_a_gang_short_of_a_member_is_not_placed() -> None:
