@@ -9,9 +9,20 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policyengine.cluster.device_objects import ResourceClaim
+from policyengine.cluster.device_objects import DeviceClass, ResourceClaim
 from tests.builders import make_node
-from tests.plugins.devices.devices import World, allocated, cel, claim, device, exactly, first_of, resource_slice, using
+from tests.plugins.devices.devices import (
+    World,
+    allocated,
+    cel,
+    claim,
+    device,
+    device_class,
+    exactly,
+    first_of,
+    resource_slice,
+    using,
+)
 
 MODELS, NUMAS = ("a", "b"), (0, 1)
 
@@ -25,9 +36,13 @@ def devices(draw: st.DrawFn) -> list[Any]:
         if draw(st.booleans()):
             one["attributes"]["numa"] = {"int": draw(st.sampled_from(NUMAS))}
         if draw(st.integers(0, 4)) == 0:
-            one["taints"] = [{"key": "t", "effect": "NoSchedule"}]
+            one["taints"] = [{"key": "t", "effect": draw(st.sampled_from(("NoSchedule", "NoExecute", "None")))}]
         made.append(one)
     return made
+
+
+def is_model(name: str) -> str:
+    return f'device.attributes["gpu.example"].model == "{name}"'
 
 
 @st.composite
@@ -38,7 +53,7 @@ def ways(draw: st.DrawFn) -> Any:
     else:
         way["count"] = draw(st.integers(1, 3))
     if draw(st.booleans()):
-        way["selectors"] = [cel(f'device.attributes["gpu.example"].model == "{draw(st.sampled_from(MODELS))}"')]
+        way["selectors"] = [cel(is_model(draw(st.sampled_from(MODELS))))]
     if draw(st.booleans()):
         size = draw(st.integers(1, 3))
         way.setdefault("selectors", []).append(
@@ -70,8 +85,8 @@ Chosen = list[tuple[str, str, Any]]
 """(claim, request, device)"""
 
 
-def selected(way: Any, one: Any) -> bool:
-    for selector in way.selectors:
+def selected(way: Any, of_class: Any, one: Any) -> bool:
+    for selector in (*of_class.spec.selectors, *way.selectors):
         text = selector.cel.expression
         if "model" in text:
             if one["attributes"]["model"]["string"] != text.split('"')[-2]:
@@ -82,11 +97,11 @@ def selected(way: Any, one: Any) -> bool:
 
 
 def tolerated(way: Any, one: Any) -> bool:
-    return not one.get("taints") or bool(way.tolerations)
+    return bool(way.tolerations) or all(taint["effect"] == "None" for taint in one.get("taints", ()))
 
 
-def choices(way: Any, found: list[Any], taken: set[str]) -> Iterator[list[Any]]:
-    matching = [one for one in found if selected(way, one)]
+def choices(way: Any, of_class: Any, found: list[Any], taken: set[str]) -> Iterator[list[Any]]:
+    matching = [one for one in found if selected(way, of_class, one)]
     usable = [one for one in matching if tolerated(way, one) and one["name"] not in taken]
     if way.allocation_mode == "All":
         if matching and len(usable) == len(matching):
@@ -112,7 +127,9 @@ def holds(one_claim: ResourceClaim, chosen: Chosen) -> bool:
     return True
 
 
-def first_solution(wanted: list[ResourceClaim], found: list[Any], taken: set[str]) -> Chosen | None:
+def first_solution(
+    wanted: list[ResourceClaim], of_class: DeviceClass, found: list[Any], taken: set[str]
+) -> Chosen | None:
     flat = [(one, request) for one in wanted for request in one.spec.devices.requests]
 
     def go(place: int, chosen: Chosen) -> Chosen | None:
@@ -122,7 +139,7 @@ def first_solution(wanted: list[ResourceClaim], found: list[Any], taken: set[str
         alternatives = [(request.name, request.exactly)] if request.exactly else []
         alternatives += [(f"{request.name}/{sub.name}", sub) for sub in request.first_available]
         for name, way in alternatives:
-            for some in choices(way, found, taken | {one["name"] for _, _, one in chosen}):
+            for some in choices(way, of_class, found, taken | {one["name"] for _, _, one in chosen}):
                 more = [(one_claim.metadata.name, name, one) for one in some]
                 answer = go(place + 1, [*chosen, *more])
                 if answer is not None:
@@ -132,14 +149,22 @@ def first_solution(wanted: list[ResourceClaim], found: list[Any], taken: set[str
     return go(0, [])
 
 
-@settings(max_examples=150, deadline=None)
-@given(devices(), claims("c"), st.one_of(st.none(), claims("d")), st.sets(st.sampled_from(["d0", "d1", "d2"])))
-def test_the_first_solution_is_found(found: list[Any], one: ResourceClaim, two: Any, taken: set[str]) -> None:
+@settings(max_examples=300, deadline=None)
+@given(
+    devices(),
+    st.sampled_from([device_class(), device_class("gpu", is_model("a"))]),
+    claims("c"),
+    st.one_of(st.none(), claims("d")),
+    st.sets(st.sampled_from(["d0", "d1", "d2"])),
+)
+def test_the_first_solution_is_found(
+    found: list[Any], of_class: DeviceClass, one: ResourceClaim, two: Any, taken: set[str]
+) -> None:
     wanted = [one] if two is None else [one, two]
-    world = World(resource_slice(*found, node="n0"), *wanted, nodes=1)
+    world = World(of_class, resource_slice(*found, node="n0"), *wanted, nodes=1)
     if taken:
         world.see(claim(name="other", status=allocated(*sorted(taken))))
-    expected = first_solution(wanted, found, taken)
+    expected = first_solution(wanted, of_class, found, taken)
     pod = using(*[each.metadata.name for each in wanted]).info()
     answer = world.evaluate(pod)
     assert isinstance(answer, dict)

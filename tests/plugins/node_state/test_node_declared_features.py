@@ -10,6 +10,7 @@ from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.view import ClusterView
 from policyengine.framework.events import ActionType, QueueingHint, Resource
 from policyengine.framework.plugin import UNCONCERNED
+from policyengine.framework.status import Code
 from policyengine.plugins.node_state.node_declared_features import NodeDeclaredFeatures, required_features
 from tests.builders import PodBuilder, make_node, make_pod
 
@@ -54,6 +55,8 @@ def evaluated(pod: PodInfo, *declared: list[str]) -> list[bool]:
     status, state = plugin.pre_filter(pod, snapshot)
     assert status.is_success
     verdicts = plugin.filter(state, snapshot, snapshot.nodes.name_hash.argsort() * 0 + range(snapshot.nodes.n))
+    told = [(one.code, one.reasons) for one in verdicts.refusals]
+    assert told in ([], [(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, ("node(s) didn't match Pod's required features",))])
     return [code == 0 for code in verdicts.refused.tolist()]
 
 
