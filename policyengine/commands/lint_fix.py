@@ -9,7 +9,8 @@ from pathlib import Path
 
 from policyengine.commands.lint_files import Linted, linted
 from policyengine.commands.policy_files import texts_and_errors
-from policyengine.language.diagnostics import Diagnostic, Edit, Source, applied, has_errors
+from policyengine.language.diagnostics import Diagnostic, Edit, Source, has_errors
+from policyengine.language.edits import applied
 from policyengine.language.parse import SourceError, parse_file
 
 SAFE_ERRORS = frozenset({"PE0102", "PE0103", "PE0104", "PE0205"})
@@ -81,7 +82,7 @@ def _apart(findings: Iterator[Diagnostic]) -> Iterator[Diagnostic]:
     for finding in sorted(findings, key=lambda one: min(edit.span.start for edit in one.fix.edits) if one.fix else 0):
         edits = finding.fix.edits if finding.fix else ()
         first, last = min(edit.span.start for edit in edits), max(edit.span.end for edit in edits)
-        if first >= end and edits not in seen:
+        if first > end and edits not in seen:
             seen.add(edits)
             end = max(end, last)
             yield finding

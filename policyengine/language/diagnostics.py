@@ -260,10 +260,3 @@ def _shown(character: str) -> tuple[str, int]:
     if category in _INVISIBLE:
         return character, 0
     return character, 2 if unicodedata.east_asian_width(character) in "WF" else 1
-
-
-def applied(text: str, edits: Iterable[Edit]) -> str:
-    """The text after edits that do not overlap."""
-    for edit in sorted(edits, key=lambda one: (one.span.start, one.span.end), reverse=True):
-        text = text[: edit.span.start] + edit.text + text[edit.span.end :]
-    return text

@@ -7,7 +7,6 @@ raises, and what is too long or too deep is a finding.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Sequence
 from errno import EFBIG
 from pathlib import Path
@@ -17,6 +16,7 @@ from msgspec.structs import replace
 from policyengine import regular_file
 from policyengine.language import syntax
 from policyengine.language.diagnostics import Diagnostic, Source, in_order
+from policyengine.language.edits import keeping_comments
 from policyengine.language.parsing.expression_actions import MAX_DEPTH
 from policyengine.language.parsing.member_actions import Actions
 from policyengine.language.parsing.member_parser import MAX_TEXT, parse_expression, parse_tokens
@@ -31,8 +31,6 @@ __all__ = ["MAX_DEPTH", "SourceError", "parse_expression", "parse_file", "read_s
 _NAMING = frozenset(["policy", "param", "let", "function", "filter", "score", "gang", "quota", "permit"])
 
 _TOO_LARGE = "is larger than 1 MiB, the most a policy file may have"
-_MAX_INDENT = 250
-"""Further to the right nothing counts as the first of its line: looking back costs time."""
 
 
 class SourceError(ValueError):
@@ -89,12 +87,11 @@ class _FileParser:
         self.source = source
         self.cut: Tokens = tokens_of(source)
         self.actions = Actions(source.file)
-        self.comment_starts = [comment.start for comment in self.cut.comments]
         self.findings = list(self.cut.findings)
 
     def run(self) -> tuple[syntax.File, list[Diagnostic]]:
         if not self.cut.complete:
-            return syntax.File(), in_order(self.findings)
+            return syntax.File(), self.found()
         blocks, wrong = split(self.cut.tokens, self.source)
         self.findings += wrong
         found = [member for block in blocks if (member := self.block(block))]
@@ -109,7 +106,11 @@ class _FileParser:
             policies=tuple(m for m in found if isinstance(m, syntax.Policy)),
             overlays=tuple(m for m in found if isinstance(m, syntax.Overlay)),
         )
-        return file, in_order(self.findings)
+        return file, self.found()
+
+    def found(self) -> list[Diagnostic]:
+        """The findings in order, with fixes that keep comments."""
+        return [replace(one, fix=keeping_comments(self.source, one.fix)) for one in in_order(self.findings)]
 
     def more(self) -> Diagnostic:
         """What stands for the findings beyond the first hundred."""
@@ -149,24 +150,9 @@ class _FileParser:
     def dressed(self, member: Member, piece: Piece) -> Member:
         """The member with what its place tells: its span, its keyword, its doc comment."""
         keyword = piece.tokens[0].span
-        return replace(member, span=piece.span, keyword_span=keyword, doc=self.doc(keyword.start))
-
-    def doc(self, at: int) -> str:
-        """The `///` comment right above an offset, '' without one. A blank line in between parts them."""
-        lines = list[str]()
-        for number in range(bisect_left(self.comment_starts, at) - 1, -1, -1):
-            comment, line = self.cut.comments[number], self.line_of_first(at)
-            if not line or self.line_of_first(comment.start) != line - 1 or not comment.text.startswith("///"):
-                break
-            lines.append(comment.text[3:].removeprefix(" ").rstrip())
-            at = comment.start
-        return "\n".join(reversed(lines))
-
-    def line_of_first(self, at: int) -> int:
-        """The line on which the offset is the first that is not blank; 0 where something stands before it."""
-        line, column = self.source.line_column(at)
-        indented = column <= _MAX_INDENT and not self.source.text[at - column + 1 : at].strip()
-        return line if indented else 0
+        docs = self.cut.docs(self.source, keyword.start)
+        doc = "\n".join(one.text[3:].removeprefix(" ").rstrip() for one in reversed(docs))
+        return replace(member, span=piece.span, keyword_span=keyword, doc=doc)
 
 
 def _name_of(piece: Piece) -> str:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from policyengine.language import ir, syntax
 from policyengine.language.checking.plugin_checks import Plugins
 from policyengine.language.diagnostics import Diagnostic, Source, in_order, printable, register
+from policyengine.language.edits import keeping_comments
 from policyengine.language.lint.lint_settings import Settings
 from policyengine.language.lint.rules import RULES
 from policyengine.language.lint.subject import Subject
@@ -40,7 +41,7 @@ def lint(
     complete = len(policies) == len(file.policies) and not any(policy.broken for policy in file.policies)
     ignored = settings.ignored if complete else LINT_CODES
     return in_order(
-        replace(one, severity=severity)
+        replace(one, severity=severity, fix=keeping_comments(source, one.fix))
         for one in allowed(source, file, found, ignored)
         if (severity := settings.severity(one.code, one.severity)) is not None
     )

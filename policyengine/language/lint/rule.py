@@ -9,12 +9,14 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from policyengine.language import syntax
 from policyengine.language.diagnostics import Edit, Fix, Related, Severity
 from policyengine.language.lint.subject import Place, Subject
+from policyengine.language.parsing.tokens import tokens_of
 from policyengine.language.syntax import Span
 
 __all__ = ["Edit", "Fix", "Place", "Related", "Severity", "Span", "Subject"]
-__all__ += ["Finding", "Findings", "Rule", "instead", "removal", "rule"]
+__all__ += ["Finding", "Findings", "Rule", "instead", "only", "removal", "rule"]
 
 
 class Finding(NamedTuple):
@@ -55,11 +57,17 @@ def rule(code: str, severity: Severity) -> Callable[[Check], Rule]:
     return made
 
 
-def instead(span: Span, text: str) -> Fix:
-    """A safe fix that writes something else in a place."""
-    return Fix(f"write `{text}`", (Edit(span, text),), safe=True)
+def instead(text: str, *edits: Edit) -> Fix:
+    """A safe fix that writes a text."""
+    return Fix(f"write `{text}`", edits, safe=True)
 
 
-def removal(span: Span, title: str) -> Fix:
-    """A safe fix that takes a place out."""
-    return Fix(title, (Edit(span, ""),), safe=True)
+def only(whole: Span, part: Span, before: str = "", behind: str = "") -> tuple[Edit, Edit]:
+    """Edits that leave only a part of a place, between other texts."""
+    return Edit(Span(whole.start, part.start), before), Edit(Span(part.end, whole.end), behind)
+
+
+def removal(subject: Subject, member: syntax.Member, title: str) -> Fix:
+    """A safe fix that takes a member out, with its `///` comment."""
+    docs = tokens_of(subject.source).docs(subject.source, member.span.start)
+    return Fix(title, tuple(Edit(one.span, "") for one in (*docs, member)), safe=True)

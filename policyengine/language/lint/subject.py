@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,6 +21,7 @@ from policyengine.language.syntax import Span
 
 _M = TypeVar("_M")
 _NOWHERE = Span(0, 0)
+_WORD = re.compile(r"\w+", re.ASCII)
 
 
 class Place(NamedTuple):
@@ -163,20 +165,11 @@ class Subject:
             for node in _nodes(block)
         )
 
-    def line_of(self, member: syntax.Node) -> Span:
-        """The lines of a member that has them to itself, with its doc comment and the line break: to be removed."""
-        text, start, end = self.source.text, member.span.start, member.span.end
-        first = text.rfind("\n", 0, start) + 1
-        last = text.find("\n", end)
-        last = len(text) if last < 0 else last + 1
-        if text[first:start].strip() or text[end:last].strip():
-            return member.span
-        while first:
-            above = text.rfind("\n", 0, first - 1) + 1
-            if not text[above:first].lstrip().startswith("///"):
-                break
-            first = above
-        return Span(first, last)
+    @cached_property
+    def words_of_overlays(self) -> set[str]:
+        """The words in the overlays on the policy: they may name what is written in it."""
+        blocks = (source.slice(span) for source, span in self.policy.texts)
+        return {word for block in blocks if block.startswith("overlay") for word in _WORD.findall(block)}
 
 
 def _places(value: Any) -> Iterator[Place]:

@@ -159,16 +159,5 @@ def _unused(source: Source, comment: Suppression, codes: Sequence[str]) -> Diagn
     message = f"there is no finding {shown} here that the comment could allow"
     fix = None
     if len(codes) == len(comment.codes):
-        fix = Fix("remove the comment", (Edit(_whole_line(source, comment.span), ""),), safe=True)
+        fix = Fix("remove the comment", (Edit(comment.span, ""),), safe=True)
     return Diagnostic(UNUSED, Severity.WARNING, message, source.file, comment.span, fix)
-
-
-def _whole_line(source: Source, span: Span) -> Span:
-    """The comment with its line where it has one to itself, else with the blanks before it."""
-    text = source.text
-    start = span.start
-    while start and text[start - 1] in " \t":
-        start -= 1
-    if start == 0 or text[start - 1] == "\n":
-        return Span(start, span.end + (span.end < len(text)))
-    return Span(start, span.end)

@@ -16,12 +16,12 @@ from policyengine.language.syntax import Span
 from policyengine.language.syntax_codes import quoted, syntax_error
 
 _MEANT = {
-    "===": "==", "!==": "!=", "<>": "!=", "=<": "<=", ":=": "=", "&": "&&", "|": "||",
+    "===": "==", "!==": "!=", "<>": "!=", "=<": "<=", "=>": ">=", ":=": "=", "&": "&&", "|": "||",
     "≤": "<=", "≥": ">=", "≠": "!=", "−": "-", "–": "-", "×": "*", "÷": "/", "∧": "&&", "∨": "||", "¬": "!",
 }  # fmt: skip
 _KINDS = {"==": "COMPARISON", "!=": "COMPARISON", "<=": "COMPARISON", ">=": "COMPARISON", "=": "EQUAL", "&&": "AND"}
 _KINDS |= {"||": "OR", "-": "MINUS", "*": "STAR", "/": "SLASH", "!": "NOT"}
-ODD_SIGN = r"===|!==|<>|=<|:=|;+|&(?!&)|\|(?!\|)|[≤≥≠−–×÷∧∨¬]"
+ODD_SIGN = r"===|!==|<>|=<|=>|:=|;+|&(?!&)|\|(?!\|)|[≤≥≠−–×÷∧∨¬]"
 
 UNREADABLE = (
     ("BAD_NUMBER", r"[0-9][A-Za-z0-9_]*(?:\.[0-9][A-Za-z0-9_]*)?|\.[0-9][A-Za-z0-9_]*"),

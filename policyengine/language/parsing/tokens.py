@@ -8,6 +8,7 @@ read. Comments are kept aside, for the formatter and for `///` docs.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from functools import cache, lru_cache
 
 from msgspec import Struct
@@ -22,6 +23,8 @@ MAX_TOKENS = 30_000
 """Words, signs and comments of a file: parsed in a second. They are some 3,500 lines of policy."""
 MAX_FINDINGS = 100
 """Findings about characters in one file; what is not a policy at all has no more to say after these."""
+_MAX_INDENT = 250
+"""Further to the right nothing counts as the first of its line: looking back costs time."""
 _FILES_KEPT = 8
 """Files whose tokens are kept. Loading one asks three times: to parse it, to look for suppressions, to hash it."""
 
@@ -53,6 +56,24 @@ class Tokens(Struct, frozen=True):
     broken: set[int]
     complete: bool = True
     """Whether the whole text was read; if not, a finding says why, and what follows from the rest means little."""
+
+    def docs(self, source: Source, at: int) -> list[Token]:
+        """The `///` comments right above an offset, the last first. A blank line in between parts them."""
+        found = list[Token]()
+        for number in range(bisect_left(self.comments, at, key=lambda one: one.start) - 1, -1, -1):
+            comment, line = self.comments[number], _line_of_first(source, at)
+            if not line or _line_of_first(source, comment.start) != line - 1 or not comment.text.startswith("///"):
+                break
+            found.append(comment)
+            at = comment.start
+        return found
+
+
+def _line_of_first(source: Source, at: int) -> int:
+    """The line on which the offset is the first that is not blank; 0 where something stands before it."""
+    line, column = source.line_column(at)
+    indented = column <= _MAX_INDENT and not source.text[at - column + 1 : at].strip()
+    return line if indented else 0
 
 
 @lru_cache(maxsize=_FILES_KEPT)

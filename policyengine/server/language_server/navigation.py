@@ -7,7 +7,8 @@ import re
 from lsprotocol.types import Location, PrepareRenamePlaceholder, Range, TextEdit, WorkspaceEdit
 
 from policyengine.compiler.front import Parsed, checked_trees
-from policyengine.language.diagnostics import Edit, Severity, Source, applied
+from policyengine.language.diagnostics import Edit, Severity, Source
+from policyengine.language.edits import applied
 from policyengine.language.parse import parse_file
 from policyengine.language.parsing.grammar import RESERVED, word_terminals
 from policyengine.language.syntax import Span

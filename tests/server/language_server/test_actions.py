@@ -8,7 +8,6 @@ from lsprotocol.types import CodeAction, Position, Range, TextEdit
 from policyengine.commands.lsp import toolchain
 from policyengine.language.diagnostics import Source
 from policyengine.language.format import format_source
-from policyengine.language.lint.rules.labels import DEPRECATED
 from policyengine.language.syntax import Span
 from policyengine.server.language_server import outline
 from policyengine.server.language_server.code_actions import FIX_ALL, code_actions, formatting, inlay_hints
@@ -75,11 +74,10 @@ def test_an_error_cannot_be_allowed():
 
 
 def test_all_safe_fixes_are_applied_together():
-    old, new = next(iter(DEPRECATED.items()))
-    text = member(f'filter "f" {{ require node.labels[?"{old}"].orValue("") == "a" else "b" }}¦')
+    text = member('filter "f" { require !!node.ready && !(node.zone == "a") else "b" }¦')
     found = acted(text, (FIX_ALL,))
     assert list(found) == ["apply all safe fixes"]
-    assert new in done(text, "apply all safe fixes")
+    assert 'require node.ready && (node.zone != "a") else' in done(text, "apply all safe fixes")
 
 
 def test_only_the_kinds_that_are_asked_for_are_given():

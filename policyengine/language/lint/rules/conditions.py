@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from policyengine.language import ir, syntax
 from policyengine.language.ir.ir_walk import children
-from policyengine.language.lint.rule import Finding, Findings, Place, Related, Severity, Subject, instead, rule
+from policyengine.language.lint.rule import (
+    Edit,
+    Finding,
+    Findings,
+    Fix,
+    Place,
+    Related,
+    Severity,
+    Span,
+    Subject,
+    instead,
+    only,
+    rule,
+)
 from policyengine.language.lint.truth import not_false
 from policyengine.language.types import BOOL, DOUBLE
 
@@ -162,12 +175,14 @@ def double_negation(subject: Subject) -> Findings:
             continue
         match node.operand:
             case syntax.Unary(op="!", operand=inner):
-                text = subject.text(inner.span)
-                yield Finding("two negations cancel each other", node.span, instead(node.span, f"{text}"))
+                fix = instead(subject.text(inner.span), *only(node.span, inner.span))
+                yield Finding("two negations cancel each other", node.span, fix)
             case syntax.Binary(op="==" | "!=" as op, left=left, right=right):
                 opposite = _OPPOSITE[op]
                 text = f"({subject.text(left.span)} {opposite} {subject.text(right.span)})"
-                yield Finding(f"a negated `{op}` is `{opposite}`", node.span, instead(node.span, text))
+                turned = Edit(Span(left.span.end, right.span.start), f" {opposite} ")
+                edits = (*only(node.span, node.operand.span), turned)
+                yield Finding(f"a negated `{op}` is `{opposite}`", node.span, instead(text, *edits))
             case _:
                 pass
 
@@ -185,21 +200,23 @@ def bool_literal(subject: Subject) -> Findings:
         if node.op in ("==", "!="):
             for value, literal in ((node.left, node.right), (node.right, node.left)):
                 if (truth := _bool(literal)) is not None and _bool(value) is None:
-                    text = _written(subject, value, truth == (node.op == "=="))
+                    fix = _condition(subject, node, value, truth == (node.op == "=="))
                     message = f"comparing a condition with `{str(truth).lower()}` adds nothing"
-                    yield Finding(message, node.span, instead(node.span, text))
+                    yield Finding(message, node.span, fix)
     for choice in subject.nodes_of(syntax.Conditional):
         then, otherwise = _bool(choice.then), _bool(choice.otherwise)
         if then is not None and otherwise is not None and then is not otherwise:
-            text = _written(subject, choice.condition, then)
-            yield Finding("the condition is the result already", choice.span, instead(choice.span, text))
+            fix = _condition(subject, choice, choice.condition, then)
+            yield Finding("the condition is the result already", choice.span, fix)
 
 
 def _bool(node: syntax.Expr) -> bool | None:
     return node.value if isinstance(node, syntax.Literal) and isinstance(node.value, bool) else None
 
 
-def _written(subject: Subject, value: syntax.Expr, holds: bool) -> str:
-    text = subject.text(value.span)
-    text = text if isinstance(value, _TIGHT) else f"({text})"
-    return text if holds else f"!{text}"
+def _condition(subject: Subject, whole: syntax.Expr, value: syntax.Expr, holds: bool) -> Fix:
+    """The fix that leaves a condition of the whole, or its negation."""
+    before, behind = ("", "") if isinstance(value, _TIGHT) else ("(", ")")
+    before = before if holds else f"!{before}"
+    text = f"{before}{subject.text(value.span)}{behind}"
+    return instead(text, *only(whole.span, value.span, before, behind))

@@ -160,19 +160,14 @@ def useless_on_error(subject: Subject) -> Findings:
     for filter_ in subject.own(subject.policy.filters):
         for require in filter_.requires:
             if require.on_error is not None and not subject.bounds.may_fail(require.condition):
-                yield _never_used(subject, require.on_error)
+                yield _never_used((require.otherwise or require.condition).span.end, require.on_error)
     for score in subject.own(subject.policy.scores):
         if score.on_error is not None and not subject.bounds.may_fail(score.value):
-            yield _never_used(subject, score.on_error)
+            yield _never_used(score.value.span.end, score.on_error)
 
 
-def _never_used(subject: Subject, on_error: ir.Expr) -> Finding:
-    text = subject.source.text
-    start = text.rfind("on", 0, on_error.span.start)
-    fix = None
-    if text[start : on_error.span.start].split() == ["on", "error"]:
-        start = len(text[:start].rstrip(" \t"))
-        fix = Fix("remove `on error`", (Edit(Span(start, on_error.span.end), ""),), safe=True)
+def _never_used(behind: int, on_error: ir.Expr) -> Finding:
+    fix = Fix("remove `on error`", (Edit(Span(behind, on_error.span.end), ""),), safe=True)
     return Finding("nothing here can fail, so this is never used", on_error.span, fix)
 
 

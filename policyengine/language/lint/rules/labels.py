@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from policyengine.language import syntax
 from policyengine.language.checking.log_bind import wrong_key
-from policyengine.language.lint.rule import Edit, Finding, Findings, Fix, Severity, instead, rule
+from policyengine.language.lint.rule import Edit, Finding, Findings, Fix, Severity, rule
 from policyengine.language.lint.subject import Lookup, Subject
 from policyengine.language.suggestion import closest
 
@@ -92,13 +92,15 @@ def _meant(text: str) -> str | None:
 def deprecated_label(subject: Subject) -> Findings:
     """a label that Kubernetes has replaced
 
-    The label was deprecated and is no longer set on new nodes, or will not be. `--fix` writes its successor.
+    The label was deprecated and is no longer set on new nodes, or will not be. An editor offers to write its successor;
+    `--fix` does not, as there may be objects with one of the two only.
     """
     for key in keys_in(subject, "labels"):
         successor = DEPRECATED.get(key.text)
         if successor is not None:
             message = f"`{key.text}` is deprecated: it is `{successor}` now"
-            yield Finding(message, key.span, instead(key.span, f'"{successor}"'))
+            fix = Fix(f'write `"{successor}"`', (Edit(key.span, f'"{successor}"'),))
+            yield Finding(message, key.span, fix)
 
 
 @rule("PE3514", Severity.WARNING)

@@ -113,7 +113,8 @@ def _suffixed(const: ir.Const) -> Fix | None:
     assert isinstance(value, int)
     for suffix, size in _SUFFIXES:
         if value % size == 0:
-            return instead(const.span, f"{value // size}{suffix}")
+            text = f"{value // size}{suffix}"
+            return instead(text, Edit(const.span, text))
     return None
 
 

@@ -20,14 +20,14 @@ def unused_name(subject: Subject) -> Findings:
     one. `--fix` removes unused lets and functions; a param may be set from outside, so removing it is yours to do.
     """
     # A param that only a test sets is unused, too.
-    used = {node.name for node in subject.nodes_of(syntax.Name)}
+    used = subject.words_of_overlays | {node.name for node in subject.nodes_of(syntax.Name)}
     used |= {node.function for node in subject.nodes_of(syntax.Call) if node.target is None}
     for member in subject.written.members:
         if isinstance(member, syntax.Param | syntax.Let | syntax.Function) and member.name.text not in used:
             name = member.name
             fix = None
             if not isinstance(member, syntax.Param):
-                fix = removal(subject.line_of(member), f"remove `{name.text}`")
+                fix = removal(subject, member, f"remove `{name.text}`")
             yield Finding(f"the {_KINDS[type(member)]} `{name.text}` is never used", name.span, fix)
 
 
@@ -40,7 +40,7 @@ def unused_import(subject: Subject) -> Findings:
     for one in subject.file.imports:
         name = (one.alias or one.name).text
         if not subject.is_named_in_file(name):
-            yield Finding(f"nothing of `{name}` is used", one.span, removal(subject.line_of(one), "remove the import"))
+            yield Finding(f"nothing of `{name}` is used", one.span, removal(subject, one, "remove the import"))
 
 
 @rule("PE3503", Severity.WARNING)

@@ -109,7 +109,7 @@ def redundant_disable(subject: Subject) -> Findings:
     """
     for member in subject.written_as(syntax.Disable):
         if not _in_base(subject, member.plugin.text):
-            fix = removal(subject.line_of(member), f"remove `disable {member.plugin.text}`")
+            fix = removal(subject, member, f"remove `disable {member.plugin.text}`")
             yield Finding(f"`base {subject.policy.base}` has no `{member.plugin.text}` to disable", member.span, fix)
 
 
@@ -129,5 +129,5 @@ def redundant_use(subject: Subject) -> Findings:
         same_weight = use.weight is None or use.weight == facts.default_weight
         scored = _scores_in_base(subject, use.name) or not facts.scores
         if same_weight and scored:
-            fix = removal(subject.line_of(member), f"remove `use {use.name}`")
+            fix = removal(subject, member, f"remove `use {use.name}`")
             yield Finding(f"`{use.name}` runs like this in `base {subject.policy.base}` already", member.span, fix)
