@@ -117,12 +117,13 @@ soak: setup     # SEEDS worlds full of faults, from seed START on; docs/reliabil
 	$(BIN)/python -m tests.faults.churn 24
 
 SECONDS ?= 120
-fuzz: setup     # SECONDS each: the front end of the language, where atheris is installed; nested aggregates; 10,000 policies for lint
+fuzz: setup     # SECONDS each: the front end of the language, where atheris is installed; nested aggregates; 10,000 policies for lint and its fixes
 	$(BIN)/python -m tests.fuzz.front_end $(SECONDS)
 	$(BIN)/python -m tests.fuzz.readers $(SECONDS)
 	$(BIN)/python -m tests.fuzz.worst_texts $(SECONDS)
 	$(BIN)/python -m tests.compiler.nested_aggregates $(SECONDS)
 	$(BIN)/python -m tests.fuzz.lint_proofs 10000
+	$(BIN)/python -m tests.fuzz.fixes 10000
 
 release: image  # dist/: sdist and wheel, what the image installs as CycloneDX, and what made them as SLSA provenance
 	rm -rf dist

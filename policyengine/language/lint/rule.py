@@ -70,4 +70,5 @@ def only(whole: Span, part: Span, before: str = "", behind: str = "") -> tuple[E
 def removal(subject: Subject, member: syntax.Member, title: str) -> Fix:
     """A safe fix that takes a member out, with its `///` comment."""
     docs = tokens_of(subject.source).docs(subject.source, member.span.start)
-    return Fix(title, tuple(Edit(one.span, "") for one in (*docs, member)), safe=True)
+    spans = (*(one.span for one in docs), member.span)
+    return Fix(title, tuple(Edit(span, "") for span in spans), safe=True)
