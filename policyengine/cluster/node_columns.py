@@ -31,13 +31,16 @@ _FIXED = (
 
 
 class Offer(NamedTuple):
-    """What the nodes offer of one resource, for arithmetic on whole columns."""
+    """What the nodes offer of some resources, for arithmetic on whole columns."""
 
-    amounts: Int64
-    floats: Float64
-    """The same, for division; exact below 2**53."""
-    least: int
-    most: int
+    amounts: Float64
+    """`float64[resources, n]`, 1 instead of 0, which nothing can be divided by."""
+    is_offered: Bool | None
+    """`bool[resources, n]`; None if all nodes offer all of them."""
+    is_exact: bool
+    """Whether 100 of each amount is below 2**53: then it is exact as a double, and the floor of a quotient by it is the
+    floor of the exact one. Were x/y just below an integer k, the gap is at least 1/y > k/2**53, more than half a unit
+    in the last place, and rounding cannot reach k."""
 
 
 class NodeColumns:
@@ -60,7 +63,7 @@ class NodeColumns:
         self._created_at = np.zeros(0, np.float64)
         self._allocatable: dict[str, Int64] = {name: np.zeros(0, np.int64) for name in self.resources}
         self._requested: dict[str, Int64] = {name: np.zeros(0, np.int64) for name in self.resources}
-        self._offers: dict[str, Offer] = {}
+        self._offers: dict[tuple[str, ...], Offer] = {}
         """Emptied whenever an allocatable amount may have changed."""
         self.derived = DerivedColumns(self.objects)
 
@@ -109,13 +112,15 @@ class NodeColumns:
         column = self._allocatable.get(resource)
         return np.zeros(self.n, np.int64) if column is None else column[: self.n]
 
-    def offer(self, resource: str) -> Offer:
-        """`allocatable`, converted and its range known, worked out once for all pods until a node changes."""
-        offer = self._offers.get(resource)
+    def offer(self, resources: tuple[str, ...]) -> Offer:
+        """`allocatable` of the resources, worked out once for all pods until a node changes."""
+        offer = self._offers.get(resources)
         if offer is None:
-            amounts = self.allocatable(resource)
-            least, most = (int(amounts.min()), int(amounts.max())) if self.n else (0, 0)
-            offer = self._offers[resource] = Offer(amounts, amounts.astype(np.float64), least, most)
+            amounts = np.array([self.allocatable(resource) for resource in resources]).reshape(len(resources), self.n)
+            is_offered = None if amounts.all() else amounts > 0
+            is_exact = not (amounts >= 2**53 // 100).any()
+            offer = Offer(np.maximum(amounts, 1).astype(np.float64), is_offered, is_exact)
+            self._offers[resources] = offer
         return offer
 
     def requested(self, resource: str) -> Int64:

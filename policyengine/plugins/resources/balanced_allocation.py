@@ -20,14 +20,7 @@ from policyengine.framework.changes import FEW, RowColumn, at
 from policyengine.framework.events import ClusterEventWithHint
 from policyengine.framework.plugin import MAX_NODE_SCORE, UNCONCERNED, Reads, Scores
 from policyengine.framework.status import SKIP, SUCCESS, Rows, State, Status
-from policyengine.plugins.resources.amounts import (
-    Amount,
-    Asked,
-    ScoredResources,
-    amounts_at,
-    columns_of,
-    read_resources,
-)
+from policyengine.plugins.resources.amounts import Asked, ScoredResources, read_resources
 from policyengine.plugins.resources.per_shape import PerShape
 
 if TYPE_CHECKING:
@@ -35,7 +28,7 @@ if TYPE_CHECKING:
     from policyengine.cluster.view import Snapshot
 
 NAME: Final = "NodeResourcesBalancedAllocation"
-Balance = NDArray[np.int64]
+Balances = NDArray[np.int32]
 Fractions = NDArray[np.float64]
 _COMBINATIONS: Final = 32
 """Combinations of resources whose balance without the pod is kept."""
@@ -72,7 +65,7 @@ class NodeResourcesBalancedAllocation:
                 raise ValueError(f"NodeResourcesBalancedAllocation: `resources`: `{name}` stands there twice")
         self._resources = ScoredResources(resources, with_defaults=False)
         self._requests = PerShape(self._resources.requests)
-        self._before = lru_cache(_COMBINATIONS)(_without_pod)
+        self._before = lru_cache(_COMBINATIONS)(self._without_pod)
         """By the names of the resources that count."""
 
     def signature(self, pod: PodInfo) -> Hashable:
@@ -91,54 +84,49 @@ class NodeResourcesBalancedAllocation:
         """50..100: above 75 where the pod evens the node out."""
         asked: Asked = state
         nodes = snapshot.nodes
-        if _is_few(asked, rows):
-            none = asked._replace(requests=(0, 0))
-            each = [(amounts_at(nodes, asked, row, with_defaults=False)) for row in rows.tolist()]
-            return np.array([_score(_of_two(one, none), _of_two(one, asked)) for one in each], dtype=np.int64)
+        if len(rows) <= FEW and len(asked.resources) == 2:
+            none = Asked(asked.resources, (0, 0), ())
+            each = [(self._balance_at(nodes, none, row), self._balance_at(nodes, asked, row)) for row in rows.tolist()]
+            return np.array([_score(before, after) for before, after in each], dtype=np.int64)
         before = at(self._before(asked.resources).values(nodes), rows)
-        scores: Scores = _score(before, balances(nodes, asked, rows))
+        scores: Scores = _score(before, self._balances(nodes, asked, rows)).astype(np.int64)
         return scores
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """It never rejects."""
         return ()
 
+    def _without_pod(self, resources: tuple[str, ...]) -> RowColumn:
+        """B of every node as it is."""
+        none = Asked(resources, (0,) * len(resources), ())
+        return RowColumn(lambda nodes, rows: self._balances(nodes, none, rows))
+
+    def _balances(self, nodes: NodeTable, asked: Asked, rows: Rows) -> Balances:
+        """B with what is asked for on top of what is used: `int32[rows]`, 0..100."""
+        if len(rows) <= FEW and len(asked.resources) == 2:
+            return np.array([self._balance_at(nodes, asked, row) for row in rows.tolist()], dtype=np.int32)
+        offer = nodes.offer(asked.resources)
+        if len(asked.resources) == 2 and offer.is_exact and offer.is_offered is None:
+            fractions = offer.amounts - self._resources.left(nodes, asked)
+            fractions /= offer.amounts
+            deviation = at(abs(fractions[0] - fractions[1]) * 0.5, rows)
+        else:
+            deviation = _deviation(nodes, asked, rows)
+        balances: Balances = _even(deviation).astype(np.int32)
+        return balances
+
+    def _balance_at(self, nodes: NodeTable, asked: Asked, row: int) -> int:
+        """B of one node, two resources counting. A node that does not offer both is even."""
+        (first, first_offered), (second, second_offered) = self._resources.amounts_at(nodes, asked, row)
+        if not (first_offered and second_offered):
+            return MAX_NODE_SCORE
+        used, other_used = float(first_offered - first), float(second_offered - second)
+        return int(_even(abs(used / float(first_offered) - other_used / float(second_offered)) * 0.5))
+
 
 def _score(before: Any, after: Any) -> Any:
-    """By B without the pod and with it, of columns or ints."""
-    return _HALF + (_HALF + after - before >> 1)
-
-
-def _is_few(asked: Asked, rows: Rows) -> bool:
-    """Whether to work the rows out one by one."""
-    return len(rows) <= FEW and len(asked.resources) == 2
-
-
-def _without_pod(resources: tuple[str, ...]) -> RowColumn:
-    """B of every node as it is."""
-    none = Asked(resources, (0,) * len(resources), ())
-    return RowColumn(lambda nodes, rows: balances(nodes, none, rows))
-
-
-def balances(nodes: NodeTable, asked: Asked, rows: Rows) -> Balance:
-    """B with what is asked for on top of what is used: `int64[rows]`, 0..100."""
-    if _is_few(asked, rows):
-        each = [_of_two(amounts_at(nodes, asked, row, with_defaults=False), asked) for row in rows.tolist()]
-        return np.array(each, dtype=np.int64)
-    amounts = columns_of(nodes, asked, rows, with_defaults=False)
-    if len(amounts) == 2 and all(offered is True for _, _, offered in amounts):
-        fractions = [
-            (used + more) / capacity for (capacity, used, _), more in zip(amounts, asked.requests, strict=True)
-        ]
-        first, second = (np.minimum(fraction, 1.0, out=fraction) for fraction in fractions)
-        even: Fractions = _even(abs(first - second) / 2)
-        return even.astype(np.int64)
-    fractions = [
-        np.minimum(np.divide(used + more, capacity, out=np.zeros(len(used)), where=capacity != 0), 1.0)
-        for (capacity, used, _), more in zip(amounts, asked.requests, strict=True)
-    ]
-    even = _even(_deviation(fractions, [capacity != 0 for capacity, _, _ in amounts]))
-    return even.astype(np.int64)
+    """By B without the pod and with it, of columns or ints: 50 + (50 + after - before)/2."""
+    return (3 * _HALF + after - before) >> 1
 
 
 def _even(deviation: Any) -> Any:
@@ -146,29 +134,25 @@ def _even(deviation: Any) -> Any:
     return (1 - deviation) * MAX_NODE_SCORE
 
 
-def _of_two(amounts: Sequence[Amount], asked: Asked) -> int:
-    """B of one node and two resources; of what it does not offer nothing is used, and one resource is even."""
-    (first_capacity, first_used, first_offered), (second_capacity, second_used, second_offered) = amounts
-    if not (first_offered and second_offered):
-        return MAX_NODE_SCORE
-    first = min((first_used + asked.requests[0]) / first_capacity, 1.0)
-    second = min((second_used + asked.requests[1]) / second_capacity, 1.0)
-    return int(_even(abs(first - second) / 2))
-
-
-def _deviation(fractions: Sequence[Fractions], offered: Sequence[NDArray[np.bool_]]) -> Fractions:
+def _deviation(nodes: NodeTable, asked: Asked, rows: Rows) -> Fractions:
     """The population standard deviation over the resources each node offers; 0 for fewer than two."""
-    rows = len(fractions[0])
-    number = np.zeros(rows, dtype=np.int64)
-    mean = np.zeros(rows)
-    low, high = np.full(rows, 2.0), np.full(rows, -1.0)
+    fractions: list[Fractions] = []
+    offered: list[NDArray[np.bool_]] = []
+    for resource, request in zip(asked.resources, asked.requests, strict=True):
+        capacity, used = at(nodes.allocatable(resource), rows), at(nodes.requested(resource), rows)
+        offered.append(capacity != 0)
+        fraction = np.divide(used + request, capacity, out=np.zeros(len(rows)), where=offered[-1])
+        fractions.append(np.minimum(fraction, 1.0))
+    number = np.zeros(len(rows), dtype=np.int64)
+    mean = np.zeros(len(rows))
+    low, high = np.full(len(rows), 2.0), np.full(len(rows), -1.0)
     for fraction, has in zip(fractions, offered, strict=True):
         number += has
         mean += fraction  # 0 where the node does not offer the resource
         low = np.where(has, np.minimum(low, fraction), low)
         high = np.where(has, np.maximum(high, fraction), high)
     mean /= np.maximum(number, 1)
-    squares = np.zeros(rows)
+    squares = np.zeros(len(rows))
     for fraction, has in zip(fractions, offered, strict=True):
         squares += np.where(has, (fraction - mean) * (fraction - mean), 0.0)
     many = np.sqrt(squares / np.maximum(number, 1))

@@ -15,23 +15,16 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from policyengine.framework.changes import FEW
+from policyengine.framework.changes import FEW, at
 from policyengine.framework.plugin import MAX_NODE_SCORE, Scores
 from policyengine.framework.status import Rows
 from policyengine.plugins.resources.amounts import (
     DEFAULT_RESOURCES,
     RESOURCES_SCHEMA,
-    Amount,
     Asked,
     ScoredResources,
     WeightedResource,
-    amounts_at,
-    at_least,
-    at_most,
-    columns_of,
-    is_float,
     percent,
-    quotient,
     read_resources,
 )
 
@@ -78,48 +71,55 @@ class AllocationStrategy(ABC):
 
     def score(self, nodes: NodeTable, asked: Asked, rows: Rows) -> Scores:
         """`int64[rows]`, 0..100."""
-        if len(rows) <= FEW:
-            each = [self._score(amounts_at(nodes, asked, row, with_defaults=True), asked) for row in rows.tolist()]
-            return np.array(each, dtype=np.int64)
-        scores: Scores = np.empty(len(rows), dtype=np.int64)
-        scores[:] = self._score(columns_of(nodes, asked, rows, with_defaults=True), asked)
-        return scores
+        capacity, is_offered, is_exact = nodes.offer(asked.resources)
+        if len(rows) <= FEW or not is_exact:
+            return np.array([self._score_at(nodes, asked, row) for row in rows.tolist()], dtype=np.int64)
+        points = self._points(self.resources.left(nodes, asked), capacity)
+        weights: Any = asked.weights
+        shares: Any = sum(weights) or 1
+        if is_offered is not None or self.zero_counts_not:
+            counts = points > 0 if self.zero_counts_not else True
+            weights = np.array(weights)[:, None] * (counts if is_offered is None else counts & is_offered)
+            shares = np.maximum(weights.sum(axis=0), 1)
+        total = sum(one * weight for one, weight in zip(points, weights, strict=True))
+        scores: Scores = np.empty(nodes.n, dtype=np.int64)
+        scores[:] = self._mean(total, shares)
+        return at(scores, rows)
 
-    def _score(self, amounts: Sequence[Amount], asked: Asked) -> Any:
-        """The mean over the resources that a node offers, of columns or ints."""
-        total: Any = 0
-        shares: Any = 0
-        for (capacity, used, offered), request, weight in zip(amounts, asked.requests, asked.weights, strict=True):
-            points = self._points(used + request, capacity if offered is True else at_least(capacity, 1))
-            counts = offered & (points > 0) if self.zero_counts_not else offered
-            share = weight if counts is True else counts * weight
-            total = total + points * share
-            shares = shares + share
-        return self._mean(total, at_least(shares, 1))
+    def _score_at(self, nodes: NodeTable, asked: Asked, row: int) -> int:
+        """The score of one node."""
+        total = shares = 0
+        for (left, capacity), weight in zip(self.resources.amounts_at(nodes, asked, row), asked.weights, strict=True):
+            points = self._points(left, capacity) if capacity else 0
+            if points or (capacity and not self.zero_counts_not):
+                total += points * weight
+                shares += weight
+        score: int = self._mean(total, shares or 1)
+        return score
 
     zero_counts_not = False
     """Whether a resource that scores 0 is left out of the mean."""
 
     @abstractmethod
-    def _points(self, requested: Any, capacity: Any) -> Any:
-        """0..100 for one resource; `capacity` is above 0."""
+    def _points(self, left: Any, capacity: Any) -> Any:
+        """0..100 by what would be left and what is offered, above 0: ints, or columns of all resources."""
 
     def _mean(self, total: Any, weights: Any) -> Any:
-        return quotient(total, weights)
+        return total // weights
 
 
 class LeastAllocated(AllocationStrategy):
     """Spread out: the emptier the better."""
 
-    def _points(self, requested: Any, capacity: Any) -> Any:
-        return percent(at_least(capacity - requested, 0), capacity)
+    def _points(self, left: Any, capacity: Any) -> Any:
+        return percent(left, capacity)
 
 
 class MostAllocated(AllocationStrategy):
     """Pack: the fuller the better."""
 
-    def _points(self, requested: Any, capacity: Any) -> Any:
-        return percent(at_most(requested, capacity), capacity)
+    def _points(self, left: Any, capacity: Any) -> Any:
+        return percent(capacity - left, capacity)
 
 
 class RequestedToCapacityRatio(AllocationStrategy):
@@ -134,9 +134,8 @@ class RequestedToCapacityRatio(AllocationStrategy):
         line = [_on_line(scaled, utilization) for utilization in range(MAX_NODE_SCORE + 1)]
         self._line: NDArray[np.int64] = np.array(line, dtype=np.int64)
 
-    def _points(self, requested: Any, capacity: Any) -> Any:
-        utilization = percent(at_most(requested, capacity), capacity)
-        return self._line[utilization.astype(np.int64) if is_float(utilization) else utilization]
+    def _points(self, left: Any, capacity: Any) -> Any:
+        return self._line[percent(capacity - left, capacity)]
 
     def _mean(self, total: Any, weights: Any) -> Any:
         # Go rounds half away from zero; in integers, for what is never negative:
