@@ -38,17 +38,22 @@ attempts (`Profile.counts_attempts`) takes their number too."""
 class PreemptRule(Protocol):
     """Says, beside kube-scheduler's rules, which running pods may make room for a pod and which of them go first."""
 
-    def applies(self, pod: PodInfo, view: ClusterView) -> bool:
-        """Whether the rule has anything to say about what this pod may preempt."""
+    def about(self, pod: PodInfo, view: ClusterView) -> VictimRule | None:
+        """What the rule says for this pod, valid until the view changes; None where it has nothing to say."""
 
-    def may_go(self, pod: PodInfo, victim: PodInfo, view: ClusterView) -> bool:
+
+class VictimRule(Protocol):
+    """What a preempt rule says for one pod."""
+
+    @property
+    def most(self) -> int | None:
+        """How many victims a node may take; None for any number."""
+
+    def may_go(self, victim: PodInfo) -> bool:
         """Whether the victim may have to leave for the pod."""
 
-    def turn(self, pod: PodInfo, victim: PodInfo, view: ClusterView) -> tuple[Any, ...]:
+    def turn(self, victim: PodInfo) -> tuple[Any, ...]:
         """The victim's key in the order of going: smallest first. Equal where the rule says nothing."""
-
-    def most(self, pod: PodInfo, view: ClusterView) -> int | None:
-        """How many victims a node may take; None for any number."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,12 @@ class Decision(Evaluation):
         self.locals: dict[str, Any] = {}
         self.steps = math.inf
 
+    def about_victim(self, victim: PodInfo) -> Decision:
+        """The same about a pod that may have to make room. No let reads of it, so all that is known holds."""
+        other = copy(self)
+        other.victim = victim
+        return other
+
 
 Scalar = Callable[[Decision], Any]
 
@@ -69,6 +75,8 @@ class Frame:
     """How many rows are asked for."""
     memo: dict[str, Any] = field(default_factory=dict, init=False)
     """Let -> its column, or the elements of its list."""
+    of_all: Mapping[str, Any] = field(default_factory=dict, init=False)
+    """The same for all rows, as far as it is known."""
 
     def __post_init__(self) -> None:
         self.count = self.nodes.n if self.rows is None else len(self.rows)

@@ -276,6 +276,8 @@ class Scope(Names):
         def let(frame: Frame) -> Any:
             memo = frame.memo
             found = memo.get(name)
+            if found is None and isinstance(of_all := frame.of_all.get(name), Column) and frame.rows is not None:
+                found = memo[name] = of_all.take(frame.rows)
             if found is None:
                 for below in in_order(name, needs, memo)[:-1] if is_deep else ():
                     lets[below][0](frame)

@@ -26,8 +26,8 @@ import numpy as np
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.view import Snapshot
 from policyengine.compiler.columns.column import Failed, Fault, attempt
-from policyengine.compiler.columns.frame import Decision, Frame
 from policyengine.compiler.lower.scope import Hoists, Scope
+from policyengine.compiler.rules.node_rule import Decisions
 from policyengine.compiler.rules.requeue_events import events_of
 from policyengine.compiler.rules.texts import Text, erred
 from policyengine.framework.events import ClusterEventWithHint
@@ -43,46 +43,47 @@ _NOWHERE = Failed(Fault.FAILED, "the node is not known")
 class PlacedValue:
     """An expression that may read the chosen node."""
 
-    def __init__(self, expr: ir.Expr, scope: Scope) -> None:
-        self._hoists = Hoists()
+    def __init__(self, expr: ir.Expr, scope: Scope, decisions: Decisions) -> None:
+        self._hoists, self._decisions = Hoists(), decisions
         self._is_optional = expr.type.kind is Kind.OPTIONAL
         self._scalar = scope.closure(expr) if expr.shape is Shape.SCALAR else None
         self._vector = scope.lower(expr, self._hoists)
 
     def of(self, pod: PodInfo, node_name: str, snapshot: Snapshot) -> Any:
         """The value, or a `Failed`."""
-        decision, row = Decision(pod, snapshot), snapshot.nodes.row_of.get(node_name)
+        decision, row = self._decisions.about(pod, snapshot), snapshot.nodes.row_of.get(node_name)
         if self._scalar is not None:
             return attempt(self._scalar, decision)
         if row is None:
             return _NOWHERE
+        frame = self._decisions.frame(pod, snapshot, np.array([row]), self._hoists.columns(decision))
         with np.errstate(all="ignore"):
-            value = self._vector(Frame(snapshot.nodes, np.array([row]), self._hoists.columns(decision))).at(0)
+            value = self._vector(frame).at(0)
         return optional(value) if self._is_optional and not isinstance(value, Failed) else value
 
 
 class PlacedText:
     """A text whose expressions may read the chosen node; one without a value shows why in its place."""
 
-    def __init__(self, template: ir.Template, scope: Scope) -> None:
-        self._hoists = Hoists()
+    def __init__(self, template: ir.Template, scope: Scope, decisions: Decisions) -> None:
+        self._hoists, self._decisions = Hoists(), decisions
         self._text = Text(template, scope, self._hoists)
 
     def of(self, pod: PodInfo, node_name: str, snapshot: Snapshot) -> str:
         """The text."""
-        decision, row = Decision(pod, snapshot), snapshot.nodes.row_of.get(node_name)
+        decision, row = self._decisions.about(pod, snapshot), snapshot.nodes.row_of.get(node_name)
         if not self._text.differs or row is None:
             return self._text.of(decision)
-        return self._text.at(snapshot.nodes, self._hoists.columns(decision), np.array([row]))[0]
+        return self._text.at(self._decisions.frame(pod, snapshot, np.array([row]), self._hoists.columns(decision)))[0]
 
 
 class RuleLog:
     """A line of a policy to log at an extension point."""
 
-    def __init__(self, rule: ir.OnLog, scope: Scope) -> None:
+    def __init__(self, rule: ir.OnLog, scope: Scope, decisions: Decisions) -> None:
         self.point = rule.point
-        self._when = None if rule.when is None else PlacedValue(rule.when, scope)
-        self._text = PlacedText(rule.message, scope)
+        self._when = None if rule.when is None else PlacedValue(rule.when, scope, decisions)
+        self._text = PlacedText(rule.message, scope, decisions)
 
     def line(self, pod: PodInfo, node_name: str, snapshot: Snapshot) -> str | None:
         """The line to log; None where the rule does not apply."""
@@ -94,9 +95,9 @@ class RuleLog:
 class RuleAnnotation:
     """An annotation of a policy, written with the binding."""
 
-    def __init__(self, rule: ir.BindAnnotation, scope: Scope) -> None:
+    def __init__(self, rule: ir.BindAnnotation, scope: Scope, decisions: Decisions) -> None:
         self.key = rule.key
-        self._text = PlacedText(rule.value, scope)
+        self._text = PlacedText(rule.value, scope, decisions)
 
     def value(self, pod: PodInfo, node_name: str, snapshot: Snapshot) -> str:
         """What is written."""
@@ -106,10 +107,10 @@ class RuleAnnotation:
 class RulePermit:
     """A permit rule of a policy."""
 
-    def __init__(self, rule: ir.Permit, scope: Scope, source: str) -> None:
+    def __init__(self, rule: ir.Permit, scope: Scope, decisions: Decisions, source: str) -> None:
         self.name = rule.name
         self._when, self._delay, self._until, self._timeout = (
-            None if expr is None else PlacedValue(expr, scope)
+            None if expr is None else PlacedValue(expr, scope, decisions)
             for expr in (rule.when, rule.delay, rule.until, rule.timeout)
         )
         self._written = "" if rule.delay is None else source[rule.delay.span.start : rule.delay.span.end]

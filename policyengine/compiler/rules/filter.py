@@ -17,7 +17,6 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from policyengine.cluster.node_table import NodeTable
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.view import Snapshot
 from policyengine.compiler.columns.column import Column, Failed, Fault, attempt
@@ -90,6 +89,8 @@ class FilterState:
     """What `pre_filter` prepared: the hoisted values, and the ways of refusing, two a require (false, failed)."""
 
     pod: PodInfo
+    snapshot: Snapshot
+    """What the rows were asked of last; texts are written of it."""
     hoisted: Mapping[int, Column]
     domains: DomainRows | None
     refusals: list[Refusal] = field(default_factory=list)
@@ -138,28 +139,28 @@ class RuleFilter(NodeRule):
                 return refusal, None
         if not self._of_nodes:
             return SKIP, None
-        return SUCCESS, self._state(decision, snapshot.nodes)
+        return SUCCESS, self._state(decision, snapshot)
 
-    def _state(self, decision: Decision, nodes: NodeTable) -> FilterState:
+    def _state(self, decision: Decision, snapshot: Snapshot) -> FilterState:
         hoisted = self._hoists.columns(decision)
-        state = FilterState(decision.pod, hoisted, domain_rows(self._hoists, hoisted, nodes))
+        state = FilterState(decision.pod, snapshot, hoisted, domain_rows(self._hoists, hoisted, snapshot.nodes))
         for require in self._of_nodes:
-            state.refusals.append(self._unmet(require, state, decision, nodes))
-            state.refusals.append(self._erred(require, state, nodes))
+            state.refusals.append(self._unmet(require, state, decision))
+            state.refusals.append(self._erred(require, state))
         return state
 
-    def _unmet(self, require: NodeRequire, state: FilterState, decision: Decision, nodes: NodeTable) -> Refusal:
+    def _unmet(self, require: NodeRequire, state: FilterState, decision: Decision) -> Refusal:
         text = require.text
         if text is None:
             return Refusal(require.code, (unmet(self.name, require.source),))
         if not text.differs:
             return Refusal(require.code, (text.of(decision),))
-        return Refusal(require.code, render=lambda rows: text.at(nodes, state.hoisted, rows))
+        return Refusal(require.code, render=lambda rows: text.at(self._frame(state, rows)))
 
-    def _erred(self, require: NodeRequire, state: FilterState, nodes: NodeTable) -> Refusal:
+    def _erred(self, require: NodeRequire, state: FilterState) -> Refusal:
         def render(rows: Rows) -> list[str]:
             with np.errstate(all="ignore"):
-                values = require.column(Frame(nodes, rows, state.hoisted)).to_list(len(rows))
+                values = require.column(self._frame(state, rows)).to_list(len(rows))
             faults = [value.fault if isinstance(value, Failed) else Fault.FAILED for value in values]
             return [erred(self.name, require.source, fault.text) for fault in faults]
 
@@ -167,10 +168,14 @@ class RuleFilter(NodeRule):
 
     def filter(self, state: FilterState, snapshot: Snapshot, rows: Rows) -> Verdicts:
         """Filter the rows; whole columns where all rows are wanted."""
-        frame = self._decisions.frame(state.pod, snapshot, rows, state.hoisted)
+        state.snapshot = snapshot
+        frame = self._frame(state, rows)
         with np.errstate(all="ignore"):
             columns = [require.column(frame) for require in self._of_nodes]
         return Verdicts(_refused(columns, frame.count), state.refusals)
+
+    def _frame(self, state: FilterState, rows: Rows) -> Frame:
+        return self._decisions.frame(state.pod, state.snapshot, rows, state.hoisted)
 
 
 class DomainFilter(FollowsDomains, RuleFilter):

@@ -39,41 +39,54 @@ Situation = Callable[[PodInfo, Snapshot], Hashable]
 class Decisions:
     """Remembers what was evaluated for the last pod, so that the rules of a policy evaluate its lets once.
 
-    That holds for one pod at one moment; a column, for one set of rows too.
+    That holds for one pod at one moment; a column, for one set of rows too. While one pod is decided about, another may
+    be asked about without a cluster: of which quota or gang it is.
     """
 
     def __init__(self, reads_queue: bool = True) -> None:
         """`reads_queue`: whether a rule reads what the queue or the gang says of a pod."""
         self._reads_queue = reads_queue
-        self._pod: Decision | None = None
+        self._alone: Decision | None = None
+        """The last one that knows no cluster, and the pod's group then."""
+        self._group: object = None
         self._whole: Decision | None = None
-        self._about: Hashable = None
-        self._rows: tuple[Hashable, Rows | None, PodInfo] | None = None
-        self._columns: dict[str, Any] = {}
+        """The last one that does, and when that was."""
+        self._moment: Hashable = None
+        self._rows: tuple[Hashable, PodInfo] | None = None
+        self._columns: dict[bytes | None, dict[str, Any]] = {}
+        """Rows, None for all -> their lets."""
 
     def about(self, pod: PodInfo, snapshot: Snapshot | None = None) -> Decision:
         """A decision that knows the pod, and the cluster where there is a snapshot."""
-        if self._pod is None or self._pod.pod is not pod:
-            self._pod = self._whole = Decision(pod)
         if snapshot is None:
-            return self._pod
+            if self._alone is None or self._alone.pod is not pod or self._group is not pod.group:
+                self._alone, self._group = self._new(pod, None), pod.group
+            return self._alone
         moment = _moment(snapshot)
         if self._reads_queue:
             moment = moment, snapshot.scheduling.queued(pod), snapshot.scheduling.gang(pod)
-        if self._whole is None or self._whole.snapshot is not snapshot or self._about != moment:
-            self._whole, self._about = Decision(pod, snapshot), moment
-            self._whole.of_pod = self._pod.of_pod
+        last = self._whole
+        if last is None or last.pod is not pod or last.snapshot is not snapshot or self._moment != moment:
+            self._whole, self._moment = self._new(pod, snapshot), moment
+        assert self._whole is not None
         return self._whole
+
+    def _new(self, pod: PodInfo, snapshot: Snapshot | None) -> Decision:
+        decision = Decision(pod, snapshot)
+        for last in (self._alone, self._whole):
+            if last is not None and last.pod is pod:
+                decision.of_pod = last.of_pod
+        return decision
 
     def frame(self, pod: PodInfo, snapshot: Snapshot, rows: Rows, hoisted: Mapping[int, Column]) -> Frame:
         """The rows, with the lets that other rules evaluated for the pod and these rows."""
         whole = len(rows) == snapshot.nodes.n
         frame = Frame(snapshot.nodes, None if whole else rows, hoisted)
-        moment = _moment(snapshot)
-        last = self._rows
-        if last is None or last[0] != moment or last[1] is not frame.rows or last[2] is not pod:
-            self._rows, self._columns = (moment, frame.rows, pod), {}
-        frame.memo = self._columns
+        moment, last = _moment(snapshot), self._rows
+        if last is None or last[0] != moment or last[1] is not pod:
+            self._rows, self._columns = (moment, pod), {}
+        frame.memo = self._columns.setdefault(None if whole else rows.tobytes(), {})
+        frame.of_all = self._columns.get(None, {})
         return frame
 
 

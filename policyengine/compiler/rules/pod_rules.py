@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import total_ordering
 from typing import Any
 
@@ -63,14 +64,16 @@ class Reversed:
         return hash(self.value)
 
 
-def queue_key(order: Sequence[ir.OrderKey], scope: Scope) -> QueueKey:
+def queue_key(order: Sequence[ir.OrderKey], scope: Scope, decisions: Decisions) -> QueueKey:
     """The key function of a queue's order; without keys kube-scheduler's: priority, then time, then UID."""
     if not order:
         return by_priority
     parts = key_parts(order, scope)
 
     def key(pod: PodInfo, queued_at: float, attempts: int = 0) -> tuple[Any, ...]:
-        return (*flat_key(parts, Decision(pod, queued_at=queued_at, attempts=attempts)), queued_at, pod.uid)
+        decision = Decision(pod, queued_at=queued_at, attempts=attempts)
+        decision.of_pod = decisions.about(pod).of_pod
+        return (*flat_key(parts, decision), queued_at, pod.uid)
 
     return key
 
@@ -158,28 +161,37 @@ class RuleGang:
 class RulePreempt:
     """The preempt rule of a policy."""
 
-    def __init__(self, rule: ir.Preempt, scope: Scope) -> None:
+    def __init__(self, rule: ir.Preempt, scope: Scope, decisions: Decisions) -> None:
         self._when = scope.condition(rule.when, failed=False)
         self._victims = scope.condition(rule.victims, failed=False)
         self._order = key_parts(rule.order, scope)
         self._most = scope.value(rule.max_victims)
+        self._decisions = decisions
 
-    def applies(self, pod: PodInfo, view: ClusterView) -> bool:
-        """Whether the rule has anything to say about what this pod may preempt."""
-        return self._when(Decision(pod, view.snapshot()))
+    def about(self, pod: PodInfo, view: ClusterView) -> RuleVictims | None:
+        """What the rule says for this pod, valid until the view changes; None where it has nothing to say."""
+        decision = self._decisions.about(pod, view.snapshot())
+        if not self._when(decision):
+            return None
+        return RuleVictims(self._most(decision), self._victims, self._order, decision)
 
-    def may_go(self, pod: PodInfo, victim: PodInfo, view: ClusterView) -> bool:
+
+@dataclass(frozen=True, slots=True)
+class RuleVictims:
+    """What the preempt rule of a policy says for one pod. `most`: how many victims a node may take."""
+
+    most: int | None
+    victims: Callable[[Decision], bool]
+    order: Sequence[Part]
+    decision: Decision
+
+    def may_go(self, victim: PodInfo) -> bool:
         """Whether the victim may have to leave for the pod."""
-        return self._victims(Decision(pod, view.snapshot(), victim=victim))
+        return self.victims(self.decision.about_victim(victim))
 
-    def turn(self, pod: PodInfo, victim: PodInfo, view: ClusterView) -> tuple[Any, ...]:
+    def turn(self, victim: PodInfo) -> tuple[Any, ...]:
         """The victim's key in the order of going; () where the rule gives none."""
-        return flat_key(self._order, Decision(pod, view.snapshot(), victim=victim))
-
-    def most(self, pod: PodInfo, view: ClusterView) -> int | None:
-        """How many victims a node may take."""
-        most: int | None = self._most(Decision(pod, view.snapshot()))
-        return most
+        return flat_key(self.order, self.decision.about_victim(victim))
 
 
 _OWN = ClusterEvent(Resource.UNSCHEDULED_POD, ActionType.UPDATE)
@@ -212,7 +224,7 @@ class RuleQuota:
 
     def may_borrow(self, pod: PodInfo, snapshot: Snapshot) -> bool:
         """Whether the pod may have what exceeds the guarantee."""
-        return self._borrow(Decision(pod, snapshot))
+        return self._borrow(self._decisions.about(pod, snapshot))
 
     def signature(self, pod: PodInfo) -> Hashable:
         """What the rule reads of the pod, and what the pod asks for."""

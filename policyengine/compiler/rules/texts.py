@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
-from policyengine.cluster.node_table import NodeTable
 from policyengine.compiler.columns.column import Column, Failed, attempt
 from policyengine.compiler.columns.frame import Decision, Frame, Scalar, Vector
 from policyengine.compiler.lower.scope import Hoists, Scope
-from policyengine.framework.status import Rows
 from policyengine.language import ir
 from policyengine.language.ir.ir_walk import expressions_in
 from policyengine.language.types import Shape, Type
@@ -37,17 +33,16 @@ class Text:
                 shown.append("" if scalar is None else _shown(attempt(scalar, decision), type_))
         return "".join(shown)
 
-    def at(self, nodes: NodeTable, hoisted: Mapping[int, Column], rows: Rows) -> list[str]:
-        """The texts for some rows."""
-        frame = Frame(nodes, rows, hoisted)
+    def at(self, frame: Frame) -> list[str]:
+        """The texts for the rows of a frame."""
         parts = []
         for piece in self._pieces:
             if isinstance(piece, str):
-                parts.append([piece] * len(rows))
+                parts.append([piece] * frame.count)
             else:
                 with np.errstate(all="ignore"):
                     column = piece[1](frame)
-                parts.append(_all_shown(column, len(rows), piece[2]))
+                parts.append(_all_shown(column, frame.count, piece[2]))
         return list(map("".join, zip(*parts, strict=True)))
 
 

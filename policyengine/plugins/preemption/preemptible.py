@@ -38,13 +38,13 @@ class Preemptible:
         self._pod = pod
         self._view = view
         rule = profile.preempt
-        self._rule = rule if rule is not None and rule.applies(pod, view) else None
+        self._rule = None if rule is None else rule.about(pod, view)
         self._quotas = profile.quotas
         self.reclaims = bool(self._quotas) and self._quotas.is_entitled(pod, view.snapshot())
         """Whether a quota owes the pod room, so that it may take what others have borrowed."""
         self.by_priority_alone = self._rule is None and not self._quotas
         """Whether kube-scheduler's rule is the only one."""
-        self.most = None if self._rule is None else self._rule.most(pod, view)
+        self.most = None if self._rule is None else self._rule.most
         """How many victims a node may take; None for any number."""
 
     def on(self, row: int) -> list[list[Unit]]:
@@ -82,7 +82,7 @@ class Preemptible:
     def _may_be_asked(self, pod: PodInfo) -> bool:
         if not self.may_await(pod):
             return False
-        return self._rule is None or self._rule.may_go(self._pod, pod, self._view)
+        return self._rule is None or self._rule.may_go(pod)
 
     def _units(self, placed: list[PodInfo]) -> list[Unit]:
         """The pods, each with those that have to go with it, the last to go first; those without their mates' leave
@@ -128,7 +128,7 @@ class Preemptible:
         rule = self._rule
         if rule is None:
             return importance
-        return lambda pod: (_Turned(rule.turn(self._pod, pod, self._view)), importance(pod))
+        return lambda pod: (_Turned(rule.turn(pod)), importance(pod))
 
 
 class _Turned:

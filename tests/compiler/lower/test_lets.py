@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from policyengine.cluster.objects import decode
+from policyengine.cluster.workload_objects import PodGroup
 from policyengine.compiler.columns.frame import Scalar, Vector
 from policyengine.compiler.columns.list_elements import Found, node_pods
 from policyengine.compiler.coverage import Coverage
@@ -26,11 +29,11 @@ POD = PlainPod("p", priority=3).info()
 
 
 class Counted(Coverage):
-    """Counts how often the value of each let is evaluated."""
+    """Counts how often the value of each let is evaluated, for each pod."""
 
     def __init__(self, policy: ir.Policy) -> None:
         super().__init__(policy)
-        self.counts = Counter[str]()
+        self.counts = Counter[tuple[str, str]]()
         self._lets = {id(let.value): let.name for let in policy.lets}
 
     def scalar(self, expr: ir.Expr, closure: Scalar) -> Scalar:
@@ -45,7 +48,8 @@ class Counted(Coverage):
             return closure
 
         def counting(where: Any) -> Any:
-            self.counts[name] += 1
+            pod = getattr(where, "pod", None)
+            self.counts[name, "" if pod is None else pod.name] += 1
             return closure(where)
 
         return counting
@@ -65,44 +69,103 @@ def scores(profile: Profile) -> list[int]:
 
 # --- evaluated once ----------------------------------------------------------------------------------------
 
+POD_FORMS = ("{} + {}", "{} > 3 ? {} + 1 : {}", "[{}, {}].max().orValue(0)", "{} > 2 && {} < 9 ? 1 : {}")
 FORMS = (
-    "{} + {}", "{} > 3 ? {} + 1 : {}", "[{}, {}].max().orValue(0)", "node.pods.filter(v, v.priority > {}).size() + {}",
-    "{} > 2 && {} < 9 ? 1 : {}", "node.pods.map(v, v.priority + {}).sum() - {}",
+    *POD_FORMS, "node.pods.filter(v, v.priority > {}).size() + {}", "node.pods.map(v, v.priority + {}).sum() - {}",
 )  # fmt: skip
-LEAVES = ("node.podCount", "pod.priority", "cluster.nodeCount", "pods.map(v, v.priority).sum()", "pod.name.size()")
+POD_LEAVES = ("pod.priority", "pod.name.size()", "pod.labels.size()")
+LEAVES = (*POD_LEAVES, "node.podCount", "cluster.nodeCount", "pods.map(v, v.priority).sum()")
 
 
 @st.composite
-def let_values(draw: st.DrawFn) -> list[str]:
-    """Lets that name each other in every way."""
-    lets = [draw(st.sampled_from(LEAVES)) for _ in range(draw(st.integers(1, 4)))]
-    for _ in range(draw(st.integers(1, 12))):
-        form = draw(st.sampled_from(FORMS))
-        names = [f"a{draw(st.integers(0, len(lets) - 1))}" for _ in range(form.count("{}"))]
-        lets.append(form.format(*names))
-    return lets
+def let_values(draw: st.DrawFn) -> tuple[list[str], int]:
+    """Lets that name each other in every way, and how many of them, the first, read the pod alone."""
+    lets: list[str] = []
+    for leaves, forms in ((POD_LEAVES, POD_FORMS), (LEAVES, FORMS)):
+        of_pod = len(lets)
+        lets += [draw(st.sampled_from(leaves)) for _ in range(draw(st.integers(1, 3)))]
+        for _ in range(draw(st.integers(1, 6))):
+            form = draw(st.sampled_from(forms))
+            lets.append(form.format(*(f"a{draw(st.integers(0, len(lets) - 1))}" for _ in range(form.count("{}")))))
+    return lets, of_pod
 
 
 RULES = """
-filter "f" when {pod} > 0 {{ require {0} > -100000000 require {1} == {1} }}
-filter "g" {{ require {1} < 100000000000 }}
+queue {{ order by {pod} desc, {pod} + {other} fair by string({pod}) }}
+gang "g" when {pod} > -1000000 {{ key: string({other}) min: {pod} timeout: 1min * {pod} waits: 1s * {other} }}
+quota "q" when {pod} == {pod} {{ limit: {{cpu: 9}} borrow: {other} > 0 }}
+quota "r" when {pod} == {other} || {pod} != {other} {{ guarantee: {{memory: 1}} borrow: {other} == {pod} }}
+filter "f" when {pod} > -1000000 {{
+  require {0} > -100000000 && {1} == {1}
+  require node.name != "a" else "{{{0}}} {{{pod}}}"
+  require node.name != "b" else "{{{1}}} {{{0}}}"
+}}
+filter "h" {{ require {1} < 100000000000 && node.name != "c" else "{{{1}}}" }}
 score "s" weight 1 normalize minmax = {0} + {2}
 score "t" weight 1 normalize max = {1} + {2}
+preempt when {pod} > -1000000 {{ victims: victim.priority + {pod} < {other} order by victim.priority + {pod} }}
+permit "u" when {0} > -1000000 {{ until: {1} > 1000000 timeout: 1s * {pod} }}
+permit "v" when {1} == {1} {{ delay: 1s * {2} }}
+on reserve when {pod} == {0} || {1} == {1} log "{{{0}}} {{{pod}}}"
+on postBind log "{{{1}}} {{{0}}}"
+bind {{ annotations: {{"a/b": "{{{1}}} {{{2}}}", "a/c": "{{{1}}}"}} }}
 """
+
+
+def decided(profile: Profile) -> None:
+    """All that a profile says of one pod at one moment."""
+    view = WORLD.view()
+    snapshot, node = view.snapshot(), "b"
+    profile.queue_key(POD, 0.0)
+    assert profile.fair is not None and profile.preempt is not None
+    profile.fair.tenant(POD)
+    for gang in profile.gangs:
+        assert gang.key(POD) is not None
+        gang.minimum(POD), gang.timeout(POD), gang.waits(POD)
+    assert profile.quotas.groups(POD) == ("q", "r")
+    for quota in profile.quotas.rules:
+        quota.may_borrow(POD, snapshot)
+    evaluator = Evaluator(profile)
+    diagnosis = evaluator.filter(POD, snapshot)
+    assert diagnosis.counts() and not len(diagnosis.feasible)
+    list(diagnosis.refusals(np.arange(snapshot.nodes.n)))
+    for scorer, _ in profile.scores:
+        scorer.score(scorer.pre_score(POD, snapshot)[1], snapshot, np.arange(snapshot.nodes.n))
+    asked = profile.preempt.about(POD, view)
+    assert asked is not None
+    for victim in (PlainPod(name, priority=2).info() for name in ("v", "w")):
+        asked.may_go(victim), asked.turn(victim), profile.quotas.groups(victim)
+    for log in profile.logs:
+        log.line(POD, node, snapshot)
+    for rule in profile.permit:
+        rule.permit(POD, node, snapshot, 0.0)
+    for annotation in profile.annotations:
+        annotation.value(POD, node, snapshot)
 
 
 @given(let_values(), st.data())
 @settings(max_examples=60, deadline=None)
-def test_a_let_is_evaluated_at_most_once_for_a_decision(lets: list[str], data: st.DataObject) -> None:
-    names = [f"a{data.draw(st.integers(0, len(lets) - 1))}" for _ in range(3)]
-    policies, findings = checked(Source("p", text(lets, RULES.format(*names, pod="pod.priority"))))
+def test_a_let_is_evaluated_at_most_once_for_a_decision(lets: tuple[list[str], int], data: st.DataObject) -> None:
+    values, of_pod = lets
+    names = [f"a{data.draw(st.integers(0, len(values) - 1))}" for _ in range(3)]
+    pod, other = (f"a{data.draw(st.integers(0, of_pod - 1))}" for _ in range(2))
+    policies, findings = checked(Source("p", text(values, RULES.format(*names, pod=pod, other=other))))
     assert not [finding for finding in findings if finding.severity.name == "ERROR"], findings
     watch = Counted(policies[0])
     profile = compile_checked(policies[0], watch)
     assert isinstance(profile, Profile)
     watch.counts.clear()
-    scores(profile)
+    decided(profile)
     assert all(count == 1 for count in watch.counts.values()), (lets, watch.counts)
+
+
+def test_a_let_that_reads_the_group_follows_it() -> None:
+    rules = 'gang "g" { key: pod.name min: a0 timeout: 1min }'
+    [gang] = compile_policy(text(["podGroup.?minMember.orValue(1)"], rules)).gangs
+    pod = PlainPod("p").info()
+    assert gang.minimum(pod) == 1
+    pod.group = decode(PodGroup, {"metadata": {"name": "g"}, "spec": {"minMember": 3}})
+    assert gang.minimum(pod) == 3
 
 
 def test_a_list_that_is_a_let_is_found_once_for_a_decision(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,4 +223,4 @@ def test_a_branch_that_is_not_taken_is_not_evaluated() -> None:
     profile = compile_checked(policy, watch)
     assert isinstance(profile, Profile)
     scores(profile)
-    assert watch.counts == {"a0": 1}
+    assert watch.counts == {("a0", ""): 1}
