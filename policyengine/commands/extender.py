@@ -22,10 +22,9 @@ from policyengine.commands.options import (
 from policyengine.commands.policies import load_profiles
 
 if TYPE_CHECKING:
-    import ssl
-
     from policyengine.framework.profile import Profile
     from policyengine.kube.config.credentials import Server
+    from policyengine.server.certificate import ServingCertificate
 
 DEFAULT_PORT = 80
 LEVELS = {
@@ -90,7 +89,7 @@ def extender(
 
 
 async def _serve(
-    profiles: Sequence[Profile], host: str, port: int, server: Server | None, tls: ssl.SSLContext | None
+    profiles: Sequence[Profile], host: str, port: int, server: Server | None, tls: ServingCertificate | None
 ) -> None:
     from policyengine.clock import SystemClock
     from policyengine.commands.cluster_client import connected, stop_on_signals
@@ -127,14 +126,14 @@ def _address(listen: str | None, environment: Mapping[str, str]) -> tuple[str, i
     return host_and_port(what, text, example=8888)
 
 
-def _tls(certificate: Path | None, key: Path | None) -> ssl.SSLContext | None:
+def _tls(certificate: Path | None, key: Path | None) -> ServingCertificate | None:
     if certificate is None:
         if key is not None:
             raise click.UsageError("--tls-private-key-file needs --tls-cert-file")
         return None
-    from policyengine.server.listening import CertificateUnusable, server_context
+    from policyengine.server.certificate import CertificateFiles, CertificateUnusable
 
     try:
-        return server_context(certificate, key)
+        return CertificateFiles(certificate, key)
     except CertificateUnusable as error:
         raise UnusableInput(str(error)) from None

@@ -2,39 +2,108 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from policyengine.commands.options import UnusableInput, file_option, host_and_port
 
+if TYPE_CHECKING:
+    from policyengine.compiler.assemble import PluginRegistry
+    from policyengine.kube.config.credentials import Server
+    from policyengine.server.certificate import CertificateFiles
+
 
 @click.command()
 @click.option("--listen", default=":8443", show_default=True, metavar="[HOST]:PORT", help="On loopback without a host.")
-@file_option("--tls-cert-file", help="Its certificate; the API server asks over HTTPS only.", required=True)
+@file_option("--tls-cert-file", help="Its certificate; the API server asks over HTTPS only.")
 @file_option("--tls-private-key-file", help="Its key.")
-def webhook(listen: str, tls_cert_file: Path, tls_private_key_file: Path | None) -> None:
+@click.option(
+    "--tls-secret", metavar="NAMESPACE/NAME", help="Instead: make a certificate, keep it in this Secret, and renew it."
+)
+@click.option(
+    "--service", default="policyengine-webhook", show_default=True, metavar="NAME", help="Whom that certificate names."
+)
+@click.option(
+    "--webhook-configuration",
+    default="policyengine",
+    show_default=True,
+    metavar="NAME",
+    help="The ValidatingWebhookConfiguration that is told to trust it.",
+)
+@file_option("--kubeconfig", help="With --tls-secret: the cluster; default: $KUBECONFIG, or the one this pod is in.")
+@click.option("--context", metavar="NAME", help="Context of the kubeconfig; default: its current one.")
+def webhook(
+    listen: str,
+    tls_cert_file: Path | None,
+    tls_private_key_file: Path | None,
+    tls_secret: str | None,
+    service: str,
+    webhook_configuration: str,
+    kubeconfig: Path | None,
+    context: str | None,
+) -> None:
     """Review ConfigMaps that carry policies, as a ValidatingWebhookConfiguration asks: POST /validate.
 
     A policy is refused with the line and column of its first error, or of the expectation that failed in its tests.
+    Also /healthz and /metrics.
     """
     host, port = host_and_port("--listen", listen, example=8443)
-    from policyengine.server.listening import CertificateUnusable, server_context
-
-    try:
-        tls = server_context(tls_cert_file, tls_private_key_file)
-    except CertificateUnusable as error:
-        raise UnusableInput(f"{error}; `deploy/overlays/webhook` has one made") from None
+    if (tls_cert_file is None) is (tls_secret is None):
+        raise click.UsageError("either --tls-cert-file or --tls-secret says where the certificate comes from")
+    files = None if tls_cert_file is None else _files(tls_cert_file, tls_private_key_file)
     from policyengine.commands.installed_plugins import installed_registry
-    from policyengine.kube.config import process
+    from policyengine.kube.config import credentials, process
 
+    if tls_secret is not None:
+        namespace, separator, name = tls_secret.partition("/")
+        if not (namespace and separator and name):
+            raise click.UsageError(f"--tls-secret is `{tls_secret}`; write NAMESPACE/NAME")
+        where = (namespace, name, service, webhook_configuration)
+        server = credentials.load(kubeconfig, context)
     process.start_logging()
     registry = installed_registry()
+    if files is not None:
+        process.run(_with_files(registry, host, port, files))
+    else:
+        process.run(_with_secret(registry, host, port, server, where))
 
-    async def run() -> None:
-        from policyengine.commands.cluster_client import stop_on_signals
-        from policyengine.server.webhook import serve
 
-        await serve(registry, host, port, tls, stop_on_signals())
+async def _with_files(registry: PluginRegistry, host: str, port: int, files: CertificateFiles) -> None:
+    from policyengine.commands.cluster_client import stop_on_signals
+    from policyengine.server.webhook import serve
 
-    process.run(run())
+    await serve(registry, host, port, files, stop_on_signals())
+
+
+async def _with_secret(
+    registry: PluginRegistry, host: str, port: int, server: Server, where: tuple[str, str, str, str]
+) -> None:
+    from policyengine.clock import SystemClock
+    from policyengine.commands.cluster_client import connected, stop_on_signals
+    from policyengine.server.managed_certificate import CertificateStore, managed
+    from policyengine.server.webhook import serve
+
+    stop = stop_on_signals()
+    async with connected(server, check=False) as client:
+        made = asyncio.create_task(managed(CertificateStore(client, SystemClock(), *where)))
+        told = asyncio.create_task(stop.wait())
+        await asyncio.wait({made, told}, return_when=asyncio.FIRST_COMPLETED)
+        if made.done():
+            await serve(registry, host, port, made.result(), stop)
+        for task in (made, told):
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+
+def _files(certificate: Path, key: Path | None) -> CertificateFiles:
+    from policyengine.server.certificate import CertificateFiles, CertificateUnusable
+
+    try:
+        return CertificateFiles(certificate, key)
+    except CertificateUnusable as error:
+        raise UnusableInput(f"{error}; `deploy/overlays/webhook` has one made") from None

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -21,22 +20,15 @@ from typing import Any
 
 from aiohttp import web
 from cachetools import TTLCache
-from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from policyengine.clock import Clock
 from policyengine.kube.config.configuration import Configuration
 from policyengine.kube.http.client import ApiError, Client, ConnectionFailed, object_of
 from policyengine.kube.scheduling import Scheduler
 from policyengine.server import debug
-from policyengine.server.listening import (
-    MAX_CONNECTIONS,
-    PROBES,
-    CannotListen,
-    CertificateUnusable,
-    Handler,
-    listening,
-    server_context,
-)
+from policyengine.server.certificate import CertificateFiles, CertificateUnusable
+from policyengine.server.listening import MAX_CONNECTIONS, PROBES, CannotListen, Handler, listening
+from policyengine.server.metrics.process_metrics import MetricsPage
 from policyengine.server.metrics.scheduler_metrics import SchedulerMetrics
 from policyengine.version import __version__
 
@@ -103,7 +95,10 @@ PATIENCE = 30.0
 
 
 class Endpoints:
-    """The handlers. `application` is what a runner serves; `client` reads the cluster for comparisons."""
+    """The handlers. `application` is what a runner serves; `client` reads the cluster for comparisons.
+
+    Raises `CannotListen` where the certificate cannot be used.
+    """
 
     def __init__(
         self,
@@ -115,14 +110,14 @@ class Endpoints:
         reviewer: Reviewer | None = None,
     ) -> None:
         self._scheduler = scheduler
-        self._metrics = metrics
+        self.certificate = _certificate(configuration["endpoints"])
         self._client = client
         self._reviewer = reviewer
         self._comparing = False
         alive, ready = health_checks(scheduler, clock)
         self.application = web.Application(client_max_size=1024, middlewares=[self._guarded])
         pages: dict[str, Handler] = {
-            "/metrics": self._metrics_page,
+            "/metrics": MetricsPage(self.certificate, metrics).page,
             "/healthz": self._verdict(alive),
             "/livez": self._verdict(alive),
             "/readyz": self._verdict([*alive, *ready]),
@@ -154,9 +149,6 @@ class Endpoints:
             return web.Response(status=200 if good else 503, text=text)
 
         return handler
-
-    async def _metrics_page(self, request: web.Request) -> web.Response:
-        return web.Response(body=generate_latest(self._metrics), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     async def _compare(self, request: web.Request) -> web.Response:
         if self._comparing:
@@ -238,18 +230,18 @@ def shown(configuration: object) -> Any:
 @asynccontextmanager
 async def served(endpoints: Endpoints, configuration: Configuration) -> AsyncIterator[str]:
     """The pages, for as long as the block runs; gives their URL. Raises `CannotListen`."""
-    given = configuration.data["endpoints"]
-    tls = _tls(given["tlsCertFile"], given["tlsPrivateKeyFile"])
-    host = given["address"].rpartition(":")[0].strip("[]") or "0.0.0.0"
-    async with listening(endpoints.application, given["address"], tls, MAX_CONNECTIONS, SHUTDOWN) as port:
+    address, tls = configuration.data["endpoints"]["address"], endpoints.certificate
+    host = address.rpartition(":")[0].strip("[]") or "0.0.0.0"
+    async with listening(endpoints.application, address, tls, MAX_CONNECTIONS, SHUTDOWN) as port:
         yield f"{'https' if tls else 'http'}://{host}:{port}"
 
 
-def _tls(certificate: str, key: str) -> ssl.SSLContext | None:
+def _certificate(given: Mapping[str, Any]) -> CertificateFiles | None:
+    certificate, key = given["tlsCertFile"], given["tlsPrivateKeyFile"]
     if not certificate:
         return None
     try:
-        return server_context(Path(certificate), Path(key) if key else None)
+        return CertificateFiles(Path(certificate), Path(key) if key else None)
     except CertificateUnusable as error:
         raise CannotListen(str(error)) from None
 

@@ -11,18 +11,15 @@ Rules:
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from enum import Enum
 from operator import attrgetter
-from pathlib import Path
 from typing import NamedTuple
 
 from aiohttp import StreamReader, web
 
-from policyengine import regular_file
-from policyengine.kube.config.credentials import LARGEST_PEM
+from policyengine.server.certificate import ServingCertificate
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -49,39 +46,11 @@ class CannotListen(Exception):
     """A server's port, or its certificate, cannot be had; one sentence that says what to do."""
 
 
-class CertificateUnusable(Exception):
-    """A certificate, or its key, that no server can show; one sentence that names the file."""
-
-
-def server_context(certificate: Path, key: Path | None) -> ssl.SSLContext:
-    """TLS 1.2 or later with this certificate; without `key` the key is in the same file. Raises
-    `CertificateUnusable`."""
-    _check_readable("certificate", certificate)
-    if key is not None:
-        _check_readable("key", key)
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    try:
-        context.load_cert_chain(certificate, key)
-    except ssl.SSLError as error:
-        where = f"key `{key}`" if key is not None else "a key in the same file"
-        known = "they do not belong together" if error.reason == "KEY_VALUES_MISMATCH" else "both must be PEM"
-        raise CertificateUnusable(f"certificate `{certificate}` cannot be used with {where}: {known}") from None
-    return context
-
-
-def _check_readable(what: str, path: Path) -> None:
-    try:
-        regular_file.read(path, LARGEST_PEM)
-    except OSError as error:
-        raise CertificateUnusable(f"{what} `{path}` cannot be used: {regular_file.reason(error)}") from None
-
-
 @asynccontextmanager
 async def listening(
     application: web.Application,
     address: str,
-    tls: ssl.SSLContext | None,
+    tls: ServingCertificate | None,
     most: int,
     shutdown: float,
     patience: Patience = PATIENCE,
@@ -105,18 +74,21 @@ async def listening(
                 lambda: _Connection(server, places, loop),
                 host.strip("[]") or None,
                 int(port),
-                ssl=tls,
+                ssl=None if tls is None else tls.context,
                 backlog=most,
                 ssl_handshake_timeout=handshake,
             )
         except OSError as error:
             raise CannotListen(f"cannot listen on `{address}`: {_reason(error)}; choose another --listen") from None
-        sweeper = asyncio.create_task(places.sweep())
+        beside = [asyncio.create_task(places.sweep())]
+        if tls is not None:
+            beside.append(asyncio.create_task(tls.follow()))
         try:
             yield site.sockets[0].getsockname()[1]
         finally:
             site.close()
-            sweeper.cancel()
+            for task in beside:
+                task.cancel()
     finally:
         await runner.cleanup()
 

@@ -121,8 +121,8 @@ async def _serve_pages(
     if not given["address"]:
         return
     reviewer = Reviewer(connection.direct) if given["authentication"] == "TokenReview" else None
-    pages = Endpoints(scheduler, metrics, configuration.data, connection.client, clock, reviewer)
     try:
+        pages = Endpoints(scheduler, metrics, configuration.data, connection.client, clock, reviewer)
         url = await stack.enter_async_context(served(pages, configuration))
     except CannotListen as error:
         if "address" in configuration.written.get("endpoints", {}):

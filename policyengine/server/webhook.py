@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import ssl
 from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -22,7 +21,9 @@ from policyengine.kube.policies.compiling import compiled
 from policyengine.kube.policies.config_map import texts, unusable
 from policyengine.kube.policies.rollout_annotations import BadAnnotation, rollout_settings
 from policyengine.server.bodies import Bodies, BodyRefused
+from policyengine.server.certificate import ServingCertificate
 from policyengine.server.listening import MAX_CONNECTIONS, listening
+from policyengine.server.metrics.process_metrics import MetricsPage
 
 logger = logging.getLogger(__name__)
 
@@ -83,8 +84,8 @@ def _mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def application(registry: PluginRegistry) -> web.Application:
-    """`POST /validate` and `/healthz`. One thread compiles: reviews wait for their turn, `/healthz` does not."""
+def application(registry: PluginRegistry, certificate: ServingCertificate | None = None) -> web.Application:
+    """`POST /validate`, `/healthz` and `/metrics`. One thread compiles: reviews wait for it, `/healthz` does not."""
     bodies = Bodies(MAX_BODY, MAX_BODIES)
     worker = ThreadPoolExecutor(1, "review")
 
@@ -112,6 +113,7 @@ def application(registry: PluginRegistry) -> web.Application:
     app.cleanup_ctx.append(with_worker)
     app.router.add_post("/validate", validate)
     app.router.add_get("/healthz", healthz)
+    app.router.add_get("/metrics", MetricsPage(certificate).page)
     return app
 
 
@@ -119,13 +121,13 @@ async def serve(
     registry: PluginRegistry,
     host: str,
     port: int,
-    tls: ssl.SSLContext,
+    tls: ServingCertificate,
     stop: asyncio.Event,
     started: asyncio.Future[int] | None = None,
 ) -> None:
     """Answer until `stop` is set; `started` is told the port. Raises `CannotListen`."""
     address = f"{host}:{port}"
-    async with listening(application(registry), address, tls, MAX_CONNECTIONS, SHUTDOWN) as bound:
+    async with listening(application(registry, tls), address, tls, MAX_CONNECTIONS, SHUTDOWN) as bound:
         logger.info("reviewing policies on %s:%d", host, bound)
         if started is not None:
             started.set_result(bound)

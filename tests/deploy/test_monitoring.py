@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+from policyengine.server.metrics.process_metrics import EXPIRATION
 from policyengine.server.metrics.scheduler_metrics import Histogram, SchedulerMetrics
 from tests.deploy.manifests import DEPLOY, documents
 
@@ -23,7 +24,7 @@ def names() -> dict[str, set[str]]:
         endings = ("_bucket", "_sum", "_count") if isinstance(family, Histogram) else ("",)
         for ending in endings:
             found[family.name + ending] = labels | ({"le"} if ending == "_bucket" else set())
-    return found
+    return {**found, EXPIRATION: {"job", "instance"}}
 
 
 def queries() -> list[str]:

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from policyengine.server.metrics.process_metrics import BUILD_INFO, EXPIRATION
 from policyengine.server.metrics.scheduler_metrics import Family, SchedulerMetrics
+
+_PROCESS = f"""
+Beside these there are `process_*` as every client of Prometheus names them, `{BUILD_INFO}` with `version` and `python`,
+and, where the port shows a certificate, `{EXPIRATION}`:
+when it runs out. The [webhook](operations.md) and the [extender](extender.md) show them too.
+"""
 
 _HEAD = """# Metrics
 
@@ -22,7 +29,7 @@ rule of the policy. Those called `policyengine_…` are ours.
 
 def page() -> str:
     """The page's text."""
-    return _HEAD + "".join(_rows())
+    return _HEAD + "".join(_rows()) + _PROCESS
 
 
 def _rows() -> Iterator[str]:

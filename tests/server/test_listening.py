@@ -2,20 +2,18 @@
 
 import asyncio
 import socket
-import ssl
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from aiohttp import web
 
+from policyengine.server.certificate import CertificateFiles
 from policyengine.server.listening import (
     RESERVED,
     CannotListen,
-    CertificateUnusable,
     Patience,
     listening,
-    server_context,
 )
 from tests.simulator.api_server.keys import Keys, needs_openssl
 
@@ -127,7 +125,7 @@ async def test_a_client_that_dribbles_gains_no_time() -> None:
 
 @needs_openssl
 async def test_a_handshake_that_does_not_come_in_time_is_given_up(tmp_path: Path) -> None:
-    tls = server_context(*Keys(tmp_path).sign("one", "/CN=127.0.0.1"))
+    tls = CertificateFiles(*Keys(tmp_path).sign("one", "/CN=127.0.0.1"))
     async with listening(application(), "127.0.0.1:0", tls, 4, 0.1, SHORT) as port:
         assert await ended(await connected(port))
 
@@ -162,33 +160,3 @@ async def test_a_port_that_is_taken_is_said_to_be_once() -> None:
             async with listening(application(), address, None, 2, 0.1):
                 pass
     assert str(raised.value) == f"cannot listen on `{address}`: address already in use; choose another --listen"
-
-
-def problem(certificate: Path, key: Path | None) -> str:
-    with pytest.raises(CertificateUnusable) as caught:
-        server_context(certificate, key)
-    return str(caught.value)
-
-
-@needs_openssl
-def test_a_certificate_and_its_key_are_shown_with_no_old_protocol(tmp_path: Path) -> None:
-    context = server_context(*Keys(tmp_path).sign("one", "/CN=127.0.0.1"))
-    assert context.minimum_version == ssl.TLSVersion.TLSv1_2
-
-
-@needs_openssl
-def test_files_that_cannot_be_read_are_told_apart(tmp_path: Path) -> None:
-    certificate, key = Keys(tmp_path).sign("one", "/CN=127.0.0.1")
-    absent = tmp_path / "absent"
-    assert problem(absent, key) == f"certificate `{absent}` cannot be used: no such file or directory"
-    assert problem(certificate, absent) == f"key `{absent}` cannot be used: no such file or directory"
-    assert "is a directory" in problem(tmp_path, key)
-
-
-@needs_openssl
-def test_files_that_hold_something_else_are_told(tmp_path: Path) -> None:
-    keys = Keys(tmp_path)
-    certificate, _ = keys.sign("one", "/CN=127.0.0.1")
-    _, other = keys.sign("other", "/CN=127.0.0.1")
-    assert problem(certificate, other).endswith(f"with key `{other}`: they do not belong together")
-    assert problem(certificate, None).endswith("with a key in the same file: both must be PEM")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import ssl
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -17,17 +16,18 @@ from random import Random
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
-from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from policyengine.clock import Clock
 from policyengine.framework.profile import Profile
 from policyengine.kube.http.client import Client
 from policyengine.server.bodies import Bodies, BodyRefused
+from policyengine.server.certificate import ServingCertificate
 from policyengine.server.extender import wire
 from policyengine.server.extender.cluster import ExtenderCluster, WatchedCluster
 from policyengine.server.extender.rules import PolicyRules, own_rules, reads_pods
 from policyengine.server.extender.verbs import VERBS, Answer, Verbs, refused
 from policyengine.server.listening import MAX_CONNECTIONS, listening
+from policyengine.server.metrics.process_metrics import MetricsPage
 from policyengine.version import __version__
 
 logger = logging.getLogger(__name__)
@@ -67,7 +67,9 @@ class Metrics:
 class ExtenderApp:
     """The handlers. `application` is what a runner serves."""
 
-    def __init__(self, policies: Mapping[str, Verbs], cluster: ExtenderCluster) -> None:
+    def __init__(
+        self, policies: Mapping[str, Verbs], cluster: ExtenderCluster, certificate: ServingCertificate | None
+    ) -> None:
         self._policies = policies
         self._cluster = cluster
         self.metrics = Metrics()
@@ -78,7 +80,7 @@ class ExtenderApp:
         self.application.router.add_get("/version", self._version)
         self.application.router.add_get("/healthz", self._healthz)
         self.application.router.add_get("/readyz", self._readyz)
-        self.application.router.add_get("/metrics", self._metrics)
+        self.application.router.add_get("/metrics", MetricsPage(certificate, self.metrics.registry).page)
         self.application.router.add_post("/{path:.+}", self._post)
 
     async def _version(self, request: web.Request) -> web.Response:
@@ -91,9 +93,6 @@ class ExtenderApp:
         ready = self._cluster.is_ready
         status = HTTPStatus.OK if ready else HTTPStatus.SERVICE_UNAVAILABLE
         return web.Response(text="ok" if ready else "the cluster has not been read yet", status=status)
-
-    async def _metrics(self, request: web.Request) -> web.Response:
-        return web.Response(body=generate_latest(self.metrics.registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     async def _post(self, request: web.Request) -> web.Response:
         prefix, _, verb = request.match_info["path"].strip("/").rpartition("/")
@@ -169,7 +168,7 @@ async def serve(
     stop: asyncio.Event,
     *,
     client: Client | None = None,
-    tls: ssl.SSLContext | None = None,
+    tls: ServingCertificate | None = None,
     started: asyncio.Future[int] | None = None,
     beside: Callable[[asyncio.Event], Awaitable[None]] | None = None,
 ) -> None:
@@ -188,7 +187,7 @@ async def serve(
         watched = WatchedCluster(client, clock, Random(), own, on_problem=logger.warning)
         cluster, following = watched, asyncio.create_task(_follow(watched, beside))
     policies = {profile.name: Verbs(PolicyRules(profile), cluster, clock, client) for profile in own}
-    application = ExtenderApp(policies, cluster).application
+    application = ExtenderApp(policies, cluster, tls).application
     try:
         async with listening(application, f"{host}:{port}", tls, MAX_CONNECTIONS, SHUTDOWN) as bound:
             logger.info("extender for %s on %s:%d", ", ".join(sorted(policies)), host, bound)
