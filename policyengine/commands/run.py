@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Sequence
 from pathlib import Path
@@ -43,7 +42,6 @@ async def _schedule(server: Server, profiles: Sequence[Profile], configuration: 
     from policyengine.clock import SystemClock
     from policyengine.commands.cluster_client import stop_on_signals
     from policyengine.commands.installed_plugins import installed_registry
-    from policyengine.kube.config import process
     from policyengine.kube.config.credentials import check_access
     from policyengine.kube.policies.compiling import compiler_with
     from policyengine.language.diagnostics import Severity
@@ -61,6 +59,4 @@ async def _schedule(server: Server, profiles: Sequence[Profile], configuration: 
             given = configuration.data["policies"]
             waiting = f"waiting for a ConfigMap labelled {given['selector']} in {given['namespace']}"
             logging.getLogger("policyengine").info("scheduling on %s: %s", server.url, names or waiting)
-            quiet = asyncio.create_task(process.keep_quiet(scheduler.runner.synced))
             await scheduler.run(stop)
-            quiet.cancel()

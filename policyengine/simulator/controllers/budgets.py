@@ -7,7 +7,7 @@ from fractions import Fraction
 from math import ceil
 from typing import Any
 
-from policyengine.simulator.api_server.reading.selectors import from_object, matches_labels
+from policyengine.simulator.api_server.reading.selectors import from_object
 from policyengine.simulator.controllers.cluster import Cluster, Object, Write, finished, of, ready, terminating
 
 
@@ -23,7 +23,7 @@ def budgets(cluster: Cluster, now: str) -> Iterator[Write]:
 def _status(cluster: Cluster, budget: Object, now: str) -> Object:
     spec, held = budget["spec"], budget.get("status") or {}
     selector = from_object(spec.get("selector"))
-    pods = [] if selector is None else [pod for pod in _live(cluster, budget) if matches_labels(selector, _labels(pod))]
+    pods = [pod for pod in _live(cluster, budget) if selector.matches(_labels(pod))]
     desired = len(pods)
     names = {pod["metadata"]["name"] for pod in pods}
     disrupted = {name: at for name, at in (held.get("disruptedPods") or {}).items() if name in names}

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policyengine.simulator.api_server.kinds.schema import struct
-from policyengine.simulator.api_server.reading.selectors import matches_labels, parse_labels
+from policyengine.simulator.api_server.reading.selectors import parse_labels
 from policyengine.simulator.api_server.statuses import ApiError
 from policyengine.simulator.api_server.writing import patch_formats as strategic
 from policyengine.simulator.api_server.writing.patch_formats import apply_json_patch, merge
@@ -91,12 +91,12 @@ def test_items_of_a_primitive_list_are_deleted_by_value() -> None:
     ],
 )
 def test_label_selectors_mean_what_they_say(selector: str, labels: dict[str, str], found: bool) -> None:
-    assert matches_labels(parse_labels(selector), labels) is found
+    assert parse_labels(selector).matches(labels) is found
 
 
 @given(st.text(max_size=15))
 def test_no_text_breaks_a_label_selector(text: str) -> None:
     try:
-        matches_labels(parse_labels(text), {"a": "b"})
+        parse_labels(text).matches({"a": "b"})
     except ApiError as error:
         assert error.code == 400

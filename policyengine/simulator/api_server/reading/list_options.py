@@ -6,12 +6,11 @@ Rules: https://kubernetes.io/docs/reference/using-api/api-concepts/#semantics-fo
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from policyengine.plugins.selectors.label_selector import PodSelector
 from policyengine.simulator.api_server.reading.selectors import (
     FieldSelector,
-    LabelSelector,
     labels_of,
     matches_fields,
-    matches_labels,
     parse_fields,
     parse_labels,
 )
@@ -27,7 +26,7 @@ NOT_OLDER_THAN, EXACT = "NotOlderThan", "Exact"
 class ListOptions:
     """A list's or watch's query, checked."""
 
-    labels: LabelSelector
+    labels: PodSelector
     fields: FieldSelector
     version: str
     match: str
@@ -44,14 +43,12 @@ class ListOptions:
 
     def predicate(self) -> Predicate | None:
         """Whether an object is selected; None selects all."""
-        if not self.labels and not self.fields:
+        if self.labels.empty and not self.fields:
             return None
         return self._selects
 
     def _selects(self, obj: Object) -> bool:
-        if self.labels and not matches_labels(self.labels, labels_of(obj)):
-            return False
-        return not self.fields or matches_fields(self.fields, obj)
+        return self.labels.matches(labels_of(obj)) and matches_fields(self.fields, obj)
 
 
 def _integer(query: Mapping[str, str], name: str) -> int:

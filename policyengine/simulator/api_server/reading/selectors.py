@@ -6,48 +6,15 @@ A label selector such as `app=web,tier in (a, b),!x` has the grammar of k8s.io/a
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from policyengine.cluster.objects import LabelSelector, decode
+from policyengine.plugins.selectors.label_selector import NOTHING, PodSelector, Requirement, compile_pod_selector
 from policyengine.simulator.api_server.field_errors import LABEL_VALUE, MAX_LABEL, VALUE_TEXT, qualified_name, quoted
 from policyengine.simulator.api_server.kinds.served import Kind
 from policyengine.simulator.api_server.statuses import ApiError, Json, bad_request
-from policyengine.simulator.api_server.store import Object, child, metadata, objects
-
-
-@dataclass(frozen=True, slots=True)
-class Requirement:
-    """One term of a label selector; `operator` is one of in, notin, exists, !, gt, lt (`=` is in)."""
-
-    key: str
-    operator: str
-    values: frozenset[str] = frozenset()
-
-    def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether the labels meet this term."""
-        held = labels.get(self.key)
-        match self.operator:
-            case "in":
-                return held in self.values
-            case "notin":
-                return held not in self.values
-            case "exists":
-                return held is not None
-            case "!":
-                return held is None
-        try:
-            number, limit = int(held or ""), int(next(iter(self.values)))
-        except ValueError:
-            return False
-        return number > limit if self.operator == "gt" else number < limit
-
-
-LabelSelector = tuple[Requirement, ...]
-
-
-def matches_labels(selector: LabelSelector, labels: Mapping[str, str]) -> bool:
-    """Whether every term holds."""
-    return all(term.matches(labels) for term in selector)
+from policyengine.simulator.api_server.store import Object, child, metadata
 
 
 def labels_of(obj: Object) -> dict[str, str]:
@@ -55,23 +22,16 @@ def labels_of(obj: Object) -> dict[str, str]:
     return {name: str(value) for name, value in child(metadata(obj), "labels").items()}
 
 
-def from_object(selector: Json) -> LabelSelector | None:
-    """A `metav1.LabelSelector` as terms; None (matches nothing) for none, every object for an empty one."""
-    if not isinstance(selector, dict):
-        return None
-    names = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!"}
-    found = [Requirement(k, "in", frozenset((str(v),))) for k, v in child(selector, "matchLabels").items()]
-    for term in objects(selector.get("matchExpressions")):
-        values = term.get("values")
-        given = frozenset(map(str, values)) if isinstance(values, list) else frozenset[str]()
-        found.append(Requirement(str(term.get("key")), names.get(str(term.get("operator")), "in"), given))
-    return tuple(found)
+def from_object(selector: Json) -> PodSelector:
+    """A `metav1.LabelSelector`: none, or one that is wrong, matches nothing, an empty one everything."""
+    found = compile_pod_selector(decode(LabelSelector, selector) if isinstance(selector, dict) else None)
+    return NOTHING if isinstance(found, str) else found
 
 
 # Parsing label selectors
 
 _TOKEN = re.compile(r"==|!=|[=!<>(),]|[^\s=!<>(),]+")
-_OPERATORS = {"in": "in", "notin": "notin", "=": "in", "==": "in", "!=": "notin", ">": "gt", "<": "lt"}
+_OPERATORS = {"in": "In", "notin": "NotIn", "=": "In", "==": "In", "!=": "NotIn", ">": "Gt", "<": "Lt"}
 _BINARY = "in, notin, =, ==, !=, gt, lt"
 
 
@@ -103,10 +63,10 @@ def _is_word(token: str) -> bool:
     return bool(token) and token[0] not in "=!<>(),"
 
 
-def parse_labels(text: str) -> LabelSelector:
+def parse_labels(text: str) -> PodSelector:
     """A label selector of the query; raises a 400."""
     try:
-        return tuple(_requirements(_Tokens(text)))
+        return PodSelector(tuple(_requirements(_Tokens(text))))
     except SelectorError as error:
         raise bad_request(str(error)) from error
 
@@ -135,13 +95,14 @@ def _requirement(tokens: _Tokens) -> Requirement:
     if faults:
         raise SelectorError(f"<nil>: Invalid value: {quoted(key)}: {'; '.join(faults)}")
     if tokens.first in ("", ","):
-        return Requirement(key, "!" if denied else "exists")
+        return Requirement(key, "DoesNotExist" if denied else "Exists", frozenset())
     operator = tokens.take()
     if operator not in _OPERATORS:
         raise SelectorError(f"found '{operator}', expected: {_BINARY}")
     values = list(_set(tokens)) if operator in ("in", "notin") else [_value(tokens)]
-    _check_values(key, _OPERATORS[operator], sorted(set(values)))
-    return Requirement(key, _OPERATORS[operator], frozenset(values))
+    name = _OPERATORS[operator]
+    _check_values(key, name, sorted(set(values)))
+    return Requirement(key, name, frozenset(values), int(values[0]) if name in ("Gt", "Lt") else 0)
 
 
 def _value(tokens: _Tokens) -> str:
@@ -168,7 +129,7 @@ def _set(tokens: _Tokens) -> Iterator[str]:
 def _check_values(key: str, operator: str, values: list[str]) -> None:
     said: list[str] = []
     for at, value in enumerate(values):
-        if operator in ("gt", "lt") and not re.fullmatch(r"[+-]?\d+", value):
+        if operator in ("Gt", "Lt") and not re.fullmatch(r"[+-]?\d+", value):
             why = "for 'Gt', 'Lt' operators, the value must be an integer"
             said.append(f"values[{at}]: Invalid value: {quoted(value)}: {why}")
     for at, value in enumerate(values):

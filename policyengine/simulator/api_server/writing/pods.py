@@ -8,7 +8,7 @@ has finished or is being deleted goes whatever the budget. A budget that its con
 used up, answers 429.
 """
 
-from policyengine.simulator.api_server.reading.selectors import from_object, matches_labels
+from policyengine.simulator.api_server.reading.selectors import from_object
 from policyengine.simulator.api_server.statuses import ApiError, Json, bad_request, conflict, too_many_requests
 from policyengine.simulator.api_server.store import Entry, Object, child, metadata, objects
 from policyengine.simulator.api_server.writing.deletion import DeleteOptions, Deleter, parse_delete_options
@@ -166,8 +166,7 @@ class Evicter:
         labels = {k: str(v) for k, v in child(metadata(pod), "labels").items()}
         collection = self._registry.collection(self._budgets)
         entries = [collection.entries[key] for key in collection.keys(namespace)]
-        selectors = [from_object(child(entry.object(), "spec").get("selector")) for entry in entries]
-        return [e for e, s in zip(entries, selectors, strict=True) if s is not None and matches_labels(s, labels)]
+        return [one for one in entries if from_object(child(one.object(), "spec").get("selector")).matches(labels)]
 
 
 def _check_budget(budget: Object, name: str) -> None:
