@@ -36,7 +36,7 @@ class VolumeWorld(World):
         self.volumes: dict[str, dict[str, Any]] = {}
         self.storage: deque[Message] = deque()
         """The watches of claims and volumes, apart from that of pods and nodes."""
-        self.patches: deque[PatchObject] = deque()
+        self.object_patches: deque[PatchObject] = deque()
         self.late_patches: list[PatchObject] = []
         self.taken_twice: list[str] = []
         self.bound_too_early: list[str] = []
@@ -55,11 +55,7 @@ class VolumeWorld(World):
         self.watch.append(NodeObserved(self._next_version(builder).build()))
 
     def create_pod_with(self, cpu: int, *claims: str) -> None:
-        self.create_pod(cpu)
-        uid = f"p{self._count}"
-        self.pods[uid]["claims"] = claims
-        self.watch.pop()
-        self._show(uid)
+        self.create_pod(cpu, claims=claims)
 
     def set_volume(self, name: str, node: str) -> None:
         """Somebody makes a volume, once."""
@@ -99,9 +95,9 @@ class VolumeWorld(World):
             self.send(self.storage.popleft())
 
     def answer_patch(self, how: str) -> None:
-        if not self.patches:
+        if not self.object_patches:
             return
-        asked = self.patches.popleft()
+        asked = self.object_patches.popleft()
         if how in ("refused", "overloaded"):
             failure = BindFailure.REFUSED if how == "refused" else BindFailure.OVERLOADED
             self.send(ObjectPatchFailed(asked, failure, how))
@@ -120,20 +116,15 @@ class VolumeWorld(World):
             self._patch(asked)
         self.late_patches.clear()
 
-    def settle(self) -> None:
-        self.land_late()
-        for _ in range(40):
-            while self.watch or self.posted or self.reads or self.storage or self.patches:
-                self.deliver(100)
-                self.deliver_storage(100)
-                self.answer_patch("made")
-                self.control()
-                self.provision(works=True)
-                self.answer_bind("succeeds")
-                self.answer_read(fails=False)
-            self.cycle(100)
-            if not (self.watch or self.posted or self.reads or self.storage or self.patches):
-                self.wait(31.0)
+    def _pipes(self) -> bool:
+        return super()._pipes() or bool(self.storage or self.object_patches)
+
+    def _arrive(self) -> None:
+        super()._arrive()
+        self.deliver_storage(100)
+        self.answer_patch("made")
+        self.control()
+        self.provision(works=True)
 
     def shown_to(self, driver: Driver) -> list[Action]:
         """What a scheduler that is started now makes of the cluster."""
@@ -179,7 +170,7 @@ class VolumeWorld(World):
         super()._take(actions)
         for action in actions:
             if isinstance(action, PatchObject):
-                self.patches.append(action)
+                self.object_patches.append(action)
                 self._note(action)
 
     def _note(self, asked: PatchObject) -> None:

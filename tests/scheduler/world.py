@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any, Self, TypeVar
 
-from policyengine.scheduler.actions import Action, Bind, ReadPod
+from policyengine.scheduler.actions import Action, Bind, DeleteVictim, PatchPodCondition, ReadPod
 from policyengine.scheduler.messages import (
     BindFailed,
     BindFailure,
@@ -22,12 +22,18 @@ from policyengine.scheduler.messages import (
     PodObserved,
     PodRead,
     ReadPodFailed,
+    VictimDeleted,
+    VictimNotDeleted,
 )
 from tests.builders import NodeBuilder, PodBuilder, make_node, make_pod
 from tests.scheduler.driver import Driver
 
 OURS = "default-scheduler"
 B = TypeVar("B", PodBuilder, NodeBuilder)
+NEVER = 1e6
+"""Seconds after which nothing counts as due: the flush of a queue that is not to be flushed."""
+STUCK = "1970-01-01T00:16:40Z"
+"""When the victims that never die should have gone: in the second in which a history begins."""
 
 
 class World:
@@ -42,6 +48,8 @@ class World:
         self.late: list[Bind] = []
         """Requests whose answer was lost and which the server has not carried out yet."""
         self.reads: deque[ReadPod] = deque()
+        self.evictions: deque[DeleteVictim] = deque()
+        self.patches: deque[PatchPodCondition] = deque()
         self.bound_by_us: list[str] = []
         self.on_the_way: set[str] = set()
         """UIDs of pods with a binding that may land, as far as anybody was told."""
@@ -61,14 +69,28 @@ class World:
             self.watch.append(NodeDeleted(name))
 
     def create_pod(
-        self, cpu: int, gang: str = "", gated: bool = False, scheduler: str = OURS, minimum: int = 2
+        self,
+        cpu: int,
+        gang: str = "",
+        gated: bool = False,
+        scheduler: str = OURS,
+        minimum: int = 2,
+        priority: int = 0,
+        **more: Any,
     ) -> None:
         self._count += 1
         uid = f"p{self._count}"
         labels = {"gang": gang, "min": str(minimum)} if gang else {}
-        fields = {"cpu": cpu, "labels": labels, "gated": gated, "scheduler": scheduler}
-        self.pods[uid] = fields | {"node": "", "deleting": False}
+        fields = {"cpu": cpu, "labels": labels, "gated": gated, "scheduler": scheduler, "priority": priority}
+        unseen = {"node": "", "nominated": "", "deleting": False, "stuck": False, "marked": False}
+        self.pods[uid] = fields | unseen | more
         self._show(uid)
+
+    def create_important_pod(self, cpu: int, priority: int) -> None:
+        self.create_pod(cpu, priority=priority)
+
+    def create_pod_of(self, team: str, cpu: int, priority: int) -> None:
+        self.create_pod(cpu, priority=priority, labels={"team": team})
 
     def delete_pod(self, number: int, gracefully: bool) -> None:
         uid = self._pick(number)
@@ -78,8 +100,7 @@ class World:
             self.pods[uid]["deleting"] = True
             self._show(uid)
         else:
-            del self.pods[uid]
-            self.watch.append(PodDeleted("default", uid, uid))
+            self._let_go(uid)
 
     def finish_pod(self, number: int) -> None:
         uid = self._pick(number)
@@ -100,6 +121,11 @@ class World:
         if uid is not None and not self.pods[uid]["node"]:
             self.pods[uid]["node"] = node
             self._show(uid)
+
+    def kubelet(self) -> None:
+        """Ends the pods that are being deleted, but for those that never die."""
+        for uid in [uid for uid, pod in self.pods.items() if pod["deleting"] and not pod["stuck"]]:
+            self._let_go(uid)
 
     def play(self, history: Iterable[tuple[Any, ...]]) -> Self:
         """Carry out steps: (method, its arguments)."""
@@ -163,17 +189,51 @@ class World:
             pod = self._builder(read.uid).version(self.pods[read.uid]["version"]).build()
             self.send(PodRead(read, pod))
 
+    def answer_eviction(self, how: str) -> None:
+        """The oldest victim that was to be deleted is, or is not, or nobody knows."""
+        if not self.evictions:
+            return
+        asked = self.evictions.popleft()
+        if how == "refused":
+            self.send(VictimNotDeleted(asked, "refused"))
+            return
+        was_there = asked.uid in self.pods
+        if was_there:
+            pod = self.pods[asked.uid]
+            pod |= {"marked": True, "deleting": True, "stuck": pod["stuck"] or how == "never dies"}
+            self._show(asked.uid)
+            if not pod["node"]:
+                self._let_go(asked.uid)
+        self.send(VictimNotDeleted(asked, "timed out") if how == "lost" else VictimDeleted(asked, was_there))
+
+    def write_status(self) -> None:
+        """The oldest nomination reaches the server."""
+        if self.patches:
+            patch = self.patches.popleft()
+            if patch.uid in self.pods and patch.nominated_node_name is not None:
+                self.pods[patch.uid]["nominated"] = patch.nominated_node_name
+                self._show(patch.uid)
+
+    def drain(self) -> None:
+        """Everything in the pipes arrives."""
+        while self._pipes():
+            self._arrive()
+
     def settle(self, rounds: int = 60) -> None:
         """Everything in the pipes arrives, nothing fails any more, and time passes until nothing moves."""
         self.land_late()
         for _ in range(rounds):
-            while self.watch or self.posted or self.reads:
-                self.deliver(100)
-                self.answer_bind("succeeds")
-                self.answer_read(fails=False)
+            self.drain()
+            self.kubelet()
             self.cycle(100)
-            if not (self.watch or self.posted or self.reads):
+            if not self._pipes() and not self.driver.state.ready:
+                due = self.driver.state.next_wakeup()
+                if due is None or due > self.driver.now + NEVER:
+                    return
                 self.wait(31.0)
+        for _ in range(5):  # who is woken again and again has been tried
+            self.cycle(100)
+            self.drain()
 
     # ---- the naive recount
 
@@ -236,6 +296,24 @@ class World:
         self.posted.extend(action for action in actions if isinstance(action, Bind))
         self.on_the_way.update(bind.uid for bind in self.posted)
         self.reads.extend(action for action in actions if isinstance(action, ReadPod))
+        self.evictions.extend(action for action in actions if isinstance(action, DeleteVictim))
+        self.patches.extend(action for action in actions if isinstance(action, PatchPodCondition))
+
+    def _pipes(self) -> bool:
+        """Whether anything is on its way."""
+        return any((self.watch, self.posted, self.reads, self.evictions, self.patches))
+
+    def _arrive(self) -> None:
+        """Something of each pipe."""
+        self.deliver(100)
+        self.answer_bind("succeeds")
+        self.answer_read(fails=False)
+        self.answer_eviction("succeeds")
+        self.write_status()
+
+    def _let_go(self, uid: str) -> None:
+        del self.pods[uid]
+        self.watch.append(PodDeleted("default", uid, uid))
 
     def _pick(self, number: int) -> str | None:
         return sorted(self.pods)[number % len(self.pods)] if self.pods else None
@@ -257,8 +335,10 @@ class World:
         if pod["gated"]:
             builder.gate("wait")
         if pod["deleting"]:
-            builder.deleting()
-        return builder
+            builder.deleting(STUCK if pod["stuck"] else "2026-01-01T00:00:00Z")
+        if pod["marked"]:
+            builder.condition("DisruptionTarget", "True", "PreemptionByScheduler")
+        return builder.priority(pod["priority"]).nominated(pod["nominated"])
 
 
 def replayed(driver: Driver, other: Driver) -> list[Action]:
