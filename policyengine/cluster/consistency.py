@@ -6,7 +6,6 @@ Slow on purpose: it shares no sums with the table it checks.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -14,9 +13,7 @@ from policyengine.cluster.allocatable import allocatable_of
 from policyengine.cluster.node_objects import Node
 from policyengine.cluster.node_table import NodeTable
 from policyengine.cluster.pod_info import PodInfo, PodState
-
-if TYPE_CHECKING:
-    from policyengine.cluster.view import ClusterView
+from policyengine.cluster.view import ClusterView
 
 
 def validate_view(view: ClusterView) -> None:

@@ -7,12 +7,10 @@ rules, signatures. When the object comes, changes or goes, its pods are made ane
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
+from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.workload_objects import NativePodGroup, PodGroup
-
-if TYPE_CHECKING:
-    from policyengine.cluster.pod_info import PodInfo
 
 POD_GROUP, NATIVE = "PodGroup", "NativePodGroup"
 KINDS = (POD_GROUP, NATIVE)
@@ -45,7 +43,7 @@ class PodGroups:
         if named is not None:
             self._pods.setdefault(named, {})[pod.uid] = pod
             kind, key = named
-            pod.group = cast("PodGroup | NativePodGroup | None", self._objects_of(kind).get(key))
+            pod.group = cast(PodGroup | NativePodGroup | None, self._objects_of(kind).get(key))
 
     def leave(self, pod: PodInfo) -> None:
         """The pod is not known any more, or is replaced."""

@@ -9,14 +9,11 @@ Invariants:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
 from policyengine.cluster.node_table import NodeTable
 from policyengine.cluster.pod_groups import PodGroups
+from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.usage_counts import Grouping, UsageByGrouping, UsageCounts
-
-if TYPE_CHECKING:
-    from policyengine.cluster.pod_info import PodInfo
 
 _NONE: Mapping[str, PodInfo] = {}
 

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 from weakref import WeakKeyDictionary
 
-if TYPE_CHECKING:
-    from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.pod_info import PodInfo
 
 PODS: Final = "pods"
 """The resource that every pod uses one of."""

@@ -26,23 +26,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from policyengine.cluster.changes import departure, node_events, pod_events
 from policyengine.cluster.events import ASSIGNED_POD_DELETE, FINISHED_POD_ADD, NODE_ADD, NODE_DELETE, ClusterEvent
 from policyengine.cluster.finished import KEPT_FOR
+from policyengine.cluster.journal import Journal
 from policyengine.cluster.node_objects import Node
+from policyengine.cluster.node_table import NodeTable
 from policyengine.cluster.object_store import ObjectStore, PendingClaims, is_newer, version_is_newer
 from policyengine.cluster.objects import Wire
 from policyengine.cluster.pod_info import PodInfo, PodState
 from policyengine.cluster.pod_objects import Pod
 from policyengine.cluster.pod_store import PodStore
 from policyengine.cluster.scheduling_status import SchedulingStatus
-
-if TYPE_CHECKING:
-    from policyengine.cluster.journal import Journal
-    from policyengine.cluster.node_table import NodeTable
-    from policyengine.cluster.usage_counts import Grouping, UsageCounts
+from policyengine.cluster.usage_counts import Grouping, UsageCounts
 
 T = TypeVar("T", bound=Wire)
 

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
+from policyengine.cluster.node_table import NodeTable
 from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.view import Snapshot
 from policyengine.cluster.workload_objects import Namespace
 from policyengine.framework.changes import NO_ROWS, Delta, at, union
 from policyengine.framework.status import Rows
 from policyengine.plugins.selectors.affinity_term import Term, Terms
 from policyengine.plugins.topology.domain_counts import KINDS_REMEMBERED, DomainCounts, Int64
 from policyengine.plugins.topology.pod_index import PodIndex, PodKind, pod_index
-
-if TYPE_CHECKING:
-    from policyengine.cluster.node_table import NodeTable
-    from policyengine.cluster.view import Snapshot
 
 Effects = Iterable[tuple[str, int]]
 """(topology key, weight): what one pod of a kind adds to its domain of each key."""

@@ -9,13 +9,15 @@ Score: Σ ± weights of preferred terms, those of pods on nodes too, their requi
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policyengine.cluster.node_objects import Node
+from policyengine.cluster.node_table import NodeTable
 from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.view import Snapshot
 from policyengine.framework.changes import NO_ROWS, Delta, at, union
 from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
 from policyengine.framework.plugin import MAX_NODE_SCORE, Reads, Scores
@@ -25,10 +27,6 @@ from policyengine.plugins.event_hints import on
 from policyengine.plugins.selectors.affinity_term import Term, terms_of
 from policyengine.plugins.topology.domain_counts import Int64, rows_that_differ
 from policyengine.plugins.topology.pod_index import PodIndex, PodKind
-
-if TYPE_CHECKING:
-    from policyengine.cluster.node_table import NodeTable
-    from policyengine.cluster.view import Snapshot
 
 NAME: Final = "InterPodAffinity"
 _AFFINITY, _ANTI_AFFINITY, _EXISTING = 1, 2, 3

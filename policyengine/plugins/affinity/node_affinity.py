@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from policyengine.cluster.objects import decode
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.pod_objects import NodeAffinity as Affinity
 from policyengine.cluster.pod_shape import PodShape
+from policyengine.cluster.view import Snapshot
 from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
 from policyengine.framework.plugin import UNCONCERNED, Reads, Scores
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
@@ -33,9 +34,6 @@ from policyengine.plugins.selectors.node_selector import (
     required_key,
     required_selectors,
 )
-
-if TYPE_CHECKING:
-    from policyengine.cluster.view import Snapshot
 
 NAME: Final = "NodeAffinity"
 _UNRESOLVABLE: Final = Code.UNSCHEDULABLE_AND_UNRESOLVABLE

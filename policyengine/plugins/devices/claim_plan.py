@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from uuid import UUID
 
 import msgspec
@@ -25,14 +25,12 @@ from policyengine.cluster.node_objects import NodeSelector, NodeSelectorTerm
 from policyengine.cluster.object_store import PendingClaim
 from policyengine.cluster.objects import SelectorRequirement, Wire
 from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.view import Snapshot
 from policyengine.framework.reservation import ObjectPatch, Plan
 from policyengine.framework.status import SUCCESS, Code, Status
 from policyengine.plugins.devices.claim_state import CLAIM, is_reserved_for
 from policyengine.plugins.devices.device_request import AllocationError, Wanted
 from policyengine.plugins.devices.device_search import Given
-
-if TYPE_CHECKING:
-    from policyengine.cluster.view import Snapshot
 
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 

@@ -9,21 +9,19 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
 from policyengine.cluster.device_objects import ResourceClaim
 from policyengine.cluster.node_objects import Node
 from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.view import Snapshot
 from policyengine.framework.status import SKIP, Code, Status
 from policyengine.plugins.devices.device_pools import Pools, Slice, Taken
 from policyengine.plugins.devices.device_request import AllocationError, WantedClaim, wanted_claim
 from policyengine.plugins.devices.device_search import Given, Search
 from policyengine.plugins.selectors.node_selector import Selector, compile_selector
-
-if TYPE_CHECKING:
-    from policyengine.cluster.view import Snapshot
 
 CLAIM, SLICE, CLASS = "ResourceClaim", "ResourceSlice", "DeviceClass"
 _TRUE: Final = "True"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from policyengine.cluster.device_objects import (
     DeviceAttribute,
@@ -18,12 +18,10 @@ from policyengine.cluster.device_objects import (
     ExactDeviceRequest,
     ResourceClaim,
 )
+from policyengine.cluster.view import Snapshot
 from policyengine.framework.status import Code, Status
 from policyengine.plugins.devices.device import NOTHING, Consumption, SelectorError, SliceDevice, consumption
 from policyengine.plugins.selectors.tolerations import tolerates
-
-if TYPE_CHECKING:
-    from policyengine.cluster.view import Snapshot
 
 ALL, EXACT_COUNT = "All", "ExactCount"
 MOST_RESULTS: Final = 32

@@ -11,15 +11,19 @@ Not done: devices with binding conditions are skipped, NodeResourcesFit counts e
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policyengine.cluster.device_objects import ResourceClaim, ResourceSlice
+from policyengine.cluster.node_table import NodeTable
 from policyengine.cluster.object_store import PendingClaim, PendingClaims
 from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.view import ClusterView, Snapshot
+from policyengine.framework.evaluator import Evaluator
 from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
+from policyengine.framework.filtering import Diagnosis
 from policyengine.framework.plugin import UNCONCERNED, Reads, Scores
 from policyengine.framework.post_filter import PostFilterResult
 from policyengine.framework.reservation import NOTHING_TO_DO, Plan
@@ -44,12 +48,6 @@ from policyengine.plugins.devices.claim_state import (
 from policyengine.plugins.devices.device_pools import Pools, Taken
 from policyengine.plugins.devices.device_request import AllocationError
 from policyengine.plugins.event_hints import on
-
-if TYPE_CHECKING:
-    from policyengine.cluster.node_table import NodeTable
-    from policyengine.cluster.view import ClusterView, Snapshot
-    from policyengine.framework.evaluator import Evaluator
-    from policyengine.framework.filtering import Diagnosis
 
 NAME: Final = "DynamicResources"
 ARGUMENTS: Final[Mapping[str, object]] = {

@@ -7,18 +7,16 @@ mapped linearly to 0..100. Init containers and image volumes count; volumes do n
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.view import Snapshot
 from policyengine.framework.events import ClusterEventWithHint
 from policyengine.framework.plugin import MAX_NODE_SCORE, Reads
 from policyengine.framework.status import SUCCESS, Rows, State, Status
-
-if TYPE_CHECKING:
-    from policyengine.cluster.view import Snapshot
 
 NAME: Final = "ImageLocality"
 _MIB: Final = 1024 * 1024

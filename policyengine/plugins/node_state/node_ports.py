@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.pod_shape import ANY_IP, HostPort
+from policyengine.cluster.view import Snapshot
 from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
 from policyengine.framework.plugin import UNCONCERNED, Reads
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
 from policyengine.plugins.event_hints import on
-
-if TYPE_CHECKING:
-    from policyengine.cluster.view import Snapshot
 
 NAME: Final = "NodePorts"
 _REFUSALS: Final = (Refusal(Code.UNSCHEDULABLE, ("node(s) didn't have free ports for the requested pod ports",)),)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
 from policyengine.cluster.node_objects import Node
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.pod_shape import PodShape
+from policyengine.cluster.view import Snapshot
 from policyengine.framework.changes import at
 from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
 from policyengine.framework.plugin import UNCONCERNED, Reads
@@ -17,9 +18,6 @@ from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, St
 from policyengine.plugins.event_hints import on
 from policyengine.plugins.resources.per_shape import PerShape
 from policyengine.plugins.selectors.tolerations import UNSCHEDULABLE_TAINT, tolerates
-
-if TYPE_CHECKING:
-    from policyengine.cluster.view import Snapshot
 
 NAME: Final = "NodeUnschedulable"
 _REFUSALS: Final = (Refusal(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, ("node(s) were unschedulable",)),)

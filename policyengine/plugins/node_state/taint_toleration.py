@@ -6,7 +6,7 @@ Score: the number of untolerated PreferNoSchedule taints, reversed: 100 - 100·n
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from policyengine.cluster.node_objects import Node, Taint
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.pod_objects import Toleration
+from policyengine.cluster.view import Snapshot
 from policyengine.framework.changes import at
 from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
 from policyengine.framework.plugin import Reads, Scores
@@ -21,9 +22,6 @@ from policyengine.framework.status import SUCCESS, Code, Refusal, Rows, State, S
 from policyengine.plugins.default_normalize import default_normalize
 from policyengine.plugins.event_hints import is_own_update, on
 from policyengine.plugins.selectors.tolerations import HARD, PREFER_NO_SCHEDULE, TaintTable, untolerated
-
-if TYPE_CHECKING:
-    from policyengine.cluster.view import Snapshot
 
 NAME: Final = "TaintToleration"
 _REFUSALS: Final = (Refusal(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, ("node(s) had untolerated taint(s)",)),)

@@ -10,15 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from math import inf
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from policyengine.cluster.pod_info import PodInfo
 from policyengine.framework.status import Rows
-
-if TYPE_CHECKING:
-    from policyengine.cluster.pod_info import PodInfo
 
 PRIORITY_SHIFT = 1 << 31
 """Added to each priority that is summed, so that more victims never sum up to less."""

@@ -15,8 +15,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.view import ClusterView
 from policyengine.framework.evaluator import Evaluator
 from policyengine.framework.events import ClusterEventWithHint
 from policyengine.framework.filtering import Diagnosis, fit_error_message
@@ -25,10 +27,6 @@ from policyengine.framework.status import SUCCESS, Code, Status
 from policyengine.plugins.preemption.candidate_node import Candidate
 from policyengine.plugins.preemption.dry_run import DryRun, best_of
 from policyengine.plugins.preemption.preemptible import Preemptible
-
-if TYPE_CHECKING:
-    from policyengine.cluster.pod_info import PodInfo
-    from policyengine.cluster.view import ClusterView
 
 NAME: Final = "DefaultPreemption"
 OVERDUE: Final = 60.0

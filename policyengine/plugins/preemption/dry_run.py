@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policyengine.cluster.journal import stable_hash
+from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.view import ClusterView
 from policyengine.framework.evaluator import Evaluator
 from policyengine.framework.filtering import Diagnosis
 from policyengine.framework.nominated import nominees
@@ -25,10 +26,6 @@ from policyengine.plugins.preemption.placed_pods import NOBODY, PlacedPods, plac
 from policyengine.plugins.preemption.preemptible import Preemptible
 from policyengine.plugins.preemption.victim_arithmetic import Eviction, Victims, known_filters
 from policyengine.plugins.preemption.victim_selection import NO_VICTIMS, DisruptionBudgets, select_victims
-
-if TYPE_CHECKING:
-    from policyengine.cluster.pod_info import PodInfo
-    from policyengine.cluster.view import ClusterView
 
 STUCK = "node(s) had victims that should have terminated long ago"
 

@@ -11,19 +11,16 @@ Worked example, priorities of two nodes with three places a row: n0 holds pods o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policyengine.cluster.journal import grown
+from policyengine.cluster.node_table import NodeTable
+from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.pod_shape import PodShape
 from policyengine.plugins.preemption.candidate_node import importance
-
-if TYPE_CHECKING:
-    from policyengine.cluster.node_table import NodeTable
-    from policyengine.cluster.pod_info import PodInfo
-    from policyengine.cluster.pod_shape import PodShape
 
 NOBODY = 1 << 40
 """The priority of places without a pod: above that of every pod."""

@@ -16,18 +16,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence, Set
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.view import ClusterView
+from policyengine.framework.profile import Profile
 from policyengine.framework.quota import Surplus
 from policyengine.plugins.preemption.candidate_node import importance
 
-if TYPE_CHECKING:
-    from policyengine.cluster.pod_info import PodInfo
-    from policyengine.cluster.view import ClusterView
-    from policyengine.framework.profile import Profile
-
-
-Unit = tuple["PodInfo", ...]
+Unit = tuple[PodInfo, ...]
 """Pods that are evicted together or not at all; some may run on other nodes."""
 
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from policyengine.cluster.view import Snapshot
 from policyengine.framework.column import PluginColumn
 from policyengine.framework.filtering import Diagnosis, Verdict
 from policyengine.framework.plugin import FilterPlugin, Reads, TopologyPlugin, extends
@@ -23,9 +23,6 @@ from policyengine.framework.status import Code, Rows
 from policyengine.plugins.preemption.candidate_node import PRIORITY_SHIFT, Candidate, Ints, Ranks
 from policyengine.plugins.preemption.placed_pods import PlacedPods
 from policyengine.plugins.preemption.victim_selection import DisruptionBudgets, in_eviction_order
-
-if TYPE_CHECKING:
-    from policyengine.cluster.view import Snapshot
 
 Bools = NDArray[np.bool_]
 

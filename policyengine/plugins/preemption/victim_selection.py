@@ -16,8 +16,9 @@ violation. The victims of each node are counted against the budgets anew, the mo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.view import ClusterView, Snapshot
 from policyengine.cluster.workload_objects import PodDisruptionBudget
 from policyengine.framework.evaluator import Evaluator
 from policyengine.framework.nominated import filter_node_with_nominated
@@ -25,10 +26,6 @@ from policyengine.framework.status import Code, Status
 from policyengine.plugins.preemption.candidate_node import Candidate, importance
 from policyengine.plugins.preemption.preemptible import Preemptible, Unit
 from policyengine.plugins.selectors.label_selector import PodSelector, compile_pod_selector
-
-if TYPE_CHECKING:
-    from policyengine.cluster.pod_info import PodInfo
-    from policyengine.cluster.view import ClusterView, Snapshot
 
 NO_VICTIMS = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, ("No preemption victims found for incoming pod",))
 TOO_MANY = Status(Code.UNSCHEDULABLE, ("node(s) would lose more pods than `maxVictims` of the policy",))

@@ -8,15 +8,17 @@ Score: see `allocation_strategy`.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policyengine.cluster.node_objects import Node
+from policyengine.cluster.node_table import NodeTable
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.pod_shape import PodShape
 from policyengine.cluster.requests import CPU, EPHEMERAL_STORAGE, MEMORY
+from policyengine.cluster.view import Snapshot
 from policyengine.framework.changes import FEW, at
 from policyengine.framework.events import (
     ActionType,
@@ -31,10 +33,6 @@ from policyengine.plugins.resources.amounts import PODS, Asked, node_allocatable
 from policyengine.plugins.resources.per_shape import PerShape
 from policyengine.plugins.resources.scoring_strategy import STRATEGY_SCHEMA, read_strategy
 from policyengine.plugins.selectors.label_selector import KEY_SCHEMA
-
-if TYPE_CHECKING:
-    from policyengine.cluster.node_table import NodeTable
-    from policyengine.cluster.view import Snapshot
 
 NAME: Final = "NodeResourcesFit"
 _BASIC: Final = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE})

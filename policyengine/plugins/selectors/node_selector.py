@@ -8,20 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policyengine.cluster.node_objects import Node, NodeSelector, NodeSelectorTerm
+from policyengine.cluster.node_table import NodeTable
 from policyengine.cluster.objects import SelectorRequirement
 from policyengine.cluster.pod_objects import PodSpec, PreferredSchedulingTerm
 from policyengine.framework.changes import at
 from policyengine.framework.status import Rows
 from policyengine.plugins.selectors.label_selector import Requirement, requirement
-
-if TYPE_CHECKING:
-    from policyengine.cluster.node_table import NodeTable
 
 Mask = NDArray[np.bool_]
 NAME_FIELD: Final = "metadata.name"

@@ -15,16 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from policyengine.cluster.node_table import NodeTable
 from policyengine.framework.status import Rows
 from policyengine.plugins.topology.pod_index import PodIndex, PodKind
-
-if TYPE_CHECKING:
-    from policyengine.cluster.node_table import NodeTable
 
 Int64 = NDArray[np.int64]
 Mask = NDArray[np.bool_]

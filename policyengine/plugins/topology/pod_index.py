@@ -8,18 +8,16 @@ Each node table has one index, shared by all plugins. It follows the pod journal
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
+from policyengine.cluster.node_table import NodeTable
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.plugins.selectors.affinity_term import Terms, terms_of
 from policyengine.plugins.selectors.label_selector import PodSelector, Requirement
-
-if TYPE_CHECKING:
-    from policyengine.cluster.node_table import NodeTable
 
 _Key = tuple[str, int, bool, int]
 """Namespace, identity of the labels, whether it is terminating, identity of the terms."""

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from functools import lru_cache
 from math import log
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from policyengine.cluster.objects import decode
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.pod_objects import TopologySpreadConstraint
 from policyengine.cluster.pod_shape import PodShape
+from policyengine.cluster.view import Snapshot
 from policyengine.framework.events import ClusterEventWithHint
 from policyengine.framework.plugin import MAX_NODE_SCORE, UNCONCERNED, Reads, Scores
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
@@ -36,9 +37,6 @@ from policyengine.plugins.topology.spread_constraint import (
     spread_events,
 )
 from policyengine.plugins.topology.spread_counts import SpreadCounts, SpreadFilter, SpreadScore
-
-if TYPE_CHECKING:
-    from policyengine.cluster.view import Snapshot
 
 NAME: Final = "PodTopologySpread"
 _MISMATCH: Final = "node(s) didn't match pod topology spread constraints"

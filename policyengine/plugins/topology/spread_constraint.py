@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from policyengine.cluster.node_objects import Node
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.pod_objects import TopologySpreadConstraint
+from policyengine.cluster.view import Snapshot
 from policyengine.cluster.workload_objects import ReplicaSet, ReplicationController, Service, StatefulSet
 from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
 from policyengine.plugins.event_hints import on
@@ -19,9 +20,6 @@ from policyengine.plugins.selectors.label_selector import (
     compile_pod_selector,
     of_labels,
 )
-
-if TYPE_CHECKING:
-    from policyengine.cluster.view import Snapshot
 
 HOSTNAME: Final = "kubernetes.io/hostname"
 ZONE: Final = "topology.kubernetes.io/zone"

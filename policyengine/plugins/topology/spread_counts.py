@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from policyengine.cluster.node_table import NodeTable
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.framework.status import Rows
 from policyengine.plugins.selectors.label_selector import PodSelector
@@ -16,9 +17,6 @@ from policyengine.plugins.selectors.tolerations import HARD, TaintTable
 from policyengine.plugins.topology.domain_counts import DomainCounts, Int64, Mask, rows_that_differ
 from policyengine.plugins.topology.pod_index import PodKind, pod_index
 from policyengine.plugins.topology.spread_constraint import HOSTNAME, Constraint
-
-if TYPE_CHECKING:
-    from policyengine.cluster.node_table import NodeTable
 
 _UNLABELLED: Final = 1
 _SKEWED: Final = 2

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from policyengine.cluster.storage_objects import (
     Volume,
     VolumeAttachment,
 )
+from policyengine.cluster.view import Snapshot
 from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
 from policyengine.framework.plugin import UNCONCERNED, Reads
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
@@ -37,9 +38,6 @@ from policyengine.plugins.volumes.volume_claims import (
     not_for_pod,
     not_found,
 )
-
-if TYPE_CHECKING:
-    from policyengine.cluster.view import Snapshot
 
 NAME: Final = "NodeVolumeLimits"
 _CSI_NODE, _ATTACHMENT = "CSINode", "VolumeAttachment"

@@ -8,12 +8,13 @@ it. PreBind writes the decision (`volume_plan`).
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policyengine import quantity
+from policyengine.cluster.node_table import NodeTable
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.storage_objects import (
     CSIDriver,
@@ -22,6 +23,7 @@ from policyengine.cluster.storage_objects import (
     PersistentVolumeClaim,
     StorageClass,
 )
+from policyengine.cluster.view import Snapshot
 from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
 from policyengine.framework.plugin import UNCONCERNED, Reads
 from policyengine.framework.reservation import NOTHING_TO_DO, Plan
@@ -45,10 +47,6 @@ from policyengine.plugins.volumes.volume_claims import (
 )
 from policyengine.plugins.volumes.volume_matching import Provision, StaticMatch, reach, reach_mask
 from policyengine.plugins.volumes.volume_plan import Bound, check_plan, make_plan
-
-if TYPE_CHECKING:
-    from policyengine.cluster.node_table import NodeTable
-    from policyengine.cluster.view import Snapshot
 
 NAME: Final = "VolumeBinding"
 _UNRESOLVABLE: Final = Code.UNSCHEDULABLE_AND_UNRESOLVABLE

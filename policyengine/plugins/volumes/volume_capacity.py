@@ -11,22 +11,20 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from policyengine.cluster.node_table import NodeTable
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.storage_objects import PersistentVolume, PersistentVolumeClaim
+from policyengine.cluster.view import Snapshot
 from policyengine.framework.status import SKIP, SUCCESS, Rows, State, Status
 from policyengine.plugins.resources.scoring_strategy import read_line
 from policyengine.plugins.volumes.volume_binding import PodClaims, VolumeBinding
 from policyengine.plugins.volumes.volume_claims import class_name
 from policyengine.plugins.volumes.volume_matching import Match, storage_of
-
-if TYPE_CHECKING:
-    from policyengine.cluster.node_table import NodeTable
-    from policyengine.cluster.view import Snapshot
 
 Amounts = NDArray[np.int64]
 

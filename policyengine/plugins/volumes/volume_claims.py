@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.storage_objects import PersistentVolumeClaim
-
-if TYPE_CHECKING:
-    from policyengine.cluster.view import Snapshot
+from policyengine.cluster.view import Snapshot
 
 CLAIM, VOLUME, CLASS = "PersistentVolumeClaim", "PersistentVolume", "StorageClass"
 WAIT_FOR_FIRST_CONSUMER: Final = "WaitForFirstConsumer"

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policyengine import quantity
 from policyengine.cluster.node_objects import NodeSelector, NodeSelectorTerm
+from policyengine.cluster.node_table import NodeTable
 from policyengine.cluster.storage_objects import (
     CSIDriver,
     CSIStorageCapacity,
@@ -23,14 +24,11 @@ from policyengine.cluster.storage_objects import (
     StorageClass,
     TopologySelectorTerm,
 )
+from policyengine.cluster.view import Snapshot
 from policyengine.framework.status import Rows
 from policyengine.plugins.selectors.label_selector import PodSelector, Requirement, compile_pod_selector
 from policyengine.plugins.selectors.node_selector import Mask, Selector, Term, compile_selector, is_empty
 from policyengine.plugins.volumes.volume_claims import class_name
-
-if TYPE_CHECKING:
-    from policyengine.cluster.node_table import NodeTable
-    from policyengine.cluster.view import Snapshot
 
 _STORAGE: Final = "storage"
 _NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"

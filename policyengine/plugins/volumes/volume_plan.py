@@ -13,13 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec.structs import replace
 
+from policyengine.cluster.object_store import ClusterObject
 from policyengine.cluster.objects import ObjectMeta
 from policyengine.cluster.storage_objects import ObjectReference, PersistentVolume, PersistentVolumeClaim
+from policyengine.cluster.view import Snapshot
 from policyengine.framework.reservation import ObjectPatch, Plan
 from policyengine.framework.status import SUCCESS, Code, Status
 from policyengine.plugins.volumes.volume_claims import (
@@ -31,10 +32,6 @@ from policyengine.plugins.volumes.volume_claims import (
     is_fully_bound,
 )
 from policyengine.plugins.volumes.volume_matching import is_bound_to, reach, reach_mask
-
-if TYPE_CHECKING:
-    from policyengine.cluster.object_store import ClusterObject
-    from policyengine.cluster.view import Snapshot
 
 Bound = tuple[PersistentVolumeClaim, str]
 """A claim, and the name of the static volume it takes."""

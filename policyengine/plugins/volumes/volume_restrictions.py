@@ -7,21 +7,19 @@ in use (KEP-2485) refuses every node, as Unschedulable: preempting its user may 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
+from policyengine.cluster.node_table import NodeTable
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.storage_objects import Volume
+from policyengine.cluster.view import Snapshot
 from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
 from policyengine.framework.plugin import UNCONCERNED, Reads
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
 from policyengine.plugins.event_hints import on
 from policyengine.plugins.volumes.volume_claims import CLAIM, claim_refs, find_claim, names_claim, not_found
-
-if TYPE_CHECKING:
-    from policyengine.cluster.node_table import NodeTable
-    from policyengine.cluster.view import Snapshot
 
 NAME: Final = "VolumeRestrictions"
 READ_WRITE_ONCE_POD: Final = "ReadWriteOncePod"
