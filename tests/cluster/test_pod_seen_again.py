@@ -1,19 +1,15 @@
-"""A pod made beside what was known of it is what it would be alone, and a confirmed assumption what a pod taken out and
-put in again would be."""
+"""A pod made beside what was known of it is what it would be alone."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policyengine.cluster.consistency import dump_view, validate_view
-from policyengine.cluster.pod_info import PodInfo, PodState
+from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.pod_objects import Pod
-from policyengine.cluster.view import ClusterView
-from tests.builders import make_node, make_pod
+from tests.builders import make_pod
 
 TIMES = st.sampled_from(["1970-01-01T00:00:01Z", "1970-01-01T00:00:02Z", "never"])
 looks = st.fixed_dictionaries(
@@ -81,84 +77,3 @@ def test_what_did_not_change_is_shared_with_what_was_known():
     labels = {f"label-{i}": "too many to be looked up" for i in range(20)}
     known = make_pod("p").labels(labels).info()
     assert PodInfo(make_pod("p").labels(labels).node("n").build(), known).labels is known.labels
-
-
-class ByColor:
-    def groups(self, pod: PodInfo) -> tuple[str, ...]:
-        return (pod.labels.get("color", ""),)
-
-
-def view_with(pods: list[dict[str, Any]]) -> ClusterView:
-    """Pods `p0`, `p1`, … pending beside one that runs; somebody reads usage and the pod table."""
-    view = ClusterView()
-    for name in ("n", "m"):
-        view.add_or_update_node(make_node(name).capacity(cpu=8, memory="8Gi", pods=20).build())
-    view.add_or_update_pod(make_pod("standing").req(cpu="1").node("n").build())
-    for i, look in enumerate(pods):
-        view.add_or_update_pod(pending(i, look, 1))
-    view.nodes.pod_table.current()
-    view.nodes.pod_table.numbers("restarts", lambda pod: pod.restarts)
-    return view
-
-
-def pending(i: int, look: dict[str, Any], version: int, node: str = "") -> Pod:
-    pod = make_pod(f"p{i}").req(cpu=look["cpu"]).label("color", look["color"]).version(version).node(node)
-    if look["port"]:
-        pod.host_port(80 + i)
-    return pod.build()
-
-
-def seen(view: ClusterView, counts: Any) -> dict[str, Any]:
-    """All that a reader of columns, usage, pods or the pod table can see."""
-    table, pods = view.nodes, view.nodes.pod_table.current()
-    rows = pods.rows.tolist()
-    return {
-        "dump": dump_view(view),
-        "columns": [table.requested(name).tolist() for name in table.resources]
-        + [table.pod_count.tolist(), table.nonzero_requested_cpu.tolist(), table.nonzero_requested_memory.tolist()],
-        "ports": {port: dict(table.ports.users("0.0.0.0", "TCP", port)) for port in range(80, 84)},
-        "counts": counts.dump(),
-        "pending": view.pending_count,
-        "table": {info.uid: rows[place] for place, info in enumerate(pods.infos)},
-        "states": {uid: info.state for uid, info in view.pods.items()},
-    }
-
-
-assumed = st.lists(
-    st.fixed_dictionaries(
-        {
-            "cpu": st.sampled_from(["1", "500m"]),
-            "color": st.sampled_from(["red", "blue"]),
-            "port": st.booleans(),
-            "node": st.sampled_from(["n", "m"]),
-        }
-    ),
-    min_size=1,
-    max_size=4,
-)
-
-
-@settings(max_examples=100, deadline=None)
-@given(assumed, st.data())
-def test_a_confirmed_assumption_leaves_what_taking_it_out_and_putting_it_in_again_would(pods, data):
-    confirmed, anew = view_with(pods), view_with(pods)
-    usage = [view.usage_counts(ByColor()) for view in (confirmed, anew)]
-    for i, look in enumerate(pods):
-        for view in (confirmed, anew):
-            view.assume(f"p{i}", look["node"])
-    for i in data.draw(st.permutations(range(len(pods)))):
-        node, row = pods[i]["node"], confirmed.nodes.row_of[pods[i]["node"]]
-        bound = pending(i, pods[i], 2, node)
-        position = confirmed.nodes.pod_journal.position
-        change = confirmed.add_or_update_pod(bound)
-        assert change.new is confirmed.pods[f"p{i}"]
-        assert [event.label for event in change.events] == ["AssignedPodAdd"]
-        assert change.new.state is PodState.BOUND
-        named = confirmed.nodes.pod_journal.since(position)
-        assert named is not None
-        assert np.array_equal(named, [row]), "its row is named once"
-        anew.forget(f"p{i}")
-        anew.remove_pod(f"p{i}")
-        anew.add_or_update_pod(bound)
-        assert seen(confirmed, usage[0]) == seen(anew, usage[1])
-        validate_view(confirmed)

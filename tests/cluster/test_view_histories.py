@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from policyengine.cluster.consistency import dump_view, validate_view
 from policyengine.cluster.node_objects import Node
 from policyengine.cluster.node_table import NodeTable
-from policyengine.cluster.pod_info import PodState
+from policyengine.cluster.pod_info import PodInfo, PodState
 from policyengine.cluster.pod_objects import Pod
 from policyengine.cluster.view import ClusterView
 from tests.builders import make_node, make_pod
@@ -116,6 +116,13 @@ class Truth:
         return view
 
 
+class ByColor:
+    """Counts a pod in its namespace and, if it has one, in its colour."""
+
+    def groups(self, pod: PodInfo) -> tuple[str, ...]:
+        return (pod.namespace, *filter(None, [pod.labels.get("color")]))
+
+
 class History:
     def __init__(self) -> None:
         self.truth = Truth()
@@ -124,6 +131,9 @@ class History:
             self.view.nodes.label_ids(key)
         self.view.nodes.derived.capacity("cpu")
         self.view.nodes.condition("Ready")
+        self.grouping = ByColor()
+        self.view.usage_counts(self.grouping)
+        self.view.nodes.pod_table.current().numbers("restarts", lambda pod: pod.restarts)
 
     def take(self, step: tuple) -> None:
         action, *details = step
@@ -244,8 +254,8 @@ def face(table: NodeTable) -> tuple[list[object], list[object]]:
     return nodes, pods
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(st.lists(steps, max_size=30))
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(steps, min_size=12, max_size=40))
 def test_the_view_equals_a_fresh_one_and_its_journals_name_every_change(history_steps):
     history = History()
     table = history.view.nodes
