@@ -1,3 +1,5 @@
+import json
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -10,6 +12,7 @@ from policyengine.cluster.pod_objects import Pod
 from policyengine.cluster.storage_objects import PersistentVolume
 from policyengine.cluster.workload_objects import Service
 from tests.builders import make_node, make_pod
+from tests.shared_facts import shared
 
 
 def test_json_text_and_parsed_json_decode_alike():
@@ -102,3 +105,27 @@ def test_times_are_seconds_since_the_epoch():
     assert parse_time("") is None
     with pytest.raises(ObjectError, match="`yesterday` is not a time"):
         parse_time("yesterday")
+
+
+def objects_in(value):
+    """Every object of a kind we decode, however deep in the recording, items of lists included."""
+    if isinstance(value, dict):
+        kind = value.get("kind", "")
+        if kind in STRUCTS and isinstance(value.get("metadata"), dict) and value["metadata"].get("name"):
+            yield kind, value
+        if kind.endswith("List") and kind.removesuffix("List") in STRUCTS:
+            yield from ((kind.removesuffix("List"), item) for item in value.get("items") or ())
+        for inner in value.values():
+            yield from objects_in(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from objects_in(inner)
+
+
+def test_what_a_real_api_server_sends_decodes():
+    found = list(objects_in(json.loads(shared("recorded/apiserver-1.36.json").read_text())))
+    assert {"Pod", "Node"} <= {kind for kind, _ in found}
+    for kind, item in found:
+        decoded = decode(STRUCTS[kind], item)
+        assert decoded == decode(STRUCTS[kind], json.dumps(item).encode())
+        assert decoded.metadata.name == item["metadata"]["name"]
