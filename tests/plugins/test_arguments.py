@@ -104,6 +104,7 @@ def test_is_taken(plugin: str, arguments: Json) -> None:
         ("InterPodAffinity", {"hardPodAffinityWeight": -1}, "hardPodAffinityWeight"),
         ("VolumeBinding", {"bindTimeoutSeconds": -1}, "bindTimeoutSeconds"),
         ("VolumeBinding", {"shape": []}, "shape"),
+        ("VolumeBinding", {"shape": [SHAPE[1], SHAPE[0]]}, "ascend"),
         ("DefaultPreemption", {"minCandidateNodesPercentage": 101}, "minCandidateNodesPercentage"),
         ("DefaultPreemption", {"minCandidateNodesAbsolute": -1}, "minCandidateNodesAbsolute"),
         ("DefaultPreemption", {"minCandidateNodesPercentage": 0, "minCandidateNodesAbsolute": 0}, "cannot both be 0"),

@@ -25,6 +25,8 @@ from policyengine.cluster.storage_objects import (
 from policyengine.framework.events import ActionType, QueueingHint, Resource
 from policyengine.plugins.registry import IN_TREE, build
 from tests.builders import NodeBuilder, PodBuilder, make_node, make_pod
+from tests.plugins.devices import devices
+from tests.plugins.devices.devices import allocated, using
 
 A, D, U = ActionType.ADD, ActionType.DELETE, ActionType.UPDATE
 LABEL, TAINT = ActionType.UPDATE_NODE_LABEL, ActionType.UPDATE_NODE_TAINT
@@ -123,10 +125,6 @@ def driver(tracks: bool) -> Any:
     return decode(CSIDriver, meta("csi.example") | {"spec": {"storageCapacity": tracks}})
 
 
-def device_claim(name: str, **status: Any) -> Any:
-    return decode(ResourceClaim, meta(name) | {"status": status})
-
-
 def attachment() -> Any:
     spec = {"attacher": "other.example", "nodeName": "n", "source": {"persistentVolumeName": "pv"}}
     return decode(VolumeAttachment, meta("a") | {"spec": spec})
@@ -192,7 +190,7 @@ UNRELATED: list[tuple[str, Resource, ActionType, Any, Any]] = [
     ("InterPodAffinity", R.POD, POD_LABEL, STRANGER, RELABELLED),
     ("InterPodAffinity", R.POD, D, STRANGER, None),
     ("InterPodAffinity", R.NODE, LABEL, PLAIN, OTHER_LABEL),
-    ("DynamicResources", R.RESOURCE_CLAIM, U, device_claim("theirs"), device_claim("theirs", devices=[])),
+    ("DynamicResources", R.RESOURCE_CLAIM, U, devices.claim(), devices.claim(status={"devices": [{}]})),
     ("DynamicResources", R.POD, GENERATED, STRANGER, RELABELLED),
     ("NodeDeclaredFeatures", R.NODE, FEATURE, PLAIN, OTHER_LABEL),
     ("NodeDeclaredFeatures", R.POD, U, STRANGER, RELABELLED),
@@ -246,8 +244,26 @@ def runs(name: str = "q", **amounts: str) -> PodBuilder:
     return make_pod(name).req(**amounts).node("a")
 
 
-Builder = NodeBuilder | PodBuilder
-WAKES: dict[str, list[tuple[str, ActionType, PodBuilder, Builder | None, Builder | None, QueueingHint]]] = {
+RULES = [{"action": "RestartAllContainers"}]
+RESTARTING, STRANGE_RESTARTING = (
+    make_pod(name).set("spec.containers", [{"name": "r", "restartPolicyRules": RULES}]) for name in "pq"
+)
+DECLARING = make_node().set("status.declaredFeatures", ["RestartAllContainersOnContainerExits"])
+USES, HELD = using("c"), devices.claim(status=allocated("g"))
+TEMPLATE = make_pod("p").set("spec.resourceClaims", [{"name": "e", "resourceClaimTemplateName": "t"}])
+
+
+def made(name: str) -> PodBuilder:
+    pod = make_pod(name).set("spec.resourceClaims", [{"name": "e", "resourceClaimTemplateName": "t"}])
+    return pod.set("status.resourceClaimStatuses", [{"name": "e", "resourceClaimName": "c"}])
+
+
+def other(held: bool = False) -> ResourceClaim:
+    return devices.claim(name="other", status=allocated("g") if held else None)
+
+
+Shown = NodeBuilder | PodBuilder | ResourceClaim | None
+WAKES: dict[str, list[tuple[str, ActionType, PodBuilder, Shown, Shown, QueueingHint]]] = {
     "fit asks whether the node now has more of what is wanted": [
         ("NodeResourcesFit", OFFER, TWO_CPU, None, room(cpu="4"), QUEUE),
         ("NodeResourcesFit", OFFER, TWO_CPU, None, room(cpu="1"), SKIP),
@@ -313,15 +329,49 @@ WAKES: dict[str, list[tuple[str, ActionType, PodBuilder, Builder | None, Builder
         ("InterPodAffinity", A, AWAY, None, FREE, QUEUE),
         ("InterPodAffinity", LABEL, AWAY, ZONE_A, FREE, QUEUE),
     ],
+    "a node wakes a pod when it comes to declare what the pod needs": [
+        ("NodeDeclaredFeatures", FEATURE, RESTARTING, FREE, DECLARING, QUEUE),
+        ("NodeDeclaredFeatures", FEATURE, RESTARTING, None, DECLARING, QUEUE),
+        ("NodeDeclaredFeatures", FEATURE, RESTARTING, DECLARING, DECLARING, SKIP),
+    ],
+    "only its own other needs of a kubelet wake a pod": [
+        ("NodeDeclaredFeatures", U, RESTARTING, RESTARTING, P, QUEUE),
+        ("NodeDeclaredFeatures", U, RESTARTING, RESTARTING, RESTARTING, SKIP),
+        ("NodeDeclaredFeatures", U, RESTARTING, STRANGE_RESTARTING, make_pod("q"), SKIP),
+    ],
+    "a claim of the pod's own wakes it, and of others one that gives devices back": [
+        ("DynamicResources", A, USES, None, devices.claim(), QUEUE),
+        ("DynamicResources", A, USES, None, other(), SKIP),
+        ("DynamicResources", U, USES, devices.claim(), devices.claim(version=2), SKIP),
+        ("DynamicResources", U, USES, devices.claim(), HELD, QUEUE),
+        (
+            "DynamicResources",
+            U,
+            USES,
+            *(devices.claim(status=allocated("g", users=one)) for one in ((), ("x",))),
+            QUEUE,
+        ),
+        ("DynamicResources", U, USES, other(), other(held=True), SKIP),
+        ("DynamicResources", U, USES, other(held=True), other(), QUEUE),
+    ],
+    "the making of its own claims wakes a pod": [
+        ("DynamicResources", GENERATED, TEMPLATE, TEMPLATE, made("p"), QUEUE),
+        ("DynamicResources", GENERATED, TEMPLATE, TEMPLATE, TEMPLATE, SKIP),
+        ("DynamicResources", GENERATED, TEMPLATE, None, made("other"), SKIP),
+    ],
 }
 """Sentence -> (plugin, what happens, the refused pod, the object before and after, the answer)."""
+
+
+RESOURCES: dict[type, Resource] = {NodeBuilder: R.NODE, PodBuilder: R.POD, ResourceClaim: R.RESOURCE_CLAIM}
 
 
 @pytest.mark.parametrize("sentence", WAKES)
 def test_what_wakes_a_pod(sentence: str) -> None:
     for plugin, action, pod, old, new, expected in WAKES[sentence]:
-        objects = [one.build() if isinstance(one, NodeBuilder) else one.info() if one else None for one in (old, new)]
-        resource = R.NODE if isinstance(new or old, NodeBuilder) else R.POD
+        objects = [one.info() if isinstance(one, PodBuilder) else one for one in (old, new)]
+        objects = [one.build() if isinstance(one, NodeBuilder) else one for one in objects]
+        resource = RESOURCES[type(new or old)]
         assert hint(plugin, resource, action)(pod.info(), *objects) is expected, (plugin, action, old, new)
 
 

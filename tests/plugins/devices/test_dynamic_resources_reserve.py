@@ -1,4 +1,4 @@
-"""DynamicResources from Reserve to Bind: in memory, in the writes, and through the scheduler; and what wakes pods."""
+"""DynamicResources from Reserve to Bind: in memory, in the writes, and through the scheduler."""
 
 from __future__ import annotations
 
@@ -7,10 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from policyengine.cluster.device_objects import ResourceClaim
 from policyengine.cluster.pod_info import PodInfo
-from policyengine.framework.events import ActionType, QueueingHint, Resource
-from policyengine.plugins.devices.dynamic_resources import DynamicResources
 from policyengine.scheduler.actions import Action
 from policyengine.scheduler.messages import BindFailure, ObjectPatched, ObjectPatchFailed
 from tests.builders import make_pod
@@ -256,52 +253,6 @@ def test_a_claim_allocated_elsewhere_meanwhile_is_an_error_and_tried_again() -> 
     actions = write_all(driver, driver.cycle(), allocated("g", users=("somebody",)))
     assert binds(actions) == {}
     assert any("got deallocated elsewhere in the meantime" in text for _, text in conditions(actions))
-
-
-# --- what wakes a pod --------------------------------------------------------------------------------------
-
-
-def hint(resource: Resource, action: ActionType, pod: PodInfo, old: Any, new: Any) -> QueueingHint:
-    for registered in DynamicResources().events_to_register():
-        if registered.event.resource is resource and registered.event.action & action:
-            return registered.hint(pod, old, new) if registered.hint else QueueingHint.QUEUE
-    return QueueingHint.SKIP
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "wakes"),
-    [
-        (None, claim(), True),
-        (None, claim(name="other"), False),
-        (claim(), claim(version=2), False),
-        (claim(), claim(version=2, status=allocated("g")), True),
-        (claim(name="other"), claim(name="other", status=allocated("g")), False),
-        (claim(name="other", status=allocated("g")), claim(name="other"), True),
-        (claim(status=allocated("g")), claim(status=allocated("g", users=("x",))), True),
-    ],
-)
-def test_a_claim_wakes(old: ResourceClaim | None, new: ResourceClaim, wakes: bool) -> None:
-    action = ActionType.ADD if old is None else ActionType.UPDATE_OTHER
-    answer = hint(Resource.RESOURCE_CLAIM, action, using("c").info(), old, new)
-    assert (answer is QueueingHint.QUEUE) == wakes
-
-
-def test_the_making_of_its_own_claims_wakes_a_pod() -> None:
-    waiting = make_pod("p").set("spec.resourceClaims", [{"name": "e", "resourceClaimTemplateName": "t"}])
-    made = make_pod("p").set("spec.resourceClaims", [{"name": "e", "resourceClaimTemplateName": "t"}])
-    made.set("status.resourceClaimStatuses", [{"name": "e", "resourceClaimName": "c"}])
-    action = ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM
-    assert hint(Resource.POD, action, waiting.info(), waiting.info(), made.info()) is QueueingHint.QUEUE
-    assert hint(Resource.POD, action, waiting.info(), waiting.info(), waiting.info()) is QueueingHint.SKIP
-    assert hint(Resource.POD, action, waiting.info(), None, made.uid("other").info()) is QueueingHint.SKIP
-
-
-def test_slices_classes_and_node_labels_wake_and_claims_that_go_do_not() -> None:
-    pod = using("c").info()
-    for resource in (Resource.RESOURCE_SLICE, Resource.DEVICE_CLASS, Resource.NODE):
-        assert hint(resource, ActionType.ADD, pod, None, object()) is QueueingHint.QUEUE
-    assert hint(Resource.NODE, ActionType.UPDATE_NODE_TAINT, pod, None, object()) is QueueingHint.SKIP
-    assert hint(Resource.RESOURCE_CLAIM, ActionType.DELETE, pod, claim(), None) is QueueingHint.SKIP
 
 
 def test_a_wrong_selector_costs_the_pod_an_attempt_and_nothing_else() -> None:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.cluster.view import ClusterView
-from policyengine.framework.events import ActionType, QueueingHint, Resource
 from policyengine.framework.plugin import UNCONCERNED
 from policyengine.framework.status import Code
 from policyengine.plugins.node_state.node_declared_features import NodeDeclaredFeatures, required_features
@@ -64,33 +61,3 @@ def test_only_nodes_that_declare_all_features_pass() -> None:
     both = restarting().set("spec.hostNetwork", True).set("spec.hostUsers", False).info()
     assert evaluated(both, [], [RESTART_ALL], ["Other", RESTART_ALL, USER_NAMESPACES]) == [False, False, True]
     assert evaluated(restarting().info(), ["Other"], [RESTART_ALL]) == [False, True]
-
-
-def hint(resource: Resource, pod: PodInfo, old: Any, new: Any) -> QueueingHint:
-    for registered in NodeDeclaredFeatures().events_to_register():
-        if registered.event.resource is resource:
-            assert registered.hint is not None
-            return registered.hint(pod, old, new)
-    raise AssertionError(resource)
-
-
-def test_a_node_that_declares_the_same_wakes_nobody() -> None:
-    bare, full = make_node("n"), make_node("n").set("status.declaredFeatures", [RESTART_ALL])
-    pod = restarting().info()
-    assert hint(Resource.NODE, pod, bare.build(), full.build()) is QueueingHint.QUEUE
-    assert hint(Resource.NODE, pod, None, full.build()) is QueueingHint.QUEUE
-    assert hint(Resource.NODE, pod, full.build(), full.label("a", "b").build()) is QueueingHint.SKIP
-
-
-def test_only_the_pods_own_other_needs_wake_it() -> None:
-    pod = restarting().info()
-    other = restarting().uid("other").info()
-    assert hint(Resource.POD, pod, pod, make_pod("p").info()) is QueueingHint.QUEUE
-    assert hint(Resource.POD, pod, pod, restarting().label("a", "b").info()) is QueueingHint.SKIP
-    assert hint(Resource.POD, pod, other, make_pod("other").info()) is QueueingHint.SKIP
-
-
-def test_it_registers_for_declared_features_and_not_for_labels() -> None:
-    actions = [one.event.action for one in NodeDeclaredFeatures().events_to_register()]
-    assert any(action & ActionType.UPDATE_NODE_DECLARED_FEATURE for action in actions)
-    assert not actions[0] & ActionType.UPDATE_NODE_LABEL

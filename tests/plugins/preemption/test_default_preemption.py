@@ -15,14 +15,13 @@ from policyengine.cluster.objects import decode
 from policyengine.cluster.view import ClusterView
 from policyengine.cluster.workload_objects import PodDisruptionBudget
 from policyengine.framework.evaluator import Evaluator
-from policyengine.framework.plugin_entry import ArgumentError
 from policyengine.framework.status import Code
 from policyengine.plugins.preemption import dry_run
 from policyengine.plugins.preemption.candidate_node import Candidate, ranks_of
 from policyengine.plugins.preemption.default_preemption import DefaultPreemption
 from policyengine.plugins.preemption.placed_pods import NOBODY, placed_pods
 from policyengine.plugins.preemption.victim_arithmetic import known_filters
-from policyengine.plugins.registry import build, default_profile
+from policyengine.plugins.registry import default_profile
 from policyengine.policy_compiler import compile_policy
 from tests.builders import PodBuilder, make_node, make_pod
 
@@ -209,20 +208,6 @@ def test_an_unresolvable_nominated_node_makes_a_pod_eligible_again() -> None:
     diagnosis = evaluator.filter(view.pods["new"], view.snapshot())
     assert diagnosis.refusal(0).code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
     assert DefaultPreemption().why_not_eligible(view.pods["new"], diagnosis, evaluator, view) == ""
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        {"minCandidateNodesPercentage": 0, "minCandidateNodesAbsolute": 0},
-        {"minCandidateNodesPercentage": 101},
-        {"minCandidateNodesAbsolute": -1},
-        {"candidates": 3},
-    ],
-)
-def test_arguments_that_do_not_fit_are_refused(arguments: dict[str, int]) -> None:
-    with pytest.raises(ArgumentError, match="DefaultPreemption"):
-        build("DefaultPreemption", arguments)
 
 
 COMPANY = """policy "two" {

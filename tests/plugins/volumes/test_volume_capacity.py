@@ -11,7 +11,6 @@ from policyengine.cluster.objects import decode
 from policyengine.cluster.storage_objects import CSIDriver, CSIStorageCapacity
 from policyengine.cluster.view import ClusterView
 from policyengine.framework.plugin import ScorePlugin
-from policyengine.framework.plugin_entry import ArgumentError
 from policyengine.plugins.registry import build, default_profile
 from tests.builders import make_node, make_pod
 from tests.scheduler.storage import claim, storage_class, volume
@@ -105,17 +104,3 @@ def test_more_than_is_left_counts_as_full_and_a_huge_disk_overflows_nothing() ->
 def test_pods_whose_claims_are_bound_or_absent_have_no_score(bound: bool) -> None:
     view = cluster(claim("c", volume="v", bound=True), volume("v", taken_by="c")) if bound else cluster()
     assert scores(view, FULLER_IS_BETTER, "c") is None
-
-
-@pytest.mark.parametrize(
-    ("arguments", "what"),
-    [
-        ({"shape": [{"utilization": 50, "score": 1}, {"utilization": 50, "score": 2}]}, "ascend"),
-        ({"bindTimeoutSeconds": -1}, "bindTimeoutSeconds"),
-        ({"shape": []}, "shape"),
-        ({"shapes": []}, "shapes"),
-    ],
-)
-def test_malformed_arguments_are_refused(arguments: dict[str, Any], what: str) -> None:
-    with pytest.raises(ArgumentError, match=what):
-        build("VolumeBinding", arguments)
