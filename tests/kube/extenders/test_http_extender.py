@@ -50,11 +50,6 @@ async def test_a_node_that_is_left_out_was_refused_for_the_reason_given_if_there
     assert said.unresolvable == {"c": ("http://e", "never")}
 
 
-async def test_a_filter_that_names_another_node_fails() -> None:
-    with pytest.raises(ExtenderFailed, match="it claims the node `mars`, which it was not asked about"):
-        await extender({"NodeNames": ["a", "mars"]}).filter(POD, ["a"], no_text)
-
-
 @pytest.mark.parametrize(("score", "counts"), [(0, 0), (7, 210), (10, 300), (11, 300), (-1, 0)])
 async def test_a_score_from_0_to_10_counts_ten_times_its_weight(score: int, counts: int) -> None:
     said = await extender([{"Host": "a", "Score": score}]).prioritize(POD, ["a"], no_text)
@@ -76,17 +71,12 @@ async def test_the_nodes_that_it_names_are_left_with_the_victims_that_it_names()
     [
         (leaving(mars=["u1"]), "it claims victims on the node `mars`, which it was not asked about"),
         (leaving(a=["u2"]), "it claims to preempt the pod `u2` on the node `a`, which is not there"),
-        (leaving(a=[], b=["u2"]), "expected at least one victim pod on node `a`"),
+        ({"NodeNameToMetaVictims": {"a": None}}, "expected at least one victim pod on node `a`"),
     ],
 )
 async def test_victims_beside_the_question_are_a_failure(answer: Any, told: str) -> None:
     with pytest.raises(ExtenderFailed, match=told):
         await extender(answer).victims(POD, VICTIMS, ASKED, no_text)
-
-
-async def test_a_node_without_victims_is_left_out_of_what_an_ignorable_one_says() -> None:
-    said = await extender(leaving(a=[], b=["u2"]), ignorable=True).victims(POD, VICTIMS, ASKED, no_text)
-    assert list(said) == ["b"]
 
 
 @pytest.mark.parametrize("cacheable", [True, False])

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from policyengine.kube.extenders import http_extender
 from tests.kube.extenders.extender_world import NODES, PODS, Answer, World, all_pass, only, world
 
 FILTER = {"filterVerb": "filter", "nodeCacheCapable": True}
@@ -76,18 +75,13 @@ async def test_a_slow_extender_keeps_nobody_else_waiting() -> None:
 BROKEN: dict[str, tuple[Answer, str]] = {
     "status": (lambda verb, body: web.Response(status=500), "answers with HTTP status 500"),
     "error": (lambda verb, body: {"Error": "no idea"}, "no idea"),
-    "not JSON": (lambda verb, body: web.Response(text="<html>"), "its answer is no ExtenderFilterResult"),
     "a wrong type": (lambda verb, body: {"NodeNames": 3}, "its answer is no ExtenderFilterResult"),
     "an unknown node": (lambda verb, body: {"NodeNames": ["mars"]}, "claims the node `mars`"),
-    "oversized": (lambda verb, body: web.Response(body=b" " * 5000), "its answer is longer than 1000 bytes"),
 }
 
 
 @pytest.mark.parametrize("kind", sorted(BROKEN))
-async def test_an_extender_that_fails_fails_the_attempt_unless_it_is_ignorable(
-    kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(http_extender, "MAX_ANSWER", 1000)
+async def test_an_extender_that_fails_fails_the_attempt_unless_it_is_ignorable(kind: str) -> None:
     answer, told = BROKEN[kind]
     async with world(answer, FILTER) as at:
         await at.pod("p")

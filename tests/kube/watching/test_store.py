@@ -22,17 +22,6 @@ from tests.kube.virtual_time import run
 from tests.kube.watching.follower import Follower, follow, watches
 
 
-def test_a_truncated_line_reconnects_and_applies_nothing_of_it() -> None:
-    line = b'{"type":"MODIFIED","object":{"metadata":{"name":"a","namespace":"ns","uid":"uid-a","resou'
-    got = follow(
-        listed(5, config_map("a", 3)),
-        watched(line, event("DELETED", config_map("a", 9))),
-        watched(event("MODIFIED", config_map("a", 6))),
-    )
-    assert got.seen == ["a@3", "a@6"]
-    assert watches(got)[:2] == ["5", "5"]
-
-
 @settings(max_examples=60, deadline=None)
 @given(st.binary(max_size=60))
 def test_garbage_never_changes_the_store(garbage: bytes) -> None:
@@ -57,36 +46,6 @@ def test_duplicates_and_older_versions_change_nothing() -> None:
         ),
     )
     assert got.seen == ["a@3", "a@7"]
-
-
-def test_a_deleted_object_does_not_come_back_by_a_late_event() -> None:
-    got = follow(
-        listed(5, config_map("a", 3)),
-        watched(event("DELETED", config_map("a", 7)), event("MODIFIED", config_map("a", 6))),
-    )
-    assert got.store == {}
-
-
-def test_lines_out_of_order_lose_nothing() -> None:
-    got = follow(
-        listed(5, config_map("a", 3), config_map("b", 4)),
-        watched(
-            event("MODIFIED", config_map("b", 7)),
-            event("MODIFIED", config_map("a", 6)),
-            event("DELETED", config_map("c", 9)),
-            event("ADDED", config_map("c", 8)),
-        ),
-    )
-    assert got.store == {"a": "6", "b": "7"}
-    assert watches(got)[:2] == ["5", "9"]
-
-
-def test_an_object_that_comes_back_into_the_selection_is_seen() -> None:
-    got = follow(
-        listed(5, config_map("a", 3)),
-        watched(event("DELETED", config_map("a", 6)), event("ADDED", config_map("a", 7))),
-    )
-    assert got.seen == ["a@3", "-a", "a@7"]
 
 
 def test_a_list_older_than_what_was_seen_is_not_believed() -> None:
@@ -119,15 +78,6 @@ def test_delete_and_create_of_one_name_is_one_change_to_the_new_uid() -> None:
     )
     assert got.seen == ["a@3", "a@7"]
     assert got.store == {"a": "7"}
-
-
-def test_a_missed_delete_is_found_by_the_next_list() -> None:
-    got = follow(
-        listed(5, config_map("a", 3, uid="one"), config_map("b", 4)),
-        failure(410),
-        listed(9, config_map("a", 8, uid="two")),
-    )
-    assert got.seen == ["a@3", "b@4", "a@8", "-b"]
 
 
 def test_an_object_that_cannot_be_read_is_reported_and_the_others_go_on() -> None:

@@ -75,13 +75,6 @@ def test_a_long_note_is_cut_to_what_the_server_takes() -> None:
     assert note.endswith("ü ...")
 
 
-def test_an_event_outlives_an_outage_of_the_server() -> None:
-    faults = [ConnectionFailed("refused", sent=False), failure(503), failure(429, retry_after="9")]
-    asked = written(an_event("x"), server=ScriptedServer(*faults, Answer(201, {})))
-    assert len(asked) == 4
-    assert asked[3].at - asked[2].at >= 9
-
-
 def test_an_event_refused_for_good_is_dropped_and_reported() -> None:
     problems: list[str] = []
 

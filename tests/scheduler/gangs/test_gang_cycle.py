@@ -90,18 +90,6 @@ def test_a_gang_stands_where_its_first_member_stands():
 # ---- what is bad input, and what changes midway
 
 
-def test_a_minimum_of_zero_or_less_makes_no_gang():
-    for minimum in ("0", "-3"):
-        driver = scheduler().showing(node("n1", cpu="1"), member("a", minimum), member("b", minimum))
-        assert len(binds(driver.cycle())) == 1
-
-
-def test_a_minimum_above_the_number_of_pods_ever_created_holds_them():
-    driver = scheduler().showing(node("n1", cpu="9"), member("a", "100"), member("b", "100"))
-    assert binds(driver.cycle()) == {}
-    assert driver.places("a", "b") == ["held", "held"]
-
-
 def test_a_minimum_that_is_lowered_lets_the_gang_go():
     driver = scheduler().showing(node("n1", cpu="9"), member("a", "3"), member("b", "3"))
     driver.see(member("a", "2"), member("b", "2"))

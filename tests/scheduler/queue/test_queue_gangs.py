@@ -5,15 +5,6 @@ from tests.builders import make_pod
 from tests.scheduler.queue.queues import FIT, add, info, place, queue, refuse
 
 
-def test_members_are_held_until_their_gang_is_complete():
-    line = queue()
-    first, second = info("a", gang="g", min="2"), info("b", gang="g", min="2")
-    add(line, first)
-    assert place(line, "a") is Place.HELD
-    add(line, second)
-    assert (place(line, "a"), place(line, "b")) == (Place.ACTIVE, Place.ACTIVE)
-
-
 def test_a_gang_that_lost_a_member_is_held_again_wherever_its_members_are():
     line = queue()
     names = ["unschedulable", "backoff", "active", "gone"]
