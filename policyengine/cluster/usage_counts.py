@@ -101,7 +101,7 @@ class UsageByGrouping:
 
     def add(self, info: PodInfo) -> None:
         """The pod has a node now."""
-        for grouping, counts in self._by_grouping.items():
+        for grouping, counts in self._by_grouping.items() if self._by_grouping else ():
             known = counts.known(info)
             counts.add(info, grouping.groups(info) if known is None else known)
 

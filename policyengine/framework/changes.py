@@ -141,21 +141,24 @@ class Changes:
 
     def nodes_since(self, position: int) -> Delta:
         """Rows whose Node object changed since the position."""
-        return self._clip(self.snapshot.node_journal.since(position))
+        return self.snapshot.node_journal.since(position)
 
     def since(self, node_position: int, pod_position: int) -> Delta:
         """Rows in which a Node object or the pods changed since the two positions."""
         asked = node_position, pod_position
         if asked != self._asked:
-            pods = self._clip(self.snapshot.pod_journal.since(pod_position))
-            self._since = union(self.nodes_since(node_position), pods)
+            self._since = _either_since(self.snapshot.nodes, node_position, pod_position)
             self._asked = asked
         return self._since
 
-    def _clip(self, rows: Delta) -> Delta:
-        if rows is None or len(rows) == 0 or rows[-1] < self.n:
-            return rows
-        return rows[rows < self.n]
+
+def _either_since(nodes: NodeTable, node_position: int, pod_position: int) -> Delta:
+    """Rows in either journal since the positions."""
+    in_nodes = nodes.node_journal.listed_since(node_position)
+    on_nodes = nodes.pod_journal.listed_since(pod_position)
+    if in_nodes is None or on_nodes is None:
+        return None
+    return np.array(sorted({*in_nodes, *on_nodes}) if in_nodes else on_nodes, dtype=np.int64)
 
 
 class RowColumn:
@@ -174,8 +177,7 @@ class RowColumn:
         if nodes is not self._nodes or positions != self._positions:
             changed: Delta = None
             if nodes is self._nodes and len(self._values) == nodes.n:
-                node_position, pod_position = self._positions
-                changed = union(nodes.node_journal.since(node_position), nodes.pod_journal.since(pod_position))
+                changed = _either_since(nodes, *self._positions)
             if changed is None:
                 self._values = self._kernel(nodes, np.arange(nodes.n))
             else:

@@ -20,9 +20,11 @@ from policyengine.framework.changes import FEW, NO_ROWS, ChangeLog, Changes, Del
 from policyengine.framework.plugin import (
     FilterPlugin,
     NarrowingPlugin,
+    NormalizedScorePlugin,
     ObjectReader,
     Reads,
     ScorePlugin,
+    SingleRowPlugin,
     SituationReader,
     TopologyPlugin,
     extends,
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 Prepare = Callable[["PodInfo", "Snapshot"], tuple[Status, State]]
 Kernel = Callable[[State, "Snapshot", Rows], tuple[Array, Sequence[Refusal]]]
+_NOTHING: Array = np.zeros(0, dtype=np.int16)
 
 
 class PluginColumns:
@@ -55,6 +58,8 @@ class PluginColumns:
         self.follows_pods = Reads.PODS in plugin.reads
         self.topology = plugin if extends(plugin, TopologyPlugin) else None
         self.narrowing = plugin if extends(plugin, NarrowingPlugin) else None
+        self.normalizing = plugin if extends(plugin, NormalizedScorePlugin) and not filters else None
+        self.score_row = plugin.score_row if extends(plugin, SingleRowPlugin) and not filters else None
         self.kinds: tuple[str, ...] = plugin.kinds if extends(plugin, ObjectReader) else ()
         self.situation = plugin.situation if extends(plugin, SituationReader) else None
         self.reads_beside = bool(self.kinds) or self.situation is not None
@@ -69,41 +74,27 @@ class PluginColumns:
 class PluginColumn:
     """One plugin's answers for one signature."""
 
-    __slots__ = (
-        "_is_whole",
-        "_object_changes",
-        "_objects",
-        "log",
-        "node_position",
-        "pod_position",
-        "refusals",
-        "refused",
-        "settled",
-        "source",
-        "state",
-        "status",
-        "values",
-    )
+    status: Status = SKIP
+    """SUCCESS: `values` count. SKIP: the plugin has nothing to say. Otherwise PreFilter's refusal."""
+    state: State = None
+    values: Array = _NOTHING
+    """`int16[nodes]` of a filter (0 passes, else 1 + index into `refusals`), raw scores of a score."""
+    refusals: Sequence[Refusal] = ()
+    refused = 0
+    """How many rows a filter refuses."""
+    settled = False
+    """A skip or refusal that no change of nodes and pods can turn."""
+    node_position = -1
+    pod_position = -1
+    _objects: Hashable = None
+    """What was read beside signature and rows: versions of other objects, the plugin's situation."""
+    _object_changes = -1
+    _is_whole = False
+    """False before the first computation, and after one that failed."""
 
     def __init__(self, source: PluginColumns) -> None:
         self.source = source
         self.log = ChangeLog()
-        self.status: Status = SKIP
-        """SUCCESS: `values` count. SKIP: the plugin has nothing to say. Otherwise PreFilter's refusal."""
-        self.state: State = None
-        self.values: Array = np.zeros(0, dtype=np.int16)
-        """`int16[nodes]` of a filter (0 passes, else 1 + index into `refusals`), raw scores of a score."""
-        self.refusals: Sequence[Refusal] = ()
-        self.refused = 0
-        """How many rows a filter refuses."""
-        self.settled = False
-        """A skip or refusal that no change of nodes and pods can turn."""
-        self.node_position = self.pod_position = -1
-        self._objects: Hashable = None
-        """What was read beside signature and rows: versions of other objects, the plugin's situation."""
-        self._object_changes = -1
-        self._is_whole = False
-        """False before the first computation, and after one that failed."""
 
     @property
     def plugin(self) -> str:
@@ -154,7 +145,7 @@ class PluginColumn:
             self._compute(changes)
         else:
             source.computed += 1
-            self._put(np.zeros(0, dtype=np.int16), ())
+            self._put(_NOTHING, ())
         self._arrived(changes)
 
     def _follow(self, pod: PodInfo, changes: Changes) -> None:
@@ -218,8 +209,16 @@ class PluginColumn:
         self.log.note(None)
 
     def _patch(self, changes: Changes, rows: Rows) -> None:
-        source = self.source
+        source, values = self.source, self.values
         source.computed += 1
+        if source.score_row is not None and len(rows) <= FEW:
+            each = [(row, source.score_row(self.state, changes.snapshot, row)) for row in rows.tolist()]
+            found = [row for row, value in each if values.item(row) != value]
+            for row, value in each:
+                values[row] = value
+            if found:
+                self.log.note(rows if len(found) == len(rows) else np.array(found, dtype=np.int64))
+            return
         answer, refusals = source.kernel(self.state, changes.snapshot, rows)
         # A patch that refuses no row may come without the table that the other rows point into.
         if len(refusals) > len(self.refusals):
@@ -228,10 +227,10 @@ class PluginColumn:
         if len(changed) == 0:
             return
         if source.filters:
-            self.refused += int(np.count_nonzero(answer)) - int(np.count_nonzero(self.values[rows]))
-        if answer.dtype != self.values.dtype:
-            self.values = self.values.astype(np.result_type(self.values, answer))
-        self.values[rows] = answer
+            self.refused += int(np.count_nonzero(answer)) - int(np.count_nonzero(values[rows]))
+        if answer.dtype != values.dtype:
+            values = self.values = values.astype(np.result_type(values, answer))
+        values[rows] = answer
         self.log.note(changed)
 
     def _differing(self, rows: Rows, answer: Array) -> Rows:

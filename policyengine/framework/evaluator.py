@@ -32,11 +32,11 @@ from policyengine.framework.best_nodes import Ring
 from policyengine.framework.changes import NO_ROWS, Changes
 from policyengine.framework.column import PluginColumn, filter_columns, score_columns
 from policyengine.framework.filtering import Diagnosis, Verdict
-from policyengine.framework.plugin import UNCONCERNED, FilterPlugin, NormalizedScorePlugin, extends
+from policyengine.framework.plugin import UNCONCERNED, FilterPlugin
 from policyengine.framework.profile import Profile
 from policyengine.framework.scoring import NodeScores, PluginScores
 from policyengine.framework.status import SUCCESS, Code, Refusal, Status
-from policyengine.framework.total import FeasibleNodes, NormalizedScores, PlainScores, Share, TotalScores
+from policyengine.framework.total import FeasibleNodes, TotalScores
 
 if TYPE_CHECKING:
     from policyengine.cluster.node_table import NodeTable
@@ -55,6 +55,7 @@ class Evaluator:
     def __init__(self, profile: Profile, columns: int = COLUMNS) -> None:
         """`columns` bounds the signatures kept per plugin and extension point."""
         self.profile = profile
+        self._quotas = profile.quotas or None
         self._size = columns
         self._table: NodeTable | None = None
         self._changes: Changes | None = None
@@ -97,15 +98,13 @@ class Evaluator:
         """Score the feasible nodes of `diagnosis`, which must stem from this snapshot as it is now."""
         changes, rows = self._changes_up_to(snapshot), diagnosis.feasible
         shares: list[PluginScores] = []
-        for share in self._total(pod).shares if len(rows) else ():
-            column = share.column
+        for column, weight in self._total(pod).columns if len(rows) else ():
             column.update(pod, changes)
             if column.status.code is Code.SUCCESS:
-                scores = column.values[rows]
-                plugin = column.source.plugin
-                if extends(plugin, NormalizedScorePlugin):
+                scores, plugin = column.values[rows], column.source.normalizing
+                if plugin is not None:
                     scores = plugin.normalize(column.state, scores)
-                shares.append(PluginScores(column.plugin, share.weight, scores))
+                shares.append(PluginScores(column.plugin, weight, scores))
         return NodeScores(rows, tuple(shares), snapshot.nodes.name_hash)
 
     def select_node(self, pod: PodInfo, snapshot: Snapshot) -> int | None:
@@ -157,26 +156,23 @@ class Evaluator:
         """Why no filter needs to be asked."""
         if pod.shape.problem is not None:
             return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (pod.shape.problem,))
-        return self.profile.quotas.refusal(pod, snapshot) if self.profile.quotas else None
+        return None if self._quotas is None else self._quotas.refusal(pod, snapshot)
 
     def _total(self, pod: PodInfo) -> TotalScores:
         """The part of the graph for the pod's signatures; not up to date."""
         return self._totals(tuple([signature(pod) for signature in self._signatures]))
 
     def _build(self, signatures: tuple[Hashable, ...]) -> TotalScores:
-        asked = zip(self._filters, self._filter_places, strict=True)
-        found = [(columns, signatures[place]) for columns, place in asked if signatures[place] is not UNCONCERNED]
-        feasible = FeasibleNodes([columns.of(signature) for columns, signature in found])
-        shares: list[Share] = []
-        for (columns, weight), place in zip(self._scorers, self._score_places, strict=True):
-            signature = signatures[place]
-            if signature is not UNCONCERNED:
-                column, plugin = columns.of(signature), columns.plugin
-                if extends(plugin, NormalizedScorePlugin):
-                    shares.append(NormalizedScores(column, weight, plugin, feasible))
-                else:
-                    shares.append(PlainScores(column, weight))
-        return TotalScores(feasible, shares)
+        """That part of the graph, made of the columns that the pod concerns."""
+        filters = [
+            columns.of(signatures[place]) for columns, place in self._filters_at if signatures[place] is not UNCONCERNED
+        ]
+        scores = [
+            (columns.of(signatures[place]), weight)
+            for columns, weight, place in self._scorers_at
+            if signatures[place] is not UNCONCERNED
+        ]
+        return TotalScores(FeasibleNodes(filters), scores)
 
     def _start_over(self) -> None:
         size = self._size
@@ -187,9 +183,9 @@ class Evaluator:
         places = {plugin: place for place, plugin in enumerate(asked)}
         self._signatures = tuple(columns.signature for columns in asked.values())
         """One a plugin, also of one that filters and scores."""
-        self._filter_places = [places[id(columns.plugin)] for columns in self._filters]
-        self._score_places = [places[id(columns.plugin)] for columns in scorers]
-        """Which of the signatures are theirs."""
+        self._filters_at = [(columns, places[id(columns.plugin)]) for columns in self._filters]
+        self._scorers_at = [(columns, weight, places[id(columns.plugin)]) for columns, weight in self._scorers]
+        """Each with the place of its signature."""
         self._totals = lru_cache(size)(self._build)
         self._ring: tuple[int, Ring] | None = None
 

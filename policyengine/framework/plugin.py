@@ -123,6 +123,15 @@ class ScorePlugin(Plugin, Protocol):
 
 
 @runtime_checkable
+class SingleRowPlugin(ScorePlugin, Protocol):
+    """A score with a form for single rows: a placement changes one, for which calling numpy costs more than the
+    arithmetic."""
+
+    def score_row(self, state: State, snapshot: Snapshot, row: int) -> int:
+        """What `score` says of the row."""
+
+
+@runtime_checkable
 class NormalizedScorePlugin(ScorePlugin, Protocol):
     """A score of a node that follows from the raw scores of all feasible nodes (NormalizeScore)."""
 

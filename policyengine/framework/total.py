@@ -45,7 +45,7 @@ class FeasibleNodes:
         self.count = 0
         """How many nodes are feasible."""
         self._rows: Rows | None = None
-        self._reader = Reader(column.log for column in columns)
+        self._reader = Reader([column.log for column in columns])
 
     @property
     def rows(self) -> Rows:
@@ -119,37 +119,21 @@ class FeasibleNodes:
             self.log.note(changed)
 
 
-class PlainScores:
-    """A plugin whose scores stand by themselves: 0..100 a node."""
-
-    def __init__(self, column: PluginColumn, weight: int) -> None:
-        self.column = column
-        self.weight = weight
-        self.log = column.log
-
-    @property
-    def values(self) -> Scores:
-        """`int64[nodes]`; of no meaning where the plugin is skipped."""
-        return self.column.values
-
-    def update(self, pod: PodInfo, changes: Changes) -> None:
-        """Bring the scores up to date."""
-        self.column.update(pod, changes)
-
-
 class NormalizedScores:
     """A plugin whose scores follow from the raw scores of all feasible nodes: 0..100 a node, 0 for the infeasible."""
 
-    def __init__(
-        self, column: PluginColumn, weight: int, plugin: NormalizedScorePlugin, feasible: FeasibleNodes
-    ) -> None:
+    def __init__(self, column: PluginColumn, plugin: NormalizedScorePlugin, feasible: FeasibleNodes) -> None:
         self.column = column
-        self.weight = weight
         self.log = ChangeLog()
         self.values: Scores = np.zeros(0, dtype=np.int64)
         self._plugin = plugin
         self._feasible = feasible
         self._reader = Reader((column.log, feasible.log))
+
+    @property
+    def status(self) -> Status:
+        """SKIP: the plugin has nothing to say."""
+        return self.column.status
 
     def update(self, pod: PodInfo, changes: Changes) -> None:
         """Bring the scores up to date; some node is feasible, and known to be."""
@@ -185,26 +169,31 @@ def normalized(plugin: NormalizedScorePlugin, column: PluginColumn, feasible: Fe
     return plugin.normalize(column.state, raw if feasible.count == len(raw) else raw[feasible.rows])
 
 
-Share = PlainScores | NormalizedScores
+def _share(column: PluginColumn, feasible: FeasibleNodes) -> PluginColumn | NormalizedScores:
+    """Scores of 0..100 a node: what a plugin that does not normalise says, as it is."""
+    plugin = column.source.normalizing
+    return column if plugin is None else NormalizedScores(column, plugin, feasible)
 
 
 class TotalScores:
     """The sum of the weighted scores of each feasible node, for the pods of one signature."""
 
-    def __init__(self, feasible: FeasibleNodes, shares: Sequence[Share]) -> None:
+    def __init__(self, feasible: FeasibleNodes, columns: Sequence[tuple[PluginColumn, int]]) -> None:
+        """`columns`: of the scores that the pod concerns, each with its weight."""
         self.feasible = feasible
-        self.shares = shares
+        self.columns = columns
+        self._shares = [(_share(column, feasible), weight) for column, weight in columns]
         self.values: Scores = np.zeros(0, dtype=np.int64)
         """`int64[nodes]`, `INFEASIBLE` for those that are not."""
-        self._reader = Reader((feasible.log, *(share.log for share in shares)))
+        self._reader = Reader([feasible.log, *[scores.log for scores, _ in self._shares]])
         self._best: BestNodes | None = None
         self._is_kept = False
         """Whether these totals were patched: then keeping the best of them pays."""
 
     def update(self, pod: PodInfo, changes: Changes) -> None:
         """Bring the totals up to date, those of the feasible nodes being known: at least one."""
-        for share in self.shares:
-            share.update(pod, changes)
+        for scores, _ in self._shares:
+            scores.update(pod, changes)
         changed = self._reader.changed()
         if changed is None or len(self.values) != changes.n or 2 * len(changed) > changes.n:
             self._compute(changes.n)
@@ -219,24 +208,25 @@ class TotalScores:
             self._best = BestNodes(ring, self.values)
         return self._best.next(pod_uid)
 
-    def _asked(self) -> list[Share]:
-        return [share for share in self.shares if share.column.status.code is Code.SUCCESS]
+    def _counted(self) -> list[tuple[Scores, int]]:
+        """The scores of the plugins that have something to say, with their weights."""
+        return [(scores.values, weight) for scores, weight in self._shares if scores.status.code is Code.SUCCESS]
 
     def _compute(self, n: int) -> None:
         total: Scores = np.zeros(n, dtype=np.int64)
-        for share in self._asked():
-            total += share.values * share.weight if share.weight != 1 else share.values
+        for values, weight in self._counted():
+            total += values * weight if weight != 1 else values
         if self.feasible.count != n:
             total[~self.feasible.mask] = INFEASIBLE
         self.values, self._best, self._is_kept = total, None, False
 
     def _patch(self, rows: Rows) -> None:
         self._is_kept = True
-        shares, mask = self._asked(), self.feasible.mask
+        counted, mask = self._counted(), self.feasible.mask
         if len(rows) > FEW:
             total: Scores = np.zeros(len(rows), dtype=np.int64)
-            for share in shares:
-                total += share.values[rows] * share.weight
+            for values, weight in counted:
+                total += values[rows] * weight
             total[~mask[rows]] = INFEASIBLE
             self.values[rows] = total
             self._best = None
@@ -244,7 +234,7 @@ class TotalScores:
         for row in rows.tolist():
             score = INFEASIBLE
             if mask.item(row):
-                score = sum([share.values.item(row) * share.weight for share in shares])
+                score = sum([values.item(row) * weight for values, weight in counted])
             self.values[row] = score
             if self._best is not None:
                 self._best.put(row, score)

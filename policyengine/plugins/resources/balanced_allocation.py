@@ -84,13 +84,18 @@ class NodeResourcesBalancedAllocation:
         """50..100: above 75 where the pod evens the node out."""
         asked: Asked = state
         nodes = snapshot.nodes
-        if len(rows) <= FEW and len(asked.resources) == 2:
-            none = Asked(asked.resources, (0, 0), ())
-            each = [(self._balance_at(nodes, none, row), self._balance_at(nodes, asked, row)) for row in rows.tolist()]
-            return np.array([_score(before, after) for before, after in each], dtype=np.int64)
         before = at(self._before(asked.resources).values(nodes), rows)
         scores: Scores = _score(before, self._balances(nodes, asked, rows)).astype(np.int64)
         return scores
+
+    def score_row(self, state: State, snapshot: Snapshot, row: int) -> int:
+        """The score of one node."""
+        asked: Asked = state
+        if len(asked.resources) != 2:
+            return int(self.score(state, snapshot, np.array([row])).item())
+        none = Asked(asked.resources, (0, 0), ())
+        score: int = _score(self._balance_at(snapshot.nodes, none, row), self._balance_at(snapshot.nodes, asked, row))
+        return score
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """It never rejects."""

@@ -147,6 +147,10 @@ class NodeResourcesFit:
         asked: Asked = state
         return self._strategy.score(snapshot.nodes, asked, rows)
 
+    def score_row(self, state: State, snapshot: Snapshot, row: int) -> int:
+        """The strategy's score of one node."""
+        return self._strategy.score_at(snapshot.nodes, state, row)
+
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Pods that go or shrink, nodes that come or grow."""
         pods = ClusterEvent(Resource.POD, ActionType.DELETE | ActionType.UPDATE_POD_SCALE_DOWN)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from policyengine.framework.changes import FEW, at
+from policyengine.framework.changes import at
 from policyengine.framework.plugin import MAX_NODE_SCORE, Scores
 from policyengine.framework.status import Rows
 from policyengine.plugins.resources.amounts import (
@@ -72,8 +72,8 @@ class AllocationStrategy(ABC):
     def score(self, nodes: NodeTable, asked: Asked, rows: Rows) -> Scores:
         """`int64[rows]`, 0..100."""
         capacity, is_offered, is_exact = nodes.offer(asked.resources)
-        if len(rows) <= FEW or not is_exact:
-            return np.array([self._score_at(nodes, asked, row) for row in rows.tolist()], dtype=np.int64)
+        if not is_exact:
+            return np.array([self.score_at(nodes, asked, row) for row in rows.tolist()], dtype=np.int64)
         points = self._points(self.resources.left(nodes, asked), capacity)
         weights: Any = asked.weights
         shares: Any = sum(weights) or 1
@@ -86,8 +86,8 @@ class AllocationStrategy(ABC):
         scores[:] = self._mean(total, shares)
         return at(scores, rows)
 
-    def _score_at(self, nodes: NodeTable, asked: Asked, row: int) -> int:
-        """The score of one node."""
+    def score_at(self, nodes: NodeTable, asked: Asked, row: int) -> int:
+        """The score of one node, 0..100."""
         total = shares = 0
         for (left, capacity), weight in zip(self.resources.amounts_at(nodes, asked, row), asked.weights, strict=True):
             points = self._points(left, capacity) if capacity else 0

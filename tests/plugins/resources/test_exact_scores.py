@@ -134,11 +134,12 @@ def evenness(offer: Amounts, used: Amounts) -> int:
 
 
 def in_parts(plugin: Any, state: Any, snapshot: Snapshot) -> list[int]:
-    """The scores of all rows, as a whole column and in few rows, which are the same."""
+    """The scores of all rows, as a whole column, in few rows and row by row, which are the same."""
     rows = np.arange(snapshot.nodes.n)
     whole: list[int] = plugin.score(state, snapshot, rows).tolist()
     parts = [rows[start : start + 3] for start in range(0, len(rows), 3)]
     assert [score for part in parts for score in plugin.score(state, snapshot, part).tolist()] == whole
+    assert [plugin.score_row(state, snapshot, row) for row in rows.tolist()] == whole
     return whole
 
 
