@@ -44,15 +44,15 @@ class Ring:
         """The first place after the pod's UID; that of no node where it is after all of them."""
         return bisect_left(self._sorted, stable_hash(pod_uid))
 
-    def next_of(self, tied: NDArray[np.bool_], pod_uid: str) -> int:
-        """The next row after the pod's UID of some (`bool[nodes]`), at least one."""
-        start = self.start(pod_uid)
+    def next_best(self, totals: NDArray[np.int64], pod_uid: str) -> int:
+        """The next row after the pod's UID of those with the highest total (`int64[nodes]`, at least one)."""
+        highest, start = totals.max(), self.start(pod_uid)
         near = self.order[start : start + NEAR]
-        found = tied[near]
+        found = totals[near] == highest
         step = int(found.argmax()) if len(found) else 0
         if len(found) and found[step]:
             return near.item(step)
-        rows = tied.nonzero()[0]
+        rows = (totals == highest).nonzero()[0]
         return rows.item(0) if len(rows) == 1 else nearest(rows, self._hashes, pod_uid)
 
 

@@ -217,7 +217,7 @@ class PluginColumn:
             for row, value in each:
                 values[row] = value
             if found:
-                self.log.note(rows if len(found) == len(rows) else np.array(found, dtype=np.int64))
+                self.log.note(_rows_of(found, rows))
             return
         answer, refusals = source.kernel(self.state, changes.snapshot, rows)
         # A patch that refuses no row may come without the table that the other rows point into.
@@ -238,7 +238,7 @@ class PluginColumn:
         if len(rows) <= FEW and answer.ndim == 1:
             each = zip(rows.tolist(), answer.tolist(), strict=True)
             found = [row for row, value in each if self.values.item(row) != value]
-            return rows if len(found) == len(rows) else np.array(found, dtype=np.int64)
+            return _rows_of(found, rows)
         differs = answer != self.values[rows]
         changed: Rows = rows[differs if differs.ndim == 1 else differs.any(axis=1)]
         return changed
@@ -260,6 +260,13 @@ class PluginColumn:
 
     def _signed(self, status: Status) -> Status:
         return status if status.is_success or status.is_skip else status.by(self.source.name)
+
+
+def _rows_of(found: list[int], rows: Rows) -> Rows:
+    """Those of the rows that were found."""
+    if len(found) == len(rows):
+        return rows
+    return np.array(found, dtype=np.int64) if found else NO_ROWS
 
 
 def filter_columns(plugin: FilterPlugin, size: int) -> PluginColumns:

@@ -2,7 +2,8 @@
 
 A plugin is one immutable object: its name, its arguments, a method an extension point. Where kube-scheduler's
 plugins evaluate one node at a time, ours evaluate *rows* of the node table. One method serves the full and the
-incremental case: after a placement or an event it is asked again for just the rows that changed.
+incremental case: after a placement or an event it is asked again for just the rows that changed. A score may have
+a second form for single rows (`SingleRowPlugin`).
 
 Rules a plugin obeys, so that its columns may be kept and shared:
 1. `filter` and `score` are functions of (state, snapshot rows) only; `state` is a function of the pod's

@@ -46,6 +46,7 @@ class FeasibleNodes:
         """How many nodes are feasible."""
         self._rows: Rows | None = None
         self._reader = Reader([column.log for column in columns])
+        self._narrowing = [column for column in columns if column.source.narrowing is not None]
 
     @property
     def rows(self) -> Rows:
@@ -86,7 +87,7 @@ class FeasibleNodes:
         """(plugin, the only nodes that its PreFilter left), by the columns as they are."""
         return [
             (column.plugin, names)
-            for column in self.columns
+            for column in self._narrowing
             if column.source.narrowing is not None
             and column.status.code is Code.SUCCESS
             and (names := column.source.narrowing.narrow(column.state)) is not None
@@ -138,13 +139,13 @@ class NormalizedScores:
     def update(self, pod: PodInfo, changes: Changes) -> None:
         """Bring the scores up to date; some node is feasible, and known to be."""
         self.column.update(pod, changes)
-        changed = self._reader.changed()
-        if changed is not None and len(changed) == 0:
-            return
-        if self.column.status.code is not Code.SUCCESS:
+        if self.status.code is not Code.SUCCESS:
             if len(self.values):
                 self.values = self.values[:0]
                 self.log.note(None)
+            return
+        changed = self._reader.changed()
+        if changed is not None and len(changed) == 0:
             return
         try:
             self._put(normalized(self._plugin, self.column, self._feasible), changes.n)
@@ -204,7 +205,7 @@ class TotalScores:
         """The row that the pod takes."""
         if self._best is None or self._best.ring is not ring:
             if not self._is_kept:
-                return ring.next_of(self.values == self.values.max(), pod_uid)
+                return ring.next_best(self.values, pod_uid)
             self._best = BestNodes(ring, self.values)
         return self._best.next(pod_uid)
 
@@ -213,8 +214,9 @@ class TotalScores:
         return [(scores.values, weight) for scores, weight in self._shares if scores.status.code is Code.SUCCESS]
 
     def _compute(self, n: int) -> None:
-        total: Scores = np.zeros(n, dtype=np.int64)
-        for values, weight in self._counted():
+        (values, weight), *more = self._counted() or [(np.zeros(n, dtype=np.int64), 1)]
+        total = values * weight
+        for values, weight in more:
             total += values * weight if weight != 1 else values
         if self.feasible.count != n:
             total[~self.feasible.mask] = INFEASIBLE

@@ -219,7 +219,7 @@ class InterPodAffinity:
         """All rows where the verdict, or the sum of preferences, may have changed."""
         known: _FilterState | _ScoreState = state
         if known.silent and snapshot.nodes.concerned_pods == 0 and len(known.column) == snapshot.nodes.n:
-            return known.status, changed[:0]
+            return known.status, NO_ROWS
         rows = known.update(snapshot.nodes, changed)
         return known.status, rows
 
