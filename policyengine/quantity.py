@@ -53,6 +53,14 @@ def nanos(text: Scalar) -> int:
     return _parse_text(str(text))
 
 
+def nanos_or_0(text: Scalar | None) -> int:
+    """Billionths; 0 where nothing is written, or what is no quantity."""
+    try:
+        return 0 if text is None else nanos(text)
+    except QuantityError:
+        return 0
+
+
 def format_cpu(milli: int) -> str:
     """Millicores in Kubernetes' canonical form: `250m`, `2`."""
     return _decimal(milli, ("m", "", "k", "M", "G", "T", "P", "E"))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from policyengine import quantity
 from policyengine.cluster.node_objects import Node
@@ -17,29 +17,19 @@ LIMIT = 1 << 62
 PODS = "pods"
 
 
-@dataclass(frozen=True, slots=True)
-class Allocatable:
+class Allocatable(NamedTuple):
     """Millicores for cpu, whole units for the rest; `pods` is kept apart."""
 
     amounts: Mapping[str, int]
     pods: int
-    problem: str | None = None
-
-
-_NOTHING: Mapping[str, int] = {}
 
 
 def allocatable_of(node: Node) -> Allocatable:
-    """The node's allocatable. One that is absent or malformed counts as nothing, and `problem` says why."""
-    written = node.status.allocatable
-    if not written:
-        return Allocatable(
-            _NOTHING, 0, f"node `{node.metadata.name}` has no allocatable; its kubelet has yet to report it"
-        )
+    """The node's allocatable. One that is absent or malformed counts as nothing."""
     try:
-        return _parsed(tuple(written.items()))
-    except QuantityError as error:
-        return Allocatable(_NOTHING, 0, f"node `{node.metadata.name}`: allocatable {error}")
+        return _parsed(tuple((node.status.allocatable or {}).items()))
+    except QuantityError:
+        return Allocatable({}, 0)
 
 
 @lru_cache(maxsize=1024)
@@ -67,10 +57,7 @@ def counted(name: str) -> bool:
 
 
 def _amount(name: str, text: str | int | float) -> int:
-    try:
-        amount = quantity.milli_value(text) if name == CPU else quantity.value(text)
-    except QuantityError as error:
-        raise QuantityError(f"`{name}`: {error}") from None
+    amount = quantity.milli_value(text) if name == CPU else quantity.value(text)
     if amount < 0:
-        raise QuantityError(f"`{name}`: `{text}` is negative; write an amount of 0 or more")
+        raise QuantityError(f"`{text}` is negative")
     return min(amount, LIMIT)

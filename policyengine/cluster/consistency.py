@@ -1,4 +1,4 @@
-"""Checks the view against sums made from scratch (`validate_view`), and shows it as plain data (`dump_view`).
+"""Checks the view against sums made from scratch.
 
 Slow on purpose: it shares no sums with the table it checks.
 """
@@ -7,10 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-import msgspec
-
 from policyengine.cluster.allocatable import allocatable_of
-from policyengine.cluster.node_objects import Node
 from policyengine.cluster.node_table import NodeTable
 from policyengine.cluster.pod_info import PodInfo, PodState
 from policyengine.cluster.view import ClusterView
@@ -84,7 +81,6 @@ def _check_node(view: ClusterView, row: int) -> None:
     for info in here.values():
         requested.update(dict(info.requests.items()))
     allocatable = allocatable_of(table.objects[row])
-    _require(table.problem(row) == allocatable.problem, f"the problem of `{name}`")
     for resource in {*table.resources, *requested, *allocatable.amounts}:
         _require(
             int(table.requested(resource)[row]) == requested[resource],
@@ -133,34 +129,3 @@ def _check_derived(table: NodeTable) -> None:
         table.ports.count() == sum(len(i.shape.host_ports) for r in range(table.n) for i in table.pods_on(r).values()),
         "no port is kept after its pod",
     )
-
-
-def dump_view(view: ClusterView) -> dict[str, object]:
-    """What the view holds, by name: equal for two views of one cluster, whatever way they came there."""
-    return {
-        "nodes": {name: _plain_node(view, row) for name, row in view.nodes.row_of.items()},
-        "pods": {uid: _plain_pod(info) for uid, info in view.pods.items()},
-        "objects": view.dump_objects(),
-    }
-
-
-def _plain_node(view: ClusterView, row: int) -> dict[str, object]:
-    table = view.nodes
-    node: Node = table.objects[row]
-    return {
-        "object": msgspec.to_builtins(node),
-        "pods": sorted(table.pods_on(row)),
-        "requested": {r: int(table.requested(r)[row]) for r in table.resources if table.requested(r)[row]},
-        "nonzero": (int(table.nonzero_requested_cpu[row]), int(table.nonzero_requested_memory[row])),
-    }
-
-
-def _plain_pod(info: PodInfo) -> dict[str, object]:
-    return {
-        "object": msgspec.to_builtins(info.pod),
-        "state": info.state.value,
-        "requests": dict(info.requests.items()),
-        "times": (info.created_at, info.scheduled_at, info.started_at),
-        "deleting": info.deleting,
-        "restarts": info.restarts,
-    }

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from policyengine.cluster.allocatable import capacity_of
 from policyengine.cluster.finished import FinishedPods
-from policyengine.cluster.journal import ABSENT, EncodedColumn, grown
+from policyengine.cluster.journal import EncodedColumn, grown
 from policyengine.cluster.node_objects import Node, Taint
 
 Int64 = NDArray[np.int64]
@@ -73,13 +73,6 @@ class DerivedColumns:
     def values(self, what: str, key: str) -> list[Any]:
         """The values by id."""
         return self.encoded(what, key).values
-
-    def equals(self, what: str, key: str, value: str) -> NDArray[np.bool_]:
-        """Whether the row has just this value: `bool[n]`."""
-        found = self.encoded(what, key).find(value)
-        if found == ABSENT:
-            return np.zeros(len(self._objects), np.bool_)
-        return np.asarray(self.ids(what, key) == found, dtype=np.bool_)
 
     def parsed(self, what: str, key: str, parse: Callable[[str], int | None]) -> tuple[Int64, Bool]:
         """Numbers that stand in texts, and where there are any: `int64[n]`, `bool[n]`. Each text is read once.

@@ -21,19 +21,15 @@ class ImageIndex:
     def __init__(self) -> None:
         self._sizes: dict[str, dict[int, int]] = {}
         self._pool: dict[ContainerImage, ContainerImage] = {}
-        self.generation = 0
-        """Grows whenever any node's images change: shares of nodes having an image change with it."""
 
     def add(self, row: int, images: Iterable[ContainerImage]) -> None:
         """Enter a row's images."""
-        self.generation += 1
         for image in images:
             for name in image.names:
                 self._sizes.setdefault(name, {}).setdefault(row, image.size_bytes)
 
     def remove(self, row: int, images: Iterable[ContainerImage]) -> None:
         """Take a row's images out."""
-        self.generation += 1
         for image in images:
             for name in image.names:
                 holders = self._sizes.get(name)

@@ -108,10 +108,6 @@ class EncodedColumn(Generic[V]):
         for row in range(rows):
             self.refresh(row)
 
-    def find(self, value: V) -> int:
-        """The id of a value, `ABSENT` where no row ever had it."""
-        return self._known.get((value.__class__, value), ABSENT)
-
     def value(self, row: int) -> V | None:
         """The row's value, None without one."""
         found = self.ids.item(row)

@@ -155,10 +155,6 @@ class NodeColumns:
         """The label's values by id."""
         return self.derived.values("label", key)
 
-    def condition(self, kind: str) -> Bool:
-        """Whether the condition is True: `bool[n]`."""
-        return self.derived.equals("condition", kind, "True")
-
     @property
     def taint_ids(self) -> NDArray[np.int32]:
         """Each node's taints as an index into `taint_sets`: `int32[n]`."""

@@ -44,15 +44,10 @@ class NodeTable(NodeColumns):
         self.concerned_pods = 0
         """How many of the pods on the nodes may have terms about other pods (`PodShape.concerns_pods`)."""
         self._pods: list[dict[str, PodInfo]] = []
-        self._problems: list[str | None] = []
 
     def pods_on(self, row: int) -> Mapping[str, PodInfo]:
         """UID -> pod, of those bound to or assumed on the node."""
         return self._pods[row]
-
-    def problem(self, row: int) -> str | None:
-        """Why the node can hold nothing: no allocatable, or a malformed one."""
-        return self._problems[row]
 
     def set_node(self, node: Node) -> int:
         """Add a node, or replace the object of the one with its name; returns the row."""
@@ -89,7 +84,7 @@ class NodeTable(NodeColumns):
             self._move(last, row)
         self._clear(last)
         del self.row_of[name]
-        for column in (self.names, self.objects, self._pods, self._problems):
+        for column in (self.names, self.objects, self._pods):
             column.pop()
         self._set_count(last)
         for journal in (self.node_journal, self.pod_journal):
@@ -169,7 +164,6 @@ class NodeTable(NodeColumns):
         self.objects.append(node)
         self.objects[row] = self._with_shared_images(row, node)
         self._pods.append({})
-        self._problems.append(None)
         self._set_count(row + 1)
         self._name_hash[row] = stable_hash(name)
         self.pod_journal.append(row)
@@ -184,7 +178,6 @@ class NodeTable(NodeColumns):
 
     def _write_node(self, row: int, node: Node) -> None:
         allocatable = allocatable_of(node)
-        self._problems[row] = allocatable.problem
         self._allowed_pods[row] = allocatable.pods
         for name in allocatable.amounts:
             self._requested_column(name)
@@ -209,7 +202,6 @@ class NodeTable(NodeColumns):
         self.names[target] = self.names[source]
         self.objects[target] = node
         self._pods[target] = self._pods[source]
-        self._problems[target] = self._problems[source]
         self.row_of[self.names[target]] = target
         self.derived.refresh(target)
 

@@ -58,12 +58,6 @@ class AzureDisk(Wire, frozen=True):
     disk_uri: str = msgspec.field(default="", name="diskURI")
 
 
-class CSIVolume(Wire, frozen=True):
-    """An inline CSI volume."""
-
-    driver: str = ""
-
-
 class ImageVolume(Wire, frozen=True):
     """A volume that is an OCI image."""
 
@@ -83,7 +77,6 @@ class Volume(Wire, frozen=True):
     azure_disk: AzureDisk | None = None
     cinder: VolumeByID | None = None
     portworx_volume: VolumeByID | None = None
-    csi: CSIVolume | None = None
     image: ImageVolume | None = None
 
 
@@ -261,15 +254,8 @@ class VolumeAttachmentSpec(Wire, frozen=True):
     source: VolumeAttachmentSource = VolumeAttachmentSource()
 
 
-class VolumeAttachmentStatus(Wire, frozen=True):
-    """Whether it has come to pass."""
-
-    attached: bool = False
-
-
 class VolumeAttachment(Wire, frozen=True):
     """A volume attached to a node."""
 
     metadata: ObjectMeta
     spec: VolumeAttachmentSpec = VolumeAttachmentSpec()
-    status: VolumeAttachmentStatus = VolumeAttachmentStatus()

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from policyengine.cluster.node_table import NodeTable
 from policyengine.cluster.pod_info import PodInfo
-from policyengine.cluster.pod_shape import ANY_IP, HostPort
 from policyengine.diagnosis.pod_changes import amount_text
 from policyengine.diagnosis.what_if import Attempt, Change, WhatIf
 from policyengine.framework.status import Rows
+from policyengine.plugins.node_state.node_ports import collide
 from policyengine.plugins.resources.amounts import PODS
 
 NODES: Final = 3
@@ -81,7 +81,7 @@ def free_ports(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Iterator[Attemp
     nodes, wanted = what_if.view.nodes, attempt.pod.shape.host_ports
     holders = []
     for row in rows.tolist()[: 16 * NODES]:
-        pods = [pod for pod in nodes.pods_on(row).values() if _collide(wanted, pod.shape.host_ports)]
+        pods = [pod for pod in nodes.pods_on(row).values() if collide(wanted, pod.shape.host_ports)]
         holders.append((len(pods), nodes.names[row], pods))
     for _, name, pods in sorted(holders, key=lambda one: one[:2])[:1]:
         ports = ", ".join(sorted({str(port) for _, _, port in wanted}))
@@ -147,11 +147,3 @@ def _size(pods: Sequence[PodInfo], missing: Mapping[str, int]) -> float:
         for resource, amount in missing.items()
     ]
     return min(held, default=0.0)
-
-
-def _collide(wanted: Sequence[HostPort], taken: Sequence[HostPort]) -> bool:
-    return any(
-        (protocol, port) == (other_protocol, other_port) and (ip == other_ip or ANY_IP in (ip, other_ip))
-        for ip, protocol, port in wanted
-        for other_ip, other_protocol, other_port in taken
-    )

@@ -14,6 +14,7 @@ from policyengine.cluster.objects import SelectorRequirement
 from policyengine.cluster.pod_objects import Container, PodSpec, Resources
 from policyengine.cluster.pod_shape import shape_of
 from policyengine.cluster.requests import CPU, EPHEMERAL_STORAGE, MEMORY
+from policyengine.plugins.selectors.node_selector import required_affinity
 
 T = TypeVar("T", bound=Struct)
 REQUIRED: Final = "required_during_scheduling_ignored_during_execution"
@@ -88,8 +89,7 @@ def replaced(item: T, path: Sequence[str], change: Callable[[Any], object]) -> T
 
 def required_node_expressions(spec: PodSpec) -> list[SelectorRequirement]:
     """The distinct label requirements of required node affinity, in order."""
-    affinity = spec.affinity.node_affinity if spec.affinity else None
-    selector = affinity.required_during_scheduling_ignored_during_execution if affinity else None
+    selector = required_affinity(spec)
     terms = selector.node_selector_terms if selector else ()
     return list(dict.fromkeys(expression for term in terms for expression in term.match_expressions))
 

@@ -10,13 +10,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from policyengine.cluster.consistency import dump_view, validate_view
+from policyengine.cluster.consistency import validate_view
 from policyengine.cluster.node_objects import Node
 from policyengine.cluster.node_table import NodeTable
 from policyengine.cluster.pod_info import PodInfo, PodState
 from policyengine.cluster.pod_objects import Pod
 from policyengine.cluster.view import ClusterView
 from tests.builders import make_node, make_pod
+from tests.cluster.view_dump import dump_view
 
 NODES = ("a", "b", "c")
 PODS = ("p", "q", "r", "s")
@@ -130,7 +131,7 @@ class History:
         for key in LABELS:
             self.view.nodes.label_ids(key)
         self.view.nodes.derived.capacity("cpu")
-        self.view.nodes.condition("Ready")
+        self.view.nodes.derived.ids("condition", "Ready")
         self.grouping = ByColor()
         self.view.usage_counts(self.grouping)
         self.view.nodes.pod_table.current().numbers("restarts", lambda pod: pod.restarts)

@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policyengine.cluster.consistency import dump_view, validate_view
+from policyengine.cluster.consistency import validate_view
 from policyengine.diagnosis.explain import explain, load_cluster
 from policyengine.diagnosis.suggest import suggest
 from policyengine.framework.evaluator import Evaluator
 from policyengine.plugins.registry import default_profile
 from policyengine.policy_compiler import compile_policy
 from tests.builders import NodeBuilder, PodBuilder, make_node, make_pod
+from tests.cluster.view_dump import dump_view
 from tests.plugins import random_cluster
 
 ZONE = "topology.kubernetes.io/zone"

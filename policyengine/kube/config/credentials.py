@@ -27,6 +27,7 @@ from policyengine.kube.config.kubeconfig import (
 from policyengine.kube.http.client import ApiError, Client, ConnectionFailed, Transport
 
 DEFAULT_KUBECONFIG = "~/.kube/config"
+RENEWED_EVERY = 30.0
 LARGEST_PEM = 4 << 20
 """Bytes of a certificate, key or authority."""
 
@@ -60,14 +61,13 @@ class Server:
 class Credentials:
     """The Authorization header, renewed from a token's file or plugin.
 
-    That may read a file or run a program, so it is done in a thread and at most every `every` seconds. After a 401
-    everything is loaded again.
+    That may read a file or run a program, so it is done in a thread and at most every `RENEWED_EVERY` seconds. After a
+    401 everything is loaded again.
     """
 
-    def __init__(self, load: Callable[[], Settings], settings: Settings, every: float = 30.0) -> None:
+    def __init__(self, load: Callable[[], Settings], settings: Settings) -> None:
         self._load = load
         self._settings = settings
-        self._every = every
         self._headers = _headers(settings)
         self._read_at: float | None = None
         self._lock = asyncio.Lock()
@@ -77,7 +77,7 @@ class Credentials:
         now = asyncio.get_running_loop().time()
         if self._read_at is None:
             self._read_at = now
-        if fresh or now - self._read_at > self._every:
+        if fresh or now - self._read_at > RENEWED_EVERY:
             async with self._lock:
                 await self._renew(fresh, now)
         return self._headers

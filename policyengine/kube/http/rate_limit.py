@@ -11,6 +11,9 @@ from random import Random
 
 from policyengine.clock import Clock
 
+LONGEST, FORGOTTEN_AFTER = 30.0, 120.0
+"""Seconds: of the longest delay before it is spread, and after which the delays begin anew."""
+
 
 class TokenBucket:
     """Gives `qps` tokens a second, `burst` of them at once after a quiet time, in the order of those who ask.
@@ -37,24 +40,20 @@ class TokenBucket:
 class Backoff:
     """The delays of one thing that may fail again and again."""
 
-    def __init__(
-        self, clock: Clock, random: Random, *, first: float = 0.8, limit: float = 30.0, forget: float = 120.0
-    ) -> None:
+    def __init__(self, clock: Clock, random: Random, first: float = 0.8) -> None:
         self._clock = clock
         self._random = random
         self._first = first
-        self._limit = limit
-        self._forget = forget
         self._next = first
         self._last = clock.monotonic()
 
     def delay(self, at_least: float = 0.0) -> float:
         """Seconds to wait now; not less than `at_least` (a Retry-After), and spread above it."""
         now = self._clock.monotonic()
-        if now - self._last > self._forget:
+        if now - self._last > FORGOTTEN_AFTER:
             self._next = self._first
         base = self._next
-        self._next = min(self._next * 2, self._limit)
+        self._next = min(self._next * 2, LONGEST)
         wait = max(base, at_least) + base * self._random.random()
         self._last = now + wait
         return wait

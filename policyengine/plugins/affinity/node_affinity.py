@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -23,7 +24,6 @@ from policyengine.framework.plugin import UNCONCERNED, Reads, Scores
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
 from policyengine.plugins.default_normalize import default_normalize
 from policyengine.plugins.event_hints import on
-from policyengine.plugins.resources.per_shape import PerShape
 from policyengine.plugins.selectors.node_selector import (
     NAME_FIELD,
     Preferences,
@@ -77,6 +77,7 @@ class _Wanted:
     """Equal for shapes that ask the same; None for those that ask nothing."""
 
 
+@lru_cache(maxsize=4096)
 def _wanted(shape: PodShape) -> _Wanted:
     spec = shape.spec
     affinity = spec.affinity.node_affinity if spec.affinity else None
@@ -122,18 +123,17 @@ class NodeAffinity:
             if compiled is not None and compiled.problems:
                 raise ValueError(f"NodeAffinity: addedAffinity: {compiled.problems[0]}")
         self._adds = self._added is not None or self._added_preferred is not None
-        self._wanted = PerShape(_wanted)
 
     def signature(self, pod: PodInfo) -> Hashable:
         """nodeSelector, required and preferred terms."""
         spec = pod.shape.spec
-        key = self._wanted(pod).key if spec.affinity is not None or spec.node_selector else None
+        key = _wanted(pod.shape).key if spec.affinity is not None or spec.node_selector else None
         return UNCONCERNED if key is None and not self._adds else key
 
     def pre_filter(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, State]:
         """Skipped where nothing is required. Terms that name different nodes at once refuse the pod, and so does
         a malformed preferred term, which no node could be scored by."""
-        wanted = self._wanted(pod)
+        wanted = _wanted(pod.shape)
         if wanted.preferred is not None and wanted.preferred.problems:
             reason = f"preferred node affinity: {wanted.preferred.problems[0]}"
             return Status(_UNRESOLVABLE, (reason,)), None
@@ -160,7 +160,7 @@ class NodeAffinity:
 
     def pre_score(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, State]:
         """Skipped where nothing is preferred."""
-        preferred = self._wanted(pod).preferred
+        preferred = _wanted(pod.shape).preferred
         if preferred is None and self._added_preferred is None:
             return SKIP, None
         return SUCCESS, [terms for terms in (preferred, self._added_preferred) if terms is not None]
@@ -184,7 +184,7 @@ class NodeAffinity:
     def _became_matching(self, pod: PodInfo, old: Node | None, new: Node | None) -> bool:
         if new is None or (self._added is not None and not self._added.matches(new)):
             return False
-        required = self._wanted(pod).required
+        required = _wanted(pod.shape).required
         if not all(selector.matches(new) for selector in required):
             return False
         if old is None or not all(selector.matches(old) for selector in required):

@@ -290,12 +290,5 @@ class Taken:
 def _holdings(allocation: AllocationResult | None) -> Iterable[_Holding]:
     for result in allocation.devices.results if allocation is not None else ():
         if not result.admin_access:
-            consumed = tuple((name, _nanos(amount)) for name, amount in result.consumed_capacity.items())
+            consumed = tuple((name, quantity.nanos_or_0(amount)) for name, amount in result.consumed_capacity.items())
             yield (result.driver, result.pool, result.device), result.share_id is not None, consumed
-
-
-def _nanos(amount: str | int | float) -> int:
-    try:
-        return quantity.nanos(amount)
-    except quantity.QuantityError:
-        return 0

@@ -7,6 +7,7 @@ to updates of a pod (in-place resize of init containers and of pod-level resourc
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -18,7 +19,6 @@ from policyengine.framework.events import ActionType, ClusterEventWithHint, Reso
 from policyengine.framework.plugin import UNCONCERNED, Reads
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
 from policyengine.plugins.event_hints import on
-from policyengine.plugins.resources.per_shape import PerShape
 
 NAME: Final = "NodeDeclaredFeatures"
 RESTART_ALL_CONTAINERS: Final = "RestartAllContainersOnContainerExits"
@@ -26,6 +26,7 @@ USER_NAMESPACES_HOST_NETWORK: Final = "UserNamespacesHostNetworkSupport"
 _MISSING: Final = Refusal(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, ("node(s) didn't match Pod's required features",))
 
 
+@lru_cache(maxsize=4096)
 def required_features(shape: PodShape) -> frozenset[str]:
     """The features that a node has to declare for pods of this shape."""
     spec = shape.spec
@@ -44,16 +45,13 @@ class NodeDeclaredFeatures:
     name = NAME
     reads = Reads.NODE
 
-    def __init__(self) -> None:
-        self._required = PerShape(required_features)
-
     def signature(self, pod: PodInfo) -> Hashable:
         """The features needed."""
-        return self._required(pod) or UNCONCERNED
+        return required_features(pod.shape) or UNCONCERNED
 
     def pre_filter(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, State]:
         """Skipped for pods that need none."""
-        required = self._required(pod)
+        required = required_features(pod.shape)
         return (SUCCESS, required) if required else (SKIP, None)
 
     def filter(self, state: State, snapshot: Snapshot, rows: Rows) -> Verdicts:

@@ -54,10 +54,11 @@ class NodePorts:
 def _port_freed(pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> bool:
     if old is None or not (old.node_name or old.nominated_node_name):
         return False
-    return _collide(pod.shape.host_ports, old.shape.host_ports)
+    return collide(pod.shape.host_ports, old.shape.host_ports)
 
 
-def _collide(wanted: Iterable[HostPort], taken: Iterable[HostPort]) -> bool:
+def collide(wanted: Iterable[HostPort], taken: Iterable[HostPort]) -> bool:
+    """Whether two of the ports cannot be had on one node; 0.0.0.0 collides with every address."""
     return any(
         (protocol, port) == (other_protocol, other_port) and (ip == other_ip or ANY_IP in (ip, other_ip))
         for ip, protocol, port in wanted

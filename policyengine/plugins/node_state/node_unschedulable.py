@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -16,13 +17,13 @@ from policyengine.framework.events import ActionType, ClusterEventWithHint, Reso
 from policyengine.framework.plugin import UNCONCERNED, Reads
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
 from policyengine.plugins.event_hints import on
-from policyengine.plugins.resources.per_shape import PerShape
 from policyengine.plugins.selectors.tolerations import UNSCHEDULABLE_TAINT, tolerates
 
 NAME: Final = "NodeUnschedulable"
 _REFUSALS: Final = (Refusal(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, ("node(s) were unschedulable",)),)
 
 
+@lru_cache(maxsize=4096)
 def _tolerates_cordon(shape: PodShape) -> bool:
     return tolerates(shape.spec.tolerations, UNSCHEDULABLE_TAINT)
 
@@ -33,16 +34,13 @@ class NodeUnschedulable:
     name = NAME
     reads = Reads.NODE
 
-    def __init__(self) -> None:
-        self._tolerates_cordon = PerShape(_tolerates_cordon)
-
     def signature(self, pod: PodInfo) -> Hashable:
         """Whether the pod minds."""
-        return UNCONCERNED if pod.shape.spec.tolerations and self._tolerates_cordon(pod) else None
+        return UNCONCERNED if pod.shape.spec.tolerations and _tolerates_cordon(pod.shape) else None
 
     def pre_filter(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, State]:
         """Skipped for a pod that does not mind."""
-        return (SKIP, None) if self._tolerates_cordon(pod) else (SUCCESS, None)
+        return (SKIP, None) if _tolerates_cordon(pod.shape) else (SUCCESS, None)
 
     def filter(self, state: State, snapshot: Snapshot, rows: Rows) -> Verdicts:
         """Cordoned nodes are refused."""

@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from policyengine.cluster.node_objects import Node
+from policyengine.cluster.node_table import NodeTable
 from policyengine.cluster.pod_shape import PodShape, shape_of
-from policyengine.cluster.requests import CPU, MEMORY, Reading, is_scalar
-
-if TYPE_CHECKING:
-    from policyengine.cluster.node_table import NodeTable
+from policyengine.cluster.requests import CPU, MEMORY, is_scalar
 
 Amounts = NDArray[np.int64]
 Doubles = NDArray[np.float64]
@@ -133,10 +130,3 @@ def percent(part: Any, whole: Any) -> Any:
     part *= 100.0
     part /= whole
     return part.astype(np.int32)
-
-
-def node_allocatable(node: Node) -> dict[str, int]:
-    """What a Node object says it offers, in the scheduler's units; what is malformed counts as absent."""
-    reading = Reading()
-    amounts = reading.amounts(node.status.allocatable or {}, "allocatable")
-    return {name: reading.whole(name, amount, "allocatable") for name, amount in amounts.items()}

@@ -10,22 +10,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from policyengine.cluster.node_table import NodeTable
 from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.view import Snapshot
 from policyengine.framework.changes import FEW, RowColumn, at
 from policyengine.framework.events import ClusterEventWithHint
 from policyengine.framework.plugin import MAX_NODE_SCORE, UNCONCERNED, Reads, Scores
 from policyengine.framework.status import SKIP, SUCCESS, Rows, State, Status
 from policyengine.plugins.resources.amounts import Asked, ScoredResources, read_resources
-from policyengine.plugins.resources.per_shape import PerShape
-
-if TYPE_CHECKING:
-    from policyengine.cluster.node_table import NodeTable
-    from policyengine.cluster.view import Snapshot
 
 NAME: Final = "NodeResourcesBalancedAllocation"
 Balances = NDArray[np.int32]
@@ -64,18 +61,18 @@ class NodeResourcesBalancedAllocation:
             if count > 1:
                 raise ValueError(f"NodeResourcesBalancedAllocation: `resources`: `{name}` stands there twice")
         self._resources = ScoredResources(resources, with_defaults=False)
-        self._requests = PerShape(self._resources.requests)
+        self._requests = lru_cache(maxsize=4096)(self._resources.requests)
         self._before = lru_cache(_COMBINATIONS)(self._without_pod)
         """By the names of the resources that count."""
 
     def signature(self, pod: PodInfo) -> Hashable:
         """What is asked for of the resources that count."""
-        requests = self._requests(pod)
+        requests = self._requests(pod.shape)
         return requests if any(requests) else UNCONCERNED
 
     def pre_score(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, State]:
         """Skipped for a pod that asks for none of the resources."""
-        requests = self._requests(pod)
+        requests = self._requests(pod.shape)
         if not any(requests):
             return SKIP, None
         return SUCCESS, self._resources.asked(requests)

@@ -8,11 +8,13 @@ Score: see `allocation_strategy`.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from policyengine.cluster.allocatable import allocatable_of
 from policyengine.cluster.node_objects import Node
 from policyengine.cluster.node_table import NodeTable
 from policyengine.cluster.pod_info import PodInfo
@@ -29,8 +31,7 @@ from policyengine.framework.events import (
 )
 from policyengine.framework.plugin import Reads
 from policyengine.framework.status import SUCCESS, Code, Refusal, Rows, State, Status, Verdicts, passed
-from policyengine.plugins.resources.amounts import PODS, Asked, node_allocatable
-from policyengine.plugins.resources.per_shape import PerShape
+from policyengine.plugins.resources.amounts import PODS, Asked
 from policyengine.plugins.resources.scoring_strategy import STRATEGY_SCHEMA, read_strategy
 from policyengine.plugins.selectors.label_selector import KEY_SCHEMA
 
@@ -98,7 +99,7 @@ class NodeResourcesFit:
         self._ignored = frozenset(arguments.get("ignoredResources") or ())
         self._ignored_groups = frozenset(arguments.get("ignoredResourceGroups") or ())
         self._strategy = read_strategy(arguments.get("scoringStrategy"), arguments.get("strategy"))
-        self._wanted = PerShape(self._wanted_of)
+        self._wanted = lru_cache(maxsize=4096)(self._wanted_of)
 
     def ignoring(self, resources: frozenset[str]) -> NodeResourcesFit:
         """The same plugin with these `ignoredResources` in place of its own."""
@@ -109,11 +110,11 @@ class NodeResourcesFit:
 
     def signature(self, pod: PodInfo) -> Hashable:
         """What is asked for, as filtered and as scored."""
-        return self._wanted(pod)
+        return self._wanted(pod.shape)
 
     def pre_filter(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, State]:
         """Never skipped: every pod counts as one."""
-        return SUCCESS, _Fit(self._wanted(pod).demand)
+        return SUCCESS, _Fit(self._wanted(pod.shape).demand)
 
     def filter(self, state: State, snapshot: Snapshot, rows: Rows) -> Verdicts:
         """All that is short on a node is named."""
@@ -140,7 +141,7 @@ class NodeResourcesFit:
 
     def pre_score(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, State]:
         """Never skipped."""
-        return SUCCESS, self._strategy.resources.asked(self._wanted(pod).scored)
+        return SUCCESS, self._strategy.resources.asked(self._wanted(pod.shape).scored)
 
     def score(self, state: State, snapshot: Snapshot, rows: Rows) -> NDArray[np.generic]:
         """The strategy's score, 0..100."""
@@ -187,16 +188,21 @@ class NodeResourcesFit:
     def _grown(self, pod: PodInfo, old: Node | None, new: Node | None) -> QueueingHint:
         if new is None:
             return QueueingHint.SKIP
-        now = node_allocatable(new)
-        demand = self._wanted(pod).demand
+        now = _offered(new)
+        demand = self._wanted(pod.shape).demand
         if now.get(PODS, 0) < 1 or any(amount > now.get(name, 0) for name, amount in demand):
             return QueueingHint.SKIP
         if old is None:
             return QueueingHint.QUEUE
-        before = node_allocatable(old)
+        before = _offered(old)
         wanted = (PODS, *(name for name, _ in demand))
         grown = any(now.get(name, 0) > before.get(name, 0) for name in wanted)
         return QueueingHint.QUEUE if grown else QueueingHint.SKIP
+
+
+def _offered(node: Node) -> Mapping[str, int]:
+    offer = allocatable_of(node)
+    return {**offer.amounts, PODS: offer.pods}
 
 
 def _bits(fit: _Fit, nodes: NodeTable, row: int) -> int:

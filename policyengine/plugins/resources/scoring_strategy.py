@@ -127,12 +127,10 @@ class RequestedToCapacityRatio(AllocationStrategy):
 
     zero_counts_not = True
 
-    def __init__(self, resources: Sequence[WeightedResource], shape: Sequence[tuple[int, int]]) -> None:
-        """`shape`: (utilization 0..100, score 0..10), utilisations ascending."""
+    def __init__(self, resources: Sequence[WeightedResource], shape: Sequence[Mapping[str, Any]]) -> None:
+        """`shape`: as `read_line` takes it."""
         super().__init__(resources)
-        scaled = [(at_, score * (MAX_NODE_SCORE // MAX_SHAPE_SCORE)) for at_, score in shape]
-        line = [_on_line(scaled, utilization) for utilization in range(MAX_NODE_SCORE + 1)]
-        self._line: NDArray[np.int64] = np.array(line, dtype=np.int64)
+        self._line = read_line(shape)
 
     def _points(self, left: Any, capacity: Any) -> Any:
         return self._line[percent(capacity - left, capacity)]
@@ -165,30 +163,19 @@ def read_strategy(scoring: Mapping[str, Any] | None, short: str | None) -> Alloc
     resources = read_resources(scoring.get("resources")) if scoring else DEFAULT_RESOURCES
     if kind != "RequestedToCapacityRatio" and "requestedToCapacityRatio" in scoring:
         raise ValueError(f"NodeResourcesFit: `requestedToCapacityRatio` is not for `{kind}`")
-    if kind == "LeastAllocated":
-        return LeastAllocated(resources)
-    if kind == "MostAllocated":
-        return MostAllocated(resources)
-    if kind == "RequestedToCapacityRatio":
-        return RequestedToCapacityRatio(resources, _read_shape(scoring))
-    raise ValueError(f"NodeResourcesFit: `{kind}` is not a scoring strategy")
-
-
-def _read_shape(scoring: Mapping[str, Any]) -> list[tuple[int, int]]:
-    ratio = scoring.get("requestedToCapacityRatio") or {}
-    shape = [(int(point.get("utilization", 0)), int(point.get("score", 0))) for point in ratio.get("shape") or ()]
+    if kind != "RequestedToCapacityRatio":
+        return MostAllocated(resources) if kind == "MostAllocated" else LeastAllocated(resources)
+    shape = (scoring.get("requestedToCapacityRatio") or {}).get("shape")
     if not shape:
         raise ValueError("NodeResourcesFit: RequestedToCapacityRatio needs `requestedToCapacityRatio.shape`")
-    if any(after[0] <= before[0] for before, after in pairwise(shape)):
-        raise ValueError("NodeResourcesFit: utilizations of a shape must ascend")
-    return shape
+    return RequestedToCapacityRatio(resources, shape)
 
 
-def read_line(shape: Sequence[Mapping[str, Any]]) -> list[int]:
-    """The score, 0..100, at each utilisation of 0..100 percent, by a shape of KubeSchedulerConfiguration. ValueError
-    when its utilisations do not ascend."""
+def read_line(shape: Sequence[Mapping[str, Any]]) -> NDArray[np.int64]:
+    """The score, 0..100, at each utilisation of 0..100 percent, by a shape of KubeSchedulerConfiguration:
+    `int64[101]`. ValueError when its utilisations do not ascend."""
     points = [(int(point.get("utilization", 0)), int(point.get("score", 0))) for point in shape]
     if any(after[0] <= before[0] for before, after in pairwise(points)):
         raise ValueError("utilizations of a shape must ascend")
     scaled = [(at_, score * (MAX_NODE_SCORE // MAX_SHAPE_SCORE)) for at_, score in points]
-    return [_on_line(scaled, utilization) for utilization in range(MAX_NODE_SCORE + 1)]
+    return np.array([_on_line(scaled, utilization) for utilization in range(MAX_NODE_SCORE + 1)], dtype=np.int64)

@@ -40,7 +40,7 @@ class ScoringVolumeBinding(VolumeBinding):
     def __init__(self, arguments: Mapping[str, Any]) -> None:
         """VolumeBindingArgs. ValueError when the shape is malformed."""
         super().__init__(arguments)
-        self._line: Amounts = np.array(read_line(arguments["shape"]), dtype=np.int64)
+        self._line = read_line(arguments["shape"])
 
     def pre_score(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, State]:
         """Skipped where every claim is bound."""

@@ -13,7 +13,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from policyengine import quantity
 from policyengine.cluster.node_objects import NodeSelector, NodeSelectorTerm
 from policyengine.cluster.node_table import NodeTable
 from policyengine.cluster.storage_objects import (
@@ -29,6 +28,7 @@ from policyengine.framework.status import Rows
 from policyengine.plugins.selectors.label_selector import PodSelector, Requirement, compile_pod_selector
 from policyengine.plugins.selectors.node_selector import Mask, Selector, Term, compile_selector, is_empty
 from policyengine.plugins.volumes.volume_claims import class_name
+from policyengine.quantity import nanos_or_0
 
 _STORAGE: Final = "storage"
 _NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
@@ -65,7 +65,7 @@ def storage_of(resources: Mapping[str, str | int | float]) -> int:
 
 def size_of(claim: PersistentVolumeClaim) -> int:
     """The storage asked for, in billionths of a byte; 0 when unset or malformed."""
-    return _nanos(claim.spec.resources.requests.get(_STORAGE))
+    return nanos_or_0(claim.spec.resources.requests.get(_STORAGE))
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ def _choose(candidates: Sequence[Candidate], reached: set[str], taken: set[str])
 
 def _candidate(claim: PersistentVolumeClaim, volume: PersistentVolume, selector: PodSelector | str) -> Candidate | None:
     meant = is_bound_to(volume, claim)
-    size = _nanos(volume.spec.capacity.get(_STORAGE))
+    size = nanos_or_0(volume.spec.capacity.get(_STORAGE))
     fits = (
         (volume.spec.claim_ref is None or meant)
         and size >= size_of(claim)
@@ -224,7 +224,7 @@ def _capacity_by_topology(
         if item.storage_class_name != storage.metadata.name:
             continue
         limit = item.capacity if item.maximum_volume_size is None else item.maximum_volume_size
-        if limit is not None and item.node_topology is not None and _nanos(limit) >= size_of(claim):
+        if limit is not None and item.node_topology is not None and nanos_or_0(limit) >= size_of(claim):
             selector = compile_pod_selector(item.node_topology)
             if isinstance(selector, PodSelector):
                 offers.append((Term(selector.requirements, ()), bytes_of(item.capacity)))
@@ -233,13 +233,4 @@ def _capacity_by_topology(
 
 def bytes_of(text: str | int | float | None) -> int:
     """A quantity of storage in bytes, rounded up; 0 when unset or malformed."""
-    return -(-_nanos(text) // 10**9)
-
-
-def _nanos(text: str | int | float | None) -> int:
-    if text is None:
-        return 0
-    try:
-        return quantity.nanos(text)
-    except quantity.QuantityError:
-        return 0
+    return -(-nanos_or_0(text) // 10**9)

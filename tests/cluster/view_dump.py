@@ -1,0 +1,38 @@
+"""The cluster view as plain data."""
+
+import msgspec
+
+from policyengine.cluster.node_objects import Node
+from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.view import ClusterView
+
+
+def dump_view(view: ClusterView) -> dict[str, object]:
+    """What the view holds, by name: equal for two views of one cluster, whatever way they came there."""
+    return {
+        "nodes": {name: _plain_node(view, row) for name, row in view.nodes.row_of.items()},
+        "pods": {uid: _plain_pod(info) for uid, info in view.pods.items()},
+        "objects": view.dump_objects(),
+    }
+
+
+def _plain_node(view: ClusterView, row: int) -> dict[str, object]:
+    table = view.nodes
+    node: Node = table.objects[row]
+    return {
+        "object": msgspec.to_builtins(node),
+        "pods": sorted(table.pods_on(row)),
+        "requested": {r: int(table.requested(r)[row]) for r in table.resources if table.requested(r)[row]},
+        "nonzero": (int(table.nonzero_requested_cpu[row]), int(table.nonzero_requested_memory[row])),
+    }
+
+
+def _plain_pod(info: PodInfo) -> dict[str, object]:
+    return {
+        "object": msgspec.to_builtins(info.pod),
+        "state": info.state.value,
+        "requests": dict(info.requests.items()),
+        "times": (info.created_at, info.scheduled_at, info.started_at),
+        "deleting": info.deleting,
+        "restarts": info.restarts,
+    }
