@@ -1,22 +1,215 @@
-"""The chart's values and their schema; its rendering where `helm` is."""
+"""The chart, as the real Helm renders it: with what it may be given, in any namespace, under any name."""
 
 import json
 import re
 import shutil
 import subprocess
+import sys
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import jsonschema
+import kubernetes_validate
 import pytest
 import yaml
 
+from policyengine.commands.main import COMMANDS, cli
 from policyengine.kube.config.configuration import read
-from tests.deploy.manifests import DEPLOY, documents
+from tests.deploy.manifests import DEPLOY, containers, documents
 
 CHART = DEPLOY / "chart"
 SCHEMA: dict[str, Any] = json.loads((CHART / "values.schema.json").read_text())
 VALUES: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text())
 TEMPLATES = "\n".join(path.read_text() for path in sorted((CHART / "templates").iterdir()))
+RULES: dict[str, Any] = yaml.safe_load((CHART / "files" / "rules.yaml").read_text())
+HELM = shutil.which("helm", path=str(Path(sys.executable).parent)) or shutil.which("helm")
+needs_helm = pytest.mark.skipif(
+    HELM is None, reason="there is no helm on the PATH, or beside this Python (helm-binary)"
+)
+CUSTOM = ("monitoring.coreos.com", "cert-manager.io")
+POLICY = 'policy "a" {\n  filter "f" { require node.ready }\n}\n'
+PARTS = ("rewards", "annotator", "extender", "webhook", "serviceMonitor", "alerts", "dashboard")
+EVERYTHING: dict[str, Any] = {part: {"enabled": True} for part in PARTS} | {
+    "extender": {"enabled": True, "policies": {"a": POLICY}, "tlsSecret": "own", "from": [{"podSelector": {}}]},
+    "policies": {"b": POLICY},
+    "tlsSecret": "pages",
+    "imagePullSecrets": [{"name": "pull"}],
+    "rbac": {"endpoints": True},
+    "nodeSelector": {"a": "b"},
+    "tolerations": [{"operator": "Exists"}],
+    "affinity": {"nodeAffinity": {}},
+    "annotations": {"a": "b"},
+    "podAnnotations": {"c": "d"},
+    "podLabels": {"e": "f"},
+    "extraVolumes": [{"name": "v", "emptyDir": {}}],
+    "extraVolumeMounts": [{"name": "v", "mountPath": "/v"}],
+}
+GIVEN: dict[str, dict[str, Any]] = {
+    "nothing": {},
+    "everything": EVERYTHING,
+    "a webhook with cert-manager": {"webhook": {"enabled": True, "certManager": True, "failurePolicy": "Fail"}},
+    "a webhook with its own Secret": {"webhook": {"enabled": True, "tlsSecret": "mine", "caBundle": "YQ=="}},
+    "nodes by metrics.k8s.io": {"annotator": {"enabled": True, "prometheus": "", "args": ["--interval=2m"]}},
+    "one replica without budget and policies": {
+        "replicas": 1,
+        "podDisruptionBudget": {"enabled": False},
+        "networkPolicy": {"enabled": False},
+        "rbac": {"preemption": False, "volumes": False, "podGroups": False},
+    },
+    "namespaces of their own": {
+        "configuration": {
+            "policies": {"namespace": "team-policies"},
+            "leaderElection": {"resourceNamespace": "leases", "resourceName": "mine"},
+            "endpoints": {"address": "0.0.0.0:9000"},
+        }
+    },
+}
+
+
+@cache
+def rendered(given: str, release: str = "rel", namespace: str = "somewhere") -> tuple[dict[str, Any], ...]:
+    """What Helm makes of it: by the name of what it is given."""
+    assert HELM is not None
+    command = [HELM, "template", release, str(CHART), "--namespace", namespace, "--values", "-"]
+    done = subprocess.run(command, input=json.dumps(GIVEN[given]), capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return tuple(one for one in yaml.safe_load_all(done.stdout) if one)
+
+
+def of_kind(kind: str, items: tuple[dict[str, Any], ...]) -> dict[str, dict[str, Any]]:
+    return {one["metadata"]["name"]: one for one in items if one["kind"] == kind}
+
+
+@needs_helm
+@pytest.mark.parametrize("given", GIVEN)
+def test_every_object_is_what_kubernetes_takes_and_there_once(given: str) -> None:
+    items = rendered(given)
+    for one in items:
+        if not one["apiVersion"].startswith(CUSTOM):
+            kubernetes_validate.validate(one, kubernetes_validate.latest_version(), strict=True)
+    names = [(one["kind"], one["metadata"].get("namespace"), one["metadata"]["name"]) for one in items]
+    assert len(set(names)) == len(names)
+
+
+@needs_helm
+@pytest.mark.parametrize("given", GIVEN)
+def test_containers_start_commands_that_exist_with_ports_and_volumes_that_are_there(given: str) -> None:
+    for deployment in of_kind("Deployment", rendered(given)).values():
+        pod = deployment["spec"]["template"]["spec"]
+        for one in containers(pod):
+            command, *arguments = one["args"]
+            assert command in COMMANDS
+            found = cli.get_command(None, command)  # type: ignore[arg-type]
+            assert found is not None
+            found.make_context(command, list(arguments))
+            volumes = {volume["name"] for volume in pod.get("volumes", ())}
+            assert {mount["name"] for mount in one.get("volumeMounts", ())} <= volumes
+            ports = {port["name"] for port in one.get("ports", ())}
+            assert {one[probe]["httpGet"]["port"] for probe in one if probe.endswith("Probe")} <= ports
+
+
+@needs_helm
+@pytest.mark.parametrize("given", GIVEN)
+def test_accounts_selectors_and_references_lead_to_what_the_release_has(given: str) -> None:
+    items = rendered(given)
+    accounts = of_kind("ServiceAccount", items)
+    deployments = of_kind("Deployment", items).values()
+    pods = [one["spec"]["template"] for one in deployments]
+    assert {pod["spec"]["serviceAccountName"] for pod in pods} == set(accounts)
+    for kind in ("ClusterRole", "Role"):
+        for binding in of_kind(f"{kind}Binding", items).values():
+            assert binding["roleRef"]["name"] in of_kind(kind, items)
+            (subject,) = binding["subjects"]
+            assert (subject["name"], subject["namespace"]) in [(name, "somewhere") for name in accounts]
+    selectors = [
+        one["spec"]["selector"].get("matchLabels", one["spec"]["selector"])
+        for kind in ("Deployment", "Service", "PodDisruptionBudget")
+        for one in of_kind(kind, items).values()
+    ]
+    for selector in selectors:
+        assert sum(selector.items() <= pod["metadata"]["labels"].items() for pod in pods) == 1
+    made = {*of_kind("ConfigMap", items), *of_kind("Secret", items), "own", "pages", "mine", "rel-webhook"}
+    for pod in pods:
+        for volume in pod["spec"].get("volumes", ()):
+            named = volume.get("configMap", {}).get("name") or volume.get("secret", {}).get("secretName")
+            assert named is None or named in made
+
+
+@needs_helm
+def test_two_releases_share_no_object_and_nothing_is_in_a_namespace_that_nobody_named() -> None:
+    first, second = rendered("everything"), rendered("everything", "other", "elsewhere")
+    names = [{(one["kind"], one["metadata"]["name"]) for one in items} for items in (first, second)]
+    assert not names[0] & names[1]
+    assert "kube-system" not in yaml.safe_dump_all(first)
+    assert {one["metadata"].get("namespace", "somewhere") for one in first} == {"somewhere"}
+
+
+@needs_helm
+def test_what_the_configuration_names_elsewhere_is_there() -> None:
+    items = rendered("namespaces of their own")
+    roles = of_kind("Role", items)
+    assert roles["rel-policies"]["metadata"]["namespace"] == "team-policies"
+    assert roles["rel-lease"]["metadata"]["namespace"] == "leases"
+    assert roles["rel-lease"]["rules"][1]["resourceNames"] == ["mine"]
+    (container,) = containers(of_kind("Deployment", items)["rel"])
+    assert container["ports"] == [{"containerPort": 9000, "name": "metrics"}]
+
+
+@needs_helm
+@pytest.mark.parametrize("given", GIVEN)
+def test_the_configuration_is_one(given: str) -> None:
+    config_map = of_kind("ConfigMap", rendered(given))["rel-configuration"]
+    lease = read(config_map["data"]["config.yaml"], "config.yaml").lease
+    assert lease is not None
+
+
+@needs_helm
+def test_policies_and_files_arrive_as_they_were_given() -> None:
+    items = rendered("everything")
+    maps = of_kind("ConfigMap", items)
+    assert maps["rel-policy-b"]["data"]["b.policy"] == POLICY
+    assert maps["rel-policy-b"]["metadata"]["labels"]["policyengine.io/policy"] == "true"
+    assert maps["rel-extender-policies"]["data"]["a.policy"] == POLICY
+    dashboard = json.loads(maps["rel-dashboard"]["data"]["policyengine.json"])
+    assert dashboard == json.loads((CHART / "files" / "dashboard.json").read_text())
+    (rule,) = of_kind("PrometheusRule", items).values()
+    (ours,) = documents(CHART / "files" / "alerts.yaml")
+    assert rule["spec"] == yaml.safe_load(json.dumps(ours).replace('job=\\"policyengine\\"', 'job=\\"rel\\"'))
+
+
+@needs_helm
+def test_the_rights_are_those_of_the_manifests_with_the_releases_names() -> None:
+    written: dict[tuple[str, str], Any] = {}
+    for path in ("base/rbac.yaml", "overlays/webhook/rbac.yaml", "overlays/as-extender/rbac.yaml", "annotator.yaml"):
+        for one in documents(DEPLOY / path):
+            if "rules" in one:
+                written[one["kind"], one["metadata"]["name"]] = one["rules"]
+    items = rendered("everything")
+    cluster, local = of_kind("ClusterRole", items), of_kind("Role", items)
+    for name, one in cluster.items():
+        assert plain(one["rules"]) == plain(written["ClusterRole", name.replace("rel", "policyengine", 1)]), name
+    ours = [*local["rel-policies"]["rules"], *local["rel-lease"]["rules"]]
+    assert plain(ours) == plain(written["Role", "policyengine"])
+    for part in ("rewards", "webhook"):
+        assert plain(local[f"rel-{part}"]["rules"]) == plain(written["Role", f"policyengine-{part}"])
+    metrics = of_kind("ClusterRole", rendered("nodes by metrics.k8s.io"))["rel-annotator"]["rules"]
+    assert metrics == [
+        *written["ClusterRole", "policyengine-annotator"],
+        *written["ClusterRole", "policyengine-annotator-metrics"],
+    ]
+
+
+def plain(rules: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """With the names of what they are bound to counted, not compared."""
+    return [{**rule, "resourceNames": len(rule.get("resourceNames", ()))} for rule in rules]
+
+
+@needs_helm
+def test_a_wrong_value_is_told_by_helm() -> None:
+    assert HELM is not None
+    done = subprocess.run([HELM, "template", "rel", str(CHART), "--set", "replicas=0"], capture_output=True, text=True)
+    assert done.returncode != 0 and "replicas" in done.stderr
 
 
 def changed(path: str, value: Any) -> dict[str, Any]:
@@ -46,8 +239,11 @@ def test_the_values_fit_the_schema_and_every_value_is_in_it() -> None:
         ("policies", {"x": ""}),
         ("rbac.preemption", "yes"),
         ("rewards.replicas", 0),
-        ("networkPolicy.monitoringNamespace", ""),
+        ("webhook.failurePolicy", "Sometimes"),
+        ("extender.policies", {"x": 1}),
+        ("networkPolicy.from", "monitoring"),
         ("serviceMonitor.interval", "often"),
+        ("schedulerName", ""),
         ("unknown", 1),
     ],
 )
@@ -56,62 +252,10 @@ def test_a_wrong_value_is_refused(path: str, value: Any) -> None:
         jsonschema.validate(changed(path, value), SCHEMA)
 
 
-def test_the_templates_use_values_that_exist_and_no_value_is_unused() -> None:
-    used = set(re.findall(r"\.Values\.([A-Za-z.]+)", TEMPLATES))
-    for path in used:
-        inner: Any = VALUES
-        for name in path.split("."):
-            assert isinstance(inner, dict) and name in inner, path
-            inner = inner[name]
-    assert {path.split(".")[0] for path in used} == set(VALUES)
-
-
-def test_every_block_that_is_opened_is_closed() -> None:
-    opened = re.findall(r"{{-? *(if|range|with|define)\b", TEMPLATES)
-    assert len(opened) == len(re.findall(r"{{-? *end\b", TEMPLATES)) and TEMPLATES.count("{{") == TEMPLATES.count("}}")
-
-
-def test_the_chart_gives_the_rights_of_the_manifests() -> None:
-    plain = re.sub(r"(?m)^ *{{-.*\n", "", (CHART / "templates" / "rbac.yaml").read_text())
-    chart = [one for one in yaml.safe_load_all(re.sub(r"{{[^}]*}}", "x", plain)) if one and "rules" in one]
-    base = [one for one in documents(DEPLOY / "base" / "rbac.yaml") if "rules" in one]
-    others = ("policyengine-annotator", "policyengine-rewards")
-    ours = [one["rules"] for one in base if one["metadata"]["name"] not in others]
-    names = [rule.get("resourceNames") for one in ours for rule in one if rule.get("resourceNames")]
-    for rules in ours:
-        for rule in rules:
-            if "resourceNames" in rule:
-                rule["resourceNames"] = ["x"]
-    assert names == [["policyengine"]] and [one["rules"] for one in chart] == ours
-
-
-def test_the_chart_gives_the_rewards_the_rights_of_the_manifests() -> None:
-    plain = re.sub(r"(?m)^ *{{-.*\n", "", (CHART / "templates" / "rewards.yaml").read_text())
-    chart = [one for one in yaml.safe_load_all(re.sub(r"{{[^}]*}}", "policyengine", plain)) if one]
-    base = [
-        one for one in documents(DEPLOY / "base" / "rbac.yaml") if one["metadata"]["name"] == "policyengine-rewards"
-    ]
-    assert [one["rules"] for one in chart if "rules" in one] == [one["rules"] for one in base if "rules" in one]
-    assert [one["kind"] for one in chart[:5]] == [one["kind"] for one in base]
-    [config_map] = [one for one in chart if one["kind"] == "ConfigMap"]
-    [deployment] = [one for one in chart if one["kind"] == "Deployment"]
-    [container] = deployment["spec"]["template"]["spec"]["containers"]
-    assert container["args"] == ["rewards", f"--state-configmap=policyengine/{config_map['metadata']['name']}"]
+def test_no_value_is_unused() -> None:
+    used = set(re.findall(r"(?:Values|given|\.values)\.([A-Za-z]+)", TEMPLATES))
+    assert set(VALUES) <= used
 
 
 def test_the_charts_custom_resource_is_that_of_the_manifests() -> None:
     assert (CHART / "crds" / "podgroups.yaml").read_text() == (DEPLOY / "base" / "podgroups.yaml").read_text()
-
-
-def test_the_configuration_is_one() -> None:
-    read(yaml.safe_dump(VALUES["configuration"]), "values.yaml")
-    [base] = documents(DEPLOY / "base" / "configuration.yaml")
-    assert yaml.safe_load(base["data"]["config.yaml"]) == VALUES["configuration"]
-
-
-@pytest.mark.skipif(shutil.which("helm") is None, reason="there is no helm on the PATH")
-def test_helm_renders_it() -> None:
-    command = ["helm", "template", "rel", str(CHART), "--set", "serviceMonitor.enabled=true"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-    kinds = [one["kind"] for one in yaml.safe_load_all(done.stdout) if one]
-    assert {"Deployment", "ServiceMonitor", "ClusterRole", "ConfigMap"} <= set(kinds)

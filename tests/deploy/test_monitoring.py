@@ -11,7 +11,7 @@ from policyengine.server.metrics.process_metrics import EXPIRATION
 from policyengine.server.metrics.scheduler_metrics import Histogram, SchedulerMetrics
 from tests.deploy.manifests import DEPLOY, documents
 
-MONITORING = DEPLOY / "monitoring"
+MONITORING, CHART = DEPLOY / "monitoring", DEPLOY / "chart" / "files"
 NAME = re.compile(r"\b((?:scheduler|policyengine)_[a-z_]+)\b")
 LABELS = re.compile(r"\b((?:scheduler|policyengine)_[a-z_]+)\{([^}]*)\}")
 
@@ -28,8 +28,8 @@ def names() -> dict[str, set[str]]:
 
 
 def queries() -> list[str]:
-    panels = json.loads((MONITORING / "dashboard.json").read_text())["panels"]
-    alerts = documents(MONITORING / "alerts.yaml")[0]["groups"][0]["rules"]
+    panels = json.loads((CHART / "dashboard.json").read_text())["panels"]
+    alerts = documents(CHART / "alerts.yaml")[0]["groups"][0]["rules"]
     return [target["expr"] for panel in panels for target in panel["targets"]] + [rule["expr"] for rule in alerts]
 
 
@@ -43,13 +43,13 @@ def test_a_query_asks_for_metrics_and_labels_that_exist(query: str) -> None:
 
 
 def test_the_panels_do_not_overlap_and_say_what_they_show() -> None:
-    panels = json.loads((MONITORING / "dashboard.json").read_text())["panels"]
+    panels = json.loads((CHART / "dashboard.json").read_text())["panels"]
     places = {(panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in panels}
     assert len(places) == len(panels) == len({panel["title"] for panel in panels})
 
 
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="there is no promtool (Debian: prometheus) on the PATH")
 def test_the_alerts_fire_when_they_should() -> None:
-    for command in (["check", "rules", "alerts.yaml"], ["test", "rules", "alerts_test.yaml"]):
+    for command in (["check", "rules", "../chart/files/alerts.yaml"], ["test", "rules", "alerts_test.yaml"]):
         done = subprocess.run(["promtool", *command], cwd=MONITORING, capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, done.stdout + done.stderr
