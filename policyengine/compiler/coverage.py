@@ -7,7 +7,8 @@ called.
 
 | point | outcomes to be seen |
 |---|---|
-| `when` of a rule | true, false |
+| `when` of a rule, `borrow` of a quota, `until` of a permit | true, false |
+| `when` and `victims` of `preempt` | true, false |
 | `require` | holds, refuses |
 | filter of several requires | passes a node, refuses one |
 | operand of `&&` or `||`, condition of `?:` | true, false |
@@ -145,8 +146,11 @@ class Coverage:
 
 def _whole(policy: ir.Policy) -> Iterator[tuple[str, ir.Expr | None, tuple[str, ...], str]]:
     """The points that are expressions of rules as a whole."""
-    for kind, rule in _rules(policy):
-        yield f'`when` of {kind} "{rule.name}"', rule.when, _TRUTH, _file(rule)
+    for name, parts in _CONDITIONS.items():
+        for rule in getattr(policy, name):
+            said = f"`on {rule.point}`" if isinstance(rule, ir.OnLog) else f'{name[:-1]} "{rule.name}"'
+            for part in parts:
+                yield f"`{part}` of {said}", getattr(rule, part), _TRUTH, _file(rule)
     for filter_ in policy.filters:
         for require in filter_.requires:
             yield f'`require` of filter "{filter_.name}"', require.condition, _REQUIRE, filter_.file
@@ -154,28 +158,22 @@ def _whole(policy: ir.Policy) -> Iterator[tuple[str, ir.Expr | None, tuple[str, 
     for score in policy.scores:
         yield f'score "{score.name}"', score.value, ("evaluated",), score.file
         yield f'`on error` of score "{score.name}"', score.on_error, ("taken",), score.file
+    if policy.preempt is not None:
+        yield "`when` of preempt", policy.preempt.when, _TRUTH, ""
+        yield "`victims` of preempt", policy.preempt.victims, _TRUTH, ""
 
 
-def _rules(policy: ir.Policy) -> Iterator[tuple[str, Any]]:
-    for kind in ("filter", "score", "gang", "quota", "permit"):
-        for rule in getattr(policy, f"{kind}s"):
-            yield kind, rule
+_CONDITIONS = {"filters": ("when",), "scores": ("when",), "gangs": ("when",), "quotas": ("when", "borrow")}
+_CONDITIONS |= {"permits": ("when", "until"), "logs": ("when",)}
+"""The conditions of rules."""
 
 
 def _everything(policy: ir.Policy) -> Iterator[tuple[ir.Expr, str]]:
     """Every expression of the rules, in which there may be operands and conditions, with its file."""
-    yield from ((let.value, let.file) for let in policy.lets)
-    yield from ((key.value, "") for key in policy.queue.order)
-    for filter_ in policy.filters:
-        for require in filter_.requires:
-            for part in (require.condition, *expressions_in(require.otherwise), require.on_error):
-                if part is not None:
-                    yield part, filter_.file
-    for _, rule in _rules(policy):
-        for name in ("when", "value", "on_error", "key", "min", "timeout", "delay", "until"):
-            expr = getattr(rule, name, None)
-            if isinstance(expr, ir.Expr):
-                yield expr, _file(rule)
+    for name in ("lets", "annotations", *_CONDITIONS):
+        for member in getattr(policy, name):
+            yield from ((expr, _file(member)) for expr in expressions_in(member))
+    yield from ((expr, "") for member in (policy.queue, policy.preempt) for expr in expressions_in(member))
 
 
 def _file(rule: Any) -> str:

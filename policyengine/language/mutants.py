@@ -1,13 +1,18 @@
-"""Small changes to a checked policy that its tests should notice: operators, comparisons, constants, weights, and
-requires, conditions and keys left out. Every mutant is well typed; they come in the order of the text.
+"""Small changes to a checked policy that its tests should notice: operators, comparisons, constants, weights, amounts
+and times changed; requires, conditions, keys and whole rules left out.
+
+Every mutant is well typed; they come in the order of the text. A mutant is built when its policy is asked for: all of
+those of a large policy at once take no more memory than the policy.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
+from typing import Any, Final, NamedTuple
 from typing import Literal as OneOf
 
 from msgspec.structs import replace
@@ -17,58 +22,94 @@ from policyengine.language.functions import FUNCTIONS
 from policyengine.language.functions.table import select
 from policyengine.language.ir.ir_walk import children, rebuilt
 from policyengine.language.syntax import Span
-from policyengine.language.types import BOOL, INT, Kind
+from policyengine.language.types import BOOL, DURATION, INT, Kind
 from policyengine.language.values import display
+
+
+class _Place(NamedTuple):
+    """Where a part of a policy stands: what makes its owner with another part, and the owner's place."""
+
+    put: Callable[..., Any]
+    above: _Place | None
 
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
     """A policy with one thing changed."""
 
-    policy: ir.Policy
     span: Span
     file: str
     """The file of the overlay or library it stands in, '' for the policy's own."""
     change: str
     """What was changed, in a few words: ``` `<` became `<=` ```."""
+    _place: _Place = field(repr=False, compare=False)
+    _instead: tuple[Any, ...] = field(repr=False, compare=False)
+    """What stands in the place."""
+
+    @property
+    def policy(self) -> ir.Policy:
+        """The changed policy, built anew each time."""
+        changed, place = self._place.put(*self._instead), self._place.above
+        while place is not None:
+            changed, place = place.put(changed), place.above
+        policy: ir.Policy = changed
+        return policy
 
 
+MOST: Final = 10_000
+"""Mutants of one policy; of a policy with more, those of the first members."""
 _FOLDS: Final = {ir.Fold.ALL: ir.Fold.EXISTS, ir.Fold.EXISTS: ir.Fold.ALL, ir.Fold.EXISTS_ONE: ir.Fold.EXISTS}
 _NUMBERS: Final = frozenset({Kind.INT, Kind.DURATION, Kind.CPU, Kind.MEMORY, Kind.STORAGE})
 _LARGEST: Final = 2**62
 _WEIGHT_FACTOR: Final = 10
+_PARTS: Final = {
+    "lets": ("value",),
+    "filters": ("when",),
+    "scores": ("when", "value", "on_error"),
+    "gangs": ("when", "key", "min", "timeout", "waits"),
+    "quotas": ("when", "borrow"),
+    "permits": ("when", "delay", "until", "timeout"),
+    "logs": ("when", "message"),
+    "annotations": ("value",),
+}
+"""The rules of a policy, and which of their fields are expressions or texts."""
+_LEFT_OUT: Final = frozenset({("gangs", "waits"), ("quotas", "borrow"), ("permits", "timeout")})
+"""Fields that a rule may do without, beside `when`."""
 
-Changed = Iterator[tuple[Any, Span, str]]
-"""(what stands in its place, where, what was changed)"""
+Changed = Iterator[tuple[_Place, tuple[Any, ...], Span, str]]
+"""(a place, what stands in it instead, where it is in the text, what was changed)"""
 
 
 def mutants(policy: ir.Policy) -> list[Mutant]:
-    """All mutants of a policy, in the order of the text."""
-    return sorted(_of_policy(policy), key=lambda one: (one.file, one.span.start, one.span.end))
+    """The mutants of a policy, `MOST` at most, in the order of the text."""
+    found = islice(_of_policy(policy), MOST)
+    return sorted(found, key=lambda one: (one.file, one.span.start, one.span.end))
 
 
 # --- members ---------------------------------------------------------------------------------------------
 
 
 def _of_policy(policy: ir.Policy) -> Iterator[Mutant]:
-    groups: Mapping[str, Callable[[Any], Changed]] = {
-        "lets": lambda let: _in_fields(let, "value"),
-        "filters": _of_filter,
-        "scores": _of_score,
-        "gangs": lambda gang: _in_fields(gang, "when", "key", "min"),
-        "quotas": lambda quota: _in_fields(quota, "when", "borrow"),
-        "permits": lambda permit: _in_fields(permit, "when", "delay", "until"),
-    }
-    for name, changes in groups.items():
-        members = getattr(policy, name)
-        for at, member in enumerate(members):
-            for changed, span, change in changes(member):
-                yield Mutant(replace(policy, **{name: _with(members, at, changed)}), span, member.file, change)
-    for at, score in enumerate(policy.scores):
-        left = replace(policy, scores=_with(policy.scores, at))
-        yield Mutant(left, score.span, score.file, f'score "{score.name}" left out')
-    for queue, span, change in _of_queue(policy.queue):
-        yield Mutant(replace(policy, queue=queue), span, "", change)
+    for name in _PARTS:
+        for at, member in enumerate(getattr(policy, name)):
+            place = _element(policy, name, at, None)
+            for found, instead, span, change in _of_rule(name, member, place):
+                yield Mutant(span, getattr(member, "file", ""), change, found, instead)
+    settings = (("queue", _of_queue), ("preempt", _of_preempt))
+    for name, changes in settings:
+        member = getattr(policy, name)
+        if member is not None:
+            for found, instead, span, change in changes(member, _field(policy, name, None)):
+                yield Mutant(span, "", change, found, instead)
+
+
+def _field(owner: Any, name: str, above: _Place | None) -> _Place:
+    return _Place(lambda new: replace(owner, **{name: new}), above)
+
+
+def _element(owner: Any, name: str, at: int, above: _Place | None) -> _Place:
+    """The place of one element of a tuple field."""
+    return _Place(lambda *new: replace(owner, **{name: _with(getattr(owner, name), at, *new)}), above)
 
 
 def _with(elements: Sequence[Any], at: int, *changed: Any) -> tuple[Any, ...]:
@@ -76,70 +117,129 @@ def _with(elements: Sequence[Any], at: int, *changed: Any) -> tuple[Any, ...]:
     return (*elements[:at], *changed, *elements[at + 1 :])
 
 
-def _in_each(owner: Any, name: str, changes: Callable[[Any], Changed]) -> Changed:
-    """Changes of one element of a tuple field."""
-    elements: tuple[Any, ...] = getattr(owner, name)
-    for at, element in enumerate(elements):
-        for changed, span, change in changes(element):
-            yield replace(owner, **{name: _with(elements, at, changed)}), span, change
+def _of_rule(kind: str, rule: Any, place: _Place) -> Changed:
+    for name in _PARTS[kind]:
+        part = getattr(rule, name)
+        if isinstance(part, ir.Template):
+            yield from _of_template(part, _field(rule, name, place))
+        elif part is not None:
+            yield from _of_expr(part, _field(rule, name, place))
+            if (name == "when" and kind != "quotas") or (kind, name) in _LEFT_OUT:
+                yield _field(rule, name, place), (None,), part.span, f"`{name}` left out"
+    match rule:
+        case ir.Filter():
+            yield from _of_requires(rule, place)
+        case ir.Score():
+            yield from _of_score(rule, place)
+        case ir.Quota():
+            yield from _of_quota(rule, place)
+        case ir.OnLog(point=point):
+            yield place, (), rule.span, f"`on {point}` left out"
+        case ir.BindAnnotation(key=key):
+            yield place, (), rule.span, f"annotation `{key}` left out"
+    if isinstance(rule, ir.Score | ir.Gang | ir.Quota | ir.Permit):
+        yield place, (), rule.span, f'{kind[:-1]} "{rule.name}" left out'
 
 
-def _in_fields(owner: Any, *names: str) -> Changed:
-    """Changes inside the expressions of a member, and a `when` left out."""
-    for name in names:
-        expr: ir.Expr | None = getattr(owner, name)
-        if expr is None:
-            continue
-        for changed, span, change in _of_expr(expr):
-            yield replace(owner, **{name: changed}), span, change
-        if name == "when" and not isinstance(owner, ir.Quota):
-            yield replace(owner, when=None), expr.span, "`when` left out"
-
-
-def _of_filter(rule: ir.Filter) -> Changed:
-    yield from _in_fields(rule, "when")
-    yield from _in_each(rule, "requires", lambda require: _in_fields(require, "condition", "on_error"))
+def _of_requires(rule: ir.Filter, place: _Place) -> Changed:
     always = ir.Const(type=BOOL, span=rule.span, value=True)
     for at, require in enumerate(rule.requires):
+        own = _element(rule, "requires", at, place)
+        for name in ("condition", "on_error"):
+            if getattr(require, name) is not None:
+                yield from _of_expr(getattr(require, name), _field(require, name, own))
         kept = replace(require, condition=always, on_error=None, reads_node=False)
-        yield replace(rule, requires=_with(rule.requires, at, kept)), require.condition.span, "`require` left out"
+        yield own, (kept,), require.condition.span, "`require` left out"
 
 
-def _of_score(rule: ir.Score) -> Changed:
-    yield from _in_fields(rule, "when", "value", "on_error")
+def _of_score(rule: ir.Score, place: _Place) -> Changed:
     if isinstance(rule.weight, int):
         weight = rule.weight * _WEIGHT_FACTOR
-        yield replace(rule, weight=weight), rule.span, f"weight {rule.weight} became {weight}"
+        yield _field(rule, "weight", place), (weight,), rule.span, f"weight {rule.weight} became {weight}"
     if rule.normalize is not ir.Normalize.NONE:
         word = "left out" if rule.reverse else "added"
-        yield replace(rule, reverse=not rule.reverse), rule.span, f"`reverse` {word}"
+        yield _field(rule, "reverse", place), (not rule.reverse,), rule.span, f"`reverse` {word}"
 
 
-def _of_queue(queue: ir.Queue) -> Changed:
-    yield from _in_each(queue, "order", lambda key: _in_fields(key, "value"))
-    for at, key in enumerate(queue.order):
+def _of_quota(rule: ir.Quota, place: _Place) -> Changed:
+    for name in ("guarantee", "limit"):
+        amounts: ir.Amounts = getattr(rule, name) or ()
+        for at, (resource, amount) in enumerate(amounts):
+            own = _element(rule, name, at, place)
+            yield own, (), rule.span, f"`{resource}` of `{name}` left out"
+            if name == "limit" and 0 < amount < _LARGEST:
+                yield own, ((resource, amount * 2),), rule.span, f"`{resource}` of `limit` doubled"
+
+
+def _of_preempt(rule: ir.Preempt, place: _Place) -> Changed:
+    for name in ("when", "victims", "max_victims"):
+        part: ir.Expr | None = getattr(rule, name)
+        if part is not None:
+            own = _field(rule, name, place)
+            yield from _of_expr(part, own)
+            yield own, (None,), part.span, f"`{'maxVictims' if name == 'max_victims' else name}` left out"
+    yield from _of_order(rule, place)
+
+
+def _of_queue(queue: ir.Queue, place: _Place) -> Changed:
+    yield from _of_order(queue, place)
+    for name, span in queue.written:
+        seconds = getattr(queue, name)
+        shown = [display(round(value * 10**9), DURATION) for value in (seconds, seconds * 2)]
+        yield _field(queue, name, place), (seconds * 2,), span, f"`{shown[0]}` became `{shown[1]}`"
+    if queue.fair_by is None:
+        return
+    fair_by = _field(queue, "fair_by", place)
+    yield from _of_expr(queue.fair_by, fair_by)
+    yield fair_by, (None,), queue.fair_by.span, "`fair by` left out"
+    for at, (tenant, weight) in enumerate(queue.fair_weights):
+        changed = (tenant, weight * _WEIGHT_FACTOR)
+        change = f"weight {weight:g} of `{tenant}` became {changed[1]:g}"
+        yield _element(queue, "fair_weights", at, place), (changed,), queue.fair_by.span, change
+
+
+def _of_order(owner: ir.Queue | ir.Preempt, place: _Place) -> Changed:
+    for at, key in enumerate(owner.order):
+        own = _element(owner, "order", at, place)
+        yield from _of_expr(key.value, _field(key, "value", own))
         if key.descending and key.span == key.value.span:
             continue  # the order that counts where none is written
-        turned = replace(key, descending=not key.descending)
         word = "`desc` became `asc`" if key.descending else "`asc` became `desc`"
-        yield replace(queue, order=_with(queue.order, at, turned)), key.span, word
-        yield replace(queue, order=_with(queue.order, at)), key.span, "key left out"
+        yield _field(key, "descending", own), (not key.descending,), key.span, word
+        if key.missing_first:
+            yield _field(key, "missing_first", own), (False,), key.span, "`missing first` left out"
+        yield own, (), key.span, "key left out"
 
 
 # --- expressions -----------------------------------------------------------------------------------------
 
 
-def _of_expr(expr: ir.Expr) -> Changed:
+def _of_template(template: ir.Template, place: _Place) -> Changed:
+    """A text with one change in it."""
+    for at, part in enumerate(template.parts):
+        own = _element(template, "parts", at, place)
+        if isinstance(part, ir.Expr):
+            yield from _of_expr(part, own)
+        elif part:
+            yield own, (f"{part}~",), template.span, f"`{_quoted(part)}` became `{_quoted(f'{part}~')}`"
+
+
+def _of_expr(expr: ir.Expr, place: _Place) -> Changed:
     """The expression with one change in it or below."""
-    yield from ((changed, expr.span, change) for changed, change in _here(expr))
-    parts = children(expr)
-    function = FUNCTIONS.get(expr.function) if isinstance(expr, ir.Call) else None
-    fixed = frozenset[int]() if function is None else function.literals
-    for at, part in enumerate(parts):
-        if at in fixed:
-            continue  # a pattern or time zone was tried when the policy was checked; another may be none
-        for changed, span, change in _of_expr(part):
-            yield rebuilt(expr, _with(parts, at, changed)), span, change
+    pending = [(expr, place)]
+    while pending:
+        expr, place = pending.pop()
+        for changed, change in _here(expr):
+            yield place, (changed,), expr.span, change
+        function = FUNCTIONS.get(expr.function) if isinstance(expr, ir.Call) else None
+        # A pattern or time zone was tried when the policy was checked; another may be none.
+        fixed = frozenset[int]() if function is None else function.literals
+        parts = [(at, part) for at, part in enumerate(children(expr)) if at not in fixed]
+        pending += [(part, _Place(partial(_with_part, expr, at), place)) for at, part in reversed(parts)]
+
+
+def _with_part(expr: ir.Expr, at: int, part: ir.Expr) -> ir.Expr:
+    return rebuilt(expr, _with(children(expr), at, part))
 
 
 def _here(expr: ir.Expr) -> Iterator[tuple[ir.Expr, str]]:
@@ -161,7 +261,11 @@ def _here(expr: ir.Expr) -> Iterator[tuple[ir.Expr, str]]:
 
 
 def _shown(value: object, expr: ir.Const) -> str:
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else display(value, expr.type)
+    return _quoted(value) if isinstance(value, str) else display(value, expr.type)
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
 
 
 def _of_call(expr: ir.Call) -> Iterator[tuple[ir.Expr, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,8 @@ import pytest
 from policyengine.framework.profile import Profile
 from policyengine.language import ir
 from policyengine.language.diagnostics import Source
-from policyengine.language.mutants import mutants
+from policyengine.language.ir.ir_walk import rebuilt
+from policyengine.language.mutants import MOST, mutants
 from policyengine.policy_compiler import checked, checked_files, compile_checked
 from policyengine.trials.policy_test import TestedPolicy, in_file_tests, mutate
 
@@ -46,6 +48,27 @@ CASES = [
     ('filter "f" { require node.taints.all(t, t.key != "x") }',
      ["`require` left out", "`all` became `exists`", "`!=` became `==`", '`"x"` became `"x~"`']),
     ('filter "f" { require pod.name.matches("^a") }', ["`require` left out"]),
+    ('gang "g" when pod.priority > 3 { key: "k" min: 2 timeout: 60s waits: 10s }',
+     ["`>` became `>=`", "`>` became `<=`", "`3` became `4`", "`when` left out", '`"k"` became `"k~"`',
+      "`2` became `3`", "`60s` became `120s`", "`10s` became `20s`", "`waits` left out", 'gang "g" left out']),
+    ('quota "q" when pod.name == "x" { guarantee: {cpu: 2, memory: 1Gi} limit: {cpu: 4} borrow: pod.name != "y" }',
+     ["`==` became `!=`", '`"x"` became `"x~"`', "`cpu` of `guarantee` left out", "`memory` of `guarantee` left out",
+      "`cpu` of `limit` left out", "`cpu` of `limit` doubled", "`!=` became `==`", '`"y"` became `"y~"`',
+      "`borrow` left out", 'quota "q" left out']),
+    ('permit "w" { until: pod.name == "x" timeout: 5s }',
+     ["`==` became `!=`", '`"x"` became `"x~"`', "`5s` became `10s`", "`timeout` left out", 'permit "w" left out']),
+    ('preempt when pod.uid == "x" { victims: victim.priority<3 order by victim.uid desc missing first maxVictims: 2 }',
+     ["`==` became `!=`", '`"x"` became `"x~"`', "`when` left out", "`<` became `<=`", "`<` became `>=`",
+      "`3` became `4`", "`victims` left out", "`desc` became `asc`", "`missing first` left out", "key left out",
+      "`2` became `3`", "`maxVictims` left out"]),
+    ('queue { fair by pod.namespace + "x" weight {"a": 2} backoff 1s .. 10s flush 60s }',
+     ['`"x"` became `"x~"`', "`fair by` left out", "weight 2 of `a` became 20", "`1s` became `2s`",
+      "`10s` became `20s`", "`60s` became `120s`"]),
+    ('on reserve when node.ready log "to {pod.name + \'x\'}"',
+     ["`when` left out", '`"to "` became `"to ~"`', '`"x"` became `"x~"`', "`on reserve` left out"]),
+    ('bind { annotations: {"a/b": "is {node.ready ? 1 : 2}"} }',
+     ['`"is "` became `"is ~"`', "the branches of `?:` were swapped", "`1` became `2`", "`2` became `3`",
+      "annotation `a/b` left out"]),
     ("", []),
 ]  # fmt: skip
 
@@ -66,6 +89,28 @@ def test_every_mutant_compiles_and_differs_from_the_policy(file: Path) -> None:
         assert isinstance(compile_checked(mutant.policy), Profile), mutant.change
     places = [mutant.span.start for mutant in found]
     assert places == sorted(places)
+
+
+def test_a_mutant_is_built_when_it_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    built = 0
+
+    def counted(expr: ir.Expr, parts: Sequence[ir.Expr]) -> ir.Expr:
+        nonlocal built
+        built += 1
+        return rebuilt(expr, parts)
+
+    monkeypatch.setattr("policyengine.language.mutants.rebuilt", counted)
+    items = ", ".join(f'"z{at}"' for at in range(3000))
+    subject = subject_of(f'filter "f" {{ require pod.name in [{items}] }} {TEST}')
+    assert len(mutants(subject[0].policy)) == 3001
+    assert built == 0
+    assert mutate(subject, most=3).tried == 3
+    assert 0 < built <= 3 * 2
+
+
+def test_the_mutants_of_a_large_policy_are_bounded() -> None:
+    rows = ", ".join(f"[{', '.join('7' * 100)}]" for _ in range(110))
+    assert len(changes(f'filter "f" {{ require [pod.priority] in [{rows}] }}')) == MOST == 10_000
 
 
 TEST = 'test "t" { given node "a" { allocatable: {pods: 9} } given pod "p" { priority: 5 } expect "p" rejected }'

@@ -11,6 +11,10 @@ from tests.trials.policy_tests import NODE, A, covered, missing, policy_of
 PASS = f'test "pass" {{ {A} given pod "p" {{}} expect "p" on "a" }}'
 BIG = f'test "big" {{ {A} given pod "big" {{}} expect "big" rejected }}'
 HIGH = f'test "high" {{ {A} given pod "p" {{ priority: 9 }} expect "p" on "a" }}'
+ASKING = f'test "asking" {{ {A} given pod "p" {{ requests: {{cpu: 1}} }} expect "p" rejected by "q" }}'
+EVICT = """test "evict" { given node "a" { allocatable: {cpu: 1, pods: 9} }
+  given pod "old" on "a" { requests: {cpu: 1} }
+  given pod "p" { priority: 9, requests: {cpu: 1} } expect "p" on "a" }"""
 
 CASES = [
     ('filter "f" { require pod.name != "big" }', PASS, [('`require` of filter "f"', ("refuses",))]),
@@ -36,6 +40,21 @@ CASES = [
       ("operand of `&&`", ("true", "false"))]),
     ('param n: int = 3 filter "f" { require n > 2 || pod.name == "q" }', PASS,
      [('`require` of filter "f"', ("refuses",)), ("operand of `||`", ("true", "false"))]),
+    ('preempt when pod.priority > 5 { victims: victim.priority < 3 && victim.name != "q" }', PASS,
+     [("`when` of preempt", ("true", "false")), ("`victims` of preempt", ("true", "false")),
+      ("operand of `&&`", ("true", "false")), ("operand of `&&`", ("true", "false"))]),
+    ('preempt when pod.priority > 5 { victims: victim.priority < 3 }', EVICT,
+     [("`when` of preempt", ("false",)), ("`victims` of preempt", ("false",))]),
+    ('quota "q" when pod.name == "p" { guarantee: {cpu: 1m} borrow: pod.priority > 5 }', ASKING,
+     [('`when` of quota "q"', ("false",)), ('`borrow` of quota "q"', ("true",))]),
+    ('permit "w" { until: pod.name == "p" }', PASS, [('`until` of permit "w"', ("false",))]),
+    ('gang "g" { key: pod.name min: 1 timeout: pod.priority > 5 ? 1s : 2s waits: pod.name == "p" ? 1s : 2s }', PASS,
+     [("condition of `?:`", ("true",)), ("condition of `?:`", ("false",))]),
+    ('queue { fair by pod.name == "p" ? "a" : "b" }', PASS, [("condition of `?:`", ("false",))]),
+    ('on reserve when node.name == "a" log "{pod.priority > 5 ? 1 : 2}"', PASS,
+     [("`when` of `on reserve`", ("false",)), ("condition of `?:`", ("true",))]),
+    ('bind { annotations: {"a/b": "{node.ready && pod.priority > 5}"} }', PASS,
+     [("operand of `&&`", ("true",)), ("operand of `&&`", ("true", "false"))]),
 ]  # fmt: skip
 
 

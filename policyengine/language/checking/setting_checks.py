@@ -111,12 +111,13 @@ def check_queue(scope: PolicyScope, members: Sequence[syntax.Member]) -> ir.Queu
         if first > last:
             span = member.backoff[0].span.to(member.backoff[1].span)
             scope.report.error(WRONG_TIME, "the first backoff is longer than the last", span)
-        queue = replace(queue, initial_backoff=first, max_backoff=last)
+        written = (("initial_backoff", member.backoff[0].span), ("max_backoff", member.backoff[1].span))
+        queue = replace(queue, initial_backoff=first, max_backoff=last, written=written)
     if member.flush is not None:
         flush = _seconds(scope, member.flush)
         if flush == 0.0:
             scope.report.error(WRONG_TIME, "`flush` is longer than nothing", member.flush.span)
-        queue = replace(queue, flush_after=flush)
+        queue = replace(queue, flush_after=flush, written=(*queue.written, ("flush_after", member.flush.span)))
     return queue
 
 

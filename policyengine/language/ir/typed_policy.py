@@ -44,6 +44,8 @@ class Queue(Struct, frozen=True, kw_only=True):
     flush_after: float = 300.0
     fair_by: Expr | None = None
     fair_weights: tuple[tuple[str, float], ...] = ()
+    written: tuple[tuple[str, Span], ...] = ()
+    """The times that are written, by their fields here, with their places."""
 
 
 class PluginUse(Struct, frozen=True, kw_only=True):
