@@ -79,9 +79,3 @@ def test_extenders_of_either_form_become_the_configuration_of_run_with_all_they_
     (tmp_path / "c.yaml").write_text("extenders: [{urlPrefix: nowhere}]")
     ended = policyengine("convert", "--to", "run", tmp_path / "c.yaml")
     assert ended.code == 2 and "`extenders.0.urlPrefix`" in ended.err
-
-
-def test_a_file_that_is_no_text_is_told_by_its_first_bad_byte(tmp_path: Path) -> None:
-    (tmp_path / "c.yaml").write_bytes(b"a: \xff")
-    ended = policyengine("convert", tmp_path / "c.yaml")
-    assert ended.code == 2 and "is not UTF-8: byte 3 is `0xff`" in ended.err

@@ -164,12 +164,6 @@ def test_input_that_cannot_be_used_exits_2_with_one_message(tmp_path: Path, cont
     assert len(result.output.strip().splitlines()) == 1
 
 
-def test_a_missing_file_exits_2(tmp_path: Path) -> None:
-    result = CliRunner().invoke(explain, ["--cluster", str(tmp_path / "absent.json")])
-    assert result.exit_code == 2
-    assert "no such file or directory" in result.output
-
-
 def test_an_unknown_pod_exits_2(tmp_path: Path) -> None:
     result = run(tmp_path, "--pod", "default/runs")
     assert result.exit_code == 2

@@ -57,9 +57,6 @@ POLICIES = {
     "syntax": (b'policy "p" {\n  filter "x" { require node.name == }\n}\n', ":2:"),
     "type": (b'policy "p" {\n  filter "x" { require node.name == 1 }\n}\n', ":2:"),
     "name": (b'policy "p" {\n  filter "x" { require nod.name == "a" }\n}\n', "`nod`"),
-    "encoding": (b'policy "\xff" {}\n', "UTF-8"),
-    "empty": (b"", "empty"),
-    "size": (b"/" * (2 << 20), "1 MiB"),
 }
 
 

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import random
-import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -16,7 +15,7 @@ from policyengine.kube.config.configuration import read
 from policyengine.kube.http.client import Client
 from policyengine.kube.scheduling import Scheduler
 from policyengine.plugins.registry import default_profile
-from policyengine.server.endpoints import MAX_CONNECTIONS, Endpoints, Reviewer, served
+from policyengine.server.endpoints import Endpoints, Reviewer, served
 from policyengine.server.listening import CannotListen
 from policyengine.server.metrics.observed import ObservedCore
 from policyengine.server.metrics.readings import read_before_scrape
@@ -183,26 +182,6 @@ async def test_only_get_is_answered_and_bodies_and_headers_are_bounded() -> None
         async with at.session.post(at.url + "/metrics", data=b"x" * 100_000) as response:
             assert response.status in (405, 413)
         assert (await at.get("/livez", **{"X-Long": "x" * 100_000}))[0] == 400
-
-
-async def test_idle_connections_do_not_keep_the_kubelet_out() -> None:
-    async with site(start=False) as at:
-        port = int(at.url.rpartition(":")[2])
-        held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(MAX_CONNECTIONS)]
-        for _ in range(3):
-            assert (await asyncio.wait_for(at.get("/livez"), 1))[0] == 200
-        for _, one in held:
-            one.close()
-
-
-async def test_a_port_in_use_is_said_to_be() -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        with pytest.raises(CannotListen, match=rf"cannot listen on `127\.0\.0\.1:{port}`: .*choose another --listen"):
-            async with site(f'endpoints: {{address: "127.0.0.1:{port}"}}\n', start=False):
-                pass
 
 
 async def test_a_certificate_that_is_none_is_said_to_be(tmp_path: Any) -> None:

@@ -10,13 +10,12 @@ import pytest
 from policyengine.kube.http.client import Client
 from policyengine.server.annotator.annotations import STALE, USAGE_AT, Settings
 from policyengine.server.annotator.annotator import Annotator, Round
-from policyengine.server.annotator.source import MeasuredNode, QueryRefused, Source, SourceUnreachable
-from policyengine.server.annotator.sources import MetricsServer
+from policyengine.server.annotator.source import QueryRefused, Source, SourceUnreachable
 from policyengine.simulator.api_server import ApiServer, MemoryTransport
 from policyengine.simulator.api_server.requests import ADMIN
 from policyengine.simulator.sandbox import create
 from tests.kube.virtual_time import VirtualClock, run
-from tests.server.annotator.world import Told, node, node_object
+from tests.server.annotator.world import Told, node_object
 
 HALF_LIFE = 300.0
 
@@ -124,47 +123,5 @@ def test_a_node_that_went_meanwhile_is_no_problem() -> None:
         world.told.measure = and_delete  # type: ignore[method-assign]
         assert (await world.annotator.round()).failed == 0
         assert world.problems == [] and USAGE_AT in await world.annotations("b")
-
-    run(work())
-
-
-class Metrics(MetricsServer):
-    """metrics.k8s.io as its own answers: no API server here serves it."""
-
-    usage: dict[str, tuple[str, str, str]]
-
-    async def _read(self) -> Any:
-        from policyengine.server.annotator.sources import NodeMetrics
-
-        return [
-            NodeMetrics(metadata=node(name).metadata, timestamp=timestamp, usage={"cpu": cpu, "memory": memory})
-            for name, (timestamp, cpu, memory) in self.usage.items()
-        ]
-
-
-def test_the_metrics_api_tells_the_latest_and_the_window_is_kept_here() -> None:
-    async def work() -> None:
-        source = Metrics(World().client, window=120.0)
-        nodes: dict[str, MeasuredNode] = {"a": node("a")}
-        start = 1_800_000_000.0
-        source.usage = {"a": ("2027-01-15T08:00:00Z", "250m", "2Gi"), "other": ("", "", "")}
-        await source.measure(start, nodes)
-        await source.measure(start + 10, nodes)
-        source.usage = {"a": ("2027-01-15T08:01:00Z", "1500000000n", "3Gi")}
-        found = await source.measure(start + 60, nodes)
-        assert found.cpu == {"a": [(start, 3.75), (start + 60, 2.5)]}
-        assert found.memory == {"a": [(start, 6.0 * 2**30), (start + 60, 5.0 * 2**30)]}
-        assert (await source.measure(start + 150, nodes)).cpu == {"a": [(start + 60, 2.5)]}
-        source.usage = {"a": ("then", "1", "1Gi")}
-        assert "metrics of node `a` cannot be read" in (await source.measure(start + 150, nodes)).problems[0]
-        assert (await source.measure(start + 150, {})).cpu == {}
-
-    run(work())
-
-
-def test_a_cluster_without_the_metrics_api_says_so() -> None:
-    async def work() -> None:
-        with pytest.raises(SourceUnreachable, match=r"serves no metrics\.k8s\.io"):
-            await MetricsServer(World().client, 60.0).measure(0.0, {})
 
     run(work())

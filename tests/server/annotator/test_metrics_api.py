@@ -102,3 +102,19 @@ async def test_what_is_answered_while_metrics_server_is_away_or_refuses(
     body = {"kind": "Status", "status": "Failure", "message": "the server is unable", "reason": reason, "code": status}
     with pytest.raises(error):
         await free((status, body))
+
+
+async def test_the_latest_is_told_and_the_window_is_kept_here() -> None:
+    early, late = measured("a", "250m", "2Gi"), measured("a", "1500000000n", "3Gi", "2027-01-15T08:01:00Z")
+    pages = [page(early, measured("other", "", "", "")), page(early), page(late), page(late)]
+    pages += [page(measured("a", "1", "1Gi", "then"))] * 2
+    source = MetricsServer(Client(Aggregated(*((200, one) for one in pages))), window=120.0)
+    nodes: dict[str, MeasuredNode] = {"a": node("a")}
+    await source.measure(START, nodes)
+    await source.measure(START + 10, nodes)
+    found = await source.measure(START + 60, nodes)
+    assert found.cpu == {"a": [(START, 3.75), (START + 60, 2.5)]}
+    assert found.memory == {"a": [(START, 6.0 * 2**30), (START + 60, 5.0 * 2**30)]}
+    assert (await source.measure(START + 150, nodes)).cpu == {"a": [(START + 60, 2.5)]}
+    assert "metrics of node `a` cannot be read" in (await source.measure(START + 150, nodes)).problems[0]
+    assert (await source.measure(START + 150, {})).cpu == {}

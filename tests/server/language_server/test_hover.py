@@ -13,65 +13,56 @@ def said(text: str) -> str:
     return found.contents.value if found is not None else ""
 
 
-def test_a_field_has_its_type_and_meaning():
-    text = said(training("node.free.memory -", "node.fr¦ee.memory -"))
-    assert "node.free" in text
-    assert "allocatable less used; may be negative" in text
+HALF = 'policy "p" {\n  /// Half of it.\n  function half(a: int): int = a / 2\n  let b = ha¦lf(4)\n}\n'
+SAID: dict[str, tuple[str, tuple[str, ...]]] = {
+    "a field has its type and meaning": (
+        training("node.free.memory -", "node.fr¦ee.memory -"),
+        ("node.free", "allocatable less used; may be negative"),
+    ),
+    "the type of a field is what the checker says": (
+        training('pod.labels[?"podGroup"]', 'pod.lab¦els[?"podGroup"]'),
+        ("pod.labels: map(string, string)",),
+    ),
+    "a param is shown with its bounds and its comment": (
+        training(">= headroom", ">= head¦room"),
+        ("param headroom: memory = 2Gi range [0Gi, 64Gi]", "What a node with accelerators keeps free"),
+    ),
+    "a let is shown with its type": (training("when gpus > 0", "when gp¦us > 0"), ("let gpus: int",)),
+    "a let has a type where another member is broken": (
+        'policy "p" {\n  let ¦a = pod.priority\n  let b = (\n}\n',
+        ("let a: int",),
+    ),
+    "the variable of a macro has the type of the elements": (
+        member("let a = node.pods.exists(q, ¦q.restarts > 1)"),
+        ("q: clusterPod",),
+    ),
+    "a field in the body of a function has a type": (
+        member("function f(a: pod): bool = node.pods.exists(q, q.rest¦arts > 1)"),
+        ("restarts: int",),
+    ),
+    "a function of the language has its signatures": (
+        training("100 * ratio(", "100 * rat¦io("),
+        ("ratio(cpu, cpu): double",),
+    ),
+    "a function of the policy has its signature": (HALF, ("function half(a: int): int", "Half of it.")),
+    "a plugin is shown with its arguments": (
+        training("use NodeResourcesFit", "use Node¦ResourcesFit"),
+        ("filters and scores, weight 1 by default", "`strategy`, one of `LeastAllocated`, `MostAllocated`"),
+    ),
+    "an argument of a plugin has its values": (training("{ strategy", "{ stra¦tegy"), ("one of `LeastAllocated`",)),
+    "a keyword says what it begins": (training('filter "memory', 'fil¦ter "memory'), ("`filter",)),
+    "a finding shows its page": (member("let a = no¦thing"), ("**PE1001**",)),
+    "a rule is shown where a test names it": (
+        training('by "memory-headroom"', 'by "memory-¦headroom"'),
+        ('filter "memory-headroom"',),
+    ),
+}
 
 
-def test_the_type_of_a_field_is_what_the_checker_says():
-    assert "pod.labels: map(string, string)" in said(training('pod.labels[?"podGroup"]', 'pod.lab¦els[?"podGroup"]'))
-
-
-def test_a_param_is_shown_with_its_bounds_and_its_comment():
-    text = said(training(">= headroom", ">= head¦room"))
-    assert "param headroom: memory = 2Gi range [0Gi, 64Gi]" in text
-    assert "What a node with accelerators keeps free" in text
-
-
-def test_a_let_is_shown_with_its_type():
-    assert "let gpus: int" in said(training("when gpus > 0", "when gp¦us > 0"))
-
-
-def test_a_let_has_a_type_where_another_member_is_broken():
-    assert "let a: int" in said('policy "p" {\n  let ¦a = pod.priority\n  let b = (\n}\n')
-
-
-def test_the_variable_of_a_macro_has_the_type_of_the_elements():
-    assert "q: clusterPod" in said(member("let a = node.pods.exists(q, ¦q.restarts > 1)"))
-
-
-def test_a_field_in_the_body_of_a_function_has_a_type():
-    assert "restarts: int" in said(member("function f(a: pod): bool = node.pods.exists(q, q.rest¦arts > 1)"))
-
-
-def test_a_function_of_the_language_has_its_signatures():
-    assert "ratio(cpu, cpu): double" in said(training("100 * ratio(", "100 * rat¦io("))
-
-
-def test_a_function_of_the_policy_has_its_signature():
-    text = 'policy "p" {\n  /// Half of it.\n  function half(a: int): int = a / 2\n  let b = ha¦lf(4)\n}\n'
-    assert "function half(a: int): int" in said(text)
-    assert "Half of it." in said(text)
-
-
-def test_a_plugin_is_shown_with_its_arguments():
-    text = said(training("use NodeResourcesFit", "use Node¦ResourcesFit"))
-    assert "filters and scores, weight 1 by default" in text
-    assert "`strategy`, one of `LeastAllocated`, `MostAllocated`" in text
-    assert "one of `LeastAllocated`" in said(training("{ strategy", "{ stra¦tegy"))
-
-
-def test_a_keyword_says_what_it_begins():
-    assert "`filter" in said(training('filter "memory', 'fil¦ter "memory'))
-
-
-def test_a_finding_shows_its_page():
-    assert "**PE1001**" in said(member("let a = no¦thing"))
-
-
-def test_a_rule_is_shown_where_a_test_names_it():
-    assert 'filter "memory-headroom"' in said(training('by "memory-headroom"', 'by "memory-¦headroom"'))
+@pytest.mark.parametrize(("text", "parts"), SAID.values(), ids=SAID)
+def test_what_stands_at_the_cursor_is_explained(text: str, parts: tuple[str, ...]):
+    shown = said(text)
+    assert [part for part in parts if part not in shown] == []
 
 
 @pytest.mark.parametrize("text", ["¦", "// comm¦ent\n", member("¦"), 'policy "p" {\n  let a = 1 +  ¦ 2\n}\n'])

@@ -1,6 +1,5 @@
 """The rest of the tour: edit, replace, selectors, CRDs, drains that wait, and access as others see it."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from policyengine.simulator.api_server.access.authentication import service_acco
 from tests.simulator import manifests
 from tests.simulator.api_server.keys import needs_openssl
 from tests.simulator.api_server.kubectl import Kubectl, cluster, needs_kubectl
-from tests.simulator.api_server.test_kubectl_tour import POD, bound
+from tests.simulator.api_server.test_kubectl_tour import POD
 
 pytestmark = [needs_kubectl, needs_openssl]
 TOKENS = {"scheduler": service_account("kube-system", "policyengine")}
@@ -79,21 +78,6 @@ async def test_a_custom_kind_is_validated_printed_explained_and_has_a_status(wor
     assert "colour" in await kubectl("explain", "widget.spec")
 
 
-async def test_a_drain_waits_for_a_budget_to_allow_it(world: tuple[ApiServer, Kubectl]) -> None:
-    _, kubectl = world
-    await bound(kubectl)
-    await kubectl("wait", "--for=condition=Ready", "pod/web", "--timeout=30s")
-    await kubectl("create", "pdb", "keep", "--selector=app=web", "--min-available=1")
-    await kubectl("wait", "--for=jsonpath={.status.currentHealthy}=1", "pdb/keep", "--timeout=30s")
-    draining = await kubectl.start("drain", "n1", "--force", "--timeout=60s")
-    assert draining.stderr is not None
-    while b"will retry" not in (line := await asyncio.wait_for(draining.stderr.readline(), 30)):
-        assert line, "the drain ended without having to wait"
-    await kubectl("delete", "pdb", "keep")
-    assert await asyncio.wait_for(draining.wait(), 30) == 0
-    assert "NotFound" in await kubectl("get", "pod", "web", fails=True)
-
-
 async def test_the_manifests_apply_and_say_what_the_account_may(world: tuple[ApiServer, Kubectl]) -> None:
     _, kubectl = world
     made = await kubectl("apply", "-f", str(manifests.PATH))
@@ -148,46 +132,7 @@ async def test_a_list_is_checked_and_applied_item_by_item(world: tuple[ApiServer
     assert "+  k: w" in await kubectl("diff", "-f", "-", stdin=(LIST % "").replace("k: v", "k: w"), fails=True)
 
 
-async def test_strict_validation_names_the_field(world: tuple[ApiServer, Kubectl]) -> None:
-    _, kubectl = world
-    wrong = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m}\ndta: {}\n"
-    strict = await kubectl("create", "--validate=strict", "-f", "-", stdin=wrong, fails=True)
-    assert 'unknown field "dta"' in strict
-    assert "created" in await kubectl("create", "--validate=warn", "-f", "-", stdin=wrong)
-
-
 async def test_what_is_not_served_is_said_plainly(world: tuple[ApiServer, Kubectl]) -> None:
     _, kubectl = world
     assert "Metrics API not available" in await kubectl("top", "nodes", fails=True)
     assert "*.*" in await kubectl("auth", "can-i", "--list")
-
-
-DEPLOYMENT = """apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web}
-spec:
-  replicas: 2
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec: {terminationGracePeriodSeconds: 0, containers: [{name: c, image: i}]}
-"""
-
-
-async def test_a_deployment_has_pods_that_go_with_it(world: tuple[ApiServer, Kubectl]) -> None:
-    _, kubectl = world
-    await kubectl("create", "-f", "-", stdin=DEPLOYMENT)
-    for _ in range(100):
-        names = (await kubectl("get", "pods", "-l", "app=web", "-o", "name")).split()
-        if len(names) == 2:
-            break
-    for name in names:
-        target = '{"apiVersion":"v1","kind":"Binding","metadata":{"name":"%s"},"target":{"name":"n1"}}'
-        bare = name.removeprefix("pod/")
-        path = f"/api/v1/namespaces/default/pods/{bare}/binding"
-        await kubectl("create", "--raw", path, "-f", "-", stdin=target % bare)
-    await kubectl("create", "-f", "-", stdin="apiVersion: v1\nkind: Node\nmetadata: {name: n1}\n")
-    assert "successfully rolled out" in await kubectl("rollout", "status", "deployment/web", "--timeout=30s")
-    assert (await kubectl("get", "deployment", "web")).splitlines()[1].split()[:4] == ["web", "2/2", "2", "2"]
-    await kubectl("delete", "deployment", "web", "--cascade=foreground", "--timeout=50s")
-    assert (await kubectl("get", "replicasets,pods")) == ""
