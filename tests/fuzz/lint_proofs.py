@@ -27,6 +27,7 @@ from policyengine.language.types import Kind
 from tests.compiler import naive
 from tests.compiler.naive import Place
 from tests.compiler.naive_functions import Nothing, NoValue, Some
+from tests.compiler.naive_objects import Cluster
 from tests.compiler.worlds import ZONE, PlainNode, PlainPod, World
 from tests.language.lint.findings import plugins
 
@@ -199,9 +200,10 @@ class Trial:
         everywhere = worlds(chance)
         pods = [_pod(chance, f"q{n}") for n in range(6)]
         self.rows = [
-            [Place(pod, node, lets, {"most": most}, world) for node in world.nodes]
+            [Place(cluster.pod(pod.name), node, lets, {"most": chance.choice((1, 5, 10))}) for node in cluster.nodes]
             for world in everywhere
-            for pod, most in ((pod, chance.choice((1, 5, 10))) for pod in chance.sample(pods, 3))
+            for pod in chance.sample(pods, 3)
+            for cluster in [Cluster.of(world, pod.manifest())]
         ]
         self.places = [place for row in self.rows for place in row]
         self.parts = {id(part): part for member in _members(policy) for part in walk(member)}

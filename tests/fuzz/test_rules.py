@@ -1,0 +1,121 @@
+"""Generated rules say what a naive interpreter says; the generator leaves nothing of the language out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from random import Random
+
+import pytest
+from msgspec import Struct
+
+from policyengine.compiler.rules import score
+from policyengine.language import syntax
+from policyengine.language.checking.log_bind import POINTS
+from policyengine.language.functions import FUNCTIONS
+from policyengine.language.parse import parse_file
+from policyengine.language.schema import OBJECTS
+from tests.fuzz.policies import PolicyWriter
+from tests.fuzz.rules import main, tried
+from tests.fuzz.transformed import scaled
+from tests.fuzz.writer import WRITTEN
+
+EACH = 500
+"""Rules a test; four tests."""
+
+
+@pytest.mark.parametrize("first", range(0, 4000, 1000))
+def test_rules_say_what_the_naive_interpreter_says(first: int, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(EACH), str(first)]) == 0, capsys.readouterr().out
+
+
+def test_a_rule_that_says_something_else_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(score, "_EQUAL", 0.5)
+    assert any(tried(seed)[0] for seed in range(30))
+
+
+def test_amounts_that_are_all_doubled_decide_as_before() -> None:
+    assert [seed for seed in range(40) if not scaled(seed)] == []
+
+
+# --- nothing is left out ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def texts() -> str:
+    """What is written of many rules; not all of it is checked."""
+    found = []
+    for seed in range(250):
+        writer = PolicyWriter(Random(seed), depth=3)
+        writer.rules(20)
+        found += [writer.resolved(member.text, WRITTEN) for member in writer.members if len(member.text) < 4000]
+    return "\n".join(found)
+
+
+def test_every_field_of_the_schema_is_read(texts: str) -> None:
+    read = set(re.findall(r"\.\??(\w+)", texts))
+    fields = {(info.name, name) for info in OBJECTS.values() for name in (*info.fields, *info.methods)}
+    assert {field for field in fields if field[1] not in read} == set()
+
+
+def test_every_function_is_called(texts: str) -> None:
+    called = set(re.findall(r"(optional\.\w+|\w+)\(", texts))
+    called |= {f"toQuantity/{name}" for name in re.findall(r"toQuantity\(.*?, (cpu|memory|storage)\)", texts)}
+    functions = {name for name, function in FUNCTIONS.items() if not function.is_dynamic}
+    operators = {name for name in functions if not name[0].isalpha()}
+    assert functions - operators - called == set()
+    assert {name for name in operators if name.strip("_@") not in texts} == set()
+
+
+WORDS = (
+    *("missing first", "missing last", " asc", " desc", "normalize max =", "normalize minmax reverse", "on error"),
+    *(
+        "guarantee:",
+        "limit:",
+        "borrow:",
+        "delay:",
+        "until:",
+        "timeout:",
+        "waits:",
+        "victims:",
+        "maxVictims:",
+        "fair by",
+    ),
+    *(f"on {point}" for point in POINTS),
+)
+
+
+def test_every_setting_is_written(texts: str) -> None:
+    assert [word for word in WORDS if word not in texts] == []
+
+
+NOT_WRITTEN = {"BytesLiteral", "UintLiteral", "Test", "TestStep", "GivenNode", "GivenPod", "GivenNow", "GivenParam"}
+NOT_WRITTEN |= {"After", "ExpectOn", "ExpectBefore", "ExpectRejected", "ExpectWaits", "ExpectThat"}
+"""What CEL has and the language not; tests of policies, which decide nothing."""
+ABSTRACT = {"Node", "Member", "Rule", "Block"}
+OF_HISTORIES = {"Scheduler", "Share", "Use", "Disable"}
+"""Written by `tests.fuzz.histories`."""
+
+
+def test_every_construct_is_written() -> None:
+    found: set[str] = set()
+    for seed in range(60):
+        writer = PolicyWriter(Random(seed))
+        writer.rules(10)
+        for source in writer.files():
+            found |= _kinds([parse_file(source)[0]])
+    known = {name for name, kind in vars(syntax).items() if isinstance(kind, type) and issubclass(kind, syntax.Node)}
+    assert known - found == ABSTRACT | NOT_WRITTEN | OF_HISTORIES
+
+
+def _kinds(trees: Iterable[object]) -> set[str]:
+    """The names of the classes of all nodes in some trees."""
+    found, pending = set(), list(trees)
+    while pending:
+        one = pending.pop()
+        if isinstance(one, tuple):
+            pending += one
+        elif isinstance(one, Struct):
+            found.add(type(one).__name__)
+            pending += [getattr(one, name) for name in one.__struct_fields__]
+    return found
