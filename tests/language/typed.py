@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 from hypothesis import strategies as st
 
 from policyengine.language import ir
@@ -9,74 +11,20 @@ from policyengine.language.evaluator import Closure, Names
 from policyengine.language.schema import attribute
 from policyengine.language.types import QOS, Kind, Type
 from policyengine.language.values import INT64_MAX, INT64_MIN, NONE, BoolKey, Optional
+from tests.fuzz.writer import EVERY_POD, EVERYTHING, SCALARS, WRITTEN, Where, Writer
 
-_SCALARS = {
-    "int": ["0", "1", "7", "(-3)", "9223372036854775807", "pod.priority", "node.podCount", "cluster.nodeCount"],
-    "double": ["0.0", "1.5", "(-2.5)", "1e300", "ratio(node.used.cpu, node.allocatable.cpu)", "random()"],
-    "cpu": ["500m", "node.free.cpu", "pod.requests.cpu", "pod.limits.?cpu.orValue(1)"],
-    "memory": ["2Gi", "node.free.memory", "pod.requests.memory"],
-    "duration": ["90s", "(-1h)", "(now - pod.createdAt)"],
-    "bool": ["true", "false", "node.ready", '("x" in pod.labels)', "has(pod.limits.cpu)"],
-    "string": ['""', '"a9"', "pod.namespace", "node.zone", 'pod.labels[?"x"].orValue("y")', "string(pod.qos)"],
-    "timestamp": ["now", "pod.createdAt", "node.createdAt"],
-}
-_NUMBERS = ["int", "double"]
-_SCALED = ["cpu", "memory", "duration"]
-_ORDERED = [*_NUMBERS, *_SCALED, "string", "timestamp"]
+ALONE = Where(EVERY_POD.roots - {"all"})
+"""What an expression reads that `evaluate` gives a value."""
 
 
-@st.composite
-def sources(draw: st.DrawFn, type_: str | None = None, depth: int = 3) -> str:
+def sources(type_: str = "", depth: int = 3, where: Where = EVERYTHING) -> st.SearchStrategy[str]:
     """The text of an expression of a type."""
-    type_ = type_ or draw(st.sampled_from(sorted(_SCALARS)))
-    if depth == 0 or draw(st.integers(0, 4)) == 0:
-        return draw(st.sampled_from(_SCALARS[type_]))
 
-    def inner(of: str) -> str:
-        return draw(sources(of, depth - 1))
+    def text(seed: int) -> str:
+        writer = Writer(Random(seed))
+        return writer.resolved(writer.text(type_ or writer.one(*SCALARS), where, depth), WRITTEN)
 
-    forms = [lambda: f"({inner('bool')} ? {inner(type_)} : {inner(type_)})"]
-    if type_ == "bool":
-        of = draw(st.sampled_from(_ORDERED))
-        compare = draw(st.sampled_from(["<", "<=", ">", ">=", "==", "!="]))
-        forms += [
-            lambda: f"({inner(of)} {compare} {inner(of)})",
-            lambda: f"({inner('bool')} {draw(st.sampled_from(['&&', '||']))} {inner('bool')})",
-            lambda: f"!{inner('bool')}",
-            lambda: f"pod.images.exists(i{depth}, i{depth}.contains({inner('string')}))",
-            lambda: f"pod.tolerations.all(t{depth}, t{depth}.key == {inner('string')} || {inner('bool')})",
-        ]
-    elif type_ in _NUMBERS:
-        operator = draw(st.sampled_from(["+", "-", "*", "/"]))
-        forms += [
-            lambda: f"({inner(type_)} {operator} {inner(type_)})",
-            lambda: f"clamp({inner(type_)}, {inner(type_)}, {inner(type_)})",
-            lambda: f"max({inner(type_)}, {inner(type_)})",
-            lambda: f"abs({inner(type_)})",
-        ]
-        if type_ == "int":
-            forms += [
-                lambda: f"({inner('int')} % {inner('int')})",
-                lambda: f"floor({inner('double')})",
-                lambda: f"toInt({inner('string')}).orValue({inner('int')})",
-                lambda: f"size({inner('string')})",
-                lambda: f"{inner('timestamp')}.getHours()",
-            ]
-        else:
-            of = draw(st.sampled_from(_SCALED))
-            forms += [lambda: f"({inner(of)} / {inner(of)})", lambda: f"sqrt({inner('double')})"]
-    elif type_ in _SCALED:
-        number = draw(st.sampled_from(_NUMBERS))
-        forms += [
-            lambda: f"({inner(type_)} {draw(st.sampled_from('+-'))} {inner(type_)})",
-            lambda: f"({inner(type_)} {draw(st.sampled_from('*/'))} {inner(number)})",
-            lambda: f"min({inner(type_)}, {inner(type_)})",
-        ]
-    elif type_ == "string":
-        forms += [lambda: f"({inner('string')} + {inner('string')})", lambda: f"{inner('string')}.upperAscii()"]
-    else:
-        forms += [lambda: f"({inner('timestamp')} + {inner('duration')})"]
-    return draw(st.sampled_from(forms))()
+    return st.integers(0, 2**32).map(text)
 
 
 class Anything(Names):

@@ -15,6 +15,7 @@ from policyengine.language.lint.lint_settings import Settings
 from policyengine.language.lint.subject import Subject
 from policyengine.language.lint.truth import true
 from policyengine.language.parse import parse_file
+from tests.fuzz.writer import EVERY_POD
 from tests.language.lint.findings import plugins
 from tests.language.typed import sources
 
@@ -22,7 +23,8 @@ from tests.language.typed import sources
 @st.composite
 def subjects(draw: st.DrawFn) -> Subject:
     """A policy of random expressions, of which some name lets that name lets."""
-    first, second, number = draw(sources("bool")), draw(sources("bool")), draw(sources("int"))
+    first = draw(sources("bool"))
+    second, number = draw(sources("bool", where=EVERY_POD)), draw(sources("int", where=EVERY_POD))
     text = f"""\
 policy "p" {{
   scheduler "s"
