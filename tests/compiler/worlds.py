@@ -145,7 +145,7 @@ def drawn_world(chance: Random, nodes: int | None = None) -> World:
     for pod in waiting:
         pod.nominated = chance.choice(("", *named))
     ended = [_ended(chance, f"e{number}", chance.choice(named)) for number in range(chance.randrange(4)) if named]
-    return World(drawn, waiting, [*ended, *_GROUPS])
+    return World(drawn, waiting, [*ended, *GROUPS])
 
 
 def _some(chance: Random, keys: tuple[str, ...], values: tuple[str, ...]) -> dict[str, str]:
@@ -253,7 +253,7 @@ def _ended(chance: Random, name: str, node: str) -> Manifest:
     return merged(pod.manifest(node), {"status": status | {"containerStatuses": [{"name": "c0", "state": state}]}})
 
 
-_GROUPS: list[Manifest] = [
+GROUPS: list[Manifest] = [
     {
         "apiVersion": "scheduling.x-k8s.io/v1alpha1",
         "kind": "PodGroup",

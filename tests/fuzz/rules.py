@@ -105,11 +105,11 @@ class Asked:
         for log, line in zip(self.profile.logs, policy.logs, strict=True):
             for name, place in nodes.items():
                 says = naive.text(line.message, place) if naive.applies(line.when, place, failed=False) else None
-                pairs.append((f"on {line.point}", _begins(log.line(told, name, snapshot), says), says))
+                pairs.append((f"on {line.point}", begins(log.line(told, name, snapshot), says), says))
         for annotation, written in zip(self.profile.annotations, policy.annotations, strict=True):
             for name, place in nodes.items():
                 says = naive.text(written.value, place)
-                pairs.append((annotation.key, _begins(annotation.value(told, name, snapshot), says), says))
+                pairs.append((annotation.key, begins(annotation.value(told, name, snapshot), says), says))
         pairs += self._held(told, asked, snapshot)
         pairs += self._going(told, asked, snapshot)
         if self.profile.fair is not None:
@@ -143,23 +143,25 @@ class Asked:
         rule, plugin, naive = self.naive.policy.preempt, self.profile.preempt, self.naive
         if rule is None or plugin is None:
             return
-        view = snapshot._view
-        at = naive.place(asked)
-        yield "preempt when", plugin.applies(told, view), naive.applies(rule.when, at, failed=False)
+        at, view = naive.place(asked), snapshot._view
+        said = plugin.about(told, view)
+        yield "preempt when", said is not None, naive.applies(rule.when, at, failed=False)
+        if said is None:
+            return
         keys: list[tuple[Any, Any, str]] = []
         for other in asked.cluster.pods:
             if other.node:
                 place, victim = naive.place(asked, victim=other), view.pods[other["uid"]]
                 may = rule.victims is None or naive.applies(rule.victims, place, failed=False)
-                yield f"victim {other['name']}", plugin.may_go(told, victim, view), may
-                keys.append((plugin.turn(told, victim, view), naive.order_key(rule.order, place), other["name"]))
+                yield f"victim {other['name']}", said.may_go(victim), may
+                keys.append((said.turn(victim), naive.order_key(rule.order, place), other["name"]))
         got, want = (sorted(keys, key=lambda key: (key[which], key[2])) for which in (0, 1))
         yield "order of victims", [key[2] for key in got], [key[2] for key in want]
         most = naive.value(rule.max_victims, at)
-        yield "maxVictims", plugin.most(told, view), None if most is FAILED else most
+        yield "maxVictims", said.most, None if most is FAILED else most
 
 
-def _begins(got: str | None, want: str | None) -> str | None:
+def begins(got: str | None, want: str | None) -> str | None:
     """As much of a text as is known of it: why something has no value is said in nobody's words."""
     return got if got is None or want is None or not want.endswith("(") else got[: len(want)]
 
