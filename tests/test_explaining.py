@@ -84,7 +84,7 @@ def test_a_pod_knows_the_group_that_the_dump_holds(api: str, spec: dict[str, Any
     listed = [{"kind": "Node", **node} for node in CLUSTER["nodes"]] + [{"kind": "Pod", **member}, group]
     for cluster in ({**CLUSTER, "pending": [member], "podGroups": [group]}, {"kind": "List", "items": listed}):
         [entry] = policyengine.explain(cluster, policy)
-        assert entry["rejected"] == {}
+        assert entry["chosen"] in ("a", "b"), entry
 
 
 def test_a_moment_without_a_zone_is_refused() -> None:

@@ -52,7 +52,8 @@ def load_cluster(cluster: Mapping[str, Any], now: float = 0.0) -> LoadedCluster:
     view = ClusterView()
     view.now = now
     waiting: list[str] = []
-    for kind, item in _objects(cluster):
+    # Pods come last: each is told its PodGroup when it comes.
+    for kind, item in sorted(_objects(cluster), key=lambda listed: listed[0] == "Pod"):
         _refuse_controls(kind, item)
         if kind == "Node":
             view.add_or_update_node(decode(Node, item))

@@ -167,7 +167,6 @@ def bind(core: Core, held: Reservation, awaits_gang: bool = False) -> None:
     """The pod may go: what is left is to prepare and to post its binding, which `awaits_gang` puts off until the gang's
     are posted."""
     pod = held.queued.pod
-    held.served.queue.remove(pod.uid)
     held.queued.said = None  # what is not written yet is dropped before a binding, and so may have to be said again
     rules = held.runtime.profile.annotations
     try:
@@ -180,6 +179,7 @@ def bind(core: Core, held: Reservation, awaits_gang: bool = False) -> None:
     core.last_number += 1
     decision = core.bindings[pod.uid] = Decision(held, asked, core.last_number)
     core.log(held.runtime, "preBind", pod, held.node)
+    held.served.queue.remove(pod.uid)
     if held.plans:
         prebind.begin(core, decision, awaits_gang)
     else:

@@ -126,6 +126,7 @@ def view_of(manifests: list[Manifest]) -> ClusterView:
         else:
             kind = kind_of(item)
             view.set_object(kind, decode(BY_KIND[kind].type, item))
+            view.regroup(kind, f"{item['metadata']['namespace']}/{item['metadata']['name']}")
     return view
 
 

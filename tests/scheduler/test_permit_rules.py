@@ -90,6 +90,16 @@ def test_annotations_are_written_with_the_binding_as_they_read_on_the_chosen_nod
     assert bind.annotations == {"example.com/on": "n1: 3", "plain": "yes"}
 
 
+def test_what_is_written_at_the_binding_tells_how_often_the_pod_was_tried_before() -> None:
+    driver = driven('bind { annotations: {tries: "{pod.attempts}"} } on preBind log "{pod.attempts}"').showing(pod("p"))
+    driver.cycle()
+    driver.see(node("n1"))
+    driver.until_wakeup()
+    actions = driver.cycle()
+    assert [action.annotations for action in actions if isinstance(action, Bind)] == [{"tries": "1"}]
+    assert lines(actions) == ["preBind: 1"]
+
+
 def test_lines_are_said_at_their_points_with_what_is_known_there() -> None:
     points = ("preEnqueue", "preFilter", "postFilter", "reserve", "permit", "preBind", "postBind")
     chosen = points[3:]

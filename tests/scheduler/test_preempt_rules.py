@@ -42,6 +42,12 @@ def test_victims_may_be_compared_with_the_pod_that_needs_room() -> None:
     assert urgent(driver, "1") == ["mine"]
 
 
+def test_a_function_may_be_asked_about_a_victim() -> None:
+    driver = driven("function half(p: pod): int = p.priority / 2 preempt { victims: half(victim) < half(pod) - 4 }")
+    driver.see(node("n1", cpu="2"), running("low"), running("near").priority(3))
+    assert urgent(driver, "1") == ["low"]
+
+
 def test_the_rule_s_order_says_who_goes_first() -> None:
     youngest = driven("preempt { order by victim.startedAt desc }")
     oldest = driven("preempt { order by victim.startedAt asc }")

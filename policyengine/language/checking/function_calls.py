@@ -22,7 +22,7 @@ from policyengine.language.checking.report import Report, error_at
 from policyengine.language.ir.ir_walk import children, free_locals, is_error, key, respanned, walk
 from policyengine.language.schema import CLUSTER_POD, CONTAINER, NODE, POD
 from policyengine.language.syntax import Span
-from policyengine.language.types import Type, holds_object
+from policyengine.language.types import Shape, Type, holds_object
 from policyengine.language.values import with_article
 
 OBJECT_TYPES = {"pod": POD, "node": NODE, "container": CONTAINER}
@@ -149,10 +149,12 @@ def _called(context: Context, span: Span, function: Declared, args: list[ir.Expr
 
 
 def _shared(definitions: Definitions, expr: ir.Expr, label: str) -> ir.Expr:
-    """The expression, under a name where it is more than one; not what depends on the variable of a macro."""
+    """The expression, under a name where it is more than one; not what depends on the variable of a macro, or on the
+    victim."""
     if isinstance(expr, ir.Const | ir.Field | ir.LetRef | ir.ParamRef | ir.Local):
         return expr
-    return expr if holds_object(expr.type) or free_locals(expr) else definitions.unnamed(expr, label)
+    is_for_each = expr.shape is Shape.POD or free_locals(expr)
+    return expr if holds_object(expr.type) or is_for_each else definitions.unnamed(expr, label)
 
 
 def _is_large(expr: ir.Expr) -> bool:
