@@ -77,6 +77,14 @@ def test_no_pod_waits_longer_than_kube_scheduler_lets_it() -> None:
     assert (driver.now, driver.places("p")) == (1900.0, ["unschedulable"])
 
 
+def test_the_room_that_a_refused_pod_gives_back_does_not_wake_it() -> None:
+    driver = driven('permit "never" { until: node.pods.exists(p, p.name == "q") timeout: 1s * pod.priority }')
+    driver.see(node("n1"), pod("p"))
+    driver.cycle()
+    driver.wait(0.0)
+    assert driver.places("p") == ["unschedulable"]
+
+
 def test_a_delay_without_a_value_refuses_the_pod_and_says_why() -> None:
     driver = driven('permit "slow" { delay: 1s / pod.priority }').showing(node("n1"), pod("p"))
     (_, note), *_ = notes(driver.cycle())

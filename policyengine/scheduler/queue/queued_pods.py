@@ -178,6 +178,8 @@ class Happening(NamedTuple):
     event: ClusterEvent
     old: Any
     new: Any
+    but: str = ""
+    """The pod that it does not concern: it gave back what it held itself."""
 
 
 class InFlightPods:
@@ -201,14 +203,15 @@ class InFlightPods:
         assert pod.uid not in self._running, f"{pod!r} is in flight already"
         self._running[pod.uid] = pod, self._base + len(self._events)
 
-    def record(self, event: ClusterEvent, old: Any, new: Any) -> None:
+    def record(self, event: ClusterEvent, old: Any, new: Any, but: str = "") -> None:
         """Keep an event, if an attempt runs that may want it."""
         if self._running:
-            self._events.append(Happening(event, old, new))
+            self._events.append(Happening(event, old, new, but))
 
     def events_since_start(self, uid: str) -> Iterator[Happening]:
-        """The events since the pod's attempt began, in order."""
-        return islice(self._events, self._running[uid][1] - self._base, None)
+        """The events since the pod's attempt began that concern it, in order."""
+        since = islice(self._events, self._running[uid][1] - self._base, None)
+        return (happening for happening in since if happening.but != uid)
 
     def discard(self, uid: str) -> bool:
         """The attempt is over; False when none runs."""

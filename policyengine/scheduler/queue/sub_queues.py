@@ -172,7 +172,7 @@ class SubQueues:
         for queued, strategy, plugin in woken:
             if queued.uid != but:
                 self.wake(queued, strategy, event.label, plugin, now)
-        self.in_flight.record(event, old, new)
+        self.in_flight.record(event, old, new, but)
 
     # ---- what is known
 
