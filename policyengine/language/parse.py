@@ -30,6 +30,8 @@ __all__ = ["MAX_DEPTH", "SourceError", "parse_expression", "parse_file", "read_s
 
 _NAMING = frozenset(["policy", "param", "let", "function", "filter", "score", "gang", "quota", "permit"])
 
+MAX_BLOCKS = 500
+"""Policies, libraries and overlays of a file: each sees all params and lets of what it imports, or stands on."""
 _TOO_LARGE = "is larger than 1 MiB, the most a policy file may have"
 
 
@@ -94,6 +96,10 @@ class _FileParser:
             return syntax.File(), self.found()
         blocks, wrong = split(self.cut.tokens, self.source)
         self.findings += wrong
+        own = [block for block in blocks if block.head.rule != "import"]
+        if len(own) > MAX_BLOCKS:
+            message = f"the file has more than {MAX_BLOCKS} policies, libraries and overlays; split the file"
+            return syntax.File(), [syntax_error("PE0402", message, self.source.file, own[MAX_BLOCKS].head.span)]
         found = [member for block in blocks if (member := self.block(block))]
         if len(self.findings) > MAX_FINDINGS:
             self.findings = [*in_order(self.findings)[:MAX_FINDINGS], self.more()]

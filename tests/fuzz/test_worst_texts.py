@@ -6,7 +6,9 @@ import random
 
 import pytest
 
-from tests.fuzz.worst_texts import Texts, everything, in_its_place
+from policyengine.kube.policies.compiling import compiled
+from policyengine.language.diagnostics import Severity
+from tests.fuzz.worst_texts import REPEATED, Texts, everything, in_its_place, soon
 
 
 @pytest.mark.parametrize("start", range(0, 30, 10))
@@ -21,3 +23,11 @@ def taken(texts: Texts) -> bool:
 
 def test_the_texts_are_not_all_refused() -> None:
     assert sum(taken(in_its_place(random.Random(seed))) for seed in range(10)) >= 2
+
+
+@pytest.mark.parametrize(
+    "construct",
+    ["requires", "unknown names", "calls of a large function", "overlays with lets", "policies with imports"],
+)
+def test_the_longest_text_is_compiled_linted_and_tested_soon(construct: str) -> None:
+    soon(lambda: compiled({"p.policy": REPEATED[construct](29_900)}, fail_level=Severity.INFO))

@@ -20,6 +20,11 @@ def nested(levels: int) -> str:
     return "pod.priority" + " + 1" * levels
 
 
+def calls(count: int) -> str:
+    """So many calls of a function, no two alike."""
+    return " ".join(f"let a{at} = f(pod.priority + {at})" for at in range(count))
+
+
 @pytest.mark.parametrize(
     ("members", "code", "part"),
     [
@@ -30,6 +35,8 @@ def nested(levels: int) -> str:
         ("let x = 99999999999999999999", "PE0202", "64 bits"),
         ("let x = " + "1, " * 30_000, "PE0402", "30,000"),
         ('let x = "a".matches("(a*)*\\\\1")', "PE1006", "RE2"),
+        (f"function f(x: int): int = [{'x, ' * 900}1].sum() {calls(50)}", "PE2019", "40,000"),
+        ("}" + ' library "a" { }' * 501, "PE0402", "500"),
     ],
 )
 def test_text_that_is_too_much_is_told_with_the_limit(members: str, code: str, part: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import chain
 
 from policyengine.language import ir, syntax
 from policyengine.language.checking.check_codes import (
@@ -96,9 +97,8 @@ def _unknown(context: Context, node: syntax.Call, name: str, args: Sequence[synt
         if names.let(name) is None and names.param(name) is None:
             return error_at(node.span)  # it was reported
         return context.failed(UNKNOWN_FUNCTION, f"`{name}` is no function", node.function_span)
-    known = [row.name for row in FUNCTIONS.values() if row.style is not Style.OPERATOR and "/" not in row.name]
-    known += [word for word in names.visible if names.function(word) is not None]
-    known += ["toQuantity", "has", "all", "exists", "filter", "map", "optMap"]
+    built_in = (row.name for row in FUNCTIONS.values() if row.style is not Style.OPERATOR and "/" not in row.name)
+    known = chain(built_in, names.every_function(), ("toQuantity", "has", "all", "exists", "filter", "map", "optMap"))
     message = f"no function is called `{name}`"
     return context.report.unknown(UNKNOWN_FUNCTION, message, node.function_span, name, known, fix=None)
 

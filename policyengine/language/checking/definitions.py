@@ -20,6 +20,8 @@ from policyengine.language.types import BOOL, STRING, Kind
 
 MOST_CALLS = 1000
 """How many calls of functions a policy may make in all, those in functions counted wherever they are called."""
+MOST_CALLED = 40_000
+"""How many parts the bodies of all functions so called may have together: each is checked anew for its arguments."""
 Fact = tuple[str, Hashable, Hashable]
 """`("key", map, key)`: the map has the key. `("size", list, n)`: the list has at least n items."""
 Facts = frozenset[Fact]
@@ -43,6 +45,8 @@ class Definitions:
         self.lets: dict[str, ir.Let] = {}
         self.calls = 0
         """How many calls of functions were checked."""
+        self.called = 0
+        """How many parts their bodies have."""
         self.results: dict[Hashable, ir.Expr] = {}
         """What a call of a function came to, by the function and its arguments."""
         self._owner, self._file = owner, file

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 from msgspec.structs import replace
 
 from policyengine.language import ir, syntax
@@ -44,7 +46,7 @@ def check_name(context: Context, node: syntax.Name) -> ir.Expr:
         return field_at((name,), span)
     if name in context.names.visible:
         return error_at(span)  # a param or let that was reported
-    known = {*ROOTS, *context.names.visible, *context.locals}
+    known = chain(ROOTS, context.names.visible, context.locals)
     return context.report.unknown(UNKNOWN_NAME, f"nothing is called `{name}`", span, name, known)
 
 

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from policyengine.language import ir, syntax
 from policyengine.language.checking.check_codes import NO_OVERLOAD, OVER_BUDGET, WRONG_TYPE
 from policyengine.language.checking.context import Context, Declared
-from policyengine.language.checking.definitions import MOST_CALLS, Definitions
+from policyengine.language.checking.definitions import MOST_CALLED, MOST_CALLS, Definitions
 from policyengine.language.checking.param_checks import check_type
 from policyengine.language.checking.report import Report, error_at
 from policyengine.language.ir.ir_walk import children, free_locals, is_error, key, respanned, walk
@@ -46,7 +46,8 @@ def declared(context: Context, member: syntax.Function, name: str) -> Declared:
             local = ir.Local(type=type_, span=parameter.name.span, name=parameter.name.text)
             locals_.append(local)
             place = place.binding(local)
-    function = Declared(name, member, tuple(locals_), result, context.names)
+    size = sum(1 for _ in syntax.expression_nodes.walk(member.body))
+    function = Declared(name, member, tuple(locals_), result, context.names, size)
     if result is None or len(locals_) < len(types) or not _body_holds(context, function, result):
         return replace(function, result=None)
     return function
@@ -128,9 +129,13 @@ def _called(context: Context, span: Span, function: Declared, args: list[ir.Expr
     if known is not None:
         return replace(known, span=span)
     definitions.calls += 1
+    definitions.called += function.size
     if definitions.calls > MOST_CALLS:
         message = f"functions are called more than {MOST_CALLS:,} times, calls in functions counted each time"
         return context.failed(OVER_BUDGET, message, span)
+    if definitions.called > MOST_CALLED:
+        message = f"all calls of functions together stand for more than {MOST_CALLED:,} parts, calls in functions too"
+        return context.failed(OVER_BUDGET, f"{message}; give what is repeated a name with `let`", span)
     if context.callers >= MOST_CALLERS:
         message = f"functions call each other more than {MOST_CALLERS} deep; put the bodies of some of them together"
         return context.failed(OVER_BUDGET, message, span)

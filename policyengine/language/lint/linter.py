@@ -12,7 +12,7 @@ from policyengine.language.diagnostics import Diagnostic, Source, in_order, prin
 from policyengine.language.edits import keeping_comments
 from policyengine.language.lint.lint_settings import Settings
 from policyengine.language.lint.rules import RULES
-from policyengine.language.lint.subject import Subject
+from policyengine.language.lint.subject import Subject, words_named
 from policyengine.language.lint.suppressions import MALFORMED, UNUSED, allowed
 
 register({rule.code: (rule.title, rule.page) for rule in RULES})
@@ -34,9 +34,10 @@ def lint(
     """
     written = {policy.span: policy for policy in file.policies}
     found: list[Diagnostic] = []
+    named = words_named(file) if file.imports else frozenset[str]()
     for policy in policies:
         if policy.span in written:
-            subject = Subject(source, written[policy.span], policy, plugins, settings, file)
+            subject = Subject(source, written[policy.span], policy, plugins, settings, file, named)
             found += _opinions(subject)
     complete = len(policies) == len(file.policies) and not any(policy.broken for policy in file.policies)
     ignored = settings.ignored if complete else LINT_CODES

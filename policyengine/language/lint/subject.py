@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
@@ -50,6 +50,8 @@ class Subject:
     plugins: Plugins
     settings: Settings
     file: syntax.File
+    named_in_file: Set[str]
+    """The words that begin names in any block of a file with imports."""
 
     # --- as it is checked -------------------------------------------------------------------------------
 
@@ -76,7 +78,7 @@ class Subject:
     @cached_property
     def truth(self) -> Truth:
         """Which conditions can hold together."""
-        return Truth(self.lets, self.bounds, self.meaning)
+        return Truth(self.lets, self.bounds, self.meaning, len(self.file.policies))
 
     def meaning(self, expr: ir.Expr) -> int:
         """A number that expressions share which mean the same, wherever they stand."""
@@ -155,21 +157,18 @@ class Subject:
         """What is written in a place."""
         return self.source.slice(span)
 
-    def is_named_in_file(self, name: str) -> bool:
-        """Whether the name begins one in any block of the file."""
-        blocks = (*self.file.libraries, *self.file.policies, *self.file.overlays)
-        return any(
-            (isinstance(node, syntax.Name) and node.name == name)
-            or (isinstance(node, syntax.NameText) and node.text.startswith(f"{name}."))
-            for block in blocks
-            for node in _nodes(block)
-        )
-
     @cached_property
     def words_of_overlays(self) -> set[str]:
         """The words in the overlays on the policy: they may name what is written in it."""
         blocks = (source.slice(span) for source, span in self.policy.texts)
         return {word for block in blocks if block.startswith("overlay") for word in _WORD.findall(block)}
+
+
+def words_named(file: syntax.File) -> Set[str]:
+    """The words that begin names in any block of a file."""
+    nodes = [node for block in (*file.libraries, *file.policies, *file.overlays) for node in _nodes(block)]
+    written = {node.text.partition(".") for node in nodes if isinstance(node, syntax.NameText)}
+    return {node.name for node in nodes if isinstance(node, syntax.Name)} | {word for word, dot, _ in written if dot}
 
 
 def _places(value: Any) -> Iterator[Place]:

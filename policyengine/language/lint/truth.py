@@ -24,7 +24,7 @@ from policyengine.language.lint.bounds import Bounds
 from policyengine.language.types import Kind, Type
 
 MOST_STEPS = 30_000
-"""Comparisons looked at in one policy; after these nothing more is claimed."""
+"""Comparisons looked at in one file, each policy of it having its share; after these nothing more is claimed."""
 MOST_IN_A_QUESTION = 2_000
 _NOT_IN = "!@in"
 _INTEGRAL = frozenset({Kind.INT, Kind.CPU, Kind.MEMORY, Kind.STORAGE, Kind.DURATION, Kind.TIMESTAMP})
@@ -148,11 +148,14 @@ class OutOfStepsError(Exception):
 class Truth:
     """Answers for one policy."""
 
-    def __init__(self, lets: Mapping[str, ir.Let], bounds: Bounds, meaning: Callable[[ir.Expr], int]) -> None:
-        """`lets`: each after those it names. `meaning`: a number that expressions share which mean the same."""
+    def __init__(
+        self, lets: Mapping[str, ir.Let], bounds: Bounds, meaning: Callable[[ir.Expr], int], policies: int
+    ) -> None:
+        """`lets`: each after those it names. `meaning`: a number that expressions share which mean the same.
+        `policies`: how many the file has."""
         self._lets = lets
         self._bounds = bounds
-        self._left = MOST_STEPS
+        self._left = MOST_STEPS // policies
         self._in_question = 0
         self._meaning = meaning
 

@@ -145,7 +145,9 @@ class _Run:
         if wanted is not None:
             symbols, parts = parts, []
             for place, is_several in wanted:
-                if is_several:
+                if is_several and not parts:
+                    parts = symbols[place]  # a long repetition grows, and is not copied each time
+                elif is_several:
                     parts += symbols[place]
                 else:
                     parts.append(symbols[place] if place >= 0 else None)

@@ -41,7 +41,7 @@ policy "p" {{
     file, _ = parse_file(source)
     policies, _ = check(file, source, plugins())
     assume(policies)
-    return Subject(source, file.policies[0], policies[0], plugins(), Settings(), file)
+    return Subject(source, file.policies[0], policies[0], plugins(), Settings(), file, frozenset())
 
 
 def all_parts(subject: Subject) -> Iterator[ir.Expr]:

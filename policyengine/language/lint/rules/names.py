@@ -39,7 +39,7 @@ def unused_import(subject: Subject) -> Findings:
     """
     for one in subject.file.imports:
         name = (one.alias or one.name).text
-        if not subject.is_named_in_file(name):
+        if name not in subject.named_in_file:
             yield Finding(f"nothing of `{name}` is used", one.span, removal(subject, one, "remove the import"))
 
 
