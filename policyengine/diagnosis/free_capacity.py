@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from policyengine.cluster.node_table import NodeTable
 from policyengine.cluster.pod_info import PodInfo
-from policyengine.diagnosis.pod_changes import amount_text
-from policyengine.diagnosis.what_if import Attempt, Change, WhatIf
+from policyengine.diagnosis.what_if import Attempt, Change, WhatIf, amount_text
 from policyengine.framework.status import Rows
 from policyengine.plugins.node_state.node_ports import collide
 from policyengine.plugins.resources.amounts import PODS

@@ -13,8 +13,11 @@ from msgspec.structs import replace
 from policyengine.cluster.node_objects import Taint
 from policyengine.cluster.pod_objects import PodSpec, Toleration
 from policyengine.diagnosis.free_capacity import free_ports, free_room, nearest_fit, roomiest
-from policyengine.diagnosis.pod_changes import (
+from policyengine.diagnosis.what_if import (
     REQUIRED,
+    Attempt,
+    Change,
+    WhatIf,
     amount_text,
     replaced,
     requesting,
@@ -22,7 +25,6 @@ from policyengine.diagnosis.pod_changes import (
     without_host_port,
     without_node_expression,
 )
-from policyengine.diagnosis.what_if import Attempt, Change, WhatIf
 from policyengine.framework.filtering import Diagnosis
 from policyengine.framework.status import Rows
 from policyengine.plugins.affinity import inter_pod_affinity, node_affinity

@@ -1,23 +1,34 @@
-"""A pod and a cluster with a few things changed, and what a profile says of that: the ground `suggest` stands on."""
+"""A pod and a cluster with a few things changed, and what a profile says of that: the ground `suggest` stands on.
+
+Pure: no pod is ever written to, and the view is as before after every question.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from copy import copy
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final, TypeVar
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from policyengine.cluster.node_objects import Node
+from policyengine import quantity
+from policyengine.cluster.node_objects import Node, NodeSelector
+from policyengine.cluster.objects import SelectorRequirement
 from policyengine.cluster.pod_info import PodInfo
-from policyengine.cluster.pod_objects import PodSpec
+from policyengine.cluster.pod_objects import Container, PodSpec, Resources
 from policyengine.cluster.pod_shape import shape_of
+from policyengine.cluster.requests import CPU, EPHEMERAL_STORAGE, MEMORY
 from policyengine.cluster.view import ClusterView, Snapshot
 from policyengine.framework.evaluator import Diagnosis, Evaluator
 from policyengine.framework.nominated import filter_with_nominated
+from policyengine.plugins.selectors.node_selector import required_affinity
+
+T = TypeVar("T", bound=Struct)
+REQUIRED: Final = "required_during_scheduling_ignored_during_execution"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,3 +126,107 @@ def _schedulable(node: Node) -> Node:
     kept = tuple(taint for taint in node.spec.taints if taint.key != "node.kubernetes.io/unschedulable")
     spec = replace(node.spec, unschedulable=False, taints=kept)
     return replace(node, metadata=replace(node.metadata, resource_version=""), spec=spec)
+
+
+# ---- the pod with a little less asked of the cluster
+
+
+def amount_text(resource: str, amount: int) -> str:
+    """An amount in the scheduler's unit of the resource, as one writes it: `250m`, `2Gi`, `3`."""
+    if resource == CPU:
+        return quantity.format_cpu(amount)
+    if resource in (MEMORY, EPHEMERAL_STORAGE) or resource.startswith("hugepages-"):
+        return quantity.format_bytes(amount)
+    return quantity.format_count(amount)
+
+
+def requesting(spec: PodSpec, resource: str, target: int) -> PodSpec | None:
+    """The spec with at most `target` of the resource requested, taken from the largest requests first; None where
+    that cannot be had (overhead alone is more)."""
+    if spec.resources is not None and resource in spec.resources.requests:
+        overhead = _read(spec.overhead, resource)
+        lower = _resources(spec.resources, resource, target - overhead) if target > overhead else None
+        return None if lower is None else replace(spec, resources=lower)
+    for _ in range(len(spec.containers) + len(spec.init_containers) + 1):
+        excess = shape_of(spec).requests.get(resource) - target
+        if excess <= 0:
+            return spec
+        reduced = _largest_reduced(spec, resource, excess)
+        if reduced is None:
+            return None
+        spec = reduced
+    return None
+
+
+def _largest_reduced(spec: PodSpec, resource: str, excess: int) -> PodSpec | None:
+    """With the excess taken off the one container whose reduction helps most."""
+    best: tuple[int, PodSpec] | None = None
+    for name in ("containers", "init_containers"):
+        containers: tuple[Container, ...] = getattr(spec, name)
+        for place, container in enumerate(containers):
+            held = _read(container.resources.requests, resource)
+            if held == 0:
+                continue
+            lower = replace(container, resources=_resources(container.resources, resource, max(held - excess, 0)))
+            listed: dict[str, Any] = {name: (*containers[:place], lower, *containers[place + 1 :])}
+            changed = replace(spec, **listed)
+            left = shape_of(changed).requests.get(resource)
+            if best is None or left < best[0]:
+                best = (left, changed)
+    if best is None or best[0] >= shape_of(spec).requests.get(resource):
+        return None
+    return best[1]
+
+
+def _read(quantities: Mapping[str, str | int | float], resource: str) -> int:
+    try:
+        text = str(quantities.get(resource, "0"))
+        return quantity.milli_value(text) if resource == CPU else quantity.value(text)
+    except quantity.QuantityError:
+        return 0
+
+
+def _resources(resources: Resources, resource: str, amount: int) -> Resources:
+    return replace(resources, requests=dict(resources.requests) | {resource: amount_text(resource, amount)})
+
+
+def replaced(item: T, path: Sequence[str], change: Callable[[Any], object]) -> T:
+    """The struct with what a path of attributes leads to changed; `item` itself stays as it is."""
+    name, *further = path
+    held = getattr(item, name)
+    changes: dict[str, Any] = {name: replaced(held, further, change) if further else change(held)}
+    return replace(item, **changes)
+
+
+def required_node_expressions(spec: PodSpec) -> list[SelectorRequirement]:
+    """The distinct label requirements of required node affinity, in order."""
+    selector = required_affinity(spec)
+    terms = selector.node_selector_terms if selector else ()
+    return list(dict.fromkeys(expression for term in terms for expression in term.match_expressions))
+
+
+def without_node_expression(spec: PodSpec, expression: SelectorRequirement) -> PodSpec:
+    """The spec without a label requirement in any term of its required node affinity; without that affinity where
+    nothing else was in a term (an empty one would match no node)."""
+
+    def without(selector: NodeSelector) -> NodeSelector | None:
+        terms = tuple(
+            replace(term, match_expressions=tuple(one for one in term.match_expressions if one != expression))
+            for term in selector.node_selector_terms
+        )
+        emptied = any(not term.match_expressions and not term.match_fields for term in terms)
+        return None if emptied else replace(selector, node_selector_terms=terms)
+
+    return replaced(spec, ("affinity", "node_affinity", REQUIRED), without)
+
+
+def without_host_port(spec: PodSpec, port: int) -> PodSpec:
+    """The spec with this port on no host any more."""
+
+    def without(containers: tuple[Container, ...]) -> tuple[Container, ...]:
+        return tuple(
+            replace(one, ports=tuple(replace(of, host_port=0) if of.host_port == port else of for of in one.ports))
+            for one in containers
+        )
+
+    return replace(spec, containers=without(spec.containers), init_containers=without(spec.init_containers))

@@ -4,22 +4,21 @@ import asyncio
 import random
 from typing import Any
 
-from policyengine.cluster.kinds import CONFIG_MAPS
+from policyengine.cluster.kinds import CONFIG_MAPS, Kind
 from policyengine.cluster.workload_objects import ConfigMap
 from policyengine.kube.http.client import Client
 from policyengine.kube.watching.reflector import Reflector
 from policyengine.kube.watching.store import Deleted, Observed
-from tests.kube.scripted_server import (
-    ScriptedServer,
-)
+from tests.kube.scripted_server import ScriptedServer
 from tests.kube.virtual_time import VirtualClock, run
 
 
 class Follower:
     """A reflector on a scripted server, and the store its changes make."""
 
-    def __init__(self, server: ScriptedServer) -> None:
+    def __init__(self, server: ScriptedServer, resource: Kind[ConfigMap] = CONFIG_MAPS) -> None:
         self.server = server
+        self.resource = resource
         self.problems: list[str] = []
         self.seen: list[str] = []
         self.store: dict[str, str] = {}
@@ -27,7 +26,7 @@ class Follower:
 
     async def follow(self, seconds: float) -> None:
         self.reflector = Reflector(
-            Client(self.server), CONFIG_MAPS, VirtualClock(), random.Random(1), on_problem=self.problems.append
+            Client(self.server), self.resource, VirtualClock(), random.Random(1), on_problem=self.problems.append
         )
         try:
             async with asyncio.timeout(seconds):
@@ -47,8 +46,8 @@ class Follower:
             self.store[name] = version
 
 
-def follow(*script: Any, seconds: float = 1000.0) -> Follower:
-    follower = Follower(ScriptedServer(*script))
+def follow(*script: Any, seconds: float = 1000.0, resource: Kind[ConfigMap] = CONFIG_MAPS) -> Follower:
+    follower = Follower(ScriptedServer(*script), resource)
     run(follower.follow(seconds))
     return follower
 
