@@ -27,13 +27,20 @@ from policyengine.diagnosis.what_if import (
 )
 from policyengine.framework.filtering import Diagnosis
 from policyengine.framework.status import Rows
-from policyengine.plugins.affinity import inter_pod_affinity, node_affinity
-from policyengine.plugins.devices import dynamic_resources
-from policyengine.plugins.node_state import node_declared_features, node_ports, node_unschedulable, taint_toleration
-from policyengine.plugins.resources import fit as node_resources_fit
+from policyengine.plugins.affinity.inter_pod_affinity import InterPodAffinity
+from policyengine.plugins.affinity.node_affinity import NodeAffinity
+from policyengine.plugins.devices.dynamic_resources import DynamicResources
+from policyengine.plugins.node_state.node_declared_features import NodeDeclaredFeatures
+from policyengine.plugins.node_state.node_ports import NodePorts
+from policyengine.plugins.node_state.node_unschedulable import NodeUnschedulable
+from policyengine.plugins.node_state.taint_toleration import TaintToleration
+from policyengine.plugins.resources.fit import NodeResourcesFit
 from policyengine.plugins.selectors.tolerations import HARD, UNSCHEDULABLE_TAINT, untolerated
-from policyengine.plugins.topology import pod_topology_spread
-from policyengine.plugins.volumes import node_volume_limits, volume_binding, volume_restrictions, volume_zone
+from policyengine.plugins.topology.pod_topology_spread import PodTopologySpread
+from policyengine.plugins.volumes.node_volume_limits import NodeVolumeLimits
+from policyengine.plugins.volumes.volume_binding import VolumeBinding
+from policyengine.plugins.volumes.volume_restrictions import VolumeRestrictions
+from policyengine.plugins.volumes.volume_zone import VolumeZone
 
 Remedy = Callable[[Attempt, WhatIf, Rows], Iterator[Attempt]]
 _TAINT_SETS: Final = 4
@@ -208,17 +215,17 @@ def _round(resource: str, amount: int) -> int:
 
 
 _REMEDIES: Final[dict[str, Remedy]] = {
-    node_resources_fit.NAME: _fit,
-    taint_toleration.NAME: _taints,
-    node_unschedulable.NAME: _cordoned,
-    node_affinity.NAME: _node_affinity,
-    node_ports.NAME: _ports,
-    inter_pod_affinity.NAME: _pod_affinity,
-    pod_topology_spread.NAME: _spread,
-    volume_restrictions.NAME: _volumes,
-    node_volume_limits.NAME: _volumes,
-    volume_binding.NAME: _volumes,
-    volume_zone.NAME: _volumes,
-    dynamic_resources.NAME: _devices,
-    node_declared_features.NAME: _nothing,
+    NodeResourcesFit.name: _fit,
+    TaintToleration.name: _taints,
+    NodeUnschedulable.name: _cordoned,
+    NodeAffinity.name: _node_affinity,
+    NodePorts.name: _ports,
+    InterPodAffinity.name: _pod_affinity,
+    PodTopologySpread.name: _spread,
+    VolumeRestrictions.name: _volumes,
+    NodeVolumeLimits.name: _volumes,
+    VolumeBinding.name: _volumes,
+    VolumeZone.name: _volumes,
+    DynamicResources.name: _devices,
+    NodeDeclaredFeatures.name: _nothing,
 }

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.framework.profile import by_priority
-
-NAME: Final = "PrioritySort"
 
 
 class PrioritySort:
     """The queue order of the default profile, as a key."""
 
-    name = NAME
+    name = "PrioritySort"
 
     def queue_key(self, pod: PodInfo, queued_at: float) -> tuple[Any, ...]:
         """The smallest key goes first. The UID makes the order total."""

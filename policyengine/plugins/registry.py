@@ -6,9 +6,8 @@ the first refusal counts, scores are listed in it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from hashlib import sha256
-from types import ModuleType
 from typing import Any, Final
 
 from policyengine.framework.plugin import FilterPlugin, Plugin, PreEnqueuePlugin, ScorePlugin, extends
@@ -16,61 +15,57 @@ from policyengine.framework.plugin_entry import NO_ARGUMENTS, Arguments, PluginE
 from policyengine.framework.post_filter import PostFilterPlugin
 from policyengine.framework.profile import Profile
 from policyengine.framework.reservation import PreBindPlugin, ReservePlugin
-from policyengine.plugins import priority_sort, scheduling_gates
-from policyengine.plugins.affinity import inter_pod_affinity, node_affinity
-from policyengine.plugins.devices import dynamic_resources
-from policyengine.plugins.node_state import (
-    image_locality,
-    node_declared_features,
-    node_name,
-    node_ports,
-    node_unschedulable,
-    taint_toleration,
-)
-from policyengine.plugins.preemption import default_preemption
-from policyengine.plugins.resources import balanced_allocation as node_resources_balanced_allocation
-from policyengine.plugins.resources import fit as node_resources_fit
-from policyengine.plugins.topology import pod_topology_spread
-from policyengine.plugins.volumes import (
-    node_volume_limits,
-    volume_binding,
-    volume_capacity,
-    volume_restrictions,
-    volume_zone,
-)
+from policyengine.plugins.affinity.inter_pod_affinity import InterPodAffinity
+from policyengine.plugins.affinity.node_affinity import NodeAffinity
+from policyengine.plugins.devices.dynamic_resources import DynamicResources
+from policyengine.plugins.node_state.image_locality import ImageLocality
+from policyengine.plugins.node_state.node_declared_features import NodeDeclaredFeatures
+from policyengine.plugins.node_state.node_name import NodeName
+from policyengine.plugins.node_state.node_ports import NodePorts
+from policyengine.plugins.node_state.node_unschedulable import NodeUnschedulable
+from policyengine.plugins.node_state.taint_toleration import TaintToleration
+from policyengine.plugins.preemption.default_preemption import DefaultPreemption
+from policyengine.plugins.priority_sort import PrioritySort
+from policyengine.plugins.resources.balanced_allocation import NodeResourcesBalancedAllocation
+from policyengine.plugins.resources.fit import NodeResourcesFit
+from policyengine.plugins.scheduling_gates import SchedulingGates
+from policyengine.plugins.topology.pod_topology_spread import PodTopologySpread
+from policyengine.plugins.volumes.node_volume_limits import NodeVolumeLimits
+from policyengine.plugins.volumes.volume_binding import VolumeBinding
+from policyengine.plugins.volumes.volume_capacity import volume_binding
+from policyengine.plugins.volumes.volume_restrictions import VolumeRestrictions
+from policyengine.plugins.volumes.volume_zone import VolumeZone
 
-_LISTED: Final[tuple[tuple[ModuleType, Callable[..., Any], bool, int | None], ...]] = (
-    (scheduling_gates, scheduling_gates.SchedulingGates, False, None),
-    (priority_sort, priority_sort.PrioritySort, False, None),
-    (node_unschedulable, node_unschedulable.NodeUnschedulable, True, None),
-    (node_name, node_name.NodeName, True, None),
-    (taint_toleration, taint_toleration.TaintToleration, True, 3),
-    (node_affinity, node_affinity.NodeAffinity, True, 2),
-    (node_ports, node_ports.NodePorts, True, None),
-    (node_resources_fit, node_resources_fit.NodeResourcesFit, True, 1),
-    (volume_restrictions, volume_restrictions.VolumeRestrictions, True, None),
-    (node_volume_limits, node_volume_limits.NodeVolumeLimits, True, None),
-    (volume_binding, volume_capacity.volume_binding, True, 1),
-    (volume_zone, volume_zone.VolumeZone, True, None),
-    (pod_topology_spread, pod_topology_spread.PodTopologySpread, True, 2),
-    (inter_pod_affinity, inter_pod_affinity.InterPodAffinity, True, 2),
-    (dynamic_resources, dynamic_resources.DynamicResources, True, 2),
-    (default_preemption, default_preemption.DefaultPreemption, False, None),
-    (node_resources_balanced_allocation, node_resources_balanced_allocation.NodeResourcesBalancedAllocation, False, 1),
-    (image_locality, image_locality.ImageLocality, False, 1),
-    (node_declared_features, node_declared_features.NodeDeclaredFeatures, True, None),
+_LISTED: Final[tuple[tuple[type[Any], int | None], ...]] = (
+    (SchedulingGates, None),
+    (PrioritySort, None),
+    (NodeUnschedulable, None),
+    (NodeName, None),
+    (TaintToleration, 3),
+    (NodeAffinity, 2),
+    (NodePorts, None),
+    (NodeResourcesFit, 1),
+    (VolumeRestrictions, None),
+    (NodeVolumeLimits, None),
+    (VolumeBinding, 1),
+    (VolumeZone, None),
+    (PodTopologySpread, 2),
+    (InterPodAffinity, 2),
+    (DynamicResources, 2),
+    (DefaultPreemption, None),
+    (NodeResourcesBalancedAllocation, 1),
+    (ImageLocality, 1),
+    (NodeDeclaredFeatures, None),
 )
-"""A row a plugin: its module (`NAME`, and `ARGUMENTS` where it takes any), what makes it, whether it filters, the
-weight of its score, None where it has none."""
+"""A row a plugin: its class, and the weight of its score, None where it has none."""
 
 
-def _entry(
-    order: int, module: ModuleType, made_by: Callable[..., Any], filters: bool, weight: int | None
-) -> PluginEntry:
-    arguments: Mapping[str, object] | None = getattr(module, "ARGUMENTS", None)
-    if arguments is None:
-        return PluginEntry(module.NAME, lambda _: made_by(), NO_ARGUMENTS, weight, filters, order)
-    return PluginEntry(module.NAME, made_by, arguments, weight, filters, order)
+def _entry(order: int, plugin: type[Any], weight: int | None) -> PluginEntry:
+    made_by = volume_binding if plugin is VolumeBinding else plugin
+    filters = hasattr(plugin, "filter")
+    if not hasattr(plugin, "arguments"):
+        return PluginEntry(plugin.name, lambda _: plugin(), NO_ARGUMENTS, weight, filters, order)
+    return PluginEntry(plugin.name, made_by, plugin.arguments, weight, filters, order)
 
 
 _ENTRIES: Final = [_entry(order, *row) for order, row in enumerate(_LISTED)]

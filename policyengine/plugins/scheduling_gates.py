@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from policyengine.cluster.pod_info import PodInfo
 from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
 from policyengine.framework.status import SUCCESS, Code, Status
 from policyengine.plugins.event_hints import is_own_update, on
 
-NAME: Final = "SchedulingGates"
-
 
 class SchedulingGates:
     """PreEnqueue alone."""
 
-    name = NAME
+    name = "SchedulingGates"
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
         """Refused while any gate is left."""
@@ -25,7 +22,7 @@ class SchedulingGates:
             return SUCCESS
         names = " ".join(gate.name for gate in gates)
         reason = f"waiting for scheduling gates: [{names}]"
-        return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (reason,), NAME)
+        return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (reason,), self.name)
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Its own gates' removal."""

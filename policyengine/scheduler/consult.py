@@ -43,7 +43,7 @@ from policyengine.framework.filtering import Diagnosis
 from policyengine.framework.post_filter import PostFilterResult
 from policyengine.framework.status import Code, Status
 from policyengine.plugins.preemption.candidate_node import Candidate
-from policyengine.plugins.preemption.default_preemption import NAME, DefaultPreemption
+from policyengine.plugins.preemption.default_preemption import DefaultPreemption
 from policyengine.scheduler.actions import AskAboutVictims, AskExtenders, NodeVictims
 from policyengine.scheduler.core import Core
 from policyengine.scheduler.extender import Question
@@ -154,7 +154,7 @@ def ask_about_victims(
     pod = queued.pod
     numbers = preempting(core, pod)
     plugin = _plugin(served)
-    if not numbers or plugin is None or found.status.plugin != NAME or not found.victims:
+    if not numbers or plugin is None or found.status.plugin != plugin.name or not found.victims:
         return False
     candidates = plugin.candidates(pod, diagnosis, served.runtime.evaluator, core.view)
     names = core.view.nodes.names

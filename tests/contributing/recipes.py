@@ -56,26 +56,21 @@ PLUGIN = '''\
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from policyengine.cluster.pod_info import PodInfo
+from policyengine.cluster.view import Snapshot
 from policyengine.framework.events import ActionType, ClusterEventWithHint, Resource
 from policyengine.framework.plugin import Reads
 from policyengine.framework.status import SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
 from policyengine.plugins.event_hints import on
 
-if TYPE_CHECKING:
-    from policyengine.cluster.view import Snapshot
-
-NAME: Final = "ClosedNodes"
-
 
 class ClosedNodes:
     """Reads the names of the nodes."""
 
-    name = NAME
+    name = "ClosedNodes"
     reads = Reads.NODE
 
     def signature(self, pod: PodInfo) -> Hashable:
@@ -94,6 +89,7 @@ class ClosedNodes:
         """A new node may be open."""
         return (on(Resource.NODE, ActionType.ADD),)
 '''
+IMPORT_PLUGIN = "from policyengine.plugins.node_state.closed_nodes import ClosedNodes\n"
 PLUGIN_TEST = """\
 import numpy as np
 
@@ -192,8 +188,8 @@ CHANGES: Mapping[str, Mapping[str, tuple[Edit, ...]]] = {
     "plugin": {
         "policyengine/plugins/node_state/closed_nodes.py": (Edit(PLUGIN),),
         "policyengine/plugins/registry.py": (
-            Edit("    closed_nodes,\n", "    image_locality,\n"),
-            Edit("    (closed_nodes, closed_nodes.ClosedNodes, True, None),\n", ')\n"""A row a plugin'),
+            Edit(IMPORT_PLUGIN, "from policyengine.plugins.node_state.image_locality"),
+            Edit("    (ClosedNodes, None),\n", ')\n"""A row a plugin'),
         ),
         "docs/plugins.md": (Edit("### ClosedNodes\n\n**Filter**: the node called `closed`.\n\n", "## Examples\n"),),
         "tests/plugins/node_state/test_closed_nodes.py": (Edit(PLUGIN_TEST),),

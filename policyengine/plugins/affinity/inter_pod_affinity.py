@@ -28,22 +28,12 @@ from policyengine.plugins.selectors.affinity_term import Term, terms_of
 from policyengine.plugins.topology.domain_counts import Int64, rows_that_differ
 from policyengine.plugins.topology.pod_index import PodIndex, PodKind
 
-NAME: Final = "InterPodAffinity"
 _AFFINITY, _ANTI_AFFINITY, _EXISTING = 1, 2, 3
 _REFUSALS: Final = (
     Refusal(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, ("node(s) didn't match pod affinity rules",)),
     Refusal(Code.UNSCHEDULABLE, ("node(s) didn't match pod anti-affinity rules",)),
     Refusal(Code.UNSCHEDULABLE, ("node(s) didn't satisfy existing pods anti-affinity rules",)),
 )
-
-ARGUMENTS: Final[Mapping[str, object]] = {
-    "type": "object",
-    "properties": {
-        "hardPodAffinityWeight": {"type": "integer", "minimum": 0, "maximum": 100},
-        "ignorePreferredTermsOfExistingPods": {"type": "boolean"},
-    },
-    "additionalProperties": False,
-}
 
 
 class _FilterState:
@@ -159,9 +149,17 @@ class _ScoreState:
 class InterPodAffinity:
     """Reads terms, labels and namespace of the pod, and those of the pods on nodes."""
 
-    name = NAME
+    name = "InterPodAffinity"
     reads = Reads.NODE | Reads.PODS
     kinds = ("Namespace",)
+    arguments: Final[Mapping[str, object]] = {
+        "type": "object",
+        "properties": {
+            "hardPodAffinityWeight": {"type": "integer", "minimum": 0, "maximum": 100},
+            "ignorePreferredTermsOfExistingPods": {"type": "boolean"},
+        },
+        "additionalProperties": False,
+    }
 
     def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
         """InterPodAffinityArgs."""

@@ -35,7 +35,6 @@ from policyengine.plugins.selectors.node_selector import (
     required_selectors,
 )
 
-NAME: Final = "NodeAffinity"
 _UNRESOLVABLE: Final = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
 _ENFORCED, _POD = 1, 2
 _REFUSALS: Final = (
@@ -43,26 +42,6 @@ _REFUSALS: Final = (
     Refusal(_UNRESOLVABLE, ("node(s) didn't match Pod's node affinity/selector",)),
 )
 _CONFLICT: Final = Status(_UNRESOLVABLE, ("pod affinity terms conflict",))
-
-ARGUMENTS: Final[Mapping[str, object]] = {
-    "type": "object",
-    "properties": {
-        "addedAffinity": {
-            "type": "object",
-            "properties": {
-                "requiredDuringSchedulingIgnoredDuringExecution": {
-                    "type": "object",
-                    "properties": {"nodeSelectorTerms": {"type": "array"}},
-                    "required": ["nodeSelectorTerms"],
-                    "additionalProperties": False,
-                },
-                "preferredDuringSchedulingIgnoredDuringExecution": {"type": "array"},
-            },
-            "additionalProperties": False,
-        }
-    },
-    "additionalProperties": False,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +87,27 @@ def _named(selector: NodeSelector) -> frozenset[str] | None:
 class NodeAffinity:
     """Reads the pod's nodeSelector and node affinity, and the labels and names of the nodes."""
 
-    name = NAME
+    name = "NodeAffinity"
     reads = Reads.NODE
+    arguments: Final[Mapping[str, object]] = {
+        "type": "object",
+        "properties": {
+            "addedAffinity": {
+                "type": "object",
+                "properties": {
+                    "requiredDuringSchedulingIgnoredDuringExecution": {
+                        "type": "object",
+                        "properties": {"nodeSelectorTerms": {"type": "array"}},
+                        "required": ["nodeSelectorTerms"],
+                        "additionalProperties": False,
+                    },
+                    "preferredDuringSchedulingIgnoredDuringExecution": {"type": "array"},
+                },
+                "additionalProperties": False,
+            }
+        },
+        "additionalProperties": False,
+    }
 
     def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
         """`addedAffinity` as in NodeAffinityArgs. ValueError when it cannot be compiled."""

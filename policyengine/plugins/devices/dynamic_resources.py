@@ -49,15 +49,6 @@ from policyengine.plugins.devices.device_pools import Pools, Taken
 from policyengine.plugins.devices.device_request import AllocationError
 from policyengine.plugins.event_hints import on
 
-NAME: Final = "DynamicResources"
-ARGUMENTS: Final[Mapping[str, object]] = {
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {
-        "filterTimeout": {"type": "string", "description": "no effect: the search is bounded by steps, not by time"},
-        "bindingTimeout": {"type": "string", "description": "no effect: no device with binding conditions is given"},
-    },
-}
 _UNRESOLVABLE: Final = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
 _NOT_AVAILABLE: Final = "resourceclaim not available on the node"
 _PROBLEMS: Final = (CANNOT_ALLOCATE, INVALID_POOLS, _NOT_AVAILABLE)
@@ -82,9 +73,23 @@ def _check_time(arguments: Mapping[str, Any], name: str, least: int, what: str) 
 class DynamicResources:
     """Reads claims, slices and classes; labels and names of nodes."""
 
-    name = NAME
+    name = "DynamicResources"
     reads = Reads.NODE
     kinds = (CLAIM, SLICE, CLASS)
+    arguments: Final[Mapping[str, object]] = {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {
+            "filterTimeout": {
+                "type": "string",
+                "description": "no effect: the search is bounded by steps, not by time",
+            },
+            "bindingTimeout": {
+                "type": "string",
+                "description": "no effect: no device with binding conditions is given",
+            },
+        },
+    }
 
     def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
         """DynamicResourcesArgs. ValueError where a time is malformed or too short."""
@@ -101,7 +106,7 @@ class DynamicResources:
         if not pod.shape.spec.resource_claims:
             return SUCCESS
         names = claim_names(pod)
-        return Status(_UNRESOLVABLE, (names,), NAME) if isinstance(names, str) else SUCCESS
+        return Status(_UNRESOLVABLE, (names,), self.name) if isinstance(names, str) else SUCCESS
 
     def signature(self, pod: PodInfo) -> Hashable:
         """The pod itself, where it has claims: they may be its own."""
@@ -200,7 +205,7 @@ class DynamicResources:
         if refused is None:
             return PostFilterResult(NO_HELP if pod.shape.spec.resource_claims else NO_CLAIMS)
         before = [plugin.name for plugin in evaluator.profile.filters]
-        was_asked = refused.code is not _UNRESOLVABLE or refused.plugin not in before[: before.index(NAME)]
+        was_asked = refused.code is not _UNRESOLVABLE or refused.plugin not in before[: before.index(self.name)]
         return PostFilterResult(NO_CLAIMS if was_asked else NOT_ASKED)
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:

@@ -18,7 +18,6 @@ from policyengine.framework.events import ClusterEventWithHint
 from policyengine.framework.plugin import MAX_NODE_SCORE, Reads
 from policyengine.framework.status import SUCCESS, Rows, State, Status
 
-NAME: Final = "ImageLocality"
 _MIB: Final = 1024 * 1024
 MIN_THRESHOLD: Final = 23 * _MIB
 MAX_CONTAINER_THRESHOLD: Final = 1000 * _MIB
@@ -47,7 +46,7 @@ class _Wanted:
 class ImageLocality:
     """Reads the pod's images, and those of all nodes."""
 
-    name = NAME
+    name = "ImageLocality"
     reads = Reads.NODE
 
     def signature(self, pod: PodInfo) -> Hashable:

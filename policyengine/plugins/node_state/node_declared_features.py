@@ -20,7 +20,6 @@ from policyengine.framework.plugin import UNCONCERNED, Reads
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
 from policyengine.plugins.event_hints import on
 
-NAME: Final = "NodeDeclaredFeatures"
 RESTART_ALL_CONTAINERS: Final = "RestartAllContainersOnContainerExits"
 USER_NAMESPACES_HOST_NETWORK: Final = "UserNamespacesHostNetworkSupport"
 _MISSING: Final = Refusal(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, ("node(s) didn't match Pod's required features",))
@@ -42,7 +41,7 @@ def required_features(shape: PodShape) -> frozenset[str]:
 class NodeDeclaredFeatures:
     """Reads the features that nodes declare in their status."""
 
-    name = NAME
+    name = "NodeDeclaredFeatures"
     reads = Reads.NODE
 
     def signature(self, pod: PodInfo) -> Hashable:

@@ -14,14 +14,13 @@ from policyengine.framework.plugin import UNCONCERNED, Reads
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
 from policyengine.plugins.event_hints import on
 
-NAME: Final = "NodeName"
 _REFUSALS: Final = (Refusal(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, ("node(s) didn't match the requested node name",)),)
 
 
 class NodeName:
     """Reads `spec.nodeName` of the pod, and the names of the nodes."""
 
-    name = NAME
+    name = "NodeName"
     reads = Reads.NODE
 
     def signature(self, pod: PodInfo) -> Hashable:

@@ -15,14 +15,13 @@ from policyengine.framework.plugin import UNCONCERNED, Reads
 from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, State, Status, Verdicts
 from policyengine.plugins.event_hints import on
 
-NAME: Final = "NodePorts"
 _REFUSALS: Final = (Refusal(Code.UNSCHEDULABLE, ("node(s) didn't have free ports for the requested pod ports",)),)
 
 
 class NodePorts:
     """Reads the pod's host ports, and those of the pods on each node; 0.0.0.0 collides with every address."""
 
-    name = NAME
+    name = "NodePorts"
     reads = Reads.PODS
     eased_by_evictions = True
 

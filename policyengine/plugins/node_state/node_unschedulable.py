@@ -19,7 +19,6 @@ from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, St
 from policyengine.plugins.event_hints import on
 from policyengine.plugins.selectors.tolerations import UNSCHEDULABLE_TAINT, tolerates
 
-NAME: Final = "NodeUnschedulable"
 _REFUSALS: Final = (Refusal(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, ("node(s) were unschedulable",)),)
 
 
@@ -31,7 +30,7 @@ def _tolerates_cordon(shape: PodShape) -> bool:
 class NodeUnschedulable:
     """Reads the pod's tolerations and `spec.unschedulable` of the nodes."""
 
-    name = NAME
+    name = "NodeUnschedulable"
     reads = Reads.NODE
 
     def signature(self, pod: PodInfo) -> Hashable:

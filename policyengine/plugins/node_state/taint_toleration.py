@@ -23,7 +23,6 @@ from policyengine.plugins.default_normalize import default_normalize
 from policyengine.plugins.event_hints import is_own_update, on
 from policyengine.plugins.selectors.tolerations import HARD, PREFER_NO_SCHEDULE, TaintTable, untolerated
 
-NAME: Final = "TaintToleration"
 _REFUSALS: Final = (Refusal(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, ("node(s) had untolerated taint(s)",)),)
 _SOFT: Final = frozenset({PREFER_NO_SCHEDULE})
 
@@ -31,7 +30,7 @@ _SOFT: Final = frozenset({PREFER_NO_SCHEDULE})
 class TaintToleration:
     """Reads the pod's tolerations and the nodes' taints; each distinct set of taints is evaluated once."""
 
-    name = NAME
+    name = "TaintToleration"
     reads = Reads.NODE
 
     def signature(self, pod: PodInfo) -> Hashable:

@@ -28,7 +28,6 @@ from policyengine.plugins.preemption.candidate_node import Candidate
 from policyengine.plugins.preemption.dry_run import DryRun, best_of
 from policyengine.plugins.preemption.preemptible import Preemptible
 
-NAME: Final = "DefaultPreemption"
 OVERDUE: Final = 60.0
 """Seconds past a pod's deletion time (the grace period included) after which it is not expected to go."""
 
@@ -40,21 +39,20 @@ NOBODY: Final = "no candidate node for preemption"
 Victims = Mapping[str, tuple[Collection[str], int]]
 """Node -> (UIDs of the victims, how many of them break a disruption budget)."""
 
-ARGUMENTS: Final[Mapping[str, object]] = {
-    "type": "object",
-    "properties": {
-        "minCandidateNodesPercentage": {"type": "integer", "minimum": 0, "maximum": 100},
-        "minCandidateNodesAbsolute": {"type": "integer", "minimum": 0},
-    },
-    "additionalProperties": False,
-}
-
 
 class DefaultPreemption:
     """Reads priorities, start times, disruption budgets, and whatever the profile's filters read."""
 
-    name = NAME
+    name = "DefaultPreemption"
     kinds = ("PodDisruptionBudget",)
+    arguments: Final[Mapping[str, object]] = {
+        "type": "object",
+        "properties": {
+            "minCandidateNodesPercentage": {"type": "integer", "minimum": 0, "maximum": 100},
+            "minCandidateNodesAbsolute": {"type": "integer", "minimum": 0},
+        },
+        "additionalProperties": False,
+    }
 
     def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
         """DefaultPreemptionArgs. ValueError where both minima are 0."""

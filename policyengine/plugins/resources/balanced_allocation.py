@@ -24,35 +24,33 @@ from policyengine.framework.plugin import MAX_NODE_SCORE, UNCONCERNED, Reads, Sc
 from policyengine.framework.status import SKIP, SUCCESS, Rows, State, Status
 from policyengine.plugins.resources.amounts import Asked, ScoredResources, read_resources
 
-NAME: Final = "NodeResourcesBalancedAllocation"
 Balances = NDArray[np.int32]
 Fractions = NDArray[np.float64]
 _COMBINATIONS: Final = 32
 """Combinations of resources whose balance without the pod is kept."""
 _HALF: Final = MAX_NODE_SCORE // 2
 
-ARGUMENTS: Final[Mapping[str, object]] = {
-    "type": "object",
-    "properties": {
-        "resources": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {"name": {"type": "string", "minLength": 1}, "weight": {"const": 1}},
-                "required": ["name"],
-                "additionalProperties": False,
-            },
-        }
-    },
-    "additionalProperties": False,
-}
-
 
 class NodeResourcesBalancedAllocation:
     """Reads what the pod asks for, and allocatable and requested of the nodes, without defaults."""
 
-    name = NAME
+    name = "NodeResourcesBalancedAllocation"
     reads = Reads.NODE | Reads.PODS
+    arguments: Final[Mapping[str, object]] = {
+        "type": "object",
+        "properties": {
+            "resources": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {"name": {"type": "string", "minLength": 1}, "weight": {"const": 1}},
+                    "required": ["name"],
+                    "additionalProperties": False,
+                },
+            }
+        },
+        "additionalProperties": False,
+    }
 
     def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
         """NodeResourcesBalancedAllocationArgs: `resources`. ValueError where one is named twice."""

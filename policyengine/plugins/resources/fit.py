@@ -35,22 +35,10 @@ from policyengine.plugins.resources.amounts import PODS, Asked
 from policyengine.plugins.resources.scoring_strategy import STRATEGY_SCHEMA, read_strategy
 from policyengine.plugins.selectors.label_selector import KEY_SCHEMA
 
-NAME: Final = "NodeResourcesFit"
 _BASIC: Final = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE})
 _NATIVE_DOMAIN: Final = "kubernetes.io/"
 _MAX_TABLE: Final = 1 << 12
 _WIDEST: Final = 60
-
-ARGUMENTS: Final[Mapping[str, object]] = {
-    "type": "object",
-    "properties": {
-        "strategy": {"enum": ["LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"]},
-        "scoringStrategy": STRATEGY_SCHEMA,
-        "ignoredResources": {"type": "array", "items": KEY_SCHEMA},
-        "ignoredResourceGroups": {"type": "array", "items": {**KEY_SCHEMA, "not": {"pattern": "/"}}},
-    },
-    "additionalProperties": False,
-}
 
 Demand = tuple[tuple[str, int], ...]
 """(resource, amount above 0) in the order of the reasons."""
@@ -89,9 +77,19 @@ class _Fit:
 class NodeResourcesFit:
     """Reads what the pod asks for, and allocatable and requested of the nodes."""
 
-    name = NAME
+    name = "NodeResourcesFit"
     reads = Reads.NODE | Reads.PODS
     reads_only_sums = True
+    arguments: Final[Mapping[str, object]] = {
+        "type": "object",
+        "properties": {
+            "strategy": {"enum": ["LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"]},
+            "scoringStrategy": STRATEGY_SCHEMA,
+            "ignoredResources": {"type": "array", "items": KEY_SCHEMA},
+            "ignoredResourceGroups": {"type": "array", "items": {**KEY_SCHEMA, "not": {"pattern": "/"}}},
+        },
+        "additionalProperties": False,
+    }
 
     def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
         """NodeResourcesFitArgs, or `strategy` alone for one with default resources. ValueError when malformed."""

@@ -38,7 +38,6 @@ from policyengine.plugins.topology.spread_constraint import (
 )
 from policyengine.plugins.topology.spread_counts import SpreadCounts, SpreadFilter, SpreadScore
 
-NAME: Final = "PodTopologySpread"
 _MISMATCH: Final = "node(s) didn't match pod topology spread constraints"
 _REFUSALS: Final = (
     Refusal(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (f"{_MISMATCH} (missing required label)",)),
@@ -46,15 +45,6 @@ _REFUSALS: Final = (
 )
 Compiled = tuple[Constraint, ...] | str
 _REMEMBERED: Final = 4096
-
-ARGUMENTS: Final[Mapping[str, object]] = {
-    "type": "object",
-    "properties": {
-        "defaultConstraints": {"type": "array", "items": CONSTRAINT_SCHEMA},
-        "defaultingType": {"enum": ["System", "List"]},
-    },
-    "additionalProperties": False,
-}
 
 
 class _Own:
@@ -94,9 +84,17 @@ def _interned(hard: Compiled, soft: Compiled, required: Hashable, tolerations: H
 class PodTopologySpread:
     """Reads constraints, labels and namespace of the pod, labels of the nodes, and the pods on them."""
 
-    name = NAME
+    name = "PodTopologySpread"
     reads = Reads.NODE | Reads.PODS
     kinds = OWNER_KINDS
+    arguments: Final[Mapping[str, object]] = {
+        "type": "object",
+        "properties": {
+            "defaultConstraints": {"type": "array", "items": CONSTRAINT_SCHEMA},
+            "defaultingType": {"enum": ["System", "List"]},
+        },
+        "additionalProperties": False,
+    }
 
     def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
         """PodTopologySpreadArgs; the system's defaults unless `defaultingType` is List. ValueError when malformed."""

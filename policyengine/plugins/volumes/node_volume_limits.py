@@ -39,7 +39,6 @@ from policyengine.plugins.volumes.volume_claims import (
     not_found,
 )
 
-NAME: Final = "NodeVolumeLimits"
 _CSI_NODE, _ATTACHMENT = "CSINode", "VolumeAttachment"
 _EXCEEDED: Final = Refusal(Code.UNSCHEDULABLE, ("node(s) exceed max volume count",))
 
@@ -68,7 +67,7 @@ class _Wanted:
 class NodeVolumeLimits:
     """Reads the pod's volumes with their claims and classes, the nodes' CSINodes, and the volumes in use there."""
 
-    name = NAME
+    name = "NodeVolumeLimits"
     reads = Reads.NODE | Reads.PODS
     eased_by_evictions = True
     kinds = (_CSI_NODE, CLAIM, VOLUME, CLASS, _ATTACHMENT)

@@ -48,7 +48,6 @@ from policyengine.plugins.volumes.volume_claims import (
 from policyengine.plugins.volumes.volume_matching import Provision, StaticMatch, reach, reach_mask
 from policyengine.plugins.volumes.volume_plan import Bound, check_plan, make_plan
 
-NAME: Final = "VolumeBinding"
 _UNRESOLVABLE: Final = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
 _OUT_OF_REACH, _NO_VOLUME, _NO_SPACE, _NOT_THERE = 1, 2, 4, 8
 _TEXTS: Final = {
@@ -62,13 +61,6 @@ _REFUSALS: Final = tuple(
 )
 
 Bits = NDArray[np.int16]
-
-
-ARGUMENTS: Final[Mapping[str, object]] = {
-    "type": "object",
-    "properties": {"bindTimeoutSeconds": {"type": "integer", "minimum": 0}, "shape": SHAPE_SCHEMA},
-    "additionalProperties": False,
-}
 DEFAULT_TIMEOUT: Final = 600
 """Seconds."""
 
@@ -117,9 +109,14 @@ class PodClaims:
 class VolumeBinding:
     """Reads the pod's claims, their volumes and classes, drivers and capacities, and labels and names of nodes."""
 
-    name = NAME
+    name = "VolumeBinding"
     reads = Reads.NODE
     kinds = (CLAIM, VOLUME, CLASS, "CSIDriver", "CSIStorageCapacity")
+    arguments: Final[Mapping[str, object]] = {
+        "type": "object",
+        "properties": {"bindTimeoutSeconds": {"type": "integer", "minimum": 0}, "shape": SHAPE_SCHEMA},
+        "additionalProperties": False,
+    }
 
     def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
         """VolumeBindingArgs; `shape` is for `volume_capacity`."""

@@ -21,7 +21,6 @@ from policyengine.framework.status import SKIP, SUCCESS, Code, Refusal, Rows, St
 from policyengine.plugins.event_hints import on
 from policyengine.plugins.volumes.volume_claims import CLAIM, claim_refs, find_claim, names_claim, not_found
 
-NAME: Final = "VolumeRestrictions"
 READ_WRITE_ONCE_POD: Final = "ReadWriteOncePod"
 _DISK, _CLAIM = 1, 2
 _REFUSALS: Final = (
@@ -72,7 +71,7 @@ class _Restricted:
 class VolumeRestrictions:
     """Reads the pod's volumes and claims, and the volumes of the pods on the nodes."""
 
-    name = NAME
+    name = "VolumeRestrictions"
     reads = Reads.PODS
     eased_by_evictions = True
     kinds = (CLAIM,)

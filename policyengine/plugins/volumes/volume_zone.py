@@ -28,7 +28,6 @@ from policyengine.plugins.volumes.volume_claims import (
     not_found,
 )
 
-NAME: Final = "VolumeZone"
 _UNRESOLVABLE: Final = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
 _REFUSALS: Final = (Refusal(_UNRESOLVABLE, ("node(s) had no available volume zone",)),)
 _MODERN: Final = {
@@ -74,7 +73,7 @@ class _Zones:
 class VolumeZone:
     """Reads the pod's claims, the labels of their volumes, and of the nodes."""
 
-    name = NAME
+    name = "VolumeZone"
     reads = Reads.NODE
     kinds = (CLAIM, VOLUME, CLASS)
 
