@@ -56,7 +56,6 @@ class _Wanted:
     """Equal for shapes that ask the same; None for those that ask nothing."""
 
 
-@lru_cache(maxsize=4096)
 def _wanted(shape: PodShape) -> _Wanted:
     spec = shape.spec
     affinity = spec.affinity.node_affinity if spec.affinity else None
@@ -121,17 +120,19 @@ class NodeAffinity:
             if compiled is not None and compiled.problems:
                 raise ValueError(f"NodeAffinity: addedAffinity: {compiled.problems[0]}")
         self._adds = self._added is not None or self._added_preferred is not None
+        self._wanted = lru_cache(maxsize=4096)(_wanted)
+        """The plugin's own: what tests labels knows the ids of one node table."""
 
     def signature(self, pod: PodInfo) -> Hashable:
         """nodeSelector, required and preferred terms."""
         spec = pod.shape.spec
-        key = _wanted(pod.shape).key if spec.affinity is not None or spec.node_selector else None
+        key = self._wanted(pod.shape).key if spec.affinity is not None or spec.node_selector else None
         return UNCONCERNED if key is None and not self._adds else key
 
     def pre_filter(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, State]:
         """Skipped where nothing is required. Terms that name different nodes at once refuse the pod, and so does
         a malformed preferred term, which no node could be scored by."""
-        wanted = _wanted(pod.shape)
+        wanted = self._wanted(pod.shape)
         if wanted.preferred is not None and wanted.preferred.problems:
             reason = f"preferred node affinity: {wanted.preferred.problems[0]}"
             return Status(_UNRESOLVABLE, (reason,)), None
@@ -158,7 +159,7 @@ class NodeAffinity:
 
     def pre_score(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Status, State]:
         """Skipped where nothing is preferred."""
-        preferred = _wanted(pod.shape).preferred
+        preferred = self._wanted(pod.shape).preferred
         if preferred is None and self._added_preferred is None:
             return SKIP, None
         return SUCCESS, [terms for terms in (preferred, self._added_preferred) if terms is not None]
@@ -182,7 +183,7 @@ class NodeAffinity:
     def _became_matching(self, pod: PodInfo, old: Node | None, new: Node | None) -> bool:
         if new is None or (self._added is not None and not self._added.matches(new)):
             return False
-        required = _wanted(pod.shape).required
+        required = self._wanted(pod.shape).required
         if not all(selector.matches(new) for selector in required):
             return False
         if old is None or not all(selector.matches(old) for selector in required):
