@@ -220,6 +220,8 @@ class PluginColumn:
                 self.log.note(_rows_of(found, rows))
             return
         answer, refusals = source.kernel(self.state, changes.snapshot, rows)
+        if source.filters and not refusals and not self.refused:
+            return  # no row was refused, and none is
         # A patch that refuses no row may come without the table that the other rows point into.
         if len(refusals) > len(self.refusals):
             self.refusals = refusals

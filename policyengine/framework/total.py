@@ -139,7 +139,7 @@ class NormalizedScores:
     def update(self, pod: PodInfo, changes: Changes) -> None:
         """Bring the scores up to date; some node is feasible, and known to be."""
         self.column.update(pod, changes)
-        if self.status.code is not Code.SUCCESS:
+        if self.column.status.code is not Code.SUCCESS:
             if len(self.values):
                 self.values = self.values[:0]
                 self.log.note(None)

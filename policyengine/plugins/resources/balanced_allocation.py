@@ -88,8 +88,9 @@ class NodeResourcesBalancedAllocation:
         asked: Asked = state
         if len(asked.resources) != 2:
             return int(self.score(state, snapshot, np.array([row])).item())
-        none = Asked(asked.resources, (0, 0), ())
-        score: int = _score(self._balance_at(snapshot.nodes, none, row), self._balance_at(snapshot.nodes, asked, row))
+        one, other = asked.resources
+        first, second = snapshot.nodes.room(one, row), snapshot.nodes.room(other, row)
+        score: int = _score(_of_two(first, second, 0, 0), _of_two(first, second, *asked.requests))
         return score
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
@@ -104,7 +105,9 @@ class NodeResourcesBalancedAllocation:
     def _balances(self, nodes: NodeTable, asked: Asked, rows: Rows) -> Balances:
         """B with what is asked for on top of what is used: `int32[rows]`, 0..100."""
         if len(rows) <= FEW and len(asked.resources) == 2:
-            return np.array([self._balance_at(nodes, asked, row) for row in rows.tolist()], dtype=np.int32)
+            one, other = asked.resources
+            rooms = [(nodes.room(one, row), nodes.room(other, row)) for row in rows.tolist()]
+            return np.array([_of_two(*each, *asked.requests) for each in rooms], dtype=np.int32)
         offer = nodes.offer(asked.resources)
         if len(asked.resources) == 2 and offer.is_exact and offer.is_offered is None:
             fractions = offer.amounts - self._resources.left(nodes, asked)
@@ -115,14 +118,6 @@ class NodeResourcesBalancedAllocation:
         balances: Balances = _even(deviation).astype(np.int32)
         return balances
 
-    def _balance_at(self, nodes: NodeTable, asked: Asked, row: int) -> int:
-        """B of one node, two resources counting. A node that does not offer both is even."""
-        (first, first_offered), (second, second_offered) = self._resources.amounts_at(nodes, asked, row)
-        if not (first_offered and second_offered):
-            return MAX_NODE_SCORE
-        used, other_used = float(first_offered - first), float(second_offered - second)
-        return int(_even(abs(used / float(first_offered) - other_used / float(second_offered)) * 0.5))
-
 
 def _score(before: Any, after: Any) -> Any:
     """By B without the pod and with it, of columns or ints: 50 + (50 + after - before)/2."""
@@ -132,6 +127,16 @@ def _score(before: Any, after: Any) -> Any:
 def _even(deviation: Any) -> Any:
     """B, not yet truncated, of a standard deviation or a column of them."""
     return (1 - deviation) * MAX_NODE_SCORE
+
+
+def _of_two(first: tuple[int, int], second: tuple[int, int], request: int, other_request: int) -> int:
+    """B of one node by what is offered and used of two resources. A node that does not offer both is even."""
+    (offered, used), (other_offered, other_used) = first, second
+    if not (offered and other_offered):
+        return MAX_NODE_SCORE
+    fraction = min(float(used + request) / float(offered), 1.0)
+    other = min(float(other_used + other_request) / float(other_offered), 1.0)
+    return int(_even(abs(fraction - other) * 0.5))
 
 
 def _deviation(nodes: NodeTable, asked: Asked, rows: Rows) -> Fractions:

@@ -120,6 +120,8 @@ class NodeResourcesFit:
         nodes = snapshot.nodes
         if len(rows) <= FEW:
             combinations = [_bits(fit, nodes, row) for row in rows.tolist()]
+            if not any(combinations):
+                return passed(len(rows))
             numbers = [fit.number(bits) if bits else 0 for bits in combinations]
             return Verdicts(np.array(numbers, dtype=np.int16), fit.refusals)
         bits: NDArray[Any] | None = None
