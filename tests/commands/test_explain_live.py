@@ -19,7 +19,7 @@ from policyengine.commands.main import cli
 from policyengine.server.debug import pod_timeline
 from tests.commands.process import policyengine
 from tests.scheduler.driver import Driver, node, pod
-from tests.simulator.api_server.keys import OPENSSL, needs_openssl
+from tests.simulator.api_server.keys import NEW_KEY, OPENSSL, needs_openssl
 
 
 @contextmanager
@@ -144,7 +144,7 @@ users: [{name: u, user: {token: secret}}]
 def test_a_token_is_shown_to_https_whose_certificate_is_believed(tmp_path: Path) -> None:
     assert OPENSSL is not None
     certificate, key = tmp_path / "tls.crt", tmp_path / "tls.key"
-    made = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={NAME}", "-addext"]
+    made = ["req", "-x509", *NEW_KEY, "-nodes", "-days", "2", "-subj", f"/CN={NAME}", "-addext"]
     made += [f"subjectAltName=DNS:{NAME}", "-keyout", str(key), "-out", str(certificate)]
     subprocess.run([OPENSSL, *made], check=True, capture_output=True)
     (tmp_path / "config").write_text(KUBECONFIG, encoding="utf-8")
