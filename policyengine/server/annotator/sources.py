@@ -56,7 +56,6 @@ class _Data(msgspec.Struct, rename="camel"):
 class _Answer(msgspec.Struct, rename="camel"):
     status: str
     data: _Data = msgspec.field(default_factory=_Data)
-    error_type: str = ""
     error: str = ""
 
 
