@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from policyengine.cluster.consistency import validate_view
 from policyengine.cluster.view import ClusterView
 from policyengine.framework.profile import FairShare
-from policyengine.scheduler.messages import PodDeleted
 from policyengine.scheduler.queue.fair_share import FairPods
 from policyengine.scheduler.queue.queued_pods import QueuedPod
 from tests.builders import NodeBuilder, PodBuilder, make_node, make_pod
@@ -40,12 +39,6 @@ def test_tenants_take_turns_whoever_came_first() -> None:
     assert served(driver) == ["a", "b", "a", "b", "a", "a"]
 
 
-def test_what_a_tenant_has_already_counts_whoever_placed_it() -> None:
-    driver = driven(FAIR).showing(node("n1", cpu="20"), of("a", "old", cpu="3").scheduler("another").node("n1"))
-    driver.see(*(of("a", f"a{i}") for i in range(2)), *(of("b", f"b{i}") for i in range(4)))
-    assert served(driver) == ["b", "b", "b", "a", "b", "a"]
-
-
 def test_a_tenant_with_twice_the_weight_gets_twice_as_much() -> None:
     driver = driven('queue { fair by pod.namespace weight {"a": 2} }')
     driver.see(node("n1", cpu="20"), *(of("a", f"a{i}") for i in range(6)), *(of("b", f"b{i}") for i in range(6)))
@@ -60,12 +53,6 @@ def test_the_dominant_resource_counts() -> None:
     assert served(driver) == ["a", "b", "a", "a", "b", "a"]
 
 
-def test_pods_that_ask_for_nothing_are_not_free() -> None:
-    driver = driven(FAIR).showing(node("n1", pods="6"), *(make_pod(f"a{i}", "a") for i in range(3)))
-    driver.see(*(make_pod(f"b{i}", "b") for i in range(3)))
-    assert served(driver) == ["a", "b", "a", "b", "a", "b"]
-
-
 def test_within_a_tenant_the_order_of_the_queue_holds() -> None:
     driver = driven("queue { fair by pod.namespace order by pod.priority desc }")
     driver.see(node("n1"), of("a", "low"), of("a", "high").priority(5), of("b", "other").priority(1))
@@ -76,14 +63,6 @@ def test_pods_without_a_tenant_share_one() -> None:
     driver = driven("queue { fair by string(10 / pod.priority)  order by pod.createdAt }")
     driver.see(node("n1", cpu="20"), of("x", "p1"), of("y", "p2"), of("x", "t").priority(1))
     assert list(binds(driver.cycle())) == ["p1", "t", "p2"]
-
-
-def test_room_that_a_tenant_gives_back_counts_at_once() -> None:
-    driver = driven(FAIR).showing(node("n1", cpu="20"), of("a", "old", cpu="3").node("n1"))
-    driver.see(of("b", "b0"), of("a", "a0"))
-    driver.send(PodDeleted("a", "old", "old"))
-    driver.see(of("b", "kept", cpu="2").node("n1"))
-    assert served(driver) == ["a", "b"]
 
 
 def test_the_position_of_a_pod_minds_the_shares() -> None:
