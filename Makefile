@@ -117,11 +117,12 @@ soak: setup     # SEEDS worlds full of faults, from seed START on; docs/reliabil
 	$(BIN)/python -m tests.faults.churn 24
 
 SECONDS ?= 120
-fuzz: setup     # SECONDS each: the front end of the language, where atheris is installed; 100,000 rules; 10,000 policies for lint and its fixes
+fuzz: setup     # SECONDS each: the front end of the language, where atheris is installed; 100,000 rules and 5,000 histories; 10,000 policies for lint and its fixes
 	$(BIN)/python -m tests.fuzz.front_end $(SECONDS)
 	$(BIN)/python -m tests.fuzz.readers $(SECONDS)
 	$(BIN)/python -m tests.fuzz.worst_texts $(SECONDS)
 	$(BIN)/python -m tests.fuzz.rules 100000
+	$(BIN)/python -m tests.fuzz.histories 5000
 	$(BIN)/python -m tests.fuzz.lint_proofs 10000
 	$(BIN)/python -m tests.fuzz.fixes 10000
 

@@ -113,12 +113,12 @@ def test_every_construct_is_written() -> None:
         writer = PolicyWriter(Random(seed))
         writer.rules(10)
         for source in writer.files():
-            found |= _kinds([parse_file(source)[0]])
+            found |= kinds_in([parse_file(source)[0]])
     known = {name for name, kind in vars(syntax).items() if isinstance(kind, type) and issubclass(kind, syntax.Node)}
     assert known - found == ABSTRACT | NOT_WRITTEN | OF_HISTORIES
 
 
-def _kinds(trees: Iterable[object]) -> set[str]:
+def kinds_in(trees: Iterable[object]) -> set[str]:
     """The names of the classes of all nodes in some trees."""
     found, pending = set(), list(trees)
     while pending:
