@@ -22,7 +22,7 @@ from policyengine.compiler.columns.frame import Frame, Vector
 from policyengine.compiler.columns.list_elements import Found, Locate
 from policyengine.compiler.lower.scope import Hoists, Scope
 from policyengine.language import ir
-from policyengine.language.ir.ir_walk import aggregated, children, element_shape, rebuilt, source_of
+from policyengine.language.ir.ir_walk import aggregated, children, element_shape, free_locals, rebuilt, source_of
 from policyengine.language.schema import CLUSTER_POD, NODE, attribute
 from policyengine.language.syntax import Span
 from policyengine.language.types import BOOL, STRING, Kind, Reach, Shape
@@ -163,7 +163,8 @@ def _step(expr: ir.Comprehension, over: ClusterList, hoists: Hoists) -> ClusterL
     if expr.fold is ir.Fold.FILTER:
         return over
     value = bound(expr.body, expr.variables[0], over.element)
-    element = named(f"{expr.variables[0]}#{next(_numbers)}", value, over.scope)
+    # What depends on the variable of a macro around it has another value each time, and no let has.
+    element = value if free_locals(value) else named(f"{expr.variables[0]}#{next(_numbers)}", value, over.scope)
     return ClusterList(over.then(over.scope.lower(element, hoists), is_test=False), element, over.scope)
 
 

@@ -42,6 +42,9 @@ def agree(text: str, expr: ir.Expr, world: World, pod: PlainPod, chance: Random)
         "node.pods.exists(p, node.pods.map(q, 1 / q.priority).max().hasValue())",
         'node.pods.filter(p, node.domain("rack").pods.map(q, q.priority).min().optMap(v, v + 1).hasValue()).size()',
         'node.pods.exists(p, node.labels[?"rack"].optMap(v, pods.size() > 2).orValue(true))',
+        "optional.of(1).optMap(v, nodes.map(n, v).sum()).orValue(0)",
+        "[1, 2].map(w, optional.of(w).optMap(v, nodes.map(n, v).sum()).orValue(0)).sum()",
+        "[1, pod.priority].map(w, optional.of(w).optMap(v, pods.map(p, v).sum()).orValue(0)).sum()",
     ],
 )
 def test_an_aggregate_that_fails_on_some_nodes_stands_inside_another(text: str) -> None:
