@@ -47,3 +47,7 @@ class SchedulingStatus:
     def placed(self) -> Iterable[str]:
         """UIDs of all pods that have a node and a gang of more than one pod."""
         return ()
+
+    def giving_way(self, pod: PodInfo) -> Collection[str]:
+        """UIDs of the pods with a node whose gang, bound in part, is to give way to the pod's gang."""
+        return ()

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass, field
+from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from policyengine.cluster.pod_info import PodState
@@ -98,6 +99,8 @@ class Core:
         """Pods that extenders were asked about, by UID."""
         self.reserved_room: ReservedRoom | None = None
         """Room that is reserved for a gang, if for one."""
+        self.gang_overdue_at = inf
+        """When the next gang that is bound in part, and was refused, is overdue, in seconds."""
         self.decided: Decided | None = None
         """The decision just made, if its scheduler name has a candidate; it is to be compared."""
         self.compared: Decided | None = None

@@ -146,14 +146,18 @@ def _evict(core: Core, pod: PodInfo, node: str, victims: tuple[PodInfo, ...]) ->
     if by_request:
         uids = frozenset(victim.uid for victim in by_request)
         core.evictions[pod.uid] = Eviction(uids, set(uids))
+    giving_way = core.profiles.giving_way(pod)
     for victim in by_request:
+        whom = (
+            "a gang that its own gang, bound in part, blocks" if victim.uid in giving_way else "a higher priority pod"
+        )
         core.actions.append(
             DeleteVictim(
                 uid=victim.uid,
                 namespace=victim.namespace,
                 name=victim.name,
                 preemptor=pod.uid,
-                message=f"{pod.scheduler_name}: preempting to accommodate a higher priority pod",
+                message=f"{pod.scheduler_name}: preempting to accommodate {whom}",
                 observed_generation=victim.generation,
                 event=conditions_and_events.preempted(victim, pod, node),
             )

@@ -90,6 +90,29 @@ class ServedProfiles(dict[str, ServedProfile], SchedulingStatus):
             uid for served in self.values() for gang in served.queue.gangs if gang.minimum > 1 for uid in gang.placed
         )
 
+    def giving_way(self, pod: PodInfo) -> frozenset[str]:
+        """UIDs of the pods whose gang, bound in part for its timeout, is to give way to the pod's: docs/gangs.md."""
+        mine = self._gang_of(pod)
+        if mine is None or not self._is_stuck(mine):
+            return frozenset()
+        turn = self._turn(mine)
+        gangs = (gang for served in self.values() for gang in served.queue.gangs)
+        late = [gang for gang in gangs if gang.overdue_at <= self._view.now and self._is_stuck(gang)]
+        return frozenset(uid for gang in late if self._turn(gang) > turn for uid in gang.placed)
+
+    def _is_stuck(self, gang: Gang) -> bool:
+        """Whether some members are bound, and those that are missing were refused."""
+        if gang.refused_since is None or not gang.is_complete or not 0 < len(gang.placed) < gang.minimum:
+            return False
+        pods = self._view.pods
+        return all(uid in pods and pods[uid].state is PodState.BOUND for uid in gang.placed)
+
+    def _turn(self, gang: Gang) -> tuple[object, ...]:
+        """Of two stuck gangs the one with the larger turn gives way. No two gangs have the same."""
+        pods = [pod for uid in gang.members if (pod := self._view.pods.get(uid)) is not None]
+        priority = max(pod.priority for pod in pods)
+        return -priority, gang.waits is None, gang.refused_since, pods[0].scheduler_name, gang.rule, gang.key
+
     def _gang_of(self, pod: PodInfo | None) -> Gang | None:
         served = None if pod is None else self.get(pod.scheduler_name)
         return None if pod is None or served is None else served.queue.gangs.of(pod.uid)

@@ -25,7 +25,7 @@ from policyengine.scheduler.actions import Action
 from policyengine.scheduler.binding import bind_result, prebind
 from policyengine.scheduler.core import Core
 from policyengine.scheduler.extender import Extender
-from policyengine.scheduler.gangs import gang_release, node_choice, pod_group_status
+from policyengine.scheduler.gangs import gang_cycle, gang_release, node_choice, pod_group_status
 from policyengine.scheduler.invariants import validate
 from policyengine.scheduler.messages import Message
 from policyengine.scheduler.placement import ask_permit, time_out
@@ -68,12 +68,12 @@ class SchedulerState:
     def next_wakeup(self, now: float = 0.0) -> float | None:
         """When the next `Tick` is due, on the clock `handle` is given, but not before `now`; None for never."""
         core = self._core
-        times = [one.queue.next_wakeup() for one in core.profiles.values() if one.is_served]
+        times = [core.gang_overdue_at, *(one.queue.next_wakeup() for one in core.profiles.values() if one.is_served)]
         if core.bindings.unsettled:
             times += core.bindings.times()
         if core.waiting_pods:
             times += core.waiting_pods.times()
-        due = min(times, default=inf)
+        due = min(times)
         return None if due == inf else max(due, now)
 
     def may_bind(self, uid: str) -> bool:
@@ -197,6 +197,8 @@ def _tick(core: Core, message: messages.Tick) -> None:
     for served in core.profiles.values():
         if served.is_served:
             served.queue.advance(core.now)
+    if core.gang_overdue_at <= core.now:
+        gang_cycle.try_again_overdue(core)
     if core.waiting_pods:
         for waiting in core.waiting_pods.due(core.now):
             core.waiting_pods.pop(waiting.held.queued.uid, None)

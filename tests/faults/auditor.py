@@ -15,6 +15,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import combinations
 from typing import Any
 
 Json = dict[str, Any]
@@ -152,6 +153,10 @@ class Auditor:
         """UID -> node of what was bound in our name."""
         self._decided: dict[str, tuple[str, str]] = {}
         self._attempted: dict[str, str] = {}
+        self._mates: defaultdict[str, set[str]] = defaultdict(set)
+        """Gang -> UIDs of the members that were decided about."""
+        self._refused: dict[str, float] = {}
+        """UID -> since when its binding has been known to fail, and was not decided again."""
         self._failed: defaultdict[tuple[str, str, str], deque[float]] = defaultdict(deque)
         self._listed: defaultdict[tuple[str, str], deque[float]] = defaultdict(deque)
         self._not_before: dict[tuple[str, str, str, str], float] = {}
@@ -211,6 +216,8 @@ class Auditor:
 
     def _note_outcome(self, call: Call) -> None:
         uid, node, known = call.uid, call.body["target"]["name"], self._known[call.who]
+        if call.status >= 400 and call.status not in (409, 500, 502, 504):  # 409 may be a conflict with ourselves
+            self._refused.setdefault(uid, self.now)
         if call.status in (0, 500, 502, 504):
             known.unknown[uid] = (node, self.now)
         elif call.status >= 400 and uid not in known.unknown:
@@ -267,6 +274,15 @@ class Auditor:
         known.grounds.setdefault((uid, name), grounds)
         self._room(known, *grounds, f"{_key(pod)} was sent to")
         self._rules_of(uid, pod, name)
+        if _gang(pod):
+            self._beside_its_mates(pod)
+
+    def _beside_its_mates(self, pod: Json) -> None:
+        """Enough members are bound, or may be: those whose binding failed are not, unless it did so right now."""
+        gang, refused = _gang(pod), {uid for uid, since in self._refused.items() if since < self.now - INSTANT}
+        bound = {uid for uid, one in self.pods.items() if _gang(one) == gang and _node(one)}
+        if self._mates[gang] & refused and len(self._mates[gang] - refused | bound) < _least(pod):
+            self.object_to("I4", f"{_key(pod)} was sent though bindings of its gang had failed")
 
     def _just_shown(self, who: str, node: str) -> Iterator[Json]:
         """The versions of a node that were shown at this very moment: who was quick has read them."""
@@ -292,6 +308,9 @@ class Auditor:
 
     def _decision(self, details: tuple[str, str, str]) -> None:
         uid, node, policy_hash = details
+        self._refused.pop(uid, None)
+        if gang := _gang(self.pods.get(uid, {"metadata": {}})):
+            self._mates[gang].add(uid)
         self._decided[uid] = (node, policy_hash)
         tried_by = self._attempted.get(uid, policy_hash)
         if tried_by != policy_hash:
@@ -340,6 +359,10 @@ class Auditor:
             self.object_to("I5", f"{new} took the lease of {old} before it had run out")
         self._leased_at = self.now
 
+    def _stopped(self, seconds: float) -> None:
+        """Everything stood still: what was shown right before is read after it."""
+        self._held = deque((at + seconds, what, details) for at, what, details in self._held)
+
     def _ended(self, details: tuple[str, str]) -> None:
         self.object_to("I3", f"{details[0]} ended: {details[1]}")
 
@@ -386,7 +409,7 @@ class Auditor:
             self.object_to("I3", f"{_key(pod)} waits though it fits")
 
     def _fits(self, pod: Json, policy: Policy, beside: dict[str, str]) -> str:
-        """A node with room for the pod, others standing `beside` (UID -> node); empty for none."""
+        """A node with room for the pod, others standing `beside` (UID -> node, "" for gone); empty for none."""
         if pod["spec"].get("schedulingGates"):
             return ""
         for name, node in self.nodes.items():
@@ -402,7 +425,7 @@ class Auditor:
             for uid, other in self.pods.items()
             if uid != mine
             and not _ended(other)
-            and (other["spec"].get("nodeName") or beside.get(uid) or _nominated(other, pod)) == name
+            and beside.get(uid, other["spec"].get("nodeName") or _nominated(other, pod)) == name
         ]
         return all(
             sum((_asks(other, one) for other in (*others, pod)), Fraction(0)) <= _has(node, one) for one in RESOURCES
@@ -415,22 +438,37 @@ class Auditor:
                 gangs[_gang(pod)].append(pod)
         for gang, members in gangs.items():
             self._whole(gang, members, serves[members[0]["spec"]["schedulerName"]])
+        in_part = [
+            gang for gang, members in gangs.items() if 0 < sum(map(bool, map(_node, members))) < _least(members[0])
+        ]
+        for one, other in combinations(in_part, 2):
+            pair = ((gangs[one], gangs[other]), (gangs[other], gangs[one]))
+            if all(
+                self._placeable(
+                    members, serves[members[0]["spec"]["schedulerName"]], dict.fromkeys(map(_uid, rest), "")
+                )
+                for members, rest in pair
+            ):
+                self.object_to("I4", f"{one} and {other} are bound in part, and each fits without the other")
+
+    def _placeable(self, members: list[Json], policy: Policy, beside: dict[str, str]) -> int:
+        """How many members find a node, if with those that are bound they are enough; else 0."""
+        found, least = 0, _least(members[0])
+        for pod in members:
+            if self._waits(pod) and (node := self._fits(pod, policy, beside)):
+                beside[_uid(pod)] = node
+                found += 1
+        return found if found + sum(bool(_node(pod)) for pod in members) >= least else 0
 
     def _whole(self, gang: str, members: list[Json], policy: Policy) -> None:
-        least = int(members[0]["metadata"]["labels"]["minAvailable"])
-        bound = [pod for pod in members if pod["spec"].get("nodeName")]
-        waiting = [pod for pod in members if self._waits(pod) and not pod["spec"].get("schedulingGates")]
-        placed: dict[str, str] = {}
-        for pod in waiting:
-            node = self._fits(pod, policy, placed)
-            if node:
-                placed[pod["metadata"]["uid"]] = node
-        if len(bound) + len(placed) < least or not placed:
+        least, bound = _least(members[0]), [pod for pod in members if _node(pod)]
+        placed = self._placeable(members, policy, {})
+        if not placed:
             return
         if 0 < len(bound) < least:
             self.object_to("I4", f"{len(bound)} of the {least} members of {gang} are bound, and the others fit")
         else:
-            self.object_to("I3", f"{len(placed)} members of {gang} wait though they fit")
+            self.object_to("I3", f"{placed} members of {gang} wait though they fit")
 
 
 def _node(pod: Json | None) -> str:
@@ -484,6 +522,14 @@ def _ended(pod: Json) -> bool:
 def _gang(pod: Json) -> str:
     group = pod["metadata"].get("labels", {}).get("podGroup", "")
     return f"{pod['metadata']['namespace']}/{group}" if group else ""
+
+
+def _least(pod: Json) -> int:
+    return int(pod["metadata"]["labels"]["minAvailable"])
+
+
+def _uid(pod: Json) -> str:
+    return str(pod["metadata"]["uid"])
 
 
 def _key(pod: Json) -> str:

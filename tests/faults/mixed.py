@@ -12,7 +12,7 @@ from typing import Any
 
 from policyengine.simulator.api_server import statuses
 from policyengine.simulator.api_server.faults import effects as effects
-from tests.faults.world import MAPS, MERGE, NODES, PODS, World, binding, meanwhile, play, pod
+from tests.faults.world import MAPS, MERGE, NODES, PODS, World, binding, drain, kubelets, meanwhile, play, pod
 
 BINDINGS = {"verb": "create", "resource": "pods", "subresource": "binding"}
 CONDITIONS = {"verb": "patch", "resource": "pods", "subresource": "status"}
@@ -62,8 +62,8 @@ FAULTS: tuple[tuple[dict[str, Any], Effects], ...] = (
 )
 
 
-NEWER = 30_000
-"""From this seed on worlds have what was thought of later; those before stay what they were."""
+NEWER, NEWEST = 30_000, 40_000
+"""From these seeds on worlds have what was thought of later; those before stay what they were."""
 
 
 class Mixed:
@@ -74,6 +74,7 @@ class Mixed:
         self.random = Random(world.seed)
         self.made = 0
         self.names: list[str] = []
+        self.is_full_of_gangs = world.seed >= NEWEST and world.seed % 2 == 1
 
     async def play(self) -> None:
         world, random = self.world, self.random
@@ -82,8 +83,12 @@ class Mixed:
             world.knows_policy(PINS[number], {f"n{number}"})
         if random.random() < 0.5:
             await world.config_map("pin", random.choice(PINS))
+        for _ in range(4 if self.is_full_of_gangs else 0):
+            await self.a_gang("500m")
         for _ in range(random.randint(1, 5)):
             await self.a_pod()
+        if world.seed >= NEWEST:
+            world.beside(kubelets(world))
         for name in ("scheduler-a", "scheduler-b")[: 1 + world.elects]:
             world.start(name)
         await asyncio.sleep(random.choice((0.0, 0.03, 3.0)))
@@ -96,22 +101,34 @@ class Mixed:
         often = [self.a_pod, self.a_fault, self.a_fault, self.somebody_meanwhile]
         seldom = [self.a_gang, self.less, self.a_node, self.a_policy, self.by_hand, self.history]
         newer = [self.a_late_binding] if self.world.seed >= NEWER else []
+        if self.is_full_of_gangs:
+            return [self.a_drain, self.a_drain, self.a_fault, self.trouble_with_bindings, self.a_crash]
+        if self.world.seed >= NEWEST:
+            gangs = [self.a_gang, self.a_gang, self.a_drain, self.a_drain, self.trouble_with_bindings]
+            return [*gangs, *gangs, *often, *seldom, self.a_crash, *newer]
         return [*often, *often, *seldom, self.a_crash, *newer]
 
     # ---- users and controllers
 
-    async def a_pod(self, **more: Any) -> None:
+    async def a_pod(self, cpu: str = "", **more: Any) -> None:
         self.made += 1
         name = f"p{self.made}"
         self.names.append(name)
         more.setdefault("scheduler", self.random.choice(("ours", "ours", "ours", "pinned", "foreign")))
-        await self.world.pod(name, self.random.choice(("250m", "500m", "1", "2")), **more)
+        await self.world.pod(name, cpu or self.random.choice(("250m", "500m", "1", "2")), **more)
 
-    async def a_gang(self) -> None:
+    async def a_gang(self, cpu: str = "") -> None:
         least, gang = self.random.randint(2, 3), f"g{self.made}"
         for _ in range(least + self.random.randint(-1, 1)):
-            await self.a_pod(gang=gang, least=least, scheduler="ours")
+            await self.a_pod(cpu, gang=gang, least=least, scheduler="ours")
             await asyncio.sleep(self.random.choice((0.0, 0.0, 2.0)))
+
+    async def a_drain(self) -> None:
+        """Now and then what was drained before is free again first."""
+        if self.random.random() < 0.7:
+            for number in range(3):
+                await self.world.patch_node(f"n{number}", {"spec": {"unschedulable": None}})
+        self.names += await drain(self.world, f"n{self.random.randrange(3)}")
 
     async def less(self) -> None:
         if self.names:
@@ -161,6 +178,16 @@ class Mixed:
             effect(self.random), **where, **more, client=client, times=times, seconds=seconds,
             skip=self.random.choice((0, 0, 1, 2)),
         )  # fmt: skip
+
+    async def trouble_with_bindings(self) -> None:
+        """Outcomes of several are unknown, then some are refused."""
+        refused = effects.Fail(statuses.ApiError(422, "Invalid", "no"))
+        many = self.random.choice((1, 2, 3))
+        self.world.faults.add(effects.Drop(), **BINDINGS, client="scheduler", times=many, seconds=30.0)
+        self.world.faults.add(refused, **BINDINGS, client="scheduler", times=2, skip=many, seconds=30.0)
+        if self.random.random() < 0.5:
+            reads = {"verb": "get", "resource": "pods", "client": "scheduler"}
+            self.world.faults.add(effects.Delay(5.0), **reads, times=self.random.choice((1, 2)), seconds=30.0)
 
     async def a_late_binding(self) -> None:
         """A binding whose sender hears that the connection was lost, and that is carried out all the same."""

@@ -19,13 +19,14 @@ from policyengine.kube.policies.precedence import Precedence
 from policyengine.scheduler import policy_changes, state
 from policyengine.scheduler.gangs import gang_cycle
 from policyengine.scheduler.messages import BindFailed, BindFailure
-from policyengine.scheduler.profiles import ProfileRuntime
+from policyengine.scheduler.profiles import ProfileRuntime, ServedProfiles
+from policyengine.scheduler.queue.gang_table import GangTable
 from policyengine.scheduler.reservations import WaitingPods
 from policyengine.simulator.api_server import statuses
 from policyengine.simulator.api_server.faults import effects as effects
 from tests.faults.defence import fault
-from tests.faults.test_bindings import BINDINGS
-from tests.faults.world import MAPS, MERGE, PODS, World, meanwhile, play
+from tests.faults.test_bindings import BINDINGS, READS
+from tests.faults.world import MAPS, MERGE, PODS, World, drain, kubelets, meanwhile, play
 
 PIN = """policy "pin" {{
   scheduler "pinned"
@@ -90,6 +91,51 @@ async def test_24_two_gangs_that_could_each_hold_half(world: World) -> None:
     world.start()
     await asyncio.sleep(60)
     await world.settle()
+
+
+async def a_refusal_while_outcomes_are_open(world: World) -> None:
+    """Of both bindings of a gang the outcome is unknown; one is posted again and refused before the other is read."""
+    await world.starts_with(n1="1", n2="1")
+    world.faults.add(effects.Drop(), **BINDINGS, times=2)
+    world.faults.add(effects.Fail(statuses.ApiError(422, "Invalid", "no")), **BINDINGS, skip=2, times=3)
+    world.faults.add(effects.Delay(5.0), **READS)
+    for number in range(2):
+        await world.pod(f"a{number}", gang="a", least=2)
+    await asyncio.sleep(10)
+    await world.settle()
+
+
+async def gangs_that_a_drain_left_in_part(world: World) -> None:
+    """Two gangs on four nodes: each loses one, and what replaces its pod there finds no room."""
+    await world.starts_with(n1="1", n2="1", n3="1", n4="1")
+    world.beside(kubelets(world))
+    for number in range(4):
+        await world.pod(f"{'ab'[number % 2]}{number}", gang="ab"[number % 2], least=2)
+    await asyncio.sleep(2)
+    for name in (await world.where())["a0"], (await world.where())["b1"]:
+        await drain(world, name)
+    await asyncio.sleep(20)
+    bound = [node for node in (await world.where()).values() if node]
+    world.put("found", ("I4", len(bound) == 2, "both gangs are left alone for their timeout"))
+    await world.settle()
+
+
+@pytest.mark.parametrize(
+    ("scene", "patched"),
+    [
+        (
+            a_refusal_while_outcomes_are_open,
+            lambda patch: patch.setattr(GangTable, "mark_changed", lambda *_, **how: False),
+        ),
+        (gangs_that_a_drain_left_in_part, lambda patch: patch.setattr(ServedProfiles, "giving_way", lambda *_: ())),
+    ],
+)
+def test_no_gang_is_bound_in_part_for_good(scene: Any, patched: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    objections, world = play(scene)
+    assert not objections, "\n".join([*objections, world.timeline()])
+    patched(monkeypatch)
+    objections, _ = play(scene)
+    assert any(one.startswith("I4") for one in objections), objections
 
 
 def keeping_the_first_evaluator(patch: Any) -> None:

@@ -192,6 +192,7 @@ class World:
         """All of the time passes at once."""
         loop = asyncio.get_running_loop()
         assert isinstance(loop, VirtualLoop)
+        self.put("stopped", seconds)
         loop.jump(seconds)
 
     def start(self, name: str = "scheduler-a") -> Replica:
@@ -349,6 +350,30 @@ def meanwhile(*requests: tuple[str, str, Any], after: bool = False) -> fault.Mea
         raw = b"" if body is None else json.dumps(body).encode()
         made.append(Request(method, path, {}, {"content-type": content, "user-agent": "meanwhile"}, raw))
     return fault.Meanwhile(tuple(made), after)
+
+
+async def kubelets(world: World) -> None:
+    """They end what is being deleted on their nodes."""
+    while True:
+        await asyncio.sleep(3)
+        for item in (await world.call("GET", PODS))["items"]:
+            if item["spec"].get("nodeName") and item["metadata"].get("deletionTimestamp"):
+                await world.delete(item["metadata"]["name"])
+
+
+async def drain(world: World, target: str) -> list[str]:
+    """`kubectl drain`; controllers make up for the pods of gangs, under new names, which are returned."""
+    await world.patch_node(target, {"spec": {"unschedulable": True}})
+    made = []
+    for item in (await world.call("GET", PODS))["items"]:
+        name, labels, spec = item["metadata"]["name"], item["metadata"].get("labels", {}), item["spec"]
+        if spec.get("nodeName") == target:
+            await world.delete(name)
+            if "podGroup" in labels:
+                made.append(f"{name}-again")
+                cpu = spec["containers"][0]["resources"]["requests"]["cpu"]
+                await world.pod(made[-1], cpu, gang=labels["podGroup"], least=int(labels["minAvailable"]))
+    return made
 
 
 Play = Callable[[World], Awaitable[None]]

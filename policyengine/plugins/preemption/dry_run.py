@@ -49,7 +49,7 @@ class DryRun:
         self._evaluator = evaluator
         self._overdue = overdue
         self._preemptible = Preemptible(pod, evaluator.profile, view)
-        self._below = NOBODY if self._preemptible.reclaims else pod.priority
+        self._below = NOBODY if self._preemptible.of_any_priority else pod.priority
         """Pods of this priority or a higher one are no victims."""
         self._counts: Counter[str] = Counter()
         self._found: list[Candidate] = []

@@ -7,6 +7,7 @@
 | in a quota that the preemptor is not in, within what that is guaranteed | never |
 | in such a quota, beyond what that is guaranteed | also of higher priority, if a quota owes the preemptor room |
 | of a gang that would be left with less than its minimum | only with the whole gang, on whichever nodes |
+| of a gang, bound in part for its timeout, that blocks the preemptor's, bound in part too | also of the same priority |
 
 Gangs are those of all loaded policies. Pods are evicted from the least important to the most, or in the order of
 `preempt { order by … }`; those that would be evicted last are put back first.
@@ -39,7 +40,10 @@ class Preemptible:
         self._quotas = profile.quotas
         self.reclaims = bool(self._quotas) and self._quotas.is_entitled(pod, view.snapshot())
         """Whether a quota owes the pod room, so that it may take what others have borrowed."""
-        self.by_priority_alone = self._rule is None and not self._quotas
+        self._giving_way = view.scheduling.giving_way(pod)
+        self.of_any_priority = self.reclaims or bool(self._giving_way)
+        """Whether a pod may be asked whose priority is not lower."""
+        self.by_priority_alone = self._rule is None and not self._quotas and not self._giving_way
         """Whether kube-scheduler's rule is the only one."""
         self.most = None if self._rule is None else self._rule.most
         """How many victims a node may take; None for any number."""
@@ -74,7 +78,7 @@ class Preemptible:
 
     def may_await(self, pod: PodInfo) -> bool:
         """Whether a pod on its way out may be going for this one."""
-        return pod.priority < self._pod.priority or self.reclaims
+        return pod.priority < self._pod.priority or self.reclaims or pod.uid in self._giving_way
 
     def _may_be_asked(self, pod: PodInfo) -> bool:
         if not self.may_await(pod):
@@ -116,7 +120,7 @@ class Preemptible:
 
     def _takes(self, surplus: Surplus, pod: PodInfo) -> bool:
         has = surplus.has(pod)
-        if not has and (has is not None or pod.priority >= self._pod.priority):
+        if not has and (has is not None or (pod.priority >= self._pod.priority and pod.uid not in self._giving_way)):
             return False
         surplus.take(pod)
         return True

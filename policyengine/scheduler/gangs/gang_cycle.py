@@ -12,7 +12,9 @@ Rules:
 2. A member that was refused for itself waits for what its refusers registered. A member that had room, or was not
    refused for itself, waits for the others: it has no events of its own, and is brought along by the first that wakes.
 3. All members tried back off alike, by the largest count of refusals among them.
-4. A refused gang holds nothing.
+4. A refused gang holds nothing but what is bound.
+5. Once a gang that is bound in part is overdue, all such gangs are tried again: of two that block each other the one
+   whose turn comes first preempts the other (`ServedProfiles.giving_way`).
 
 Example: a gang of 3 members, 2 cpu each; n1 has 4 cpu free, n2 has 1. a and b fit on n1, c fits nowhere: none is
 placed, all are told `gang crew: room for 2 of 3 members; default/c: 0/2 nodes are available: …`. c waits for what
@@ -20,6 +22,8 @@ NodeResourcesFit registered, a and b for c.
 """
 
 from __future__ import annotations
+
+from math import inf
 
 from policyengine.scheduler import preempt
 from policyengine.scheduler.conditions_and_events import SCHEDULER_ERROR, UNSCHEDULABLE
@@ -67,13 +71,29 @@ def run(core: Core, served: ServedProfile, gang: Gang, popped: QueuedPod) -> Non
     if _may_preempt(core, served, members, count):
         cleared = Draft(core, served)
         cleared.fill(members, count)
-        helps = cleared.make_room(count, gang.members)
+        helps = cleared.make_room(count, gang.members, MOST_PREEMPTING)
         cleared.undo()
         if helps:
             _preempt(core, served, gang, cleared, members, draft.refused, message)
             return
     _refuse(core, served, gang, members, draft.refused, message)
     node_choice.reserve_for(core, served, gang, members, count)
+    _note_when_overdue(core, gang)
+
+
+def try_again_overdue(core: Core) -> None:
+    """A gang that is bound in part is overdue: it may have to give way to another one, so all such gangs are tried."""
+    core.gang_overdue_at = inf
+    for served in core.profiles.values():
+        for gang in served.queue.gangs:
+            if gang.placed and gang.refused_since is not None:
+                _note_when_overdue(core, gang)
+                served.queue.try_again(served.queue.queued_members(gang), core.now, "GangOverdue", gang.rule)
+
+
+def _note_when_overdue(core: Core, gang: Gang) -> None:
+    if gang.placed and core.now < gang.overdue_at < core.gang_overdue_at:
+        core.gang_overdue_at = gang.overdue_at
 
 
 def _members_to_try(queue: SchedulingQueue, gang: Gang, popped: QueuedPod) -> list[QueuedPod]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -80,17 +81,18 @@ class Draft:
             self._place(queued, is_tight=True)
         return len(self.held) >= needed
 
-    def make_room(self, needed: int, others: Iterable[str]) -> bool:
+    def make_room(self, needed: int, others: Iterable[str], most: int) -> bool:
         """Place members that were refused where room can be made for them, as if it were made; whether there are enough
-        then. `others`: UIDs of pods that are not to go for it."""
+        then. `others`: UIDs of pods that are not to go for it. `most`: members that are tried."""
         kept = frozenset(others)
-        for one in list(self.refused.values()):
-            if len(self.held) >= needed:
+        spare = len(self.held) + len(self.refused) - needed
+        for one in list(islice(self.refused.values(), most)):
+            if spare < 0 or len(self.held) >= needed:
                 break
-            if len(self.held) + len(self.refused) < needed:
-                return False
+            if self.victims and self._place(one.queued):
+                continue  # there is room where a whole gang went for another member
             if one.diagnosis is None or not self._clear(one, one.diagnosis, kept):
-                return False
+                spare -= 1
         return len(self.held) >= needed
 
     def without(self, uids: Iterable[str]) -> None:
@@ -105,7 +107,7 @@ class Draft:
         """Leave everything as it was."""
         self._undo.close()
 
-    def _place(self, queued: QueuedPod, is_tight: bool = False) -> None:
+    def _place(self, queued: QueuedPod, is_tight: bool = False) -> bool:
         try:
             refused = self._try(queued, is_tight)
         except Exception as failure:
@@ -114,6 +116,7 @@ class Draft:
             self.refused.pop(queued.uid, None)
         else:
             self.refused[queued.uid] = refused
+        return refused is None
 
     def _try(self, queued: QueuedPod, is_tight: bool) -> Refused | None:
         core, evaluator = self._core, self._served.runtime.evaluator

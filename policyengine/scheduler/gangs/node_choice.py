@@ -64,7 +64,6 @@ def reserve_for(core: Core, served: ServedProfile, gang: Gang, members: Sequence
 
 def placed(core: Core, gang: Gang) -> None:
     """The gang has what it waited for."""
-    gang.refused_since = None
     if core.reserved_room is not None and core.reserved_room.gang is gang:
         end(core)
 

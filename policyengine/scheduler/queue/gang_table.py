@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 from policyengine.cluster.pod_info import PodState
@@ -56,7 +57,7 @@ class Gang:
         self.requeue_refused = False
         """Whether members that were refused together are to be tried again, though no event says so."""
         self.refused_since: float | None = None
-        """When it was refused first, in seconds; None while it was not."""
+        """When it was refused first since it was last satisfied, in seconds; None while it was not."""
         self.unplaceable: object = None
         """The circumstances under which it would not fit even on an empty cluster."""
         self._terms: Counter[Terms] = Counter()
@@ -68,13 +69,18 @@ class Gang:
 
     @property
     def timeout(self) -> float:
-        """Seconds that a partial reservation may last."""
+        """Seconds that a part of the gang may hold room: reserved, or bound while another such gang waits for it."""
         return min((terms.timeout for terms in self._terms), default=0.0)
 
     @property
     def waits(self) -> float | None:
         """Seconds that the gang waits for room at most; None if its rule does not say."""
         return min((terms.waits for terms in self._terms if terms.waits is not None), default=None)
+
+    @property
+    def overdue_at(self) -> float:
+        """From when on, in seconds, a gang that is bound in part gives way to another; inf if it was not refused."""
+        return inf if self.refused_since is None else self.refused_since + self.timeout
 
     @property
     def needed(self) -> int:
@@ -168,6 +174,8 @@ class GangTable:
             gang.placed.discard(pod.uid)
         else:
             gang.placed.add(pod.uid)
+            if not gang.needed:
+                gang.refused_since = None
         self.changed[gang.rule, gang.key] = gang
 
     def mark_changed(self, uid: str, requeue_refused: bool = False) -> bool:

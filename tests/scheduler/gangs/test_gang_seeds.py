@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import permutations, product
 from random import Random
 
 import pytest
@@ -117,3 +118,64 @@ def test_a_gang_whose_bindings_fail_is_whole_in_the_end(block: int) -> None:
         world.settle(rounds=8)
         for gang, (bound, minimum) in auditor.gangs().items():
             assert bound >= min(minimum, world.gang_size(gang)) or world.gang_size(gang) < minimum, f"{seed} {gang}"
+
+
+class DrainedWorld(World):
+    """Controllers make up for every pod of a gang that goes."""
+
+    def _let_go(self, uid: str) -> None:
+        pod = self.pods[uid]
+        super()._let_go(uid)
+        self.create_pod(pod["cpu"], pod["labels"]["gang"], minimum=int(pod["labels"]["min"]))
+
+    def drain_node(self, name: str) -> None:
+        self.set_node(name, self.nodes[name]["cpu"], cordoned=True)
+        for uid in [uid for uid, pod in self.pods.items() if pod["node"] == name]:
+            self.delete_pod(sorted(self.pods).index(uid), gracefully=True)
+
+    def is_whole_without(self, gang: str, minimum: int, others: str) -> bool:
+        """Whether the gang would fit if the bound members of the others went."""
+        free = {
+            name: node["cpu"] - sum(pod["cpu"] for pod in self._on(name) if pod["labels"]["gang"] not in others)
+            for name, node in self.nodes.items()
+            if not node["cordoned"]
+        }
+        members = [pod for pod in self.pods.values() if pod["labels"]["gang"] == gang]
+        missing = [pod["cpu"] for pod in members if not pod["node"]]
+        take = minimum - len(members) + len(missing)
+        for sizes in set(permutations(missing, take)):
+            for names in product(free, repeat=take):
+                taken = zip(names, sizes, strict=True)
+                left = dict(free)
+                for name, size in taken:
+                    left[name] -= size
+                if min(left.values(), default=0) >= 0:
+                    return True
+        return False
+
+    def _on(self, name: str) -> list[dict[str, object]]:
+        return [pod for pod in self.pods.values() if pod["node"] == name]
+
+
+@pytest.mark.parametrize("block", range(5))
+def test_gangs_that_a_drain_left_in_part_do_not_block_each_other_past_their_timeout(block: int) -> None:
+    for seed in range(block * 20, (block + 1) * 20):
+        random = Random(seed)
+        world = DrainedWorld(Driver(profile(gangs=(Label(),), queue=QueueSettings(flush_after=1e9))))
+        world.driver.validates = False
+        for number in range(4):
+            world.set_node(f"n{number}", random.randint(1, 3), cordoned=False)
+        for gang in "abcd"[: random.randint(2, 4)]:
+            minimum = random.randint(2, 3)
+            for _ in range(minimum + random.randint(0, 1)):
+                world.create_pod(random.randint(1, 2), gang, minimum=minimum)
+        world.settle()
+        auditor = Auditor(world, float("inf"))
+        for name in random.sample(sorted(world.nodes), random.randint(1, 2)):
+            world.drain_node(name)
+        world.settle()
+        auditor.look()
+        world.driver.state.validate()
+        for one, other in permutations(auditor.partial, 2):
+            blocks = world.is_whole_without(one, auditor.gangs()[one][1], other)
+            assert not blocks or not world.is_whole_without(other, auditor.gangs()[other][1], one), f"seed {seed}"
