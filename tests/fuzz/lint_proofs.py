@@ -13,6 +13,7 @@ import random
 import re
 import sys
 from collections.abc import Callable, Iterator
+from itertools import combinations
 from typing import Any
 
 from policyengine.language import ir
@@ -28,167 +29,12 @@ from tests.compiler import naive
 from tests.compiler.naive import Place
 from tests.compiler.naive_functions import Nothing, NoValue, Some
 from tests.compiler.naive_objects import Cluster
-from tests.compiler.worlds import ZONE, PlainNode, PlainPod, World
+from tests.compiler.worlds import World
+from tests.fuzz.lint_policies import Writer, pods, worlds
 from tests.language.lint.findings import plugins
 
 POLICIES = 10_000
 FAILED = object()
-_X = 'node.labels[?"x"]'
-_INTS = ("0", "1", "2", "3", "3", "5", "-1", "7", "10", "49", "100", "9223372036854775807", "2147483647")
-_DOUBLES = ("0.0", "1.0", "-1.0", "0.5", "3.0", "49.0", "100.0", "701.0", "1e308", "33.333333333333336")
-GRAMMAR: dict[str, tuple[str, ...]] = {
-    "op": ("<", "<=", ">", ">=", "==", "!="),
-    "i": _INTS,
-    "d": _DOUBLES,
-    "c": ("0", "1m", "250m", "4", "100"),
-    "m": ("0", "1Ki", "1Gi", "1048576Gi"),
-    "s": ('"a"', '"b"', '""', '"zone-a"'),
-    "int": (
-        *("pod.priority", "node.podCount", f"toInt({_X}).orValue({{i}})", "size(pod.name)", "most", "{i}"),
-        *("({int} + {int})", "({int} - {int})", "({int} * {int})", "({int} / {int})", "({int} % {int})", "(-({int}))"),
-        *("clamp({int}, {i}, {i})", "min({int}, {int})", "max({int}, {int})", "abs({int})", "floor({double})"),
-        *(
-            "round({double})",
-            "ceil({double})",
-            "int({double})",
-            "({bool} ? {int} : {int})",
-            "clamp({int}, 0, 49) / {i}",
-        ),
-        *(f"toInt({_X}).optMap(o, clamp(o, 0, 9)).optMap(o, o * {{i}}).orValue({{i}})", "node.pods.size()"),
-        *("node.pods.map(q, q.priority).sum()", "node.pods.map(q, clamp(q.priority, 0, 3)).max().orValue({i})"),
-    ),
-    "double": (
-        *("double({int})", f'double({_X}.orValue("nan"))', f"toDouble({_X}).orValue({{d}})", "{d}", "sqrt({double})"),
-        *(
-            "exp({double})",
-            "exp(701.0 + ratio({double}, {double}))",
-            "ln({double})",
-            "(clamp({double}, 0.0, {d}) / {d})",
-        ),
-        *("({double} + {double})", "({double} - {double})", "({double} * {double})", "({double} / {double})"),
-        *("ratio({int}, {int})", "ratio({double}, {double})", "clamp({double}, {d}, {d})", "min({double}, {double})"),
-        *("max({double}, {double})", "abs({double})", "(-({double}))", "ratio({cpu}, {cpu})", "({memory} / {memory})"),
-        *(f"{_X}.optMap(o, ratio({{cpu}}, {{cpu}})).orValue({{d}})", "double({cpu})", "share({double}, {double})"),
-        *("optional.of({double}).optMap(o, o * {d}).orValue({d})", "({bool} ? {double} : {double})"),
-        *("node.pods.map(q, clamp(double(q.priority), {d}, {d})).avg()", "node.pods.map(q, 0.1).avg()"),
-        *("node.pods.map(q, double(q.priority)).sum()", "node.pods.map(q, double(q.priority) + 0.1).stddev()"),
-        *("[{double}, {double}].avg()", "[{double}, {double}].sum()", "[{double}, {double}].stddev()"),
-    ),
-    "cpu": (
-        *("node.free.cpu", "node.used.cpu", "node.allocatable.cpu", "pod.requests.cpu", "{c}"),
-        *("({cpu} * {i})", "({cpu} * {d})", "({cpu} / {i})", "({cpu} / {d})", "({cpu} - {cpu})", "min({cpu}, {cpu})"),
-    ),
-    "memory": (
-        *("node.free.memory", "node.used.memory", "node.allocatable.memory", "pod.requests.memory", "{m}"),
-        *("({memory} + {memory})", "({memory} * {i})", "({memory} / {double})", "clamp({memory}, {m}, {m})"),
-    ),
-    "string": ("node.zone", "pod.name", f'{_X}.orValue("a")', 'pod.labels[?"app"].orValue("b")', "{s}"),
-}
-"""What is drawn -> its forms."""
-CONDITIONS = (
-    *("{term} {op} {const}", "{term} {op} {const}", "{term} {op} {const}", "{term} {op} {other}", "!({bool})"),
-    *("({term} {op} {const} && {term} {op} {const})", "({term} {op} {const} || {term} {op} {const})"),
-    *("({term} {op} {const} || !({term} {op} {const}))", "(10 / node.podCount > 3 ? {term} {op} {const} : {bool})"),
-    *("({bool} && {bool})", "({bool} || {bool})", "({bool} ? {bool} : {bool})", "node.ready", f"{_X}.hasValue()"),
-    *("{string} {eq} {s}", "{string} in [{s}, {s}]", "{int} in [{i}, {i}]", "small", "node.pods.exists(q, {bool})"),
-)
-"""Forms of conditions: `term` is one of a few terms of the policy, so that conditions are about the same."""
-FAILING = (("int", "10 / pod.priority"), ("int", "10 / node.podCount"), ("cpu", "node.free.cpu * 4"))
-NAN = (
-    "sqrt(double(pod.priority))",
-    f'double({_X}.orValue("nan"))',
-    "1.0 / double(pod.priority)",
-    "ln(double(pod.priority))",
-)
-PRIORITIES = (-(2**31), -5, -1, 0, 1, 2, 3, 4, 5, 7, 8, 49, 50, 100, 700, 2**31 - 1)
-LABELS = ("0", "1", "-7", "49", "nan", "inf", "-inf", "a", "b", "", "9223372036854775807", "1e308", "0.1", "zone-a")
-
-
-class Writer:
-    """Writes one policy."""
-
-    def __init__(self, chance: random.Random) -> None:
-        self._chance = chance
-        self._said: list[str] = []
-        self._terms = [("int", "pod.priority"), chance.choice(FAILING), ("double", chance.choice(NAN))]
-        kind = chance.choice(("int", "double", "cpu", "memory"))
-        self._terms.append((kind, self.text(kind, 3)))
-
-    def text(self, kind: str, depth: int) -> str:
-        if kind == "bool":
-            return self.condition(depth)
-        forms = GRAMMAR[kind]
-        if depth <= 0:
-            forms = tuple(form for form in forms if "{" not in form) or forms
-        return self._filled(self._chance.choice(forms), depth - 1)
-
-    def condition(self, depth: int) -> str:
-        """A condition, now and then one that was written before."""
-        if self._said and self._chance.random() < 0.15:
-            return self._chance.choice(self._said)
-        form = self._chance.choice(CONDITIONS if depth > 0 else CONDITIONS[:3])
-        kind, term = self._chance.choice(self._terms)
-        const = {"int": "i", "double": "d", "cpu": "c", "memory": "m"}[kind]
-        other = self._chance.choice([text for of, text in self._terms if of == kind])
-        parts = {"{term}": term, "{const}": f"{{{const}}}", "{other}": other, "{eq}": self._chance.choice(("==", "!="))}
-        for name, value in parts.items():
-            form = form.replace(name, value)
-        return self._filled(form, depth - 1)
-
-    def _filled(self, form: str, depth: int) -> str:
-        return re.sub(r"\{(\w+)\}", lambda found: self.text(found[1], depth), form)
-
-    def said(self) -> str:
-        self._said.append(self.condition(2))
-        return self._said[-1]
-
-    def of_pod(self) -> str:
-        """A condition that reads no node."""
-        while "node." in (text := self.condition(1)):
-            pass
-        return text
-
-    def policy(self) -> str:
-        chance = self._chance
-        lines = ["param most: int = 5 range [1, 10]"]
-        share = "optional.of(ratio(a, b)).optMap(r, 100.0 * r).orValue(0.0)"
-        lines += [f"function share(a: double, b: double): double = {share}"]
-        lines += [f"let small = {self._filled('pod.priority {op} {i} || 10 / pod.priority {op} {i}', 0)}"]
-        for name in "fgh"[: chance.randint(1, 3)]:
-            when = f" when {self.of_pod()}" if chance.random() < 0.4 else ""
-            requires = [self._require() for _ in range(chance.randint(1, 3))]
-            lines += [f'filter "{name}"{when} {{ {" ".join(requires)} }}']
-        for name in "st":
-            on_error = f" on error {self.text('d', 0)}" if chance.random() < 0.3 else ""
-            value = f"clamp({self.text('double', 3)}, 0.0, {chance.choice(('1.0', '3.0', '100.0', '200.0'))})"
-            lines += [f'score "{name}" weight 1 = {value}{on_error}']
-        for name in "ij":
-            lines += [f'gang "{name}" when {self.of_pod()} {{ key: pod.namespace min: 2 timeout: 60s }}']
-        return 'policy "p" {\n' + "\n".join(lines) + "\n}"
-
-    def _require(self) -> str:
-        on_error = self._chance.choice(
-            ("", "", "", " on error true", " on error false", f" on error {self.condition(0)}")
-        )
-        return f"require {self.said()}{on_error}"
-
-
-def worlds(chance: random.Random) -> list[World]:
-    """Small clusters of what is at the edge of something."""
-    return [World([_node(chance, n) for n in range(3)]) for _ in range(4)]
-
-
-def _pod(chance: random.Random, name: str) -> PlainPod:
-    labels = {key: chance.choice(LABELS) for key in ("app", "x") if chance.random() < 0.7}
-    memory = chance.choice((0, 1, 2**30, 2**45 + 1, 2**60))
-    return PlainPod(name, labels, chance.choice((0, 1, 100, 250, 4000)), memory, None, chance.choice(PRIORITIES))
-
-
-def _node(chance: random.Random, number: int) -> PlainNode:
-    labels = {key: chance.choice(LABELS) for key in ("app", "x", "x", ZONE) if chance.random() < 0.8}
-    pods = [_pod(chance, f"p{number}-{i}") for i in range(chance.choice((0, 0, 1, 2, 3)))]
-    cpu, memory = chance.choice((0, 1, 250, 4000, 2**62)), chance.choice((0, 1, 2**30, 2**45 + 1, 2**63 - 1))
-    return PlainNode(f"n{number}", labels, {}, cpu, memory, ready=chance.random() < 0.5, pods=pods)
 
 
 class Trial:
@@ -198,13 +44,17 @@ class Trial:
         self.policy = policy
         lets = {let.name: let.value for let in policy.lets}
         everywhere = worlds(chance)
-        pods = [_pod(chance, f"q{n}") for n in range(6)]
+        waiting = pods(chance)
+        params = [{"most": most, "least": least * 10**9} for most in (1, 5, 10) for least in (1, 30, 90)]
         self.rows = [
-            [Place(cluster.pod(pod.name), node, lets, {"most": chance.choice((1, 5, 10))}) for node in cluster.nodes]
+            [Place(cluster.pods[-1], node, lets, values) for node in cluster.nodes]
             for world in everywhere
-            for pod in chance.sample(pods, 3)
+            for pod, values in ((pod, chance.choice(params)) for pod in chance.sample(waiting, 3))
             for cluster in [Cluster.of(world, pod.manifest())]
         ]
+        beside = Cluster.of(World([], waiting)).pods
+        self.alike = [[Place(pod, None, lets, values) for pod in beside] for values in params[::4]]
+        """All pods beside each other, under the same params."""
         self.places = [place for row in self.rows for place in row]
         self.parts = {id(part): part for member in _members(policy) for part in walk(member)}
 
@@ -266,6 +116,9 @@ def _members(policy: ir.Policy) -> Iterator[ir.Expr]:
     """The expressions of the rules."""
     for let in policy.lets:
         yield let.value
+    for permit in policy.permits:
+        yield from (expr for expr in (permit.delay, permit.timeout) if expr is not None)
+    yield from (one.value for one in policy.queue.order)
     for rule in (*policy.filters, *policy.scores, *policy.gangs):
         if rule.when is not None:
             yield rule.when
@@ -367,6 +220,43 @@ def _score_at(trial: Trial, finding: Diagnostic) -> ir.Score:
     return next(score for score in trial.policy.scores if score.value.span == finding.span)
 
 
+def never_decides(trial: Trial, finding: Diagnostic) -> bool:
+    """Whom another score puts apart by a point, this one does not bring together."""
+    named = finding.message.split("`")[1:4:2]
+    own, heavier = (next(one for one in trial.policy.scores if one.name == name) for name in named)
+    points = [min(max(trial.points(own, at), 0.0), 100.0) for at in trial.places]
+    return (max(points) - min(points)) * _weight(own) < _weight(heavier)
+
+
+def _weight(score: ir.Score) -> int:
+    assert isinstance(score.weight, int)
+    return score.weight
+
+
+def decides_nothing_more(trial: Trial, finding: Diagnostic) -> bool:
+    """Pods that are equal in the keys before are equal in this one."""
+    order = trial.policy.queue.order
+    at = next(number for number, one in enumerate(order) if one.span == finding.span)
+    for places in trial.alike:
+        keys = [[trial.value(one.value, place) for one in order[: at + 1]] for place in places]
+        for one, other in combinations(keys, 2):
+            if all(map(_alike, one[:at], other[:at])) and not _alike(one[at], other[at]):
+                return False
+    return True
+
+
+def has_one_member(trial: Trial, finding: Diagnostic) -> bool:
+    gang = next(one for one in trial.policy.gangs if one.key.span == finding.span)
+    keys = [[trial.value(gang.key, place) for place in places] for places in trial.alike]
+    return all(len(set(some)) == len(some) for some in keys)
+
+
+def outlasts(trial: Trial, finding: Diagnostic) -> bool:
+    permit = next(one for one in trial.policy.permits if one.delay is not None and one.delay.span == finding.span)
+    assert permit.delay is not None and permit.timeout is not None
+    return all(trial.value(permit.delay, at) >= trial.value(permit.timeout, at) for at in trial.places)
+
+
 def never_applies(trial: Trial, finding: Diagnostic) -> bool:
     later, earlier = (
         next(gang for gang in trial.policy.gangs if gang.name == name) for name in finding.message.split("`")[1:4:2]
@@ -393,7 +283,11 @@ CLAIMS: dict[str, Callable[[Trial, Diagnostic], bool]] = {
     "PE3101": is_the_same_on_all_nodes,
     "PE3102": lies_within,
     "PE3103": lies_within,
+    "PE3104": never_decides,
+    "PE3202": decides_nothing_more,
+    "PE3301": has_one_member,
     "PE3304": never_applies,
+    "PE3306": outlasts,
     "PE3404": cannot_fail,
 }
 """Code -> what its finding claims."""

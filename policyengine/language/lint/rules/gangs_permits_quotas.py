@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 from policyengine.language import ir
 from policyengine.language.checking.report import wrapped
-from policyengine.language.ir.ir_walk import walk
 from policyengine.language.lint.rule import Finding, Findings, Related, Severity, Subject, rule
 from policyengine.language.lint.truth import false, not_false
 
-_UNIQUE = frozenset({("pod", "name"), ("pod", "uid")})
-_KEEPING = frozenset({"_+_", "lowerAscii", "upperAscii", "trim", "string"})
-"""Functions after which different values are still different, or nearly always."""
+_UID, _NAME, _NAMESPACE = ("pod", "uid"), ("pod", "name"), ("pod", "namespace")
 
 
 @rule("PE3301", Severity.WARNING)
 def gang_of_one(subject: Subject) -> Findings:
     """a gang that can never be complete
 
-    The key is different for every pod (`pod.name`, `pod.uid`), so each pod is a gang by itself, and `min` is more than
-    one: none of them is ever placed. The key is what the members have in common: a label, the owner.
+    The key is different for every pod (`pod.uid`, `pod.namespace + "/" + pod.name`), so each pod is a gang by itself,
+    and `min` is more than one: none of them is ever placed. The key is what the members have in common: a label, the
+    owner.
     """
     for gang in subject.own(subject.policy.gangs):
         if subject.bounds.of(gang.min).high > 1 and _is_unique(subject, gang.key):
@@ -29,14 +28,27 @@ def gang_of_one(subject: Subject) -> Findings:
 
 
 def _is_unique(subject: Subject, expr: ir.Expr) -> bool:
-    for part in walk(expr, subject.let_value):
-        if isinstance(part, ir.Call) and part.function not in _KEEPING:
-            return False
-        if isinstance(part, ir.Conditional | ir.Comprehension | ir.OptMap):
-            return False
-        if isinstance(part, ir.Field) and part.path in _UNIQUE:
-            return True
-    return False
+    """Whether no two pods have the same value. A name is used again in another namespace, and two texts that are put
+    together without a `/` may be those of another pod."""
+    parts = list(_added(subject, expr))
+    paths = [part.path if isinstance(part, ir.Field) else () for part in parts]
+    if _UID in (paths[0], paths[-1]):  # all are equally long
+        return True
+    between = parts[1].value if len(parts) == 3 and isinstance(parts[1], ir.Const) else None
+    return {paths[0], paths[-1]} == {_NAME, _NAMESPACE} and isinstance(between, str) and "/" in between
+
+
+def _added(subject: Subject, expr: ir.Expr) -> Iterator[ir.Expr]:
+    """The texts that are put together."""
+    pending = [expr]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, ir.LetRef) and (value := subject.let_value(part.name)) is not None:
+            pending.append(value)
+        elif isinstance(part, ir.Call) and part.function == "_+_":
+            pending += part.args[::-1]
+        else:
+            yield part
 
 
 _LARGEST = 10_000
