@@ -14,7 +14,7 @@ from benchmarks.figures import Figure
 from benchmarks.language import LINES, policy_text
 from benchmarks.workloads import Workload, mixed, peer_node
 from policyengine.framework.profile import Profile
-from policyengine.kube.policies.compiling import compiler_with
+from policyengine.kube.policies.proving import compiled_beside
 from policyengine.plugins.registry import IN_TREE
 from policyengine.policy_compiler import compile_text
 from policyengine.scheduler.messages import CyclesRequested, ProfileReplaced
@@ -40,12 +40,11 @@ def reloads(repeats: int = 10, nodes: int = 5_000, waiting: int = 1_000) -> list
 
 async def _beside_a_loop(texts: list[str]) -> list[tuple[float, float]]:
     """(milliseconds of compiling, the longest of them between two turns of the loop) for each text but the first."""
-    compile_beside = compiler_with(IN_TREE)
-    await compile_beside({"warm.policy": texts[0]})
+    await compiled_beside({"warm.policy": texts[0]}, IN_TREE)
     found = []
     for text in texts[1:]:
         began = time.process_time_ns()
-        compiling = asyncio.ensure_future(compile_beside({"bench.policy": text}))
+        compiling = asyncio.ensure_future(compiled_beside({"bench.policy": text}, IN_TREE))
         gap, turns = await _longest_gap(compiling.done)
         spent = time.process_time_ns() - began
         assert compiling.result().problem is None and turns

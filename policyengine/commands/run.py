@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from policyengine.framework.profile import Profile
     from policyengine.kube.config.configuration import Configuration
     from policyengine.kube.config.credentials import Server
+
+NICENESS = 10
+"""By how much the proofs of policies give way to the scheduler."""
 
 
 @click.command()
@@ -43,7 +47,7 @@ async def _schedule(server: Server, profiles: Sequence[Profile], configuration: 
     from policyengine.commands.cluster_client import stop_on_signals
     from policyengine.commands.installed_plugins import installed_registry
     from policyengine.kube.config.credentials import check_access
-    from policyengine.kube.policies.compiling import compiler_with
+    from policyengine.kube.policies.proving import Prover
     from policyengine.language.diagnostics import Severity
     from policyengine.server.live import connected, live
 
@@ -52,11 +56,17 @@ async def _schedule(server: Server, profiles: Sequence[Profile], configuration: 
     random = Random()
     async with connected(server, configuration, clock, random) as connection:
         await check_access(connection.client, server.url, server.source)
-        fail_level = Severity(configuration.data["policies"]["lintFailLevel"])
-        compile_files = compiler_with(installed_registry(), fail_level)
-        async with live(connection, configuration, clock, random, profiles, compile_files) as scheduler:
-            names = ", ".join(f"`{profile.scheduler_name}` by policy `{profile.name}`" for profile in profiles)
-            given = configuration.data["policies"]
-            waiting = f"waiting for a ConfigMap labelled {given['selector']} in {given['namespace']}"
-            logging.getLogger("policyengine").info("scheduling on %s: %s", server.url, names or waiting)
-            await scheduler.run(stop)
+        given = configuration.data["policies"]
+        prover = Prover(
+            installed_registry,
+            configuration.seconds("policies", "cpuLimit"),
+            Severity(given["lintFailLevel"]),
+            configuration.data["log"]["format"],
+            NICENESS,
+        )
+        with closing(prover):
+            async with live(connection, configuration, clock, random, profiles, prover.compiled) as scheduler:
+                names = ", ".join(f"`{profile.scheduler_name}` by policy `{profile.name}`" for profile in profiles)
+                waiting = f"waiting for a ConfigMap labelled {given['selector']} in {given['namespace']}"
+                logging.getLogger("policyengine").info("scheduling on %s: %s", server.url, names or waiting)
+                await scheduler.run(stop)

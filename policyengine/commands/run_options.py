@@ -51,6 +51,12 @@ FLAGS: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
         {"type": _SEVERITIES},
     ),
     (
+        "policies_cpuLimit",
+        "--policy-cpu-limit",
+        "CPU time for compiling and testing such a ConfigMap; one that takes more is rejected.  [default: 2s]",
+        {"metavar": "DURATION"},
+    ),
+    (
         "leaderElection_leaderElect",
         "--leader-elect/--no-leader-elect",
         "Whether to wait for a lease, so that of several replicas one binds.  [default: leader-elect]",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -60,7 +61,7 @@ async def _serve(
 ) -> None:
     from policyengine.commands.cluster_client import stop_on_signals
     from policyengine.commands.installed_plugins import installed_registry
-    from policyengine.kube.policies.compiling import compiler_with
+    from policyengine.kube.policies.proving import Prover
     from policyengine.simulator import sandbox as simulator
     from policyengine.simulator.sandbox import write_kubeconfig
 
@@ -70,9 +71,10 @@ async def _serve(
             write_kubeconfig(out, world.kubeconfig)
         except OSError as error:
             raise cannot_write(out, error) from None
-        async with simulator.sandbox(world, nodes, profiles, compile_files=compiler_with(installed_registry())):
-            click.echo(_welcome(world.url, out, nodes, profiles))
-            await stop.wait()
+        with closing(Prover(installed_registry)) as prover:
+            async with simulator.sandbox(world, nodes, profiles, compile_files=prover.compiled):
+                click.echo(_welcome(world.url, out, nodes, profiles))
+                await stop.wait()
 
 
 def _welcome(url: str, out: Path, nodes: int, profiles: list[Profile]) -> str:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from policyengine.commands.options import UnusableInput, file_option, host_and_port
+from policyengine.commands.options import Duration, UnusableInput, file_option, host_and_port
 
 if TYPE_CHECKING:
-    from policyengine.compiler.assemble import PluginRegistry
     from policyengine.kube.config.credentials import Server
     from policyengine.server.certificate import CertificateFiles
+    from policyengine.server.webhook import Prove
 
 
 @click.command()
@@ -34,6 +34,13 @@ if TYPE_CHECKING:
     metavar="NAME",
     help="The ValidatingWebhookConfiguration that is told to trust it.",
 )
+@click.option(
+    "--policy-cpu-limit",
+    type=Duration(),
+    default="2s",
+    show_default=True,
+    help="CPU time for compiling and testing a ConfigMap; one that takes more is refused.",
+)
 @file_option("--kubeconfig", help="With --tls-secret: the cluster; default: $KUBECONFIG, or the one this pod is in.")
 @click.option("--context", metavar="NAME", help="Context of the kubeconfig; default: its current one.")
 def webhook(
@@ -43,6 +50,7 @@ def webhook(
     tls_secret: str | None,
     service: str,
     webhook_configuration: str,
+    policy_cpu_limit: float,
     kubeconfig: Path | None,
     context: str | None,
 ) -> None:
@@ -57,6 +65,7 @@ def webhook(
     files = None if tls_cert_file is None else _files(tls_cert_file, tls_private_key_file)
     from policyengine.commands.installed_plugins import installed_registry
     from policyengine.kube.config import credentials, process
+    from policyengine.kube.policies.proving import Prover
 
     if tls_secret is not None:
         namespace, separator, name = tls_secret.partition("/")
@@ -65,23 +74,21 @@ def webhook(
         where = (namespace, name, service, webhook_configuration)
         server = credentials.load(kubeconfig, context)
     process.start_logging()
-    registry = installed_registry()
-    if files is not None:
-        process.run(_with_files(registry, host, port, files))
-    else:
-        process.run(_with_secret(registry, host, port, server, where))
+    with closing(Prover(installed_registry, policy_cpu_limit)) as prover:
+        if files is not None:
+            process.run(_with_files(prover.problem, host, port, files))
+        else:
+            process.run(_with_secret(prover.problem, host, port, server, where))
 
 
-async def _with_files(registry: PluginRegistry, host: str, port: int, files: CertificateFiles) -> None:
+async def _with_files(prove: Prove, host: str, port: int, files: CertificateFiles) -> None:
     from policyengine.commands.cluster_client import stop_on_signals
     from policyengine.server.webhook import serve
 
-    await serve(registry, host, port, files, stop_on_signals())
+    await serve(prove, host, port, files, stop_on_signals())
 
 
-async def _with_secret(
-    registry: PluginRegistry, host: str, port: int, server: Server, where: tuple[str, str, str, str]
-) -> None:
+async def _with_secret(prove: Prove, host: str, port: int, server: Server, where: tuple[str, str, str, str]) -> None:
     from policyengine.clock import SystemClock
     from policyengine.commands.cluster_client import connected, stop_on_signals
     from policyengine.server.managed_certificate import CertificateStore, managed
@@ -93,7 +100,7 @@ async def _with_secret(
         told = asyncio.create_task(stop.wait())
         await asyncio.wait({made, told}, return_when=asyncio.FIRST_COMPLETED)
         if made.done():
-            await serve(registry, host, port, made.result(), stop)
+            await serve(prove, host, port, made.result(), stop)
         for task in (made, told):
             task.cancel()
             with suppress(asyncio.CancelledError):

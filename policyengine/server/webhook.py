@@ -1,8 +1,8 @@
 """A validating admission webhook: a broken policy is refused at `kubectl apply`, with line and column.
 
-It answers AdmissionReview (admission.k8s.io/v1) for ConfigMaps that carry policies, with the same compiling and the
-same tests that a reload goes through. What it cannot evaluate it lets pass: whether another ConfigMap serves the name
-already is seen only by the scheduler, and its status says so.
+It answers AdmissionReview (admission.k8s.io/v1) for ConfigMaps that carry policies, with the same proof that a reload
+asks for. One that is not proved within the API server's time-out is refused, and told so. What it cannot evaluate it
+lets pass: whether another ConfigMap serves the name already is seen only by the scheduler, and its status says so.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+import re
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from aiohttp import web
 
-from policyengine.compiler.assemble import PluginRegistry
-from policyengine.kube.policies.compiling import compiled
 from policyengine.kube.policies.config_map import texts, unusable
+from policyengine.kube.policies.precedence import Problem
+from policyengine.kube.policies.proving import Unproved
 from policyengine.kube.policies.rollout_annotations import BadAnnotation, rollout_settings
 from policyengine.server.bodies import Bodies, BodyRefused
 from policyengine.server.certificate import ServingCertificate
@@ -35,15 +35,20 @@ MAX_BODIES = 8 * MAX_BODY
 """Bytes of all bodies in hand."""
 SHUTDOWN = 5.0
 """Seconds that reviews under way are given at the end."""
-INVALID = 422
+INVALID, TIMED_OUT = (422, "Invalid"), (504, "Timeout")
+TIME_OUT, MARGIN = 10.0, 1.0
+"""Seconds until the API server waits no more, unless it says otherwise; those kept for the answer's way."""
+
+Prove = Callable[[str, Mapping[str, str]], Awaitable[Problem | None]]
+"""Who asks, and the texts -> what is wrong with them. Raises `Unproved`."""
 
 
 class NoReview(ValueError):
     """A body that is no AdmissionReview; one sentence."""
 
 
-def reviewed(body: bytes, registry: PluginRegistry) -> dict[str, Any]:
-    """The answering AdmissionReview. Raises `NoReview`."""
+async def reviewed(body: bytes, prove: Prove, seconds: float = TIME_OUT) -> dict[str, Any]:
+    """The answering AdmissionReview, after at most so many seconds. Raises `NoReview`."""
     try:
         review = json.loads(body)
         request = review["request"]
@@ -52,14 +57,25 @@ def reviewed(body: bytes, registry: PluginRegistry) -> dict[str, Any]:
         raise NoReview(f"the body is no AdmissionReview of {API_VERSION}") from None
     if review.get("apiVersion") != API_VERSION or not isinstance(uid, str):
         raise NoReview(f"the review is not of {API_VERSION}")
-    message = "" if request.get("operation") == "DELETE" else _problem(item, registry)
+    message, (code, reason) = "", INVALID
+    try:
+        async with asyncio.timeout(seconds):
+            if request.get("operation") != "DELETE":
+                message = await _problem(item, _author(request), prove)
+    except (TimeoutError, Unproved) as error:
+        why = str(error) or f"it was not proved within {seconds:g} s: others are proved before it"
+        message, (code, reason) = f"{why}; apply it again", TIMED_OUT
     response: dict[str, Any] = {"uid": uid, "allowed": not message}
     if message:
-        response["status"] = {"code": INVALID, "reason": "Invalid", "message": message}
+        response["status"] = {"code": code, "reason": reason, "message": message}
     return {"apiVersion": API_VERSION, "kind": "AdmissionReview", "response": response}
 
 
-def _problem(item: object, registry: PluginRegistry) -> str:
+def _author(request: Mapping[str, Any]) -> str:
+    return str(_mapping(request.get("userInfo")).get("username"))
+
+
+async def _problem(item: object, author: str, prove: Prove) -> str:
     """What is wrong with a ConfigMap; empty where nothing is, or where it carries no policy."""
     if not isinstance(item, Mapping) or item.get("kind") != "ConfigMap":
         return ""
@@ -73,7 +89,7 @@ def _problem(item: object, registry: PluginRegistry) -> str:
         rollout_settings({str(name): str(text) for name, text in _mapping(metadata.get("annotations")).items()})
     except BadAnnotation as error:
         return str(error)
-    problem = compiled(data, registry).problem
+    problem = await prove(author, data)
     if problem is None:
         return ""
     place = f"line {problem.line}, column {problem.column}: " if problem.line else ""
@@ -84,20 +100,20 @@ def _mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def application(registry: PluginRegistry, certificate: ServingCertificate | None = None) -> web.Application:
-    """`POST /validate`, `/healthz` and `/metrics`. One thread compiles: reviews wait for it, `/healthz` does not."""
-    bodies = Bodies(MAX_BODY, MAX_BODIES)
-    worker = ThreadPoolExecutor(1, "review")
+def _time_out(query: Mapping[str, str]) -> float:
+    """Seconds for a review: the API server says `?timeout=10s`, in whole seconds."""
+    given = re.fullmatch("([0-9]{1,2})s", query.get("timeout", ""), re.ASCII)
+    return max(MARGIN, (float(given[1]) if given else TIME_OUT) - MARGIN)
 
-    async def with_worker(_: web.Application) -> AsyncIterator[None]:
-        yield
-        worker.shutdown(wait=False, cancel_futures=True)
+
+def application(prove: Prove, certificate: ServingCertificate | None = None) -> web.Application:
+    """`POST /validate`, `/healthz` and `/metrics`."""
+    bodies = Bodies(MAX_BODY, MAX_BODIES)
 
     async def validate(request: web.Request) -> web.Response:
-        loop = asyncio.get_running_loop()
         try:
             async with bodies.read(request) as body:
-                answer = await loop.run_in_executor(worker, reviewed, body, registry)
+                answer = await reviewed(body, prove, _time_out(request.query))
         except BodyRefused as error:
             return web.json_response({"message": str(error)}, status=error.status)
         except NoReview as error:
@@ -110,7 +126,6 @@ def application(registry: PluginRegistry, certificate: ServingCertificate | None
         return web.Response(text="ok")
 
     app = web.Application()
-    app.cleanup_ctx.append(with_worker)
     app.router.add_post("/validate", validate)
     app.router.add_get("/healthz", healthz)
     app.router.add_get("/metrics", MetricsPage(certificate).page)
@@ -118,7 +133,7 @@ def application(registry: PluginRegistry, certificate: ServingCertificate | None
 
 
 async def serve(
-    registry: PluginRegistry,
+    prove: Prove,
     host: str,
     port: int,
     tls: ServingCertificate,
@@ -127,7 +142,7 @@ async def serve(
 ) -> None:
     """Answer until `stop` is set; `started` is told the port. Raises `CannotListen`."""
     address = f"{host}:{port}"
-    async with listening(application(registry, tls), address, tls, MAX_CONNECTIONS, SHUTDOWN) as bound:
+    async with listening(application(prove, tls), address, tls, MAX_CONNECTIONS, SHUTDOWN) as bound:
         logger.info("reviewing policies on %s:%d", host, bound)
         if started is not None:
             started.set_result(bound)

@@ -40,8 +40,6 @@ START: Final = 1_767_225_600 * 10**9
 """2026-01-01T00:00:00Z, in nanoseconds: what time it is in a test that does not say."""
 STEPS: Final = 20_000
 """Messages that one test may take."""
-MOST_TESTS: Final = 200
-"""Tests of one policy that are run before it is loaded; `policyengine test` runs them all."""
 MOST_MUTANTS: Final = 200
 """Mutants tried of one policy unless told otherwise; of more, every n-th."""
 
@@ -126,13 +124,12 @@ def held_to_tests(result: CompileResult, registry: PluginRegistry = IN_TREE) -> 
 
 
 def failed_tests(policies: Iterable[ir.Policy], registry: PluginRegistry = IN_TREE) -> list[Diagnostic]:
-    """A finding for the first failing test of each policy, at the expectation that did not hold. Pure, and bounded in
-    work: `MOST_TESTS` tests a policy of `STEPS` steps each."""
+    """A finding for the first failing test of each policy, at the expectation that did not hold."""
     return [finding for policy in policies for finding in _failed(policy, registry)]
 
 
 def _failed(policy: ir.Policy, registry: PluginRegistry) -> Iterator[Diagnostic]:
-    tested = TestedPolicy(policy, in_file_tests(policy)[:MOST_TESTS], registry=registry)
+    tested = TestedPolicy(policy, in_file_tests(policy), registry=registry)
     for outcome in run_tests(tested, stop_at_first=True):
         for failure in outcome.failures[:1]:
             message = f"test `{outcome.name}` of policy `{outcome.policy}` fails: {failure.message}"

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from policyengine.kube.http import aiohttp_transport
+from policyengine.kube.policies import proof_process, proving, reload
 from policyengine.kube.writing import events
 from policyengine.language.parse import MAX_DEPTH
 from policyengine.language.parsing.member_parser import MAX_TEXT
@@ -20,8 +21,10 @@ MIB = 1 << 20
     [
         ("| text of a file | 1 MiB |", MAX_TEXT, MIB),
         ("| nesting | 64 levels |", MAX_DEPTH, 1),
-        ("200 of at most", policy_test.MOST_TESTS, 1),
-        ("of at most 20,000 messages", policy_test.STEPS, 1),
+        ("| a test | 20,000 messages |", policy_test.STEPS, 1),
+        ("to compile and test it | 2 s (`policies.cpuLimit`)", proving.CPU_SECONDS, 1),
+        ("to compile and test it | 128 MiB |", proof_process.MEMORY, MIB),
+        ("about 3 s after the first list", reload.SETTLING, 1),
         ("16 MiB a line or answer", aiohttp_transport.MAX_LINE, MIB),
         ("16 MiB a line or answer", aiohttp_transport.MAX_ANSWER, MIB),
         ("64 MiB a body", app.MAX_BODY, MIB),
@@ -30,4 +33,4 @@ MIB = 1 << 20
 )
 def test_a_limit_is_the_codes(said: str, limit: int, unit: int) -> None:
     assert said in PAGE
-    assert f"{limit // unit:,}" in said
+    assert f"{limit / unit:,g}" in said

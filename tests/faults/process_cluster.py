@@ -157,6 +157,10 @@ class Replica:
                 self._spoke.clear()
                 await self._spoke.wait()
 
+    @property
+    def runs(self) -> bool:
+        return self._process.returncode is None
+
     def signal(self, number: signal.Signals) -> None:
         code = self._process.returncode
         assert code is None, f"it has ended of itself, with code {code}: {self.timeline()}"
@@ -209,7 +213,8 @@ class Cluster:
         replica = Replica(name, process, wire)
         self._stack.push_async_callback(replica.end)
         self.replicas.append(replica)
-        await replica.says("leading: " if len(self.replicas) == 1 else "standing by: ")
+        runs = any(one.runs for one in self.replicas[:-1])
+        await replica.says("standing by: " if runs else "leading: ")
         return replica
 
     # ---- what users do

@@ -32,6 +32,8 @@ both = pytest.mark.parametrize("kind", ["embedded", "envtest"])
 NODES, CPUS, PODS = 6, 6, 45
 """More pods than have room, so that whoever forgets a binding fills a node over."""
 ROOM = NODES * CPUS
+SLACK = 3.0
+"""Seconds that a busy machine may add."""
 PACED = ("--kube-api-qps", "12", "--kube-api-burst", "1")
 """A burst of bindings lasts three seconds: longer than a busy machine takes to create the pods and to look."""
 
@@ -165,6 +167,7 @@ async def test_policies_replaced_while_bindings_run(kind: str, tmp_path: Path) -
     async with cluster(kind, tmp_path) as at:
         await at.config_map("main", ELSEWHERE)
         await one(at, tmp_path)
+        await at.status("main", "accepted")
         await within_a_burst(at, bound=4, of=20)
         await at.config_map("main", ELSEWHERE + "\n}", method="PATCH")
         assert (await at.status("main", "rejected"))["line"] == 4
@@ -175,6 +178,58 @@ async def test_policies_replaced_while_bindings_run(kind: str, tmp_path: Path) -
         await at.config_map("main", POLICY, method="PATCH")
         await at.status("main", "accepted")
         await at.settled(ROOM)
+
+
+BURNS = f"""policy "burns" {{ scheduler "burns" filter "f" {{ require node.free.cpu > 1000 }}
+  test "t" {{
+    given node "a" {{ allocatable: {{cpu: 4, pods: 9}} }}
+    given pod "q" {{}}
+    {"after 100000s " * 30}
+    expect "q" rejected on "a" by "f" }} }}"""
+"""Less than a kilobyte, some seconds of CPU time."""
+MANY_TESTS = 'policy "tests" { scheduler "tests" filter "f" { require true }' + "".join(
+    f' test "t{number}" {{ given node "a" {{ allocatable: {{cpu: 4, pods: 9}} }} given pod "q" {{}}'
+    ' after 100000s expect "q" on "a" }'
+    for number in range(700)
+)
+
+
+@both
+async def test_policies_that_burn_cpu_time_hold_up_no_policy_no_binding_no_start_and_no_end(
+    kind: str, tmp_path: Path
+) -> None:
+    async with cluster(kind, tmp_path) as at:
+        await at.nodes(NODES, str(CPUS))
+        await at.config_map("main", ELSEWHERE)
+        leader = await at.start("scheduler-a", tmp_path, *SHORT)
+        await at.status("main", "accepted")
+        burning = [f"burns-{number}" for number in range(3)]
+        for name in burning:
+            await at.config_map(name, BURNS)
+        await at.config_map("many-tests", MANY_TESTS + " }")
+        await at.pods(6, "beside-them-")
+        await at.bound(6)
+        await at.config_map("late", 'policy "late" { scheduler "late" }')
+        await at.status("late", "accepted")
+        for name in [*burning, "many-tests"]:
+            message = (await at.status(name, "rejected"))["message"]
+            assert message.startswith("compiling and testing it takes more than 2 s of CPU time"), message
+        for name in burning:
+            await at.config_map(name, BURNS.replace("100000s", "200000s"), method="PATCH")
+        await asyncio.sleep(0.5)
+        began = time.monotonic()
+        leader.signal(signal.SIGTERM)
+        assert await leader.ended() == 0
+        took = time.monotonic() - began
+        assert took < 2 + SLACK
+        print(f"{kind}: ended {took:.2f} s after SIGTERM")
+        began = time.monotonic()
+        await at.start("scheduler-b", tmp_path, *SHORT)
+        await at.pods(6, "after-the-restart-")
+        await at.bound(12)
+        print(f"{kind}: bound {time.monotonic() - began:.2f} s after the start")
+        assert not {"n0", "n1"} & set(at.bystander.bound.values()), "the last good policy has served all the time"
+        await at.settled(12)
 
 
 ELSEWHERE = f"""policy "main" {{

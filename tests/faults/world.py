@@ -58,7 +58,7 @@ def compile_once(texts: tuple[tuple[str, str], ...]) -> Compiled:
     return compiled(dict(texts))
 
 
-async def compile_now(data: Mapping[str, str]) -> Compiled:
+async def compile_now(key: str, data: Mapping[str, str], is_tested: bool) -> Compiled:
     return compile_once(tuple(sorted(data.items())))
 
 

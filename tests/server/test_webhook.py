@@ -4,6 +4,7 @@ import asyncio
 import json
 import sys
 from asyncio.subprocess import PIPE
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policyengine.plugins.registry import IN_TREE
-from policyengine.server.webhook import API_VERSION, NoReview, reviewed
+from policyengine.kube.policies.compiling import compiled
+from policyengine.kube.policies.precedence import Problem
+from policyengine.kube.policies.proving import Unproved
+from policyengine.server.listening import listening
+from policyengine.server.webhook import API_VERSION, NoReview, application, reviewed
 
 GOOD = 'policy "p" { filter "f" { require node.name != "x" } }'
 BROKEN = 'policy "p" {\n  filter "f" { require node.nane != "x" }\n}'
@@ -32,12 +36,17 @@ def config_map(data: dict[str, str], label: str = "true", **annotations: str) ->
 
 
 def review(item: Any, operation: str = "CREATE") -> bytes:
-    request = {"uid": "u-1", "operation": operation, "object": item}
+    request = {"uid": "u-1", "operation": operation, "userInfo": {"username": "jane"}, "object": item}
     return json.dumps({"apiVersion": API_VERSION, "kind": "AdmissionReview", "request": request}).encode()
 
 
+async def prove(author: str, data: Mapping[str, str]) -> Problem | None:
+    assert author == "jane"
+    return compiled(data).problem
+
+
 def asked(item: Any, operation: str = "CREATE") -> dict[str, Any]:
-    answer = reviewed(review(item, operation), IN_TREE)
+    answer = asyncio.run(reviewed(review(item, operation), prove))
     assert (answer["apiVersion"], answer["kind"]) == (API_VERSION, "AdmissionReview")
     assert answer["response"]["uid"] == "u-1"
     return dict(answer["response"])
@@ -79,7 +88,7 @@ def test_what_carries_no_policy_or_goes_away_passes() -> None:
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"null", b'{"request": 3}', b'{"request": {"uid": "u"}}', b"\xff"])
 def test_a_body_that_is_no_review_is_told_so(body: bytes) -> None:
     with pytest.raises(NoReview):
-        reviewed(body, IN_TREE)
+        asyncio.run(reviewed(body, prove))
 
 
 values = st.recursive(
@@ -126,12 +135,18 @@ PASSING = """policy "p" {
 }"""
 FRESH = """
 import asyncio, sys
-from policyengine.plugins.registry import IN_TREE
+from contextlib import closing
+from policyengine.commands.installed_plugins import installed_registry
+from policyengine.kube.policies.proving import Prover
 from policyengine.server.listening import listening
 from policyengine.server.webhook import application
 
 async def main():
-    async with listening(application(IN_TREE), "127.0.0.1:0", None, 256, 1.0) as port:
+    with closing(Prover(installed_registry)) as prover:
+        await serve(prover)
+
+async def serve(prover):
+    async with listening(application(prover.problem), "127.0.0.1:0", None, 256, 1.0) as port:
         print(port, flush=True)
         await asyncio.to_thread(sys.stdin.read)
 
@@ -139,10 +154,40 @@ asyncio.run(main())
 """
 
 
+async def late(author: str, data: Mapping[str, str]) -> Problem | None:
+    await asyncio.sleep(60)
+    return None
+
+
+async def broken(author: str, data: Mapping[str, str]) -> Problem | None:
+    raise Unproved("its proof ended without an answer")
+
+
+@pytest.mark.parametrize(
+    ("prove", "message"),
+    [
+        (late, "it was not proved within 1 s: others are proved before it; apply it again"),
+        (broken, "its proof ended without an answer; apply it again"),
+    ],
+)
+async def test_a_policy_that_is_not_proved_within_the_api_servers_time_out_is_refused_with_that_reason(
+    prove: Any, message: str
+) -> None:
+    body = review(config_map({"p.policy": GOOD}))
+    async with (
+        listening(application(prove), "127.0.0.1:0", None, 8, 1.0) as port,
+        aiohttp.ClientSession() as session,
+        session.post(f"http://127.0.0.1:{port}/validate?timeout=2s", data=body) as response,
+    ):
+        answer = (await response.json())["response"]
+    assert answer["status"] == {"code": 504, "reason": "Timeout", "message": message}
+    assert not answer["allowed"]
+
+
 async def test_64_reviews_at_once_are_answered_by_a_fresh_process() -> None:
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", FRESH, stdin=PIPE, stdout=PIPE, cwd=ROOT)
     assert process.stdin is not None and process.stdout is not None
-    url = f"http://127.0.0.1:{int(await process.stdout.readline())}/validate"
+    url = f"http://127.0.0.1:{int(await process.stdout.readline())}/validate?timeout=60s"
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=64)) as session:
 
         async def allowed(data: dict[str, str]) -> bool:

@@ -167,6 +167,8 @@ def _contradictions(data: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
     if not _SELECTOR.fullmatch(data["policies"]["selector"]):
         told = f"`policies.selector`: `{data['policies']['selector']}` is no label selector such as `a=b,!c`"
         yield ("policies", "selector"), told
+    if not seconds_of(data["policies"]["cpuLimit"]):
+        yield ("policies", "cpuLimit"), "`policies.cpuLimit` must be above zero: no ConfigMap would be accepted"
     problem = _lease(data["leaderElection"]).problem()
     if problem and data["leaderElection"]["leaderElect"]:
         yield ("leaderElection",), f"`leaderElection`: {problem}"

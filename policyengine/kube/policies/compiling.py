@@ -1,27 +1,22 @@
-"""From the keys of a ConfigMap to profiles, beside the event loop: compiling a policy takes longer than a binding may
-wait.
+"""From the keys of a ConfigMap to profiles.
 
     parse, check, compile ──> lint ──> the policies' own tests ──> profiles
 
 The `*.policy` keys of one ConfigMap are loaded together, as the files of one command are: they import each other's
 libraries, and overlays reach the policies of all of them. `params.yaml` beside them holds values for their params.
 
-A thread of Python's shares the interpreter with the event loop, which gets it back when the thread's turn is over. The
-turns are short while something is compiled, so that the loop is never held for long.
+Nothing here bounds the time that takes: `proving` does.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import sys
 from collections.abc import Container, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import Final
 
 from policyengine.compiler.assemble import PluginRegistry, plugin_facts
 from policyengine.kube.policies.config_map import PARAMS_FILE, Given, read_params
-from policyengine.kube.policies.precedence import Compile, Compiled, Problem
+from policyengine.kube.policies.precedence import Compiled, Problem
 from policyengine.language.diagnostics import Diagnostic, Severity
 from policyengine.language.lint.lint_settings import Settings
 from policyengine.language.lint.linter import lint
@@ -34,15 +29,14 @@ from policyengine.trials.policy_test import held_to_tests
 
 logger = logging.getLogger(__name__)
 
-TURN: Final = 0.0005
-"""Seconds for which the compiling thread may keep the interpreter while the event loop wants it. Python's own 5 ms
-would come on top of every wait of the loop's."""
-_USUAL_TURN: Final = sys.getswitchinterval()
 _LEVELS: Final = (Severity.ERROR, Severity.WARNING, Severity.INFO)
 
 
 def compiled(
-    data: Mapping[str, str], registry: PluginRegistry = IN_TREE, fail_level: Severity = Severity.ERROR
+    data: Mapping[str, str],
+    registry: PluginRegistry = IN_TREE,
+    fail_level: Severity = Severity.ERROR,
+    is_tested: bool = True,
 ) -> Compiled:
     """Compile the keys of a ConfigMap and run the tests in them; the first error is what is wrong with it.
 
@@ -52,16 +46,19 @@ def compiled(
         data: the texts of its `*.policy` keys, and of `params.yaml`.
         registry: the plugins there are.
         fail_level: the least severity of an opinion of lint's that is an error here.
+        is_tested: whether to run the tests.
     """
     try:
-        return _compiled(data, registry, fail_level)
+        return _compiled(data, registry, fail_level, is_tested)
+    except MemoryError:
+        return Compiled(problem=Problem("compiling and testing it takes more memory than there is for it; split it"))
     except Exception as bug:
         logger.exception("a ConfigMap's policies could not be compiled")
         kind = type(bug).__name__
         return Compiled(problem=Problem(f"compiling ended in a {kind}, a bug; the scheduler's log says where"))
 
 
-def _compiled(data: Mapping[str, str], registry: PluginRegistry, fail_level: Severity) -> Compiled:
+def _compiled(data: Mapping[str, str], registry: PluginRegistry, fail_level: Severity, is_tested: bool) -> Compiled:
     texts = {key: text for key, text in data.items() if key != PARAMS_FILE}
     try:
         sources = [decode_source(text.encode("utf-8", "surrogatepass"), key) for key, text in texts.items()]
@@ -74,7 +71,7 @@ def _compiled(data: Mapping[str, str], registry: PluginRegistry, fail_level: Sev
     problem = _wrong_param(result, given) or _first(result, _errors(result.diagnostics))
     if problem is None:
         problem = _first(result, _opinions(result, registry, fail_level))
-    if problem is None:
+    if problem is None and is_tested:
         result = held_to_tests(result, registry)
         problem = _first(result, _errors(result.diagnostics))
     return Compiled(problem=problem) if problem is not None else Compiled(tuple(result.profiles))
@@ -113,28 +110,9 @@ def _first(result: CompileResult, findings: Iterator[Diagnostic]) -> Problem | N
     return None
 
 
-def compiler_with(registry: PluginRegistry, fail_level: Severity = Severity.ERROR) -> Compile:
-    """What compiles with these plugins, in a thread."""
-
-    async def compile_beside(data: Mapping[str, str]) -> Compiled:
-        with _short_turns():
-            return await asyncio.to_thread(compiled, data, registry, fail_level)
-
-    return compile_beside
-
-
-@contextmanager
-def _short_turns() -> Iterator[None]:
-    sys.setswitchinterval(TURN)
-    try:
-        yield
-    finally:
-        sys.setswitchinterval(_USUAL_TURN)
-
-
-async def compile_at_once(data: Mapping[str, str]) -> Compiled:
+async def compile_at_once(key: str, data: Mapping[str, str], is_tested: bool) -> Compiled:
     """Compiles with the in-tree plugins alone, and holds the event loop for as long: where that harms nobody."""
-    return compiled(data)
+    return compiled(data, is_tested=is_tested)
 
 
 FREE = 3

@@ -64,7 +64,7 @@ def status_of(config_map: ConfigMap, standing: Standing) -> dict[str, Any]:
     return {
         "state": ACCEPTED if standing.accepted else REJECTED,
         "hash": standing.policy_hash,
-        "dataHash": hashlib.sha256(_canonical(texts(config_map.data))).hexdigest(),
+        "dataHash": _data_hash(config_map),
         "line": problem.line,
         "column": problem.column,
         "message": problem.message or standing.note,
@@ -80,8 +80,15 @@ def annotated(config_map: ConfigMap) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _canonical(data: Mapping[str, str]) -> bytes:
-    return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+def verdict(config_map: ConfigMap) -> str:
+    """The state that its status says its texts are in; empty where it says nothing of these."""
+    status = annotated(config_map)
+    return str(status.get("state")) if status.get("dataHash") == _data_hash(config_map) else ""
+
+
+def _data_hash(config_map: ConfigMap) -> str:
+    canonical = json.dumps(texts(config_map.data), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(canonical.encode()).hexdigest()
 
 
 PARAMS_FILE = "params.yaml"

@@ -34,10 +34,13 @@ class Compiled:
 
     profiles: tuple[Profile, ...] = ()
     problem: Problem | None = None
+    is_unproved: bool = False
+    """Whether the problem is none of the texts', so that they are to be compiled again."""
 
 
-Compile = Callable[[Mapping[str, str]], Awaitable[Compiled]]
-"""The texts by their keys -> what they compiled to together. Never raises for what the texts say."""
+Compile = Callable[[str, Mapping[str, str], bool], Awaitable[Compiled]]
+"""A ConfigMap's `namespace/name`, its texts by their keys, whether to run the tests in them -> what they compiled to
+together. Never raises for what the texts say."""
 
 
 @dataclass(frozen=True, slots=True)

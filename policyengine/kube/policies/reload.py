@@ -6,8 +6,12 @@
 
 A ConfigMap labelled `policyengine.io/policy=true` carries policies, libraries and overlays under keys that end in
 `.policy`, and values for their params under `params.yaml`. It stands or falls as a whole: what became of it is written
-into its annotation `policyengine.io/status`. Only the newest version of each ConfigMap is compiled, one at a time and
-not too often, so that a flapping one costs no more than its compiling.
+into its annotation `policyengine.io/status`. Only the newest version of each ConfigMap is compiled, and not too often,
+so that a flapping one costs no more than its compiling. One that takes long holds up no other.
+
+After a restart the texts that were accepted before serve first, and are tested after that. Those that were rejected
+are looked at later. Of a text that no status speaks of, the answer is awaited for `SETTLING` seconds. Its author can
+forge a status; all that it wins is to serve before the author's own tests have run.
 
 A candidate that was suspended stays so, in other replicas and after a restart too: its status says so.
 """
@@ -17,6 +21,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from math import inf
 from random import Random
 
 from policyengine.clock import Clock
@@ -26,11 +31,15 @@ from policyengine.framework.profile import Profile
 from policyengine.kube.http.client import Client
 from policyengine.kube.policies.compiling import CompileLimiter
 from policyengine.kube.policies.config_map import (
+    ACCEPTED,
     DEFAULT_NAMESPACE,
     LABEL_SELECTOR,
+    REJECTED,
+    SUSPENDED,
     content,
     texts,
     unusable,
+    verdict,
 )
 from policyengine.kube.policies.precedence import Candidate, Compile, Precedence, Problem, changes
 from policyengine.kube.policies.reports import PolicyReports
@@ -50,6 +59,8 @@ from policyengine.scheduler.rollout import Rollout, RolloutSettings
 
 logger = logging.getLogger(__name__)
 
+SETTLING = 3.0
+"""Seconds after the first list in which its policies can be compiled before the first pod is decided about."""
 LOOK = 1.0
 """Seconds between two looks at the candidates that are tried."""
 
@@ -75,7 +86,7 @@ class PolicyReloader:
         """`rollouts`: the candidates at work in the core, by scheduler name; `record` writes an Event; `leads`: whether
         this replica may."""
         self.settled = asyncio.Event()
-        """Set once every policy of the first list was compiled and handed over."""
+        """Set once the policies of the first list were handed over, as far as they were compiled in time."""
         self.rejected = 0
         """Versions of ConfigMaps that were refused so far."""
         self.suspended = 0
@@ -94,6 +105,8 @@ class PolicyReloader:
         """`namespace/name` -> the newest version."""
         self._compiled: dict[str, tuple[object, ...]] = {}
         """`namespace/name` -> what was in it when it was compiled last."""
+        self._compiling: set[str] = set()
+        """`namespace/name` of those being compiled."""
         self._waiting: dict[str, ConfigMap | None] = {}
         """What arrived and was not looked at yet; None for a deletion."""
         self._arrived = asyncio.Event()
@@ -114,9 +127,9 @@ class PolicyReloader:
         """Watch, compile and report until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._follow())
-            group.create_task(self._note_list())
+            group.create_task(self._settle_in_time())
             group.create_task(self._reports.run())
-            group.create_task(self._work())
+            group.create_task(self._work(group))
             group.create_task(self._look_after_candidates())
 
     async def flush(self, seconds: float) -> None:
@@ -132,71 +145,111 @@ class PolicyReloader:
                 self._waiting[f"{change.namespace}/{change.name}"] = None
             self._arrived.set()
 
-    async def _note_list(self) -> None:
+    async def _settle_in_time(self) -> None:
         await self._reflector.synced.wait()
         self._arrived.set()
+        await self._clock.sleep(SETTLING)
+        self._settle()
 
-    async def _work(self) -> None:
+    def _settle(self) -> None:
+        """Hand over what is compiled by now, and turn to the rest."""
+        if not self.settled.is_set():
+            self._apply()
+            self.settled.set()
+            self._arrived.set()
+
+    async def _work(self, group: asyncio.TaskGroup) -> None:
         while True:
             await self._something_due()
-            # Together, so that at the start no younger ConfigMap serves until the older one was compiled.
-            batch = {key: found for key, found in self._waiting.items() if self._is_due(key, found)}
-            for key, config_map in sorted(batch.items()):
-                if self._waiting.get(key, config_map) is config_map:
-                    self._waiting.pop(key, None)
-                await self._take(key, config_map)
-            self._apply()
-            if self._reflector.synced.is_set() and not any(map(self._is_due, self._waiting, self._waiting.values())):
-                self.settled.set()
+            now = self._clock.monotonic()
+            due = [key for key, found in self._waiting.items() if self._due_at(key, found) <= now]
+            for key in sorted(due, key=self._rank):
+                self._take(key, self._waiting.pop(key), group)
+            if self.settled.is_set():
+                self._apply()
+            elif self._reflector.synced.is_set() and not due and not self._compiling:
+                # Together, so that at the start no younger ConfigMap serves until the older one was compiled.
+                self._settle()
 
     async def _something_due(self) -> None:
         """Wait for news, or until a ConfigMap that flaps has its next turn."""
-        wait = min((self._limiter.due(key) - self._clock.monotonic() for key in self._waiting), default=None)
-        if wait is None or wait > 0:
+        due = min(map(self._due_at, self._waiting, self._waiting.values()), default=inf)
+        wait = due - self._clock.monotonic()
+        if wait > 0:
             try:
-                async with asyncio.timeout(wait):
+                async with asyncio.timeout(None if wait == inf else wait):
                     await self._arrived.wait()
             except TimeoutError:
                 pass
         self._arrived.clear()  # and not before: the list may be in by the time this is first waited for
 
-    def _is_due(self, key: str, config_map: ConfigMap | None) -> bool:
-        """Whether to look at it now: a new text of one that flaps has to wait, anything else has not."""
-        is_news = config_map is not None and self._compiled.get(key) != content(config_map)
-        return not is_news or self._limiter.due(key) <= self._clock.monotonic()
+    def _due_at(self, key: str, config_map: ConfigMap | None) -> float:
+        """When to look at it. A new text of one that flaps has to wait, anything else has not."""
+        if key in self._compiling:
+            return inf
+        if config_map is None or self._compiled.get(key) == content(config_map):
+            return 0.0
+        if not self.settled.is_set() and (key in self._seen or verdict(config_map) == REJECTED):
+            return inf
+        return self._limiter.due(key)
 
-    async def _take(self, key: str, config_map: ConfigMap | None) -> None:
-        """Compile what is new in one ConfigMap."""
-        now = self._clock.monotonic()
+    def _rank(self, key: str) -> tuple[bool, str, str]:
+        """At the start: those that were accepted before the others, the older before the younger."""
+        config_map = self._waiting[key]
+        if config_map is None:
+            return False, "", key
+        return verdict(config_map) not in (ACCEPTED, SUSPENDED), config_map.metadata.creation_timestamp or "", key
+
+    def _take(self, key: str, config_map: ConfigMap | None, group: asyncio.TaskGroup) -> None:
+        """Take in what became of one ConfigMap; begin to compile what is new in it."""
         if config_map is None:
             for known in (self._seen, self._compiled, self._suspensions):
                 known.pop(key, None)
             self._precedence.remove(key)
             self._reports.forget(key)
-            self._limiter.tidy(self._seen, now)
-            return
+            self._limiter.tidy(self._seen, self._clock.monotonic())
+        elif self._compiled.get(key) == content(config_map):
+            self._see(key, config_map)
+        else:
+            self._compiling.add(key)
+            group.create_task(self._compile_new(key, config_map))
+
+    def _see(self, key: str, config_map: ConfigMap) -> None:
         self._seen[key] = config_map
-        if self._compiled.get(key) != content(config_map):
-            self._limiter.note(key, now)
-            self._compiled[key] = content(config_map)
-            self._precedence.put(await self._candidate(config_map))
         suspension = suspension_of(config_map)
         if suspension is not None:
             self._suspensions[key] = suspension
 
-    async def _candidate(self, config_map: ConfigMap) -> Candidate:
-        """All keys together; the first error rejects them all."""
+    async def _compile_new(self, key: str, config_map: ConfigMap) -> None:
+        is_tested = self.settled.is_set() or verdict(config_map) not in (ACCEPTED, SUSPENDED)
+        if is_tested:
+            self._limiter.note(key, self._clock.monotonic())
+        candidate, is_final = await self._candidate(config_map, is_tested)
+        self._compiling.remove(key)
+        self._arrived.set()
+        newest = self._waiting.get(key, config_map)
+        if newest is None or newest.metadata.uid != config_map.metadata.uid:
+            return  # deleted meanwhile
+        self._see(key, config_map)
+        self._precedence.put(candidate)
+        if is_tested and is_final:
+            self._compiled[key] = content(config_map)
+        else:
+            self._waiting.setdefault(key, config_map)
+
+    async def _candidate(self, config_map: ConfigMap, is_tested: bool) -> tuple[Candidate, bool]:
+        """(What asks to serve, whether that is final.) All keys together: the first error rejects them all."""
         meta = config_map.metadata
         about = meta.namespace, meta.name, meta.creation_timestamp or ""
         try:
             rollout = rollout_settings(meta.annotations)
         except BadAnnotation as error:
-            return Candidate(*about, problem=Problem(str(error)))
+            return Candidate(*about, problem=Problem(str(error))), True
         if wrong := unusable(config_map.data, config_map.binary_data):
-            return Candidate(*about, problem=Problem(wrong), rollout=rollout)
-        found = await self._compile(texts(config_map.data))
+            return Candidate(*about, problem=Problem(wrong), rollout=rollout), True
+        found = await self._compile(meta.key, texts(config_map.data), is_tested)
         problem = found.problem or _unfit(found.profiles, rollout)
-        return Candidate(*about, () if problem else found.profiles, problem, rollout)
+        return Candidate(*about, () if problem else found.profiles, problem, rollout), not found.is_unproved
 
     def _apply(self) -> None:
         """Hand over what changed, and report on every ConfigMap whose standing its annotation does not tell."""

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-import sys
-import threading
-from typing import Any
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from policyengine.kube.policies import compiling
-from policyengine.kube.policies.compiling import compiled, compiler_with
+from policyengine.kube.policies.compiling import compiled
 from policyengine.kube.policies.config_map import read_params
-from policyengine.kube.policies.precedence import Compiled
 from policyengine.language.diagnostics import Severity
 from policyengine.plain_yaml import PlainYamlError
-from policyengine.plugins.registry import IN_TREE
 
 SAFE = 'library "safe" { param spare: memory = 2Gi range [0Gi, 64Gi] }'
 POLICY = """import "safe"
@@ -109,23 +102,3 @@ def test_opinions_of_lint_reject_a_config_map_where_they_are_asked_to() -> None:
     found = compiled(idle, fail_level=Severity.WARNING).problem
     assert found is not None and found.message.endswith("[PE3002]") and (found.line, found.column) == (1, 35)
     assert compiled(KEYS, fail_level=Severity.WARNING).problem is None
-
-
-def test_texts_are_compiled_in_a_thread_whose_turns_are_short_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[tuple[int, float]] = []
-
-    def noting(*given: Any) -> Compiled:
-        seen.append((threading.get_ident(), sys.getswitchinterval()))
-        return compiled(*given)
-
-    monkeypatch.setattr(compiling, "compiled", noting)
-
-    async def beside() -> Compiled:
-        return await compiler_with(IN_TREE)(KEYS)
-
-    before = sys.getswitchinterval()
-    found = asyncio.run(beside())
-    assert found.profiles and sys.getswitchinterval() == before
-    ((thread, interval),) = seen
-    assert thread != threading.get_ident()
-    assert interval == pytest.approx(compiling.TURN)

@@ -124,9 +124,9 @@ def test_one_that_flaps_is_compiled_ever_more_seldom_and_the_others_as_they_come
     compiled: list[str] = []
     usual = worlds.compile_now
 
-    async def counting(data: Any) -> Any:
+    async def counting(key: str, data: Any, is_tested: bool) -> Any:
         compiled.append(data["a.policy"])
-        return await usual(data)
+        return await usual(key, data, is_tested)
 
     monkeypatch.setattr(worlds, "compile_now", counting)
 
