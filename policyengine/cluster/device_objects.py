@@ -9,10 +9,10 @@ from __future__ import annotations
 import msgspec
 
 from policyengine.cluster.node_objects import NodeSelector, Taint
-from policyengine.cluster.objects import ObjectMeta, Wire
+from policyengine.cluster.objects import Int64, ObjectMeta, Wire
 from policyengine.cluster.pod_objects import Toleration
 
-Amount = str | int | float
+Amount = str | Int64 | float
 """A quantity as written."""
 Json = dict[str, object]
 
@@ -42,7 +42,7 @@ class DeviceSubRequest(Wire, frozen=True):
     device_class_name: str = ""
     selectors: tuple[DeviceSelector, ...] = ()
     allocation_mode: str = "ExactCount"
-    count: int = 1
+    count: Int64 = 1
     tolerations: tuple[Toleration, ...] = ()
     capacity: CapacityRequirements = CapacityRequirements()
 
@@ -156,7 +156,7 @@ class ResourceClaim(Wire, frozen=True):
 class DeviceAttribute(Wire, frozen=True):
     """Exactly one of the values is set."""
 
-    int_value: int | None = msgspec.field(default=None, name="int")
+    int_value: Int64 | None = msgspec.field(default=None, name="int")
     bool_value: bool | None = msgspec.field(default=None, name="bool")
     string_value: str | None = msgspec.field(default=None, name="string")
     version_value: str | None = msgspec.field(default=None, name="version")
@@ -226,8 +226,8 @@ class ResourcePool(Wire, frozen=True):
     """The pool a slice belongs to; only slices of the newest generation count."""
 
     name: str = ""
-    generation: int = 0
-    resource_slice_count: int = 0
+    generation: Int64 = 0
+    resource_slice_count: Int64 = 0
 
 
 class ResourceSliceSpec(Wire, frozen=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from policyengine.cluster.objects import ObjectMeta, Quantities, SelectorRequirement, Wire
+from policyengine.cluster.objects import Int64, ObjectMeta, Quantities, SelectorRequirement, Wire
 
 
 class Taint(Wire, frozen=True):
@@ -34,7 +34,7 @@ class ContainerImage(Wire, frozen=True):
     """An image on the node, under all its names."""
 
     names: tuple[str, ...] = ()
-    size_bytes: int = 0
+    size_bytes: Int64 = 0
 
 
 class NodeStatus(Wire, frozen=True):

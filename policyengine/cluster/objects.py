@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
 from policyengine.control_characters import escaped
 
-Quantities = dict[str, str | int | float]
+Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+"""No number of the API is larger; Python's, and JSON's, may be."""
+Quantities = dict[str, str | Int64 | float]
 """A resource list as written: quantities are parsed where they are used, so that a malformed one spoils no more
 than its own object."""
 
@@ -62,7 +64,7 @@ class ObjectMeta(Wire, frozen=True):
     namespace: str = ""
     uid: str = ""
     resource_version: str = ""
-    generation: int = 0
+    generation: Int64 = 0
     labels: dict[str, str] = msgspec.field(default_factory=dict)
     annotations: dict[str, str] = msgspec.field(default_factory=dict)
     creation_timestamp: str | None = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from policyengine.cluster.node_objects import NodeSelector, NodeSelectorTerm
-from policyengine.cluster.objects import LabelSelector, ObjectMeta, Quantities, Wire
+from policyengine.cluster.objects import Int64, LabelSelector, ObjectMeta, Quantities, Wire
 from policyengine.cluster.storage_objects import Volume
 
 
@@ -31,8 +31,8 @@ class ResourceClaimName(Wire, frozen=True):
 class ContainerPort(Wire, frozen=True):
     """A port; `host_port` 0 means none is taken on the node."""
 
-    container_port: int = 0
-    host_port: int = 0
+    container_port: Int64 = 0
+    host_port: Int64 = 0
     host_ip: str = msgspec.field(default="", name="hostIP")
     protocol: str = ""
     name: str = ""
@@ -62,7 +62,7 @@ class Toleration(Wire, frozen=True):
     operator: str = ""
     value: str = ""
     effect: str = ""
-    toleration_seconds: int | None = None
+    toleration_seconds: Int64 | None = None
 
 
 class SchedulingGate(Wire, frozen=True):
@@ -92,7 +92,7 @@ class PodSpec(Wire, frozen=True):
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
     scheduler_name: str = "default-scheduler"
-    priority: int | None = None
+    priority: Int64 | None = None
     priority_class_name: str = ""
     preemption_policy: str | None = None
     node_selector: dict[str, str] = msgspec.field(default_factory=dict)
@@ -106,8 +106,8 @@ class PodSpec(Wire, frozen=True):
     resource_claims: tuple[PodResourceClaim, ...] = ()
     scheduling_group: SchedulingGroup | None = None
     service_account_name: str = ""
-    termination_grace_period_seconds: int | None = None
-    active_deadline_seconds: int | None = None
+    termination_grace_period_seconds: Int64 | None = None
+    active_deadline_seconds: Int64 | None = None
     host_network: bool = False
     host_users: bool | None = None
 
@@ -120,13 +120,13 @@ class PodCondition(Wire, frozen=True):
     reason: str = ""
     message: str = ""
     last_transition_time: str | None = None
-    observed_generation: int = 0
+    observed_generation: Int64 = 0
 
 
 class TerminatedState(Wire, frozen=True):
     """How a container ended."""
 
-    exit_code: int = 0
+    exit_code: Int64 = 0
     reason: str = ""
     finished_at: str | None = None
 
@@ -141,7 +141,7 @@ class ContainerStatus(Wire, frozen=True):
     """What runs: `resources` is what the runtime applied, `allocated_resources` what the kubelet set aside."""
 
     name: str = ""
-    restart_count: int = 0
+    restart_count: Int64 = 0
     resources: Resources | None = None
     allocated_resources: Quantities = msgspec.field(default_factory=dict)
     state: ContainerState | None = None
@@ -181,7 +181,7 @@ class Pod(Wire, frozen=True):
 class PreferredSchedulingTerm(Wire, frozen=True):
     """A term and what matching it is worth, 1..100."""
 
-    weight: int
+    weight: Int64
     preference: NodeSelectorTerm = NodeSelectorTerm()
 
 
@@ -208,7 +208,7 @@ class PodAffinityTerm(Wire, frozen=True):
 class WeightedPodAffinityTerm(Wire, frozen=True):
     """A term and what it is worth, 1..100."""
 
-    weight: int
+    weight: Int64
     pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
 
 
@@ -230,11 +230,11 @@ class Affinity(Wire, frozen=True):
 class TopologySpreadConstraint(Wire, frozen=True):
     """How unevenly matching pods may be spread over the values of `topology_key`."""
 
-    max_skew: int = 1
+    max_skew: Int64 = 1
     topology_key: str = ""
     when_unsatisfiable: str = "DoNotSchedule"
     label_selector: LabelSelector | None = None
-    min_domains: int | None = None
+    min_domains: Int64 | None = None
     node_affinity_policy: str | None = None
     node_taints_policy: str | None = None
     match_label_keys: tuple[str, ...] = ()

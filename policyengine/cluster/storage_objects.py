@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from policyengine.cluster.node_objects import NodeSelector
-from policyengine.cluster.objects import LabelSelector, ObjectMeta, Quantities, Wire
+from policyengine.cluster.objects import Int64, LabelSelector, ObjectMeta, Quantities, Wire
 
 
 class PersistentVolumeClaimVolume(Wire, frozen=True):
@@ -194,7 +194,7 @@ class StorageClass(Wire, frozen=True):
 class VolumeNodeResources(Wire, frozen=True):
     """How many volumes of the driver a node takes."""
 
-    count: int | None = None
+    count: Int64 | None = None
 
 
 class CSINodeDriver(Wire, frozen=True):
@@ -236,8 +236,8 @@ class CSIStorageCapacity(Wire, frozen=True):
     metadata: ObjectMeta
     storage_class_name: str = ""
     node_topology: LabelSelector | None = None
-    capacity: str | int | float | None = None
-    maximum_volume_size: str | int | float | None = None
+    capacity: str | Int64 | float | None = None
+    maximum_volume_size: str | Int64 | float | None = None
 
 
 class VolumeAttachmentSource(Wire, frozen=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from policyengine.cluster.objects import LabelSelector, ObjectMeta, Quantities, Wire
+from policyengine.cluster.objects import Int64, LabelSelector, ObjectMeta, Quantities, Wire
 
 
 class Namespace(Wire, frozen=True):
@@ -59,7 +59,7 @@ class PodDisruptionBudgetSpec(Wire, frozen=True):
 class PodDisruptionBudgetStatus(Wire, frozen=True):
     """How many pods may go now, and which are going: name -> time."""
 
-    disruptions_allowed: int = 0
+    disruptions_allowed: Int64 = 0
     disrupted_pods: dict[str, str | None] = msgspec.field(default_factory=dict)
 
 
@@ -88,17 +88,17 @@ class Lease(Wire, frozen=True):
 class PodGroupSpec(Wire, frozen=True):
     """scheduler-plugins' PodGroup (`scheduling.x-k8s.io/v1alpha1`)."""
 
-    min_member: int = 0
+    min_member: Int64 = 0
     min_resources: Quantities = msgspec.field(default_factory=dict)
-    schedule_timeout_seconds: int | None = None
+    schedule_timeout_seconds: Int64 | None = None
 
 
 class PodGroupStatus(Wire, frozen=True):
     """How far the group has come."""
 
     phase: str = ""
-    scheduled: int = 0
-    running: int = 0
+    scheduled: Int64 = 0
+    running: Int64 = 0
 
 
 class PodGroup(Wire, frozen=True):
@@ -112,7 +112,7 @@ class PodGroup(Wire, frozen=True):
 class GangPolicy(Wire, frozen=True):
     """All of so many pods or none."""
 
-    min_count: int = 0
+    min_count: Int64 = 0
 
 
 class SchedulingPolicy(Wire, frozen=True):

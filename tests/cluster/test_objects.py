@@ -1,4 +1,5 @@
 import json
+from collections.abc import Iterator
 
 import msgspec
 import pytest
@@ -11,6 +12,7 @@ from policyengine.cluster.objects import ObjectError, decode, parse_time
 from policyengine.cluster.pod_objects import Pod
 from policyengine.cluster.storage_objects import PersistentVolume
 from policyengine.cluster.workload_objects import Service
+from policyengine.server.extender.wire import ExtenderPreemptionArgs
 from tests.builders import make_node, make_pod
 from tests.shared_facts import shared
 
@@ -42,6 +44,33 @@ def test_names_go_in_the_api_s_own_spelling():
     volume = make_pod().volume("v", awsElasticBlockStore={"volumeID": "x"}).build().spec.volumes[0]
     assert volume.aws_elastic_block_store is not None
     assert volume.aws_elastic_block_store.volume_id == "x"
+
+
+def bounds(kind: object) -> Iterator[tuple[int | None, int | None]]:
+    """The bounds of every integer in a type of msgspec's, at any depth."""
+    if isinstance(kind, msgspec.inspect.IntType):
+        yield kind.ge, kind.le
+    elif isinstance(kind, msgspec.inspect.Type | msgspec.inspect.Field):
+        for name in kind.__struct_fields__:
+            yield from bounds(getattr(kind, name))
+    elif isinstance(kind, tuple):
+        for one in kind:
+            yield from bounds(one)
+
+
+def test_no_integer_of_any_kind_is_larger_than_64_bits():
+    found = list(bounds(tuple(map(msgspec.inspect.type_info, [*STRUCTS.values(), ExtenderPreemptionArgs]))))
+    assert len(found) > 30 and set(found) == {(-(2**63), 2**63 - 1)}
+
+
+@pytest.mark.parametrize("number", [2**63, -(2**63) - 1, 10**400])
+def test_a_larger_one_is_an_error_that_names_its_field_from_python_and_from_json(number: int):
+    for field in ("spec.priority", "spec.containers"):
+        requests = [{"name": "c", "resources": {"requests": {"memory": number}}}]
+        pod = make_pod("p").set(field, number if field == "spec.priority" else requests).json()
+        for raw in (pod, json.dumps(pod).encode()):
+            with pytest.raises(ObjectError, match=f"Pod `default/p`: field `{field}.*expected `int`"):
+                decode(Pod, raw)
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from policyengine import regular_file
+from policyengine.cluster.objects import Int64
 from policyengine.kube.config.configuration import seconds_of
 from policyengine.kube.config.credentials import LARGEST_PEM, load_certificate
 from policyengine.kube.config.kubeconfig import Pem
@@ -108,7 +109,7 @@ class _MetaPod(msgspec.Struct, rename={"uid": "UID"}):
 
 class _MetaVictims(msgspec.Struct, rename={"pods": "Pods", "violations": "NumPDBViolations"}):
     pods: list[_MetaPod] | None = None
-    violations: int = 0
+    violations: Int64 = 0
 
     @property
     def uids(self) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from policyengine.cluster.node_objects import Node
-from policyengine.cluster.objects import ObjectError, decode
+from policyengine.cluster.objects import Int64, ObjectError, decode
 from policyengine.cluster.pod_objects import Pod
 
 _Kind = TypeVar("_Kind", Pod, Node)
@@ -71,7 +71,7 @@ class MetaVictims(msgspec.Struct, rename={"pods": "Pods", "num_pdb_violations": 
     """The victims of one node, by UID."""
 
     pods: list[MetaPod] | None = None
-    num_pdb_violations: int = 0
+    num_pdb_violations: Int64 = 0
 
 
 class _Identity(msgspec.Struct, rename="camel", frozen=True):
@@ -88,7 +88,7 @@ class Victims(msgspec.Struct, rename={"pods": "Pods", "num_pdb_violations": "Num
     """The victims of one node, whole."""
 
     pods: list[_Identified] | None = None
-    num_pdb_violations: int = 0
+    num_pdb_violations: Int64 = 0
 
 
 class ExtenderPreemptionArgs(_Wire):

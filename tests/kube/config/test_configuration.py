@@ -91,6 +91,11 @@ def test_everything_that_is_wrong_is_told_at_once() -> None:
         ("endpoints: {authentication: TokenReview}\n", "tokens need TLS"),
         ("endpoints: {tlsPrivateKeyFile: k}\n", "needs `tlsCertFile`"),
         ("extenders: [{urlPrefix: http://a, prioritizeVerb: p}]\n", "weight` must be positive"),
+        # Two such would come to more than 64 bits hold, and end the scheduler.
+        (
+            "extenders: [{urlPrefix: http://a, prioritizeVerb: p, weight: 92233720368547758}]\n",
+            "`extenders.0.weight`: 92233720368547758 is greater than the maximum of 2147483647",
+        ),
         (
             "extenders: [{urlPrefix: http://a, bindVerb: b}, {urlPrefix: http://b, bindVerb: b}]\n",
             "`extenders.1.bindVerb`: only one extender binds",
