@@ -134,9 +134,9 @@ class Prover:
         reader, writer = await asyncio.open_unix_connection(sock=self._connect())
         pid = 0
         try:
-            writer.write(request)
-            writer.write_eof()
             pid = int(await reader.readline())
+            writer.write(request)  # only now: one that is cancelled before ends without a request
+            writer.write_eof()
             *found, end = (await reader.read()).splitlines()
             pid = 0
             by, cost = json.loads(end)
