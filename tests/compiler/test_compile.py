@@ -150,7 +150,9 @@ def test_the_python_interface_raises_one_error_with_everything_in_it() -> None:
 
 def test_plugins_refuse_arguments_that_do_not_fit() -> None:
     result = compile_text('policy "t" { use NodeResourcesFit { strategy: "NoSuch" } }')
-    assert result.failed
+    assert [finding.code for finding in result.diagnostics] == ["PE2004"]
+    result = compile_text('policy "t" { use NodeResourcesFit { strategy: "RequestedToCapacityRatio" } }')
+    assert [finding.code for finding in result.diagnostics] == ["PE2902"]
 
 
 @pytest.mark.parametrize(

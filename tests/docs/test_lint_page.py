@@ -42,6 +42,14 @@ def test_no_part_of_the_compiler_has_a_code_without_a_page() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout == "[]\n"
 
 
+def test_every_code_is_named_by_a_test() -> None:
+    tests = ROOT / "tests"
+    named = {path.stem for path in (tests / "language" / "lint").glob("PE*.md")}  # cases of a rule
+    for path in tests.rglob("*.py"):
+        named |= set(re.findall(r"PE[0-9]{4}", path.read_text(encoding="utf-8")))
+    assert pages().keys() - named == set()
+
+
 def test_every_code_belongs_to_one_kind() -> None:
     for code in pages():
         assert len([prefix for prefix in KINDS if code.startswith(prefix)]) == 1, code

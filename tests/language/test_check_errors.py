@@ -82,6 +82,12 @@ WRONG = [
     ("has(pod.name)", "PE1013", "`pod.name` is always there"),
     ("has(pod)", "PE1016", "`has` takes a field"),
     ("pod.images.exists(1, true)", "PE1016", "`exists` takes a new name and an expression"),
+    # what costs nodes times nodes
+    ("nodes.filter(n, n.podCount > node.podCount).size()", "PE1017", "all those nodes once for every node"),
+    ("pods.exists(p, p.namespace == node.name)", "PE1017", "write `node.pods`, or `node.domain("),
+    ("node.podCount in nodes.map(n, n.podCount)", "PE1017", "all those nodes once for every node"),
+    ("nodes.map(n, pods.filter(p, p.node == n.name).size()).sum()", "PE1017", "all those pods once for every node"),
+    ('pods.exists(p, node.domain("z").pods.exists(q, q.name == p.name))', "PE1017", "for each `p` this goes through"),
     # what policies leave out
     ("null", "PE1008", "a policy has no null"),
     ('b"x"', "PE1008", "a policy has no bytes"),
@@ -189,6 +195,9 @@ PLACED = [
     ('quota "q" when pod.attempts > 1 { limit: {cpu: 1} }', "PE1011", (1, 16)),
     ('quota "q" when now > pod.createdAt { limit: {cpu: 1} }', "PE1011", (1, 16)),
     ('let late = cluster.podCount > 1\nquota "q" when late { limit: {cpu: 1} }', "PE1011", (2, 16)),
+    # what would do nothing, or is no value
+    ('filter "f" { }', "PE2010", (1, 8)),
+    ('filter "f" { require nodes.map(n, n.name) == ["a"] }', "PE1018", (1, 22)),
     # permits
     ('permit "w" { timeout: 1min }', "PE2008", (1, 8)),
     ('permit "w" { delay: 1s until: true }', "PE2008", (1, 8)),
@@ -262,6 +271,11 @@ def test_three_mistakes_give_three_findings() -> None:
         score "s" weight 1 = pod.priority
     """)
     assert [finding.code for finding in found] == ["PE1002", "PE1002", "PE2006"]
+
+
+def test_the_hundred_and_first_finding_says_that_there_are_more() -> None:
+    found = findings("\n".join(f"let a{number} = b{number}" for number in range(130)))
+    assert [finding.code for finding in found] == ["PE1001"] * 100 + ["PE2015"]
 
 
 def test_what_follows_from_a_mistake_is_not_reported_again() -> None:

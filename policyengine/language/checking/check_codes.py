@@ -13,7 +13,6 @@ WRONG_LITERAL = "PE1006"
 UNGUARDED = "PE1007"
 NOT_IN_POLICIES = "PE1008"
 REDEFINED = "PE1009"
-NOT_AVAILABLE = "PE1010"
 OUT_OF_REACH = "PE1011"
 NOT_A_LITERAL = "PE1012"
 ALWAYS_THERE = "PE1013"
@@ -76,9 +75,6 @@ optional with a default. `policyengine.evaluate` takes more.
 
 PE1009 a name that is taken
 A let, param, function or variable may not redefine or shadow a name that is visible.
-
-PE1010 not available in this version
-The language has it, this version cannot evaluate it yet.
 
 PE1011 read in the wrong place
 A `when` reads no node; a queue key reads only pod, podGroup and params; a gang's fields only what is
