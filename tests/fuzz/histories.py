@@ -381,7 +381,8 @@ def step(chance: Random, trial: Watched, number: int) -> None:
 def policy_of(seed: int) -> Written | None:
     chance = Random(seed)
     base = chance.choice(("base none", "base filters", "base filters"))
-    more = chance.choice(("", " share 2", " use NodeResourcesFit", " disable ImageLocality"))
+    # A plugin is used for its filter alone: the oracle knows no plugin's score.
+    more = chance.choice(("", " share 2", " use NodeResourcesFit weight 0", " disable ImageLocality"))
     more = more if base == "base filters" or "share" in more else ""
     writer = PolicyWriter(chance, depth=1 + seed % 2, head=f'scheduler "s" {base}{more}')
     writer.names()
