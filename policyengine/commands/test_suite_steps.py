@@ -13,11 +13,12 @@ from policyengine.compiler.params import ParamError, convert
 from policyengine.language import ir
 from policyengine.language.checking.given_objects import FOLLOWS, NODE_FIELDS, OF_ONE_CONTAINER, POD_FIELDS, wrong_value
 from policyengine.language.checking.param_checks import outside
+from policyengine.language.checking.test_checks import asked
 from policyengine.language.ir import test_nodes as ir_test
 from policyengine.language.suggestion import closest
 from policyengine.language.syntax import Span
-from policyengine.language.types import DURATION, Type
-from policyengine.language.values import EvaluationError, parse_timestamp
+from policyengine.language.types import BOOL, DURATION, STRING, Reach, Type, optional_of
+from policyengine.language.values import EvaluationError, optional, parse_timestamp
 from policyengine.plain_yaml import plain
 
 _HOLE: Final = re.compile(r"\$\{([^}]*)\}")
@@ -228,6 +229,10 @@ class _Test:
             return ir_test.ExpectOn(pod=pod, node=self._known(data["on"], self._nodes, "node", places["on"]), span=span)
         if "node" in data:
             return self._number(pod, data, places, span)
+        if "logged" in data:
+            return ir_test.ExpectThat(condition=asked("logged", pod, str(data["logged"]), span=span), span=span)
+        if "annotation" in data:
+            return self._annotation(pod, data, span)
         if pod in self._standing:
             raise self._values.wrong(places["pod"], f"`{pod}` is given on a node: it is never queued")
         if "before" in data:
@@ -257,6 +262,13 @@ class _Test:
             most=most,
             span=span,
         )
+
+    def _annotation(self, pod: str, data: Any, span: Span) -> ir_test.Step:
+        value = None if data["value"] is None else str(data["value"])
+        wanted = ir.Const(type=optional_of(STRING), span=span, value=optional(value))
+        carried = asked("annotation", pod, str(data["annotation"]), span=span)
+        same = ir.Call(type=BOOL, span=span, reach=Reach.CLUSTER, function="_==_", args=(carried, wanted))
+        return ir_test.ExpectThat(condition=same, span=span)
 
     def _known(self, name: str, names: set[str], what: str, node: yaml.Node) -> str:
         if name not in names:

@@ -13,7 +13,7 @@ from policyengine.language.evaluator import Closure, Names, evaluated
 from policyengine.language.ir import test_nodes as ir_test
 from policyengine.language.ir.ir_walk import walk
 from policyengine.language.syntax import Span
-from policyengine.language.values import EvaluationError
+from policyengine.language.values import EvaluationError, display, optional
 from policyengine.trials.trial import Trial
 from policyengine.trials.trial_attempts import Attempt, Attempts
 
@@ -208,14 +208,14 @@ def _quoted(name: str) -> str:
 def _told_answer(run: Run, call: ir.Call) -> str:
     """`placed("a"): false`."""
     try:
-        answer = str(_asked(run, call.function, _names(call))).lower()
+        answer = display(_asked(run, call.function, _names(call)), call.type)
     except EvaluationError as error:
         answer = str(error)
     return f"{call.function}({', '.join(map(_quoted, _names(call)))}): {answer}"
 
 
 class _Questions(Names):
-    """What a condition may ask: the four functions and the params."""
+    """What a condition may ask: the questions and the params."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -244,6 +244,11 @@ def _asked(run: Run, function: str, names: list[str]) -> object:
         return bool(feasible) if len(names) == 1 else names[1] in feasible
     if function == "score":
         return _score(run, names[0], names[1], names[2])
+    if function == "annotation":
+        carried = [bind.annotations for _, bind in run.trial.binds if bind.uid == run.uids[names[0]]]
+        return optional(carried[-1].get(names[1]) if carried else None)
+    if function == "logged":
+        return any((line.uid, line.message) == (run.uids[names[0]], names[1]) for _, line in run.trial.logged)
     return _score(run, None, names[0], names[1])
 
 

@@ -238,6 +238,29 @@ def test_a_suite_runs_against_the_policy_beside_it(folder: Path) -> None:
     assert (result.exit_code, result.stdout) == (0, "4 tests of 1 policy, all passed\n"), result.output
 
 
+@pytest.mark.parametrize(
+    ("expected", "told"),
+    [
+        ("annotation: example.com/zone, value: 'on ${on}'", ""),
+        ("annotation: example.com/other, value: null", ""),
+        ("logged: '${text}'", ""),
+        ("annotation: example.com/zone, value: null", 'annotation("p", "example.com/zone"): on a'),
+        ("annotation: example.com/other, value: x", 'annotation("p", "example.com/other"): none'),
+        ("logged: p", 'logged("p", "p"): false'),
+        ("logged: p goes, value: x", "tests.0.expect.0"),
+        ("annotation: example.com/zone", "tests.0.expect.0"),
+    ],
+)
+def test_a_suite_sees_annotations_and_log_lines(folder: Path, expected: str, told: str) -> None:
+    members = 'bind { annotations: {"example.com/zone": "on {node.name}"} } on reserve log "{pod.name} goes"'
+    (folder / "x.policy").write_text(f'policy "x" {{ base none {members} }}', encoding="utf-8")
+    cases = "cases: [{on: a, text: p goes}]"
+    text = f"tests: [{{name: t, nodes: {{a: {{}}}}, pods: {{p: {{}}}}, {cases}, expect: [{{pod: p, {expected}}}]}}]"
+    (folder / "x.test.yaml").write_text(text, encoding="utf-8")
+    result = run(folder / "x.test.yaml")
+    assert (result.exit_code == 0, told in result.output) == (not told, True), result.output
+
+
 def test_a_folder_brings_its_suites_and_they_count_for_coverage(folder: Path) -> None:
     suite(folder)
     policy(folder, GOOD)

@@ -68,6 +68,8 @@ def _kind(value: Mapping[str, Any]) -> str:
         )
     if "oneOf" in value:
         return "`true`, or a map"
+    if isinstance(value["type"], list):
+        return "text, or `null`"
     return {"string": "text", "array": "list", "object": "map"}[value["type"]]
 
 

@@ -35,6 +35,7 @@ GOOD = [
     'expect that placed("p") || feasible("p", "a")',
     'expect that score("pack", "p", "a") >= n && total("p", "a") > 0',
     'expect that score("NodeResourcesFit", "p", "a") == 100',
+    'expect that annotation("p", "example.com/zone").orValue("") == "" || logged("s", "any {text}")',
     'expect that [1, 2].exists(x, total("p", "a") == x)',
 ]
 
@@ -71,18 +72,25 @@ BAD = [
     ('expect that total("p")', "PE1004", '`total` takes names in quotes: `total("p", "a")`'),
     ("expect that n > 0", "PE2013",
      'the condition asks nothing of the run; ask `placed("p", "a")`, `feasible("p", "a")`, '
-     '`score("rule", "p", "a")`, `total("p", "a")`'),
+     '`score("rule", "p", "a")`, `total("p", "a")`, `annotation("p", "key")`, `logged("p", "text")`'),
     ('expect that placed("p") && pod.priority > 0', "PE1011",
      '`expect that` asks about pods by name, as in `placed("p")`; it reads no `pod.priority`'),
     ('expect that total("p", "a") > twice', "PE1011",
      '`expect that` asks about pods by name, as in `placed("p")`; it reads no `twice`'),
+    ('expect that annotation("q", "k").hasValue()', "PE2013", "no pod was given as `q`; did you mean `p`?"),
+    ('expect that annotation("p")', "PE1004", '`annotation` takes names in quotes: `annotation("p", "key")`'),
+    ('expect that logged("p", 1)', "PE1004", '`logged` takes names in quotes: `logged("p", "text")`'),
+    ('expect that logged("p", "a", "b")', "PE1004", '`logged` takes names in quotes: `logged("p", "text")`'),
+    ('expect that annotation("p", "k")', "PE2013", "`expect that` takes a bool, this is optional(string)"),
+    ('expect that annotation("p", "k") == "z"', "PE1004",
+     "`==` does not take optional(string) and string; an optional may be empty: add `.orValue(…)`"),
     ('expect that placed("p") + 1', "PE1004", "`+` does not take bool and int"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("step", "code", "message"), BAD)
 def test_what_is_wrong_is_said(step: str, code: str, message: str) -> None:
-    assert (code, message) in findings(step)
+    assert findings(step) == [(code, message)]
 
 
 def test_the_functions_mean_nothing_outside_tests() -> None:

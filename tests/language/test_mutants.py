@@ -131,6 +131,18 @@ def test_survivors_are_what_no_test_notices() -> None:
     assert {mutant.change for mutant in mutation.survivors} == {"`<` became `<=`", "`5` became `6`"}
 
 
+def test_tests_notice_mutants_of_annotations_and_log_lines() -> None:
+    members = """bind { annotations: {"example.com/zone": "on {node.name}"} }
+      on reserve when pod.priority > 4 log "{pod.name} goes" """
+    given = """base none test "t" { given node "a" {} given pod "p" { priority: 5 } given pod "q" { priority: 4 }
+      expect that placed("p") """
+    blind = mutate(subject_of(f"{members} {given} }}"))
+    assert len(blind.survivors) == blind.tried == blind.possible > 5
+    sees = """&& annotation("p", "example.com/zone") == optional.of("on a")
+      && logged("p", "p goes") && !logged("q", "q goes") }"""
+    assert mutate(subject_of(f"{members} {given} {sees}")).survivors == ()
+
+
 def test_the_number_of_mutants_is_bounded_and_the_choice_is_always_the_same() -> None:
     subject = subject_of(f'filter "f" {{ require pod.priority < 5 && pod.name != "q" }} {TEST}')
     one, other = mutate(subject, most=3), mutate(subject, most=3)

@@ -14,6 +14,8 @@ from tests.trials.policy_tests import NODE, A, messages, outcome_of, policy_of
 
 FULL = 'filter "small" { require node.podCount < 1 else "is full with {node.podCount}" }'
 GANG = 'gang "g" when "g" in pod.labels { key: pod.labels["g"] min: 2 timeout: 60s }'
+SAYS = """bind { annotations: {"example.com/zone": "{node.name}-1"} }
+  on reserve when pod.name == "p" log "{pod.name} to {node.name}" """
 SCORES = """score "named" weight 3 when pod.name != "plain" = node.name == "a" ? 80 : 20
   base filters"""
 
@@ -37,6 +39,11 @@ PASSING = [
     (f'given param n = 3 {A} given pod "p" {{}} expect that placed("p") && n == 3', "param n: int = 1"),
     (f'given now "2026-01-05T18:30:00Z" {A} given pod "p" {{}} expect "p" on "a"',
      'filter "evening" { require now.getHours() == 18 }'),
+    (f'{A} given pod "p" {{}} expect that annotation("p", "example.com/zone") == optional.of("a-1")', SAYS),
+    (f'{A} given pod "p" {{}} expect that annotation("p", "other").orValue("none") == "none"', SAYS),
+    (f'{A} given pod "p" {{requests: {{cpu: 5}}}} expect that !annotation("p", "example.com/zone").hasValue()', SAYS),
+    (f'{A} given pod "p" {{}} given pod "q" {{}} expect that logged("p", "p to a") && !logged("p", "to a")', SAYS),
+    (f'{A} given pod "p" {{}} given pod "q" {{}} expect that !logged("q", "p to a") && !logged("q", "q to a")', SAYS),
     ("""given node "a" { allocatable: {cpu: 4, pods: 9}, usage: {cpu: 3500m} } given pod "p" {}
       expect "p" rejected by "cool" """, 'filter "cool" { require node.usage.?cpu.orValue(0m) < 3 }'),
     (f"""{A} given pod "d" on "a" {{ phase: "Failed", finishedAt: "2026-01-01T00:00:00Z" }} given pod "p" {{}}
@@ -87,6 +94,14 @@ def test_a_failure_says_why_and_where() -> None:
     (failure,) = outcome.failures
     assert failure.details == ("`a` has 700 = first 100×7", "`b` has 0")
     assert failure.span.end > failure.span.start
+
+
+def test_a_condition_that_does_not_hold_is_told_with_its_answers() -> None:
+    asked = ['annotation("p", "example.com/zone")', 'annotation("p", "x")', 'logged("p", "Hm")', 'placed("p")']
+    zone, other, line, placed = asked
+    condition = f'{zone} == optional.of("B") || {other}.hasValue() || {line} || !{placed}'
+    (failure,) = outcome_of(f'{A} given pod "p" {{}} expect that {condition}', SAYS.replace("-1", "-Z")).failures
+    assert failure.details == (f"{zone}: a-Z", f"{other}: none", f"{line}: false", f"{placed}: true")
 
 
 def test_a_refusal_is_told_with_the_rules_own_words() -> None:

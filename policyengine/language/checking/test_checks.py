@@ -8,6 +8,8 @@ The condition of `expect that` asks what became of pods, by name:
 | `feasible("p")`, `feasible("p", "a")` | whether a node, or that one, passed every filter at the pod's last attempt |
 | `score("rule", "p", "a")` | the score, 0 to 100, that a rule or plugin gave the node then, before its weight |
 | `total("p", "a")` | the node's weighted sum then |
+| `annotation("p", "key")` | an optional: the annotation of that key that the pod's binding carried |
+| `logged("p", "text")` | whether an `on … log` said exactly that of the pod, at any point |
 
 A pod that was given on a node is evaluated as if it had to be placed now.
 """
@@ -32,7 +34,7 @@ from policyengine.language.checking.report import error_at
 from policyengine.language.ir import test_nodes as ir_test
 from policyengine.language.ir.ir_walk import is_error, walk
 from policyengine.language.syntax import Span
-from policyengine.language.types import BOOL, DURATION, INT, STRING, Reach, Type
+from policyengine.language.types import BOOL, DURATION, INT, STRING, Reach, Type, optional_of
 from policyengine.language.values import EvaluationError, parse_timestamp
 
 _FIELDS = {"node": NODE_FIELDS, "pod": POD_FIELDS}
@@ -190,13 +192,15 @@ class Question(Struct, frozen=True):
     """A function of a test's conditions: what its arguments name, how many of them may be left out, its type."""
 
     arguments: tuple[str, ...]
+    """Of a kind each: a pod, node or rule must exist; a key or text is any."""
     optional: int
     result: Type
 
     def written(self, name: str) -> str:
         """The call, as one writes it."""
-        shown = {"pod": '"p"', "node": '"a"', "rule": '"rule"'}
-        return f"{name}({', '.join(shown[argument] for argument in self.arguments)})"
+        shown = {"pod": "p", "node": "a"}
+        quoted = [f'"{shown.get(argument, argument)}"' for argument in self.arguments]
+        return f"{name}({', '.join(quoted)})"
 
 
 QUESTIONS: Final[Mapping[str, Question]] = {
@@ -204,14 +208,22 @@ QUESTIONS: Final[Mapping[str, Question]] = {
     "feasible": Question(("pod", "node"), 1, BOOL),
     "score": Question(("rule", "pod", "node"), 0, INT),
     "total": Question(("pod", "node"), 0, INT),
+    "annotation": Question(("pod", "key"), 0, optional_of(STRING)),
+    "logged": Question(("pod", "text"), 0, BOOL),
 }
+
+
+def asked(function: str, *names: str, span: Span) -> ir.Call:
+    """The call of a question."""
+    args = tuple(ir.Const(type=STRING, span=span, value=name) for name in names)
+    return ir.Call(type=QUESTIONS[function].result, span=span, reach=Reach.CLUSTER, function=function, args=args)
 
 
 def check_condition(context: Context, condition: syntax.Expr, named: Mapping[str, Set[str]]) -> ir.Expr:
     """The typed condition. `named`: the names of pods, nodes and rules."""
 
     def checker(place: Context, expr: syntax.Expr, expected: Type | None) -> ir.Expr:
-        """Expressions in which the four functions have a meaning."""
+        """Expressions in which the questions have a meaning."""
         if isinstance(expr, syntax.Call) and expr.target is None and expr.function in QUESTIONS:
             return _question(place, expr, named)
         return check_expression(place, expr, expected)
@@ -228,8 +240,8 @@ def check_condition(context: Context, condition: syntax.Expr, named: Mapping[str
         message = f'`expect that` asks about pods by name, as in `placed("p")`; it reads no `{read[0]}`'
         return context.failed(OUT_OF_REACH, message, condition.span)
     if not any(isinstance(part, ir.Call) and part.function in QUESTIONS for part in parts):
-        asked = ", ".join(f"`{question.written(name)}`" for name, question in QUESTIONS.items())
-        return context.failed(WRONG_TEST, f"the condition asks nothing of the run; ask {asked}", condition.span)
+        known = ", ".join(f"`{question.written(name)}`" for name, question in QUESTIONS.items())
+        return context.failed(WRONG_TEST, f"the condition asks nothing of the run; ask {known}", condition.span)
     return checked
 
 
@@ -240,9 +252,8 @@ def _question(context: Context, expr: syntax.Call, named: Mapping[str, Set[str]]
     if not most - question.optional <= given <= most or len(names) < given:
         message = f"`{expr.function}` takes names in quotes: `{question.written(expr.function)}`"
         return context.failed(NO_OVERLOAD, message, expr.span)
-    asked = list(zip(names, question.arguments, expr.args, strict=False))
-    if [name for name, kind, arg in asked if not is_known(context, name, arg.span, kind, named)]:
+    told = [(name, arg.span, kind) for name, kind, arg in zip(names, question.arguments, expr.args, strict=False)]
+    if [name for name, span, kind in told if kind in named and not is_known(context, name, span, kind, named)]:
         return error_at(expr.span)
     context.report.types.setdefault(expr.span, question.result)
-    args = tuple(ir.Const(type=STRING, span=arg.span, value=name) for name, _, arg in asked)
-    return ir.Call(type=question.result, span=expr.span, reach=Reach.CLUSTER, function=expr.function, args=args)
+    return asked(expr.function, *names, span=expr.span)
