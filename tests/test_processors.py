@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 NUMERIC = (
     "tests/test_golden.py::test_every_decision_agrees_with_kube_scheduler[spread]",
-    "tests/compiler/lower/test_scalar.py::test_the_tree_evaluator_agrees_row_by_row[double]",
+    "tests/compiler/lower/test_scalar.py::test_the_tree_evaluator_agrees[double]",
     "tests/compiler/lower/test_conformance_columns.py",
     "tests/policies/test_formulas.py::test_adaptive_bin_packing_is_how_far_the_spread_of_nodes_is_from_that_of_pods",
     "tests/benchmarks/test_page.py::test_the_growth_and_what_was_given_up_are_told",

@@ -219,7 +219,7 @@ CHANGES: Mapping[str, Mapping[str, tuple[Edit, ...]]] = {
             Edit(KIND_ROW, '    Kind("StorageClass",'),
         ),
         "deploy/base/rbac.yaml": (Edit(RIGHT, "  - apiGroups: [resource.k8s.io]\n"),),
-        "deploy/chart/templates/rbac.yaml": (Edit(RIGHT, "  - apiGroups: [resource.k8s.io]\n"),),
+        "deploy/chart/files/rules.yaml": (Edit(RIGHT, "  - apiGroups: [resource.k8s.io]\n"),),
         "docs/explain.md": (Edit("`volumeSnapshots`, ", "`resourceClaims`"),),
     },
 }

@@ -2,9 +2,9 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
-import tarfile
 import zipfile
 from hashlib import sha256
 from pathlib import Path
@@ -28,8 +28,7 @@ def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("sdist")
     run("-m", "hatchling", "build", "-t", "sdist", "-d", str(folder), cwd=ROOT, path=ROOT)
     (packed,) = folder.glob("policyengine_scheduler-*.tar.gz")
-    with tarfile.open(packed) as file:
-        file.extractall(folder, filter="data")
+    shutil.unpack_archive(packed, folder)
     return folder / packed.name.removesuffix(".tar.gz")
 
 

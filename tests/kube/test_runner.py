@@ -244,6 +244,7 @@ async def test_the_keys_of_a_config_map_are_one_policy_with_its_library_its_para
     assert second["message"].startswith("`params.yaml`: parameter `where.host`")
 
     await world.call("PATCH", f"{POLICIES}/pin", {"data": {"params.yaml": "where.host: node-2\n"}}, MERGE)
+    await asyncio.sleep(3)  # until it is proved, the one before it serves
     await create(world.outside, PODS, pod("a", scheduler="pinned"))
     await asyncio.sleep(3)
     third = await status(world)
