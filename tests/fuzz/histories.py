@@ -393,8 +393,9 @@ def policy_of(seed: int) -> Written | None:
         if chance.random() < 0.3:
             make()
     written = writer.written()
-    # What a gang's members are told of it is read from the scheduler alone.
-    return None if written is None or (written.plain.gangs and "gang." in written.plain.source.text) else written
+    # What a gang's members are told of it, and for which gang room is kept, only the scheduler knows.
+    known = written is not None and all(rule.waits is None for rule in written.plain.gangs)
+    return written if known and written and not (written.plain.gangs and "gang." in written.plain.source.text) else None
 
 
 def tried(seed: int) -> tuple[list[str], int]:
