@@ -287,6 +287,8 @@ class Watched(Trial):
         if most is not FAILED and len(victims) > most:
             yield f"{len(victims)} have to go for {name}, no more than {most} may"
         node = next(one for one in pod.cluster.nodes if one.name in there)
+        # Who is held at Permit is not deleted, but refused.
+        gone += [one for one in pod.cluster.pods if one.reserved == node.name and not self._node_now(one["uid"])]
         standing = [(one, one.spec.get("nodeName"), one.reserved) for one in gone]
         for one in gone:
             one.spec, one.reserved = {**one.spec, "nodeName": ""}, ""
