@@ -12,7 +12,7 @@ $pip install --require-hashes -r deploy/build.lock
 ${PYTHON:-python3} -m venv --clear --without-pip "$1"
 $pip --python "$1"/bin/python install --no-compile --require-hashes -r deploy/requirements.lock
 $pip --python "$1"/bin/python install --no-compile --no-deps "$work"/dist/*.whl
-rm -r "$1"/lib/python3*/site-packages/kubernetes/aio # 36 MB, of which we import nothing
+rm -rf "$1"/lib/python3*/site-packages/kubernetes/aio # 36 MB, of which we import nothing
 "$1"/bin/python -m compileall -q "$1"/lib
 bin=$(cd "$1/bin" && pwd)
 cd "$work" # outside the checkout: what is not installed is missed

@@ -20,6 +20,7 @@ from http import HTTPStatus
 from typing import Any
 
 from cryptography import x509
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -83,15 +84,18 @@ def issue(names: tuple[str, ...], now: datetime, earlier: bytes = b"") -> Issued
 
 
 def is_due(issued: Issued, names: tuple[str, ...], now: datetime) -> bool:
-    """Whether a certificate is to be renewed: it is none, is for other names, or ends soon."""
+    """Whether a certificate is to be renewed: it is none, its parts do not belong together, it is for other names, is
+    of a time to come, or ends soon."""
     try:
         (first, *_) = x509.load_pem_x509_certificates(issued.certificate)
+        (authority, *_) = x509.load_pem_x509_certificates(issued.authorities)
+        first.verify_directly_issued_by(authority)
+        key = serialization.load_pem_private_key(issued.key, None)
         found = first.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-        serialization.load_pem_private_key(issued.key, None)
-        x509.load_pem_x509_certificates(issued.authorities)
-    except (ValueError, TypeError, x509.ExtensionNotFound):
+    except (ValueError, TypeError, UnsupportedAlgorithm, InvalidSignature, x509.ExtensionNotFound):
         return True
-    return set(found.get_values_for_type(x509.DNSName)) != set(names) or first.not_valid_after_utc - now < RENEW_BEFORE
+    is_right = key.public_key() == first.public_key() and set(found.get_values_for_type(x509.DNSName)) == set(names)
+    return not is_right or now < first.not_valid_before_utc or first.not_valid_after_utc - now < RENEW_BEFORE
 
 
 class ManagedCertificate(ServingCertificate):
@@ -109,7 +113,11 @@ class ManagedCertificate(ServingCertificate):
             issued = await self._store.current()
             if issued != self._shown:
                 await self._store.clock.sleep(SPREADS)
-                self.replace(Pem(content=issued.certificate), Pem(content=issued.key))
+                try:
+                    self.replace(Pem(content=issued.certificate), Pem(content=issued.key))
+                except OSError as error:  # no file for OpenSSL to read it from
+                    logger.error("the new certificate cannot be shown, the one before it goes on: %s", error)
+                    continue
                 self._shown = issued
                 logger.info("the certificate is a new one, valid until %s", day(self.expires))
 

@@ -162,6 +162,27 @@ async def test_a_renewed_certificate_is_trusted_before_it_is_shown_and_the_old_o
     assert len(x509.load_pem_x509_certificates(server.trusted.encode())) == 2
 
 
+async def test_a_new_certificate_that_cannot_be_shown_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    server, clock = Server(), Clock()
+    clock.ahead = RENEW_BEFORE - LIFE - timedelta(minutes=1)
+    certificate = await managed(store(server, clock))
+    old, clock.ahead = certificate.expires, timedelta()
+    replace, failures = certificate.replace, [OSError("no space left"), OSError("no space left")]
+
+    def failing(*given: Any) -> None:
+        if failures:
+            raise failures.pop()
+        replace(*given)
+
+    monkeypatch.setattr(certificate, "replace", failing)
+    async with listening(web.Application(), "127.0.0.1:0", certificate, 4, 0.1) as port, asyncio.timeout(10.0):
+        while certificate.expires == old:
+            await asyncio.sleep(0.01)
+            await handshake(port, server.trusted)
+        await handshake(port, server.trusted)
+    assert not failures
+
+
 async def test_what_fails_is_tried_again() -> None:
     server = Server()
     server.fails = 4
@@ -194,9 +215,17 @@ async def test_a_secret_that_holds_something_else_is_replaced(data: dict[str, st
     await shown(await managed(store(server, Clock())), server.trusted)
 
 
-def test_a_key_that_is_damaged_makes_a_certificate_due() -> None:
+def test_parts_that_do_not_belong_together_make_a_certificate_due() -> None:
+    one, other = issue(NAMES, NOW), issue(NAMES, NOW)
+    assert is_due(Issued(one.certificate, b"-----BEGIN PRIVATE KEY-----", one.authorities), NAMES, NOW)
+    assert is_due(Issued(one.certificate, other.key, one.authorities), NAMES, NOW)
+    assert is_due(Issued(one.certificate, one.key, other.authorities), NAMES, NOW)
+
+
+def test_a_certificate_of_the_future_is_due_but_clocks_may_differ_by_an_hour() -> None:
     issued = issue(NAMES, NOW)
-    assert is_due(Issued(issued.certificate, b"-----BEGIN PRIVATE KEY-----", issued.authorities), NAMES, NOW)
+    assert not is_due(issued, NAMES, NOW - timedelta(minutes=59))
+    assert is_due(issued, NAMES, NOW - timedelta(minutes=61))
 
 
 @pytest.mark.skipif("KUBEBUILDER_ASSETS" not in os.environ, reason="there is no kube-apiserver in $KUBEBUILDER_ASSETS")

@@ -6,16 +6,14 @@ brings the file along; a checkout writes it on first use.
 
 from __future__ import annotations
 
-import os
-import stat
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
 from functools import cache
-from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+from policyengine import cache_file
 
 if TYPE_CHECKING:
     from lark import Lark
@@ -64,42 +62,19 @@ def analysed(grammar: str, strict: bool = False) -> Lark:
     return Lark(grammar, **_OPTIONS, strict=strict)
 
 
-def kept(grammar: str, cache_file: Path) -> Lark:
-    """The parser of a grammar out of its cache file, which is made anew where it does not fit.
-
-    What the file holds is a pickle: whoever writes it runs code here. So it is read only if this user or root owns it
-    and nobody else may write to it. It begins with a digest of the grammar, the options, the versions and the pickle
-    itself. It is written whole and then renamed, so that no process sees half of one; where that cannot be, it is done
-    without.
-    """
+def kept(grammar: str, file: Path) -> Lark:
+    """The parser of a grammar out of its cache file, which is made anew where it does not fit."""
     from lark import Lark, __version__
 
-    def digest(pickled: bytes) -> bytes:
-        made_by = f"{__version__} {sys.version_info[:2]} {_OPTIONS} {grammar}"
-        return sha256(made_by.encode() + pickled).hexdigest().encode()
-
-    with suppress(OSError), cache_file.open("rb") as file:
-        first, _, pickled = file.read().partition(b"\n")
-        if _is_own(os.fstat(file.fileno())) and first == digest(pickled):
-            loaded: Lark = Lark.load(BytesIO(pickled))
-            return loaded
+    made_from = f"{__version__} {sys.version_info[:2]} {_OPTIONS} {grammar}"
+    pickled = cache_file.read(file, made_from)
+    if pickled is not None:
+        loaded: Lark = Lark.load(BytesIO(pickled))
+        return loaded
     made, out = analysed(grammar), BytesIO()
     made.save(out)
-    draft = cache_file.with_name(f".{cache_file.name}.{os.getpid()}")
-    try:
-        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644), "wb") as written:
-            written.write(digest(out.getvalue()) + b"\n" + out.getvalue())
-        draft.replace(cache_file)
-    except OSError:
-        with suppress(OSError):
-            draft.unlink()
+    cache_file.write(file, made_from, out.getvalue())
     return made
-
-
-def _is_own(found: os.stat_result) -> bool:
-    user = os.geteuid() if hasattr(os, "geteuid") else 0
-    is_private = not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    return stat.S_ISREG(found.st_mode) and found.st_uid in (0, user) and is_private
 
 
 @cache
