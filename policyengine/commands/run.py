@@ -63,6 +63,7 @@ async def _schedule(server: Server, profiles: Sequence[Profile], configuration: 
             Severity(given["lintFailLevel"]),
             configuration.data["log"]["format"],
             NICENESS,
+            given["allow"],
         )
         with closing(prover):
             async with live(connection, configuration, clock, random, profiles, prover.compiled) as scheduler:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="CPU time for compiling and testing a ConfigMap; one that takes more is refused.",
 )
+@file_option("--config", help="The scheduler's configuration: its policies.allow and lintFailLevel hold here too.")
 @file_option("--kubeconfig", help="With --tls-secret: the cluster; default: $KUBECONFIG, or the one this pod is in.")
 @click.option("--context", metavar="NAME", help="Context of the kubeconfig; default: its current one.")
 def webhook(
@@ -51,6 +52,7 @@ def webhook(
     service: str,
     webhook_configuration: str,
     policy_cpu_limit: float,
+    config: Path | None,
     kubeconfig: Path | None,
     context: str | None,
 ) -> None:
@@ -64,8 +66,11 @@ def webhook(
         raise click.UsageError("either --tls-cert-file or --tls-secret says where the certificate comes from")
     files = None if tls_cert_file is None else _files(tls_cert_file, tls_private_key_file)
     from policyengine.commands.installed_plugins import installed_registry
-    from policyengine.kube.config import credentials, process
+    from policyengine.kube.config import configuration, credentials, process
     from policyengine.kube.policies.proving import Prover
+    from policyengine.language.diagnostics import Severity
+
+    given = configuration.load(config, {}).data["policies"]
 
     if tls_secret is not None:
         namespace, separator, name = tls_secret.partition("/")
@@ -74,7 +79,8 @@ def webhook(
         where = (namespace, name, service, webhook_configuration)
         server = credentials.load(kubeconfig, context)
     process.start_logging()
-    with closing(Prover(installed_registry, policy_cpu_limit)) as prover:
+    fail_level = Severity(given["lintFailLevel"])
+    with closing(Prover(installed_registry, policy_cpu_limit, fail_level, allow=given["allow"])) as prover:
         if files is not None:
             process.run(_with_files(prover.problem, host, port, files))
         else:

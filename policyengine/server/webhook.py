@@ -39,8 +39,8 @@ INVALID, TIMED_OUT = (422, "Invalid"), (504, "Timeout")
 TIME_OUT, MARGIN = 10.0, 1.0
 """Seconds until the API server waits no more, unless it says otherwise; those kept for the answer's way."""
 
-Prove = Callable[[str, Mapping[str, str]], Awaitable[Problem | None]]
-"""Who asks, and the texts -> what is wrong with them. Raises `Unproved`."""
+Prove = Callable[[str, str, Mapping[str, str]], Awaitable[Problem | None]]
+"""Who asks, the ConfigMap's name, and the texts -> what is wrong with them. Raises `Unproved`."""
 
 
 class NoReview(ValueError):
@@ -89,7 +89,7 @@ async def _problem(item: object, author: str, prove: Prove) -> str:
         rollout_settings({str(name): str(text) for name, text in _mapping(metadata.get("annotations")).items()})
     except BadAnnotation as error:
         return str(error)
-    problem = await prove(author, data)
+    problem = await prove(author, str(metadata.get("name", "")), data)
     if problem is None:
         return ""
     place = f"line {problem.line}, column {problem.column}: " if problem.line else ""

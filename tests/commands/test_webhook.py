@@ -17,3 +17,11 @@ def test_an_address_without_a_port_is_told(tmp_path: Path) -> None:
     ended = policyengine("webhook", "--listen", "0.0.0.0", "--tls-cert-file", tmp_path)
     assert ended.code == 2
     assert "`0.0.0.0`, which names no port" in ended.err
+
+
+def test_the_schedulers_configuration_is_read_before_anything_is_asked(tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text("apiVersion: policyengine.io/v1\nkind: SchedulerConfiguration\npolicies: {allow: none}\n")
+    ended = policyengine("webhook", "--tls-secret", "a/b", "--config", config)
+    assert ended.code == 2
+    assert "line 3, column 19: `policies.allow`" in ended.err

@@ -13,6 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from policyengine.kube.config.configuration import read
+from policyengine.kube.policies.allow_list import allowed
 from policyengine.kube.policies.compiling import compiled
 from policyengine.kube.policies.precedence import Problem
 from policyengine.kube.policies.proving import Unproved
@@ -40,9 +42,12 @@ def review(item: Any, operation: str = "CREATE") -> bytes:
     return json.dumps({"apiVersion": API_VERSION, "kind": "AdmissionReview", "request": request}).encode()
 
 
-async def prove(author: str, data: Mapping[str, str]) -> Problem | None:
+async def prove(author: str, name: str, data: Mapping[str, str]) -> Problem | None:
     assert author == "jane"
-    return compiled(data).problem
+    return compiled(data, may=allowed(name, ALLOW)).problem
+
+
+ALLOW = read("apiVersion: policyengine.io/v1\nkind: SchedulerConfiguration\n", "x").data["policies"]["allow"]
 
 
 def asked(item: Any, operation: str = "CREATE") -> dict[str, Any]:
@@ -63,6 +68,10 @@ def test_a_good_policy_passes() -> None:
         ({"p.policy": FAILING}, "line 5, column"),
         ({"notes.txt": ""}, "has no key that ends in `.policy`"),
         ({"p.policy": GOOD, "params.yaml": "nothing: 3"}, "`params.yaml`"),
+        (
+            {"p.policy": '\npolicy "p" { scheduler "default-scheduler" }'},
+            "line 2, column 1: `c` may not serve",
+        ),
     ],
 )
 def test_a_broken_one_is_refused_with_its_place(data: dict[str, str], message: str) -> None:
@@ -154,12 +163,12 @@ asyncio.run(main())
 """
 
 
-async def late(author: str, data: Mapping[str, str]) -> Problem | None:
+async def late(author: str, name: str, data: Mapping[str, str]) -> Problem | None:
     await asyncio.sleep(60)
     return None
 
 
-async def broken(author: str, data: Mapping[str, str]) -> Problem | None:
+async def broken(author: str, name: str, data: Mapping[str, str]) -> Problem | None:
     raise Unproved("its proof ended without an answer")
 
 

@@ -33,6 +33,9 @@ _FORMS = {
     "namespace": "name of a namespace: lower case letters, digits and `-`, at most 63",
     "resourceNamespace": "name of a namespace: lower case letters, digits and `-`, at most 63",
     "resourceName": "name of a Lease: lower case letters, digits, `-` and `.`",
+    "from": "name, or the beginning of one and `*`",
+    "schedulerNames": "name, or the beginning of one and `*`",
+    "annotations": "annotation key, `DOMAIN/*` or `*`",
     "urlPrefix": "URL such as `http://127.0.0.1:8888/scheduler`",
 }
 """What a field wants, where a pattern says it."""
@@ -158,7 +161,8 @@ def _wanted(error: Any) -> str:
     """What a text that has not the form of its field should have been."""
     if error.schema == schema()["$defs"]["duration"]:
         return "duration such as `15s` or `1m30s`"
-    return _FORMS.get(str(error.absolute_path[-1]), f"text of the form `{error.schema['pattern']}`")
+    field = next(one for one in reversed(error.absolute_path) if isinstance(one, str))
+    return _FORMS.get(field, f"text of the form `{error.schema['pattern']}`")
 
 
 def _contradictions(data: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:

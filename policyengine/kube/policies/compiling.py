@@ -15,9 +15,10 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Final
 
 from policyengine.compiler.assemble import PluginRegistry, plugin_facts
+from policyengine.kube.policies.allow_list import Allowed
 from policyengine.kube.policies.config_map import PARAMS_FILE, Given, read_params
 from policyengine.kube.policies.precedence import Compiled, Problem
-from policyengine.language.diagnostics import Diagnostic, Severity
+from policyengine.language.diagnostics import Diagnostic, Severity, Source
 from policyengine.language.lint.lint_settings import Settings
 from policyengine.language.lint.linter import lint
 from policyengine.language.lint.rules import RULES
@@ -37,6 +38,7 @@ def compiled(
     registry: PluginRegistry = IN_TREE,
     fail_level: Severity = Severity.ERROR,
     is_tested: bool = True,
+    may: Allowed | None = None,
 ) -> Compiled:
     """Compile the keys of a ConfigMap and run the tests in them; the first error is what is wrong with it.
 
@@ -47,9 +49,10 @@ def compiled(
         registry: the plugins there are.
         fail_level: the least severity of an opinion of lint's that is an error here.
         is_tested: whether to run the tests.
+        may: what they may do; None for everything.
     """
     try:
-        return _compiled(data, registry, fail_level, is_tested)
+        return _compiled(data, registry, fail_level, is_tested, may)
     except MemoryError:
         return Compiled(problem=Problem("compiling and testing it takes more memory than there is for it; split it"))
     except Exception as bug:
@@ -58,7 +61,9 @@ def compiled(
         return Compiled(problem=Problem(f"compiling ended in a {kind}, a bug; the scheduler's log says where"))
 
 
-def _compiled(data: Mapping[str, str], registry: PluginRegistry, fail_level: Severity, is_tested: bool) -> Compiled:
+def _compiled(
+    data: Mapping[str, str], registry: PluginRegistry, fail_level: Severity, is_tested: bool, may: Allowed | None
+) -> Compiled:
     texts = {key: text for key, text in data.items() if key != PARAMS_FILE}
     try:
         sources = [decode_source(text.encode("utf-8", "surrogatepass"), key) for key, text in texts.items()]
@@ -69,6 +74,8 @@ def _compiled(data: Mapping[str, str], registry: PluginRegistry, fail_level: Sev
         return Compiled(problem=Problem(f"`{PARAMS_FILE}` {error}", error.line, 1 if error.line else 0))
     result = compile_files(sources, {name: one.value for name, one in given.items()}, registry)
     problem = _wrong_param(result, given) or _first(result, _errors(result.diagnostics))
+    if problem is None and may is not None:
+        problem = _forbidden(result, may)
     if problem is None:
         problem = _first(result, _opinions(result, registry, fail_level))
     if problem is None and is_tested:
@@ -80,6 +87,13 @@ def _compiled(data: Mapping[str, str], registry: PluginRegistry, fail_level: Sev
 def _wrong_param(result: CompileResult, given: Mapping[str, Given]) -> Problem | None:
     for name, message in result.wrong_params.items():
         return Problem(f"`{PARAMS_FILE}`: {message}", given[name].line, given[name].column)
+    return None
+
+
+def _forbidden(result: CompileResult, may: Allowed) -> Problem | None:
+    for policy in result.policies:
+        if told := may.refusal(policy.scheduler, [one.key for one in policy.annotations]):
+            return _located(result, policy.source, policy.span.start, told)
     return None
 
 
@@ -103,11 +117,13 @@ def _opinions(result: CompileResult, registry: PluginRegistry, fail_level: Sever
 
 def _first(result: CompileResult, findings: Iterator[Diagnostic]) -> Problem | None:
     for finding in findings:
-        source = result.source_of(finding)
-        line, column = source.line_column(finding.span.start)
-        key = f"`{source.file}`: " if len(result.sources) > 1 else ""
-        return Problem(f"{key}{finding.message} [{finding.code}]", line, column)
+        return _located(result, result.source_of(finding), finding.span.start, f"{finding.message} [{finding.code}]")
     return None
+
+
+def _located(result: CompileResult, source: Source, at: int, message: str) -> Problem:
+    key = f"`{source.file}`: " if len(result.sources) > 1 else ""
+    return Problem(f"{key}{message}", *source.line_column(at))
 
 
 async def compile_at_once(key: str, data: Mapping[str, str], is_tested: bool) -> Compiled:

@@ -29,6 +29,7 @@ from typing import Final, NoReturn
 
 from policyengine.compiler.assemble import PluginRegistry
 from policyengine.kube.config import process
+from policyengine.kube.policies.allow_list import Allowed
 from policyengine.kube.policies.compiling import compiled
 from policyengine.language.diagnostics import Severity
 
@@ -89,9 +90,9 @@ def _prove(connection: socket.socket, registry: PluginRegistry, niceness: int) -
     connection.sendall(b"%d\n" % os.getpid())
     os.nice(niceness)
     with connection.makefile("rb") as request:
-        data, fail_level, is_tested, seconds = json.load(request)
+        data, fail_level, is_tested, may, seconds = json.load(request)
     _limit(seconds)
-    problem = compiled(data, registry, Severity(fail_level), is_tested).problem
+    problem = compiled(data, registry, Severity(fail_level), is_tested, may and Allowed(*may)).problem
     connection.sendall(json.dumps(problem and astuple(problem)).encode() + b"\n")
 
 

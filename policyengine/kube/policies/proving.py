@@ -23,12 +23,13 @@ import subprocess
 import sys
 import threading
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from policyengine.compiler.assemble import PluginRegistry
+from policyengine.kube.policies.allow_list import allowed
 from policyengine.kube.policies.compiling import compiled
 from policyengine.kube.policies.precedence import Compiled, Problem
 from policyengine.language.diagnostics import Severity
@@ -78,24 +79,27 @@ class Prover:
         fail_level: Severity = Severity.ERROR,
         log_format: str = "text",
         niceness: int = 0,
+        allow: Sequence[Mapping[str, Any]] | None = None,
     ) -> None:
         """`registry` is a function of a module: the other process imports it. `fail_level`: the least severity of an
-        opinion of lint's that is an error. `niceness`: by how much a proof gives way to this process on a CPU."""
+        opinion of lint's that is an error. `niceness`: by how much a proof gives way to this process on a CPU.
+        `allow`: `policies.allow` of the configuration; None allows everything."""
         self._plugins = registry()
         self._fail_level = fail_level
+        self._allow = allow
         self._arguments = f"{registry.__module__}:{registry.__name__}", log_format, str(niceness)
         self._lanes = Lane(QUICK * cpu_seconds), Lane(cpu_seconds)
         self._running: Running | None = None
 
-    async def problem(self, author: str, data: Mapping[str, str]) -> Problem | None:
-        """What is wrong with the texts of a ConfigMap. Raises `Unproved`."""
-        async with self._proved(author, data, True) as problem:
+    async def problem(self, author: str, name: str, data: Mapping[str, str]) -> Problem | None:
+        """What is wrong with the texts of the ConfigMap of that name. Raises `Unproved`."""
+        async with self._proved(author, name, data, True) as problem:
             return problem
 
     async def compiled(self, key: str, data: Mapping[str, str], is_tested: bool) -> Compiled:
         """What the texts of the ConfigMap `key` compile to, once that is proved, their tests included or not."""
         try:
-            async with self._proved(key, data, is_tested) as problem:
+            async with self._proved(key, key.rpartition("/")[2], data, is_tested) as problem:
                 return Compiled(problem=problem) if problem else await compiled_beside(data, self._plugins)
         except Unproved as why:
             return Compiled(problem=Problem(f"{why}; it is tried again"), is_unproved=True)
@@ -110,11 +114,15 @@ class Prover:
             self._running = None
 
     @asynccontextmanager
-    async def _proved(self, author: str, data: Mapping[str, str], is_tested: bool) -> AsyncIterator[Problem | None]:
+    async def _proved(
+        self, author: str, name: str, data: Mapping[str, str], is_tested: bool
+    ) -> AsyncIterator[Problem | None]:
         """What is wrong with the texts; the lane is held while the block runs."""
+        may = None if self._allow is None else allowed(name, self._allow)
+        request = [dict(data), self._fail_level.value, is_tested, may]
         for lane in self._lanes:
             async with lane.turn(author):
-                ended = await self._ended(json.dumps([dict(data), self._fail_level.value, is_tested, lane.seconds]))
+                ended = await self._ended(json.dumps([*request, lane.seconds]))
                 lane.cost[author] += ended.cost
                 if ended.by != signal.SIGPROF or lane is self._lanes[-1]:
                     yield _problem(ended, "compiling and testing it" if is_tested else "compiling it", lane.seconds)

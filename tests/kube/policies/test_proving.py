@@ -33,7 +33,7 @@ def prover() -> Iterator[Prover]:
 async def said(prover: Prover, text: str, author: str = "jane") -> str:
     """What is wrong with the text, or why that is not known."""
     try:
-        problem = await prover.problem(author, {"a.policy": text})
+        problem = await prover.problem(author, "a", {"a.policy": text})
     except Unproved as why:
         return f"unproved: {why}"
     return problem.message if problem else ""
@@ -121,7 +121,7 @@ from tests.kube.policies.unruly import registry
 
 async def main():
     prover = Prover(registry)
-    asyncio.ensure_future(prover.problem("jane", {"a.policy": "sleeps"}))
+    asyncio.ensure_future(prover.problem("jane", "a", {"a.policy": "sleeps"}))
     while prover._running is None:
         await asyncio.sleep(0.01)
     print(prover._running.process.pid, flush=True)
