@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING
 import click
 
 from policyengine.commands.options import (
+    AUTHENTICATION_HELP,
     LOOPBACK,
     UnusableInput,
     file_option,
     host_and_port,
     param_option,
     policy_option,
+    port_certificate,
+    port_options,
 )
 from policyengine.commands.policies import load_profiles
 
@@ -57,8 +60,14 @@ LEVELS = {
     "--watch", is_flag=True, help="The same, with $KUBECONFIG, ~/.kube/config or the service account of this pod."
 )
 @click.option("--context", metavar="NAME", help="Context of the kubeconfig; default: its current one.")
-@file_option("--tls-cert-file", help="Serve HTTPS with this.")
-@file_option("--tls-private-key-file")
+@port_options
+@click.option(
+    "--authentication",
+    type=click.Choice(("None", "TokenReview")),
+    default="None",
+    show_default=True,
+    help=AUTHENTICATION_HELP,
+)
 def extender(
     paths: tuple[Path, ...],
     params: dict[str, str],
@@ -68,6 +77,9 @@ def extender(
     context: str | None,
     tls_cert_file: Path | None,
     tls_private_key_file: Path | None,
+    client_ca_file: Path | None,
+    client_names: tuple[str, ...],
+    authentication: str,
 ) -> None:
     """Answer kube-scheduler's extender requests: POST /POLICY/filter, prioritize, preempt and bind.
 
@@ -78,27 +90,50 @@ def extender(
     level = _level(os.environ)
     host, port = _address(listen, os.environ)
     profiles = _named(load_profiles(paths, params, one_a_scheduler=False, run_tests=True))
+    tls = port_certificate(tls_cert_file, tls_private_key_file, client_ca_file)
+    if client_names and client_ca_file is None:
+        raise click.UsageError("--client-name needs --client-ca-file")
+    reviews = authentication == "TokenReview"
+    if reviews and (tls is None or not (kubeconfig or watch)):
+        raise click.UsageError("--authentication TokenReview needs --tls-cert-file, and --kubeconfig or --watch")
     from policyengine.kube.config import credentials, process
 
     server = credentials.load(kubeconfig, context) if kubeconfig is not None or watch else None
-    tls = _tls(tls_cert_file, tls_private_key_file)
     process.start_logging()
     logging.addLevelName(LEVELS["TRACE"], "TRACE")
     logging.getLogger("policyengine").setLevel(level)
-    process.run(_serve(profiles, host, port, server, tls))
+    process.run(_serve(profiles, host, port, server, tls, client_names, reviews))
 
 
 async def _serve(
-    profiles: Sequence[Profile], host: str, port: int, server: Server | None, tls: ServingCertificate | None
+    profiles: Sequence[Profile],
+    host: str,
+    port: int,
+    server: Server | None,
+    tls: ServingCertificate | None,
+    client_names: Sequence[str],
+    reviews: bool,
 ) -> None:
     from policyengine.clock import SystemClock
     from policyengine.commands.cluster_client import connected, stop_on_signals
     from policyengine.kube.config import process
+    from policyengine.server.callers import Reviewer
     from policyengine.server.extender.app import serve
 
     async with connected(server) if server is not None else nullcontext() as client:
         stop, beside = stop_on_signals(), process.keep_quiet
-        await serve(profiles, host, port, SystemClock(), stop, client=client, tls=tls, beside=beside)
+        await serve(
+            profiles,
+            host,
+            port,
+            SystemClock(),
+            stop,
+            client=client,
+            tls=tls,
+            client_names=client_names,
+            reviewer=Reviewer(client) if reviews and client is not None else None,
+            beside=beside,
+        )
 
 
 def _named(profiles: Sequence[Profile]) -> Sequence[Profile]:
@@ -124,16 +159,3 @@ def _address(listen: str | None, environment: Mapping[str, str]) -> tuple[str, i
     if not text:
         return LOOPBACK, DEFAULT_PORT
     return host_and_port(what, text, example=8888)
-
-
-def _tls(certificate: Path | None, key: Path | None) -> ServingCertificate | None:
-    if certificate is None:
-        if key is not None:
-            raise click.UsageError("--tls-private-key-file needs --tls-cert-file")
-        return None
-    from policyengine.server.certificate import CertificateFiles, CertificateUnusable
-
-    try:
-        return CertificateFiles(certificate, key)
-    except CertificateUnusable as error:
-        raise UnusableInput(str(error)) from None

@@ -12,6 +12,8 @@ import click
 from policyengine.control_characters import escaped_lines
 
 if TYPE_CHECKING:
+    from policyengine.server.certificate import CertificateFiles
+
     _Seconds = click.ParamType[float]
 else:
     _Seconds = click.ParamType  # not generic in every version of click that will do
@@ -115,6 +117,39 @@ def cluster_options(help: str) -> Callable[[Command], Command]:
         return file_option("--kubeconfig", help=help)(context(command))
 
     return add
+
+
+CLIENT_CA_HELP = "Answer callers who show a certificate that these authorities signed; health is open to all."
+CLIENT_NAME_HELP = "Common name that such a certificate must have; may be repeated. Default: any."
+AUTHENTICATION_HELP = "TokenReview: callers show a bearer token, and need the right to the path."
+
+
+def port_options(command: Command) -> Command:
+    """The certificate of a port, and whose certificates it believes."""
+    for option in (
+        click.option("--client-name", "client_names", multiple=True, metavar="NAME", help=CLIENT_NAME_HELP),
+        file_option("--client-ca-file", help=CLIENT_CA_HELP),
+        file_option("--tls-private-key-file", help="Its key."),
+        file_option("--tls-cert-file", help="Serve HTTPS with this certificate."),
+    ):
+        command = option(command)
+    return command
+
+
+def port_certificate(certificate: Path | None, key: Path | None, client_ca: Path | None) -> CertificateFiles | None:
+    """What `port_options` name; None without a certificate. Raises `UnusableInput`, and a usage error for the rest
+    without it."""
+    if certificate is None:
+        for option, value in (("--tls-private-key-file", key), ("--client-ca-file", client_ca)):
+            if value is not None:
+                raise click.UsageError(f"{option} needs --tls-cert-file")
+        return None
+    from policyengine.server.certificate import CertificateFiles, CertificateUnusable
+
+    try:
+        return CertificateFiles(certificate, key, client_ca)
+    except CertificateUnusable as error:
+        raise UnusableInput(str(error)) from None
 
 
 def policy_option(help: str = "", **more: Any) -> Callable[[Command], Command]:

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from policyengine.commands.options import Command, file_option, param_option
+from policyengine.commands.options import (
+    AUTHENTICATION_HELP,
+    CLIENT_CA_HELP,
+    CLIENT_NAME_HELP,
+    Command,
+    file_option,
+    param_option,
+)
 
 if TYPE_CHECKING:
     from policyengine.kube.config.configuration import Configuration
@@ -119,10 +126,12 @@ FLAGS: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
     ),
     ("endpoints_tlsCertFile", "--tls-cert-file", "Serve them over HTTPS with this.", {"metavar": "FILE"}),
     ("endpoints_tlsPrivateKeyFile", "--tls-private-key-file", "Its key.", {"metavar": "FILE"}),
+    ("endpoints_clientCAFile", "--client-ca-file", CLIENT_CA_HELP, {"metavar": "FILE"}),
+    ("endpoints_clientNames", "--client-name", CLIENT_NAME_HELP, {"metavar": "NAME", "multiple": True}),
     (
         "endpoints_authentication",
         "--authentication",
-        "TokenReview: callers show a bearer token, and need the right to get the path.  [default: None]",
+        AUTHENTICATION_HELP + "  [default: None]",
         {"type": click.Choice(("None", "TokenReview"))},
     ),
     ("endpoints_debug", "--debug/--no-debug", "Whether there is /debug.  [default: debug]", {"default": None}),

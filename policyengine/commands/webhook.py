@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from policyengine.commands.options import Duration, UnusableInput, file_option, host_and_port
+from policyengine.commands.options import (
+    Duration,
+    UnusableInput,
+    file_option,
+    host_and_port,
+    port_certificate,
+    port_options,
+)
 
 if TYPE_CHECKING:
     from policyengine.kube.config.credentials import Server
@@ -19,10 +27,11 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.option("--listen", default=":8443", show_default=True, metavar="[HOST]:PORT", help="On loopback without a host.")
-@file_option("--tls-cert-file", help="Its certificate; the API server asks over HTTPS only.")
-@file_option("--tls-private-key-file", help="Its key.")
+@port_options
 @click.option(
-    "--tls-secret", metavar="NAMESPACE/NAME", help="Instead: make a certificate, keep it in this Secret, and renew it."
+    "--tls-secret",
+    metavar="NAMESPACE/NAME",
+    help="Instead of a certificate: make one, keep it in this Secret, and renew it.",
 )
 @click.option(
     "--service", default="policyengine-webhook", show_default=True, metavar="NAME", help="Whom that certificate names."
@@ -48,6 +57,8 @@ def webhook(
     listen: str,
     tls_cert_file: Path | None,
     tls_private_key_file: Path | None,
+    client_ca_file: Path | None,
+    client_names: tuple[str, ...],
     tls_secret: str | None,
     service: str,
     webhook_configuration: str,
@@ -64,7 +75,11 @@ def webhook(
     host, port = host_and_port("--listen", listen, example=8443)
     if (tls_cert_file is None) is (tls_secret is None):
         raise click.UsageError("either --tls-cert-file or --tls-secret says where the certificate comes from")
-    files = None if tls_cert_file is None else _files(tls_cert_file, tls_private_key_file)
+    if client_names and client_ca_file is None:
+        raise click.UsageError("--client-name needs --client-ca-file")
+    files = None
+    if tls_cert_file is not None:
+        files = port_certificate(tls_cert_file, tls_private_key_file, client_ca_file)
     from policyengine.commands.installed_plugins import installed_registry
     from policyengine.kube.config import configuration, credentials, process
     from policyengine.kube.policies.proving import Prover
@@ -82,41 +97,45 @@ def webhook(
     fail_level = Severity(given["lintFailLevel"])
     with closing(Prover(installed_registry, policy_cpu_limit, fail_level, allow=given["allow"])) as prover:
         if files is not None:
-            process.run(_with_files(prover.problem, host, port, files))
+            process.run(_with_files(prover.problem, host, port, files, client_names))
         else:
-            process.run(_with_secret(prover.problem, host, port, server, where))
+            process.run(_with_secret(prover.problem, host, port, server, where, client_ca_file, client_names))
 
 
-async def _with_files(prove: Prove, host: str, port: int, files: CertificateFiles) -> None:
+async def _with_files(prove: Prove, host: str, port: int, files: CertificateFiles, client_names: Sequence[str]) -> None:
     from policyengine.commands.cluster_client import stop_on_signals
     from policyengine.server.webhook import serve
 
-    await serve(prove, host, port, files, stop_on_signals())
+    await serve(prove, host, port, files, stop_on_signals(), client_names)
 
 
-async def _with_secret(prove: Prove, host: str, port: int, server: Server, where: tuple[str, str, str, str]) -> None:
+async def _with_secret(
+    prove: Prove,
+    host: str,
+    port: int,
+    server: Server,
+    where: tuple[str, str, str, str],
+    client_ca: Path | None,
+    client_names: Sequence[str],
+) -> None:
     from policyengine.clock import SystemClock
     from policyengine.commands.cluster_client import connected, stop_on_signals
+    from policyengine.server.certificate import CertificateUnusable
     from policyengine.server.managed_certificate import CertificateStore, managed
     from policyengine.server.webhook import serve
 
     stop = stop_on_signals()
     async with connected(server, check=False) as client:
-        made = asyncio.create_task(managed(CertificateStore(client, SystemClock(), *where)))
+        made = asyncio.create_task(managed(CertificateStore(client, SystemClock(), *where), client_ca))
         told = asyncio.create_task(stop.wait())
         await asyncio.wait({made, told}, return_when=asyncio.FIRST_COMPLETED)
         if made.done():
-            await serve(prove, host, port, made.result(), stop)
+            try:
+                certificate = made.result()
+            except CertificateUnusable as error:
+                raise UnusableInput(str(error)) from None
+            await serve(prove, host, port, certificate, stop, client_names)
         for task in (made, told):
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
-
-
-def _files(certificate: Path, key: Path | None) -> CertificateFiles:
-    from policyengine.server.certificate import CertificateFiles, CertificateUnusable
-
-    try:
-        return CertificateFiles(certificate, key)
-    except CertificateUnusable as error:
-        raise UnusableInput(f"{error}; `deploy/overlays/webhook` has one made") from None

@@ -2,6 +2,8 @@
 
 Rules:
 1. Each handshake takes the newest certificate whole: one certificate never meets the key of another.
+   So it does the authorities of clients, where a certificate is asked of them; no session is resumed then, so that one
+   that an authority signed which is no longer believed is refused from the next connection on.
 2. Files that cannot be used leave the certificate as it is; a log line says so once.
 3. The answer to when it runs out is a metric, so that somebody is told in time.
 """
@@ -33,20 +35,40 @@ class CertificateUnusable(Exception):
 class ServingCertificate:
     """A certificate with its key. `context` is what a server listens with, for as long as it runs."""
 
-    def __init__(self, certificate: Pem, key: Pem | None) -> None:
-        """Take the first certificate; without `key` the key is beside it. Raises `OSError` (`ssl.SSLError` too) and
-        `ValueError`."""
+    def __init__(self, certificate: Pem, key: Pem | None, client_ca: Path | None = None) -> None:
+        """Take the first certificate; without `key` the key is beside it. `client_ca`: a file with the authorities
+        whose certificates clients may show. Raises `OSError` (also `ssl.SSLError`), `ValueError` and
+        `CertificateUnusable`."""
+        self._client_ca = client_ca
         self.context = _context()
         self.context.sni_callback = self._choose  # called in every handshake, whether the client names a server or not
+        if client_ca is not None:
+            _ask_clients(self.context)
         self.replace(certificate, key)
 
+    @property
+    def asks_clients(self) -> bool:
+        """Whether clients are asked for a certificate."""
+        return self._client_ca is not None
+
     def replace(self, certificate: Pem, key: Pem | None) -> None:
-        """Show another one from now on. Raises like the constructor, and then nothing has changed."""
+        """Show another one from now on, and read the authorities anew. Raises like the constructor, and then nothing
+        has changed."""
         newest = _context()
         load_certificate(newest, certificate, key)
+        if self._client_ca is not None:
+            _ask_clients(newest)
+            try:
+                newest.load_verify_locations(cadata=self.authorities().decode("ascii", "ignore"))
+            except (OSError, ValueError) as error:  # also ssl.SSLError
+                raise CertificateUnusable(f"client authorities `{self._client_ca}` cannot be used: not PEM") from error
         self.expires = expiry(certificate.content or regular_file.read(certificate.path, LARGEST_PEM))
         """Seconds since the epoch."""
         self._newest = newest
+
+    def authorities(self) -> bytes:
+        """What the file with the clients' authorities holds now. Raises `CertificateUnusable`."""
+        return b"" if self._client_ca is None else _bytes("client authorities", self._client_ca)
 
     async def follow(self) -> None:
         """Keep the certificate new, until cancelled."""
@@ -58,13 +80,14 @@ class ServingCertificate:
 class CertificateFiles(ServingCertificate):
     """A certificate and its key in files that somebody else keeps new, such as a mounted Secret."""
 
-    def __init__(self, certificate: Path, key: Path | None) -> None:
+    def __init__(self, certificate: Path, key: Path | None, client_ca: Path | None = None) -> None:
         """Without `key` the key is in the same file. Raises `CertificateUnusable`."""
         self._certificate = certificate
         self._key = key
+        self._client_ca = client_ca
         self._seen = self._read()
         try:
-            super().__init__(*self._files())
+            super().__init__(*self._files(), client_ca)
         except (OSError, ValueError) as error:  # also ssl.SSLError
             raise self._unusable(error) from None
 
@@ -96,9 +119,9 @@ class CertificateFiles(ServingCertificate):
     def _files(self) -> tuple[Pem, Pem | None]:
         return Pem(str(self._certificate)), None if self._key is None else Pem(str(self._key))
 
-    def _read(self) -> tuple[bytes, bytes]:
+    def _read(self) -> tuple[bytes, bytes, bytes]:
         certificate = _bytes("certificate", self._certificate)
-        return certificate, b"" if self._key is None else _bytes("key", self._key)
+        return certificate, b"" if self._key is None else _bytes("key", self._key), self.authorities()
 
     def _unusable(self, error: Exception) -> CertificateUnusable:
         where = f"key `{self._key}`" if self._key is not None else "a key in the same file"
@@ -121,6 +144,15 @@ def _context() -> ssl.SSLContext:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     return context
+
+
+def _ask_clients(context: ssl.SSLContext) -> None:
+    """Let clients show a certificate: who shows none may still ask about health. A session cannot be resumed: TLS 1.3
+    has no other way to than tickets, and there are none."""
+    context.verify_mode = ssl.CERT_OPTIONAL
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT  # as before Python 3.13: kubeadm's authority has no such extensions
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.num_tickets = 0
 
 
 def _bytes(what: str, path: Path) -> bytes:

@@ -2,15 +2,10 @@
 
 Only GET, no bodies, headers and connections bounded by `listening`. On loopback unless told
 otherwise; what a policy or a pod holds that may be secret (annotations, environments, credentials) is on no page.
-
-Where callers are asked for bearer tokens, the API server is asked about them, as by kube-scheduler's secure port: a
-TokenReview says who the caller is, a SubjectAccessReview whether that is somebody with the right to `get` the path
-(`nonResourceURLs`). Answers are believed for ten seconds, in a cache of bounded size.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -19,74 +14,18 @@ from pathlib import Path
 from typing import Any
 
 from aiohttp import web
-from cachetools import TTLCache
 
 from policyengine.clock import Clock
 from policyengine.kube.config.configuration import Configuration
-from policyengine.kube.http.client import ApiError, Client, ConnectionFailed, object_of
+from policyengine.kube.http.client import ApiError, Client, ConnectionFailed
 from policyengine.kube.scheduling import Scheduler
 from policyengine.server import debug
+from policyengine.server.callers import Handler, Reviewer
 from policyengine.server.certificate import CertificateFiles, CertificateUnusable
-from policyengine.server.listening import MAX_CONNECTIONS, PROBES, CannotListen, Handler, listening
+from policyengine.server.listening import MAX_CONNECTIONS, CannotListen, listening
 from policyengine.server.metrics.process_metrics import MetricsPage
 from policyengine.server.metrics.scheduler_metrics import SchedulerMetrics
 from policyengine.version import __version__
-
-BELIEVED = 10.0
-"""Seconds, as kube-scheduler's --authentication-token-webhook-cache-ttl."""
-CALLERS = 1024
-_TOKENS = "/apis/authentication.k8s.io/v1/tokenreviews"
-_ACCESS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
-
-
-class AccessRefused(Exception):
-    """The caller may not see a page: an HTTP status and a sentence."""
-
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status = status
-
-
-class Reviewer:
-    """Asks the API server about callers. `client` must be one that speaks though this replica does not lead."""
-
-    def __init__(self, client: Client) -> None:
-        self._client = client
-        self._known: TTLCache[tuple[str, str], AccessRefused | None] = TTLCache(CALLERS, BELIEVED)
-
-    async def check(self, authorization: str, path: str) -> None:
-        """Return if the caller may get the path. Raises `AccessRefused`."""
-        scheme, _, token = authorization.partition(" ")
-        if scheme.lower() != "bearer" or not token.strip():
-            raise AccessRefused(401, "show a bearer token")
-        key = (hashlib.sha256(token.encode()).hexdigest(), path)
-        if key not in self._known:
-            try:
-                self._known[key] = await self._refusal(token.strip(), path)
-            except (ApiError, ConnectionFailed) as error:
-                raise AccessRefused(503, f"the API server cannot be asked who you are: {error}") from None
-        refusal = self._known[key]
-        if refusal is not None:
-            raise AccessRefused(refusal.status, str(refusal))
-
-    async def _refusal(self, token: str, path: str) -> AccessRefused | None:
-        review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
-        status = object_of(await self._client.call("POST", _TOKENS, review)).get("status") or {}
-        if not status.get("authenticated"):
-            return AccessRefused(401, "the token is not known to the API server")
-        user: dict[str, Any] = status.get("user") or {}
-        spec = {
-            "user": user.get("username", ""),
-            "groups": user.get("groups") or [],
-            "uid": user.get("uid", ""),
-            "nonResourceAttributes": {"path": path, "verb": "get"},
-        }
-        asked = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
-        verdict = object_of(await self._client.call("POST", _ACCESS, asked)).get("status") or {}
-        if verdict.get("allowed"):
-            return None
-        return AccessRefused(403, f"`{spec['user']}` may not get `{path}`")
-
 
 SHUTDOWN = 1.0
 """Seconds that requests under way are given at the end."""
@@ -112,10 +51,10 @@ class Endpoints:
         self._scheduler = scheduler
         self.certificate = _certificate(configuration["endpoints"])
         self._client = client
-        self._reviewer = reviewer
+        self.reviewer = reviewer
         self._comparing = False
         alive, ready = health_checks(scheduler, clock)
-        self.application = web.Application(client_max_size=1024, middlewares=[self._guarded])
+        self.application = web.Application(client_max_size=1024)
         pages: dict[str, Handler] = {
             "/metrics": MetricsPage(self.certificate, metrics).page,
             "/healthz": self._verdict(alive),
@@ -133,15 +72,6 @@ class Endpoints:
             }
         for path, handler in pages.items():
             self.application.router.add_get(path, handler)
-
-    @web.middleware
-    async def _guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        if self._reviewer is not None and request.path not in PROBES:
-            try:
-                await self._reviewer.check(request.headers.get("Authorization", ""), request.path)
-            except AccessRefused as refused:
-                return web.Response(status=refused.status, text=f"{refused}\n")
-        return await handler(request)
 
     def _verdict(self, asked: list[Check]) -> Handler:
         async def handler(request: web.Request) -> web.Response:
@@ -232,16 +162,19 @@ async def served(endpoints: Endpoints, configuration: Configuration) -> AsyncIte
     """The pages, for as long as the block runs; gives their URL. Raises `CannotListen`."""
     address, tls = configuration.data["endpoints"]["address"], endpoints.certificate
     host = address.rpartition(":")[0].strip("[]") or "0.0.0.0"
-    async with listening(endpoints.application, address, tls, MAX_CONNECTIONS, SHUTDOWN) as port:
+    names, reviewer = configuration.data["endpoints"]["clientNames"], endpoints.reviewer
+    async with listening(
+        endpoints.application, address, tls, MAX_CONNECTIONS, SHUTDOWN, client_names=names, reviewer=reviewer
+    ) as port:
         yield f"{'https' if tls else 'http'}://{host}:{port}"
 
 
 def _certificate(given: Mapping[str, Any]) -> CertificateFiles | None:
-    certificate, key = given["tlsCertFile"], given["tlsPrivateKeyFile"]
-    if not certificate:
+    if not given["tlsCertFile"]:
         return None
+    paths = (Path(given[name]) if given[name] else None for name in ("tlsPrivateKeyFile", "clientCAFile"))
     try:
-        return CertificateFiles(Path(certificate), Path(key) if key else None)
+        return CertificateFiles(Path(given["tlsCertFile"]), *paths)
     except CertificateUnusable as error:
         raise CannotListen(str(error)) from None
 

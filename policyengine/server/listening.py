@@ -11,17 +11,17 @@ Rules:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from enum import Enum
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from aiohttp import StreamReader, web
+from aiohttp.http import HttpProcessingError
 
+from policyengine.server.callers import Callers, Handler, Reviewer, is_probe
 from policyengine.server.certificate import ServingCertificate
-
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Patience(NamedTuple):
@@ -39,7 +39,6 @@ MAX_CONNECTIONS = 256
 RESERVED = 8
 LINGERING = 1.0
 """Seconds for which the rest of a refused body is read, so that the client sees the answer."""
-PROBES = ("/healthz", "/livez", "/readyz")
 
 
 class CannotListen(Exception):
@@ -54,15 +53,19 @@ async def listening(
     most: int,
     shutdown: float,
     patience: Patience = PATIENCE,
+    client_names: Collection[str] = (),
+    reviewer: Reviewer | None = None,
 ) -> AsyncIterator[int]:
     """The application at `address` (HOST:PORT; without a host on every one), while the block runs; gives the port.
 
     At most `most` connections are held, as the head of this file says. Requests under way are given `shutdown` seconds
-    at the end. Raises `CannotListen`.
+    at the end. Where `tls` asks clients for certificates they must bear one of `client_names`, if there are any; the
+    `reviewer` is asked about tokens. Raises `CannotListen`.
     """
     host, _, port = address.rpartition(":")
     places = _Places(most, patience)
-    application.middlewares.append(places.admit)
+    callers = Callers(tls is not None and tls.asks_clients, client_names, reviewer)
+    application.middlewares.extend((places.admit, callers.guard))
     runner = web.AppRunner(application, access_log=None, shutdown_timeout=shutdown)
     await runner.setup()
     server, loop = runner.server, asyncio.get_running_loop()
@@ -145,6 +148,11 @@ class _Connection(web.RequestHandler):
         self._places.give_back(self)
         super().connection_lost(exc)
 
+    def log_exception(self, *args: Any, **kw: Any) -> None:
+        """Say nothing of what is no HTTP: whoever reaches the port could fill the log with it."""
+        if not isinstance(kw.get("exc_info"), HttpProcessingError):
+            super().log_exception(*args, **kw)
+
     def end(self) -> None:
         """Close at once, whatever is under way."""
         transport = self.transport
@@ -200,7 +208,7 @@ class _Places:
         connection.body = request.content
         connection.enter(_Phase.ANSWERED if request.content.is_eof() else _Phase.BODY)
         try:
-            if request.path in PROBES:
+            if is_probe(request):
                 return await handler(request)
             if self._under_way >= self._requests:
                 return web.Response(status=503, text="too many requests are under way; ask again\n")

@@ -21,7 +21,8 @@ from policyengine.kube.http.rate_limit import TokenBucket
 from policyengine.kube.leader import LeaderElector, LeadersTransport, new_identity
 from policyengine.kube.policies.precedence import Compile
 from policyengine.kube.scheduling import Scheduler
-from policyengine.server.endpoints import Endpoints, Reviewer, served
+from policyengine.server.callers import Reviewer
+from policyengine.server.endpoints import Endpoints, served
 from policyengine.server.listening import CannotListen
 from policyengine.server.metrics.observed import ObservedCore
 from policyengine.server.metrics.readings import read_before_scrape

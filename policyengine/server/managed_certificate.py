@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any
 
 from cryptography import x509
@@ -28,7 +29,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from policyengine.clock import Clock
 from policyengine.kube.config.kubeconfig import Pem
 from policyengine.kube.http.client import STRATEGIC_MERGE_PATCH, ApiError, Client, ConnectionFailed, object_of
-from policyengine.server.certificate import ServingCertificate, day
+from policyengine.server.certificate import CertificateUnusable, ServingCertificate, day
 
 logger = logging.getLogger(__name__)
 
@@ -101,30 +102,33 @@ def is_due(issued: Issued, names: tuple[str, ...], now: datetime) -> bool:
 class ManagedCertificate(ServingCertificate):
     """The certificate in a Secret, made and renewed here. Begin with `managed`."""
 
-    def __init__(self, store: CertificateStore, issued: Issued) -> None:
-        super().__init__(Pem(content=issued.certificate), Pem(content=issued.key))
+    def __init__(self, store: CertificateStore, issued: Issued, client_ca: Path | None = None) -> None:
+        super().__init__(Pem(content=issued.certificate), Pem(content=issued.key), client_ca)
         self._store = store
         self._shown = issued
+        self._believed = self.authorities()
 
     async def follow(self) -> None:
         """Look at the Secret every minute, until cancelled."""
         while True:
             await self._store.clock.sleep(LOOK_AGAIN)
             issued = await self._store.current()
-            if issued != self._shown:
-                await self._store.clock.sleep(SPREADS)
-                try:
-                    self.replace(Pem(content=issued.certificate), Pem(content=issued.key))
-                except OSError as error:  # no file for OpenSSL to read it from
-                    logger.error("the new certificate cannot be shown, the one before it goes on: %s", error)
+            try:
+                believed = self.authorities()
+                if (issued, believed) == (self._shown, self._believed):
                     continue
-                self._shown = issued
-                logger.info("the certificate is a new one, valid until %s", day(self.expires))
+                await self._store.clock.sleep(SPREADS)
+                self.replace(Pem(content=issued.certificate), Pem(content=issued.key))
+            except (CertificateUnusable, OSError) as error:  # OSError: no file for OpenSSL to read it from
+                logger.error("the new certificate cannot be shown, the one before it goes on: %s", error)
+                continue
+            self._shown, self._believed = issued, believed
+            logger.info("the certificate is a new one, valid until %s", day(self.expires))
 
 
-async def managed(store: CertificateStore) -> ManagedCertificate:
-    """The certificate to begin with; waits until the API server has taken it."""
-    return ManagedCertificate(store, await store.current())
+async def managed(store: CertificateStore, client_ca: Path | None = None) -> ManagedCertificate:
+    """The certificate to begin with; waits until the API server has taken it. Raises `CertificateUnusable`."""
+    return ManagedCertificate(store, await store.current(), client_ca)
 
 
 class CertificateStore:

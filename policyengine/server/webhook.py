@@ -11,7 +11,7 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any
 
 from aiohttp import web
@@ -138,11 +138,15 @@ async def serve(
     port: int,
     tls: ServingCertificate,
     stop: asyncio.Event,
+    client_names: Collection[str] = (),
     started: asyncio.Future[int] | None = None,
 ) -> None:
-    """Answer until `stop` is set; `started` is told the port. Raises `CannotListen`."""
-    address = f"{host}:{port}"
-    async with listening(application(prove, tls), address, tls, MAX_CONNECTIONS, SHUTDOWN) as bound:
+    """Answer until `stop` is set; `client_names` as in `listening`; `started` is told the port.
+
+    Raises `CannotListen`.
+    """
+    app, address = application(prove, tls), f"{host}:{port}"
+    async with listening(app, address, tls, MAX_CONNECTIONS, SHUTDOWN, client_names=client_names) as bound:
         logger.info("reviewing policies on %s:%d", host, bound)
         if started is not None:
             started.set_result(bound)

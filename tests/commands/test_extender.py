@@ -47,3 +47,16 @@ def test_a_rule_that_needs_the_watch_asks_for_it(tmp_path: Path) -> None:
 def test_a_certificate_that_cannot_be_used_is_named(policy: Path) -> None:
     ended = policyengine("extender", "--policy", policy, "--listen", ":0", "--tls-cert-file", policy)
     assert ended.code == 2 and "calm.policy` cannot be used" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--client-ca-file=ca"], "--client-ca-file needs --tls-cert-file"),
+        (["--client-name=system:kube-scheduler"], "--client-name needs --client-ca-file"),
+        (["--authentication=TokenReview"], "TokenReview needs --tls-cert-file, and --kubeconfig or --watch"),
+    ],
+)
+def test_who_may_ask_needs_what_it_is_checked_by(policy: Path, flags: list[str], said: str) -> None:
+    ended = policyengine("extender", "--policy", policy, *flags)
+    assert ended.code == 2 and said in ended.err

@@ -13,7 +13,17 @@ import yaml
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
 OVERLAYS = (
-    *("single", "ha", "beside-kube-scheduler", "as-extender", "agents", "webhook", "webhook-cert-manager", "rewards"),
+    *(
+        "single",
+        "ha",
+        "beside-kube-scheduler",
+        "as-extender",
+        "as-extender-tls",
+        "agents",
+        "webhook",
+        "webhook-cert-manager",
+        "rewards",
+    ),
 )
 needs_kubectl = pytest.mark.skipif(shutil.which("kubectl") is None, reason="there is no kubectl on the PATH")
 

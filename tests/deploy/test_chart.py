@@ -29,9 +29,16 @@ needs_helm = pytest.mark.skipif(
 )
 CUSTOM = ("monitoring.coreos.com", "cert-manager.io")
 POLICY = 'policy "a" {\n  filter "f" { require node.ready }\n}\n'
+CA = "kube-root-ca.crt"
 PARTS = ("rewards", "annotator", "extender", "webhook", "serviceMonitor", "alerts", "dashboard")
 EVERYTHING: dict[str, Any] = {part: {"enabled": True} for part in PARTS} | {
-    "extender": {"enabled": True, "policies": {"a": POLICY}, "tlsSecret": "own", "from": [{"podSelector": {}}]},
+    "extender": {
+        "enabled": True,
+        "policies": {"a": POLICY},
+        "tlsSecret": "own",
+        "clientCA": CA,
+        "from": [{"podSelector": {}}],
+    },
     "policies": {"b": POLICY},
     "tlsSecret": "pages",
     "imagePullSecrets": [{"name": "pull"}],
@@ -49,7 +56,9 @@ GIVEN: dict[str, dict[str, Any]] = {
     "nothing": {},
     "everything": EVERYTHING,
     "a webhook with cert-manager": {"webhook": {"enabled": True, "certManager": True, "failurePolicy": "Fail"}},
-    "a webhook with its own Secret": {"webhook": {"enabled": True, "tlsSecret": "mine", "caBundle": "YQ=="}},
+    "a webhook with its own Secret and callers": {
+        "webhook": {"enabled": True, "tlsSecret": "mine", "caBundle": "YQ==", "clientCA": CA, "clientNames": ["a", "b"]}
+    },
     "nodes by metrics.k8s.io": {"annotator": {"enabled": True, "prometheus": "", "args": ["--interval=2m"]}},
     "one replica without budget and policies": {
         "replicas": 1,
@@ -129,7 +138,7 @@ def test_accounts_selectors_and_references_lead_to_what_the_release_has(given: s
     ]
     for selector in selectors:
         assert sum(selector.items() <= pod["metadata"]["labels"].items() for pod in pods) == 1
-    made = {*of_kind("ConfigMap", items), *of_kind("Secret", items), "own", "pages", "mine", "rel-webhook"}
+    made = {*of_kind("ConfigMap", items), *of_kind("Secret", items), "own", "pages", "mine", "rel-webhook", CA}
     for pod in pods:
         for volume in pod["spec"].get("volumes", ()):
             named = volume.get("configMap", {}).get("name") or volume.get("secret", {}).get("secretName")

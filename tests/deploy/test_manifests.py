@@ -12,6 +12,7 @@ import yaml
 from policyengine.commands.main import COMMANDS, cli
 from policyengine.kube.config.configuration import read
 from tests.deploy.manifests import DEPLOY, OVERLAYS, ROOT, built, containers, documents, needs_kubectl, written
+from tests.simulator.api_server.keys import Keys
 
 CUSTOM = ("monitoring.coreos.com", "cert-manager.io")
 WRITTEN = dict(written())
@@ -97,7 +98,7 @@ def test_the_extenders_configuration_is_what_convert_writes() -> None:
     assert documents(folder / "kube-scheduler.yaml") == [ours]
 
 
-@pytest.mark.parametrize("overlay", ["as-extender", "agents"])
+@pytest.mark.parametrize("overlay", ["as-extender", "as-extender-tls", "agents"])
 def test_kube_scheduler_takes_its_configuration(overlay: str, tmp_path: Path) -> None:
     binary = Path(os.environ.get("KUBEBUILDER_ASSETS", "/nowhere")) / "kube-scheduler"
     if not binary.is_file():
@@ -107,6 +108,11 @@ def test_kube_scheduler_takes_its_configuration(overlay: str, tmp_path: Path) ->
         "{apiVersion: v1, kind: Config, current-context: x, contexts: [{name: x, context: {cluster: c, user: u}}],"
         ' clusters: [{name: c, cluster: {server: "http://127.0.0.1:1"}}], users: [{name: u, user: {}}]}'
     )
+    for one in ours["extenders"]:
+        if "tlsConfig" in one:
+            certificate, key = Keys(tmp_path).sign("client", "/CN=system:kube-scheduler")
+            authority = str(tmp_path / "ca.crt")
+            one["tlsConfig"] = {"certFile": str(certificate), "keyFile": str(key), "caFile": authority}
     given, effective = tmp_path / "ours.yaml", tmp_path / "effective.yaml"
     given.write_text(yaml.safe_dump(ours | {"clientConnection": {"kubeconfig": str(tmp_path / "kubeconfig")}}))
     command = [binary, "--config", given, "--write-config-to", effective, "--secure-port=0"]

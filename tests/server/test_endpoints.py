@@ -3,8 +3,10 @@
 import asyncio
 import json
 import random
+import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -15,7 +17,8 @@ from policyengine.kube.config.configuration import read
 from policyengine.kube.http.client import Client
 from policyengine.kube.scheduling import Scheduler
 from policyengine.plugins.registry import default_profile
-from policyengine.server.endpoints import Endpoints, Reviewer, served
+from policyengine.server.callers import Reviewer
+from policyengine.server.endpoints import Endpoints, served
 from policyengine.server.listening import CannotListen
 from policyengine.server.metrics.observed import ObservedCore
 from policyengine.server.metrics.readings import read_before_scrape
@@ -24,6 +27,7 @@ from policyengine.simulator.api_server.handler import ApiServer
 from policyengine.simulator.api_server.memory import MemoryTransport
 from policyengine.simulator.api_server.requests import ADMIN, User
 from policyengine.simulator.sandbox import create, node
+from tests.simulator.api_server.keys import Keys, needs_openssl
 
 HEAD = "apiVersion: policyengine.io/v1\nkind: SchedulerConfiguration\n"
 LOCAL = 'endpoints: {address: "127.0.0.1:0"}\n'
@@ -175,6 +179,20 @@ async def test_with_token_review_only_health_is_open_to_all() -> None:
         status, text = await at.get("/metrics", Authorization="Bearer poor")
         assert (status, text) == (403, "`nobody` may not get `/metrics`\n")
         assert (await at.get("/metrics", Authorization="Bearer good"))[0] == 200
+
+
+@needs_openssl
+async def test_pages_may_ask_for_a_client_certificate(tmp_path: Path) -> None:
+    keys = Keys(tmp_path)
+    certificate, key = keys.sign("pages", "/CN=127.0.0.1")
+    files = {"tlsCertFile": certificate, "tlsPrivateKeyFile": key, "clientCAFile": tmp_path / "ca.crt"}
+    given = {name: str(path) for name, path in files.items()} | {"address": "127.0.0.1:0", "clientNames": ["p"]}
+    nobody, somebody = ssl._create_unverified_context(), ssl._create_unverified_context()
+    somebody.load_cert_chain(*keys.sign("caller", "/CN=p"))
+    async with site(json.dumps({"endpoints": given})[1:-1] + "\n", start=False) as at:
+        for path, who, status in (("/livez", nobody, 200), ("/metrics", nobody, 401), ("/metrics", somebody, 200)):
+            async with at.session.get(at.url + path, ssl=who) as response:
+                assert response.status == status
 
 
 async def test_only_get_is_answered_and_bodies_and_headers_are_bounded() -> None:

@@ -190,14 +190,20 @@ def _of_client(given: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
 
 def _of_endpoints(given: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
     place: Place = ("endpoints",)
-    if given["tlsPrivateKeyFile"] and not given["tlsCertFile"]:
-        yield (*place, "tlsPrivateKeyFile"), "`endpoints.tlsPrivateKeyFile` needs `tlsCertFile`"
+    for name, needed in (
+        ("tlsPrivateKeyFile", "tlsCertFile"),
+        ("clientCAFile", "tlsCertFile"),
+        ("clientNames", "clientCAFile"),
+    ):
+        if given[name] and not given[needed]:
+            yield (*place, name), f"`endpoints.{name}` needs `{needed}`"
     host, _, port = given["address"].rpartition(":")
     if port and int(port) > 65535:
         yield (*place, "address"), f"`endpoints.address`: `{port}` is no port"
     if given["authentication"] == "TokenReview" and not given["tlsCertFile"]:
         yield (*place, "authentication"), "`endpoints.authentication`: tokens need TLS; set `tlsCertFile`"
-    if given["address"] and given["debug"] and not is_loopback(host) and given["authentication"] == "None":
+    asks = given["authentication"] != "None" or given["clientCAFile"]
+    if given["address"] and given["debug"] and not is_loopback(host) and not asks:
         yield (
             (*place, "address"),
             f"`endpoints.address`: `{host or 'every address'}` shows /debug to other machines; "

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from http import HTTPStatus
 from random import Random
@@ -21,6 +21,7 @@ from policyengine.clock import Clock
 from policyengine.framework.profile import Profile
 from policyengine.kube.http.client import Client
 from policyengine.server.bodies import Bodies, BodyRefused
+from policyengine.server.callers import Reviewer
 from policyengine.server.certificate import ServingCertificate
 from policyengine.server.extender import wire
 from policyengine.server.extender.cluster import ExtenderCluster, WatchedCluster
@@ -169,11 +170,14 @@ async def serve(
     *,
     client: Client | None = None,
     tls: ServingCertificate | None = None,
+    client_names: Collection[str] = (),
+    reviewer: Reviewer | None = None,
     started: asyncio.Future[int] | None = None,
     beside: Callable[[asyncio.Event], Awaitable[None]] | None = None,
 ) -> None:
-    """Answer until `stop` is set. `client` is how the cluster is watched; `started` is told the port; `beside` runs
-    meanwhile, and is given the event that the cluster has been read.
+    """Answer until `stop` is set. `client` is how the cluster is watched; `client_names` and `reviewer` say who may
+    ask, as in `listening`; `started` is told the port; `beside` runs meanwhile, and is given the event that the cluster
+    has been read.
 
     Raises `CannotServe` where a rule cannot be answered, `CannotListen` where the port is taken.
     """
@@ -189,7 +193,15 @@ async def serve(
     policies = {profile.name: Verbs(PolicyRules(profile), cluster, clock, client) for profile in own}
     application = ExtenderApp(policies, cluster, tls).application
     try:
-        async with listening(application, f"{host}:{port}", tls, MAX_CONNECTIONS, SHUTDOWN) as bound:
+        async with listening(
+            application,
+            f"{host}:{port}",
+            tls,
+            MAX_CONNECTIONS,
+            SHUTDOWN,
+            client_names=client_names,
+            reviewer=reviewer,
+        ) as bound:
             logger.info("extender for %s on %s:%d", ", ".join(sorted(policies)), host, bound)
             if started is not None:
                 started.set_result(bound)

@@ -92,6 +92,8 @@ def test_everything_that_is_wrong_is_told_at_once() -> None:
         ('endpoints: {address: ":9"}\n', "`every address` shows /debug"),
         ('endpoints: {address: "127.0.0.1:70000"}\n', "`70000` is no port"),
         ("endpoints: {authentication: TokenReview}\n", "tokens need TLS"),
+        ("endpoints: {clientCAFile: a}\n", "`endpoints.clientCAFile` needs `tlsCertFile`"),
+        ("endpoints: {clientNames: [a]}\n", "`endpoints.clientNames` needs `clientCAFile`"),
         ("endpoints: {tlsPrivateKeyFile: k}\n", "needs `tlsCertFile`"),
         ("extenders: [{urlPrefix: http://a, prioritizeVerb: p}]\n", "weight` must be positive"),
         # Two such would come to more than 64 bits hold, and end the scheduler.

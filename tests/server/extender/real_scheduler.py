@@ -17,6 +17,7 @@ from policyengine.kube.config import credentials
 from policyengine.kube.http.client import Client, Transport
 from policyengine.plugins.registry import IN_TREE
 from policyengine.policy_compiler import compile_policy, compile_text
+from policyengine.server.certificate import CertificateFiles
 from policyengine.server.extender.app import serve
 from policyengine.simulator.real_server import ASSETS, real_server
 from policyengine.simulator.sandbox import kubeconfig, write_kubeconfig
@@ -119,18 +120,19 @@ async def world(folder: Path) -> AsyncIterator[World]:
 
 
 @asynccontextmanager
-async def extender(at: World, policy: str, port: int = 0) -> AsyncIterator[str]:
+async def extender(
+    at: World, policy: str, port: int = 0, tls: CertificateFiles | None = None, client_names: tuple[str, ...] = ()
+) -> AsyncIterator[str]:
     """`policyengine extender` on the world; its URL."""
     client = Client(credentials.load(at.kubeconfig).connect())
     stop, started = asyncio.Event(), asyncio.get_running_loop().create_future()
     profiles = [compile_policy(policy)]
-    serving = asyncio.create_task(
-        serve(profiles, "127.0.0.1", port, SystemClock(), stop, client=client, started=started)
-    )
+    how: dict[str, Any] = {"client": client, "started": started, "tls": tls, "client_names": client_names}
+    serving = asyncio.create_task(serve(profiles, "127.0.0.1", port, SystemClock(), stop, **how))
     try:
-        url = f"http://127.0.0.1:{await started}"
+        url = f"{'https' if tls else 'http'}://127.0.0.1:{await started}"
         async with aiohttp.ClientSession(url) as session:
-            while (await session.get("/readyz")).status != 200:  # noqa: ASYNC110  (it tells nobody)
+            while (await session.get("/readyz", ssl=False)).status != 200:  # noqa: ASYNC110  (it tells nobody)
                 await asyncio.sleep(0.05)
         yield url
     finally:

@@ -3,11 +3,14 @@
 import asyncio
 import socket
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
+from policyengine.server.certificate import CertificateFiles
 from tests.server.extender.real_scheduler import World, asked, extender, kube_scheduler, world
+from tests.simulator.api_server.keys import Keys, needs_openssl
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -96,3 +99,18 @@ async def test_an_extender_that_starts_first_waits_for_nobody(at: World) -> None
         await asyncio.sleep(0.2)
         async with kube_scheduler(at, CALM, url):
             assert await at.node_of("early") == "still"
+
+
+@needs_openssl
+async def test_its_client_certificate_lets_it_in_and_that_of_another_name_does_not(at: World, tmp_path: Path) -> None:
+    await at.add_node("busy", cpu="8", congestion_factor="90")
+    await at.add_node("still", cpu="1", congestion_factor="10")
+    keys = Keys(tmp_path)
+    tls = CertificateFiles(*keys.sign("extender", "/CN=127.0.0.1"), tmp_path / "ca.crt")
+    async with extender(at, CALM, tls=tls, client_names=("system:kube-scheduler",)) as url:
+        for name, node in (("system:node:still", "busy"), ("system:kube-scheduler", "still")):
+            certificate, key = keys.sign(name.replace(":", "-"), f"/O=system/CN={name}")
+            shown = {"insecure": True, "certFile": str(certificate), "keyFile": str(key)}
+            async with kube_scheduler(at, CALM, url, enableHTTPS=True, tlsConfig=shown):
+                await at.add_pod(f"for-{node}", cpu="900m")
+                assert await at.node_of(f"for-{node}") == node
