@@ -110,16 +110,17 @@ class Core:
         self.now = 0.0
         self.actions: list[Action] = []
         self.last_number = 0
-        """Of decisions and questions: none is used twice."""
+        """Of reservations, decisions and questions: none is used twice."""
 
     def profile_of(self, pod: PodInfo) -> ServedProfile | None:
         """The profile that the pod belongs to, served or not."""
         return self.profiles.get(pod.scheduler_name)
 
-    def announce(self, event: ClusterEvent, old: Any, new: Any, but: str = "") -> None:
-        """Something happened that refused pods may have waited for; the pod `but` did not."""
+    def announce(self, event: ClusterEvent, old: Any, new: Any, but: str = "", undoes: int = 0) -> None:
+        """Something happened that refused pods may have waited for; the pod `but` did not. `undoes`: the number of the
+        reservation that this ends; who was refused before it was made was refused without it."""
         for served in self.profiles.values():
-            served.queue.move(event, old, new, self.now, but)
+            served.queue.move(event, old, new, self.now, but, undoes)
         if self.waiting_pods:
             self.waiting_pods.note(event, old, new)
 
@@ -132,6 +133,8 @@ class Core:
     def took(self, held: Reservation) -> None:
         """A pod was placed: what was noted while it waited is obsolete."""
         pod = held.queued.pod
+        self.last_number += 1
+        held.number = self.last_number
         self.waits_no_more(pod.uid)
         held.served.queue.note_place(pod)
         self.timeline.record(pod.uid, self.now, "reserved", held.node, held.runtime.policy_hash)
@@ -160,7 +163,7 @@ class Core:
         placed = copy(pod)
         self.timeline.record(pod.uid, self.now, "released", held.node, reason)
         for event in self.view.forget(pod.uid):
-            self.announce(event, placed, None, but=pod.uid)
+            self.announce(event, placed, None, but=pod.uid, undoes=held.number)
         held.served.queue.note_place(pod)
 
     def withdraw(self, held: Reservation, reason: str) -> None:
@@ -169,15 +172,15 @@ class Core:
         held.served.queue.remove(held.queued.uid)
         held.served.queue.restore(held.queued, self.now, "DecisionWithdrawn")
 
-    def reject(self, held: Reservation, status: Status, point: str) -> None:
+    def reject(self, held: Reservation, status: Status, point: str, seen: int | None = None) -> None:
         """Give up a reservation that a plugin refused, or that failed, at the extension point `point`; the pod is
-        tried again later."""
+        tried again later. `seen`: as for `fail`."""
         self.release(held, status.message)
         if status.is_rejection:
             plugins = frozenset({status.plugin})
             pending = plugins if status.code is Code.PENDING else NO_PLUGINS
             message = fit_error_message(1, [(reason, 1) for reason in status.reasons])
-            self.fail(held.served, held.queued, UNSCHEDULABLE, message, plugins, pending)
+            self.fail(held.served, held.queued, UNSCHEDULABLE, message, plugins, pending, seen=seen)
         else:
             message = f'running {point} plugin "{status.plugin}": {status.message}'
             self.fail(held.served, held.queued, SCHEDULER_ERROR, message)
@@ -192,12 +195,15 @@ class Core:
         pending: frozenset[str] = NO_PLUGINS,
         nominated: str | None = "",
         node: str = "",
+        seen: int | None = None,
     ) -> None:
         """An attempt failed: the pod goes back to its queue, its owner is told.
 
         `nominated`: the node that is being cleared for it, "" for none, None if an earlier nomination stays. `node`:
-        on which it failed.
+        on which it failed. `seen`: the number of the last reservation when plugins were asked about the pod last; None
+        for that of now.
         """
+        queued.seen = self.last_number if seen is None else seen
         by = (plugins,) if reason == UNSCHEDULABLE else ()
         what = "refused" if reason == UNSCHEDULABLE else "failed"
         self.timeline.record(queued.uid, self.now, what, *by, served.runtime.policy_hash, message)

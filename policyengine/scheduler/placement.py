@@ -160,7 +160,7 @@ def time_out(core: Core, waiting: WaitingPod) -> None:
     """The pod has waited at Permit for as long as its plugins, or its gang, allowed."""
     waited = waiting.deadline - waiting.held.since
     reason = f"rejected due to timeout after waiting {waited:g}s at plugin {waiting.plugin}"
-    core.reject(waiting.held, Status(Code.UNSCHEDULABLE, (reason,), waiting.plugin), "Permit")
+    core.reject(waiting.held, Status(Code.UNSCHEDULABLE, (reason,), waiting.plugin), "Permit", seen=waiting.seen)
 
 
 def bind(core: Core, held: Reservation, awaits_gang: bool = False) -> None:
@@ -198,6 +198,6 @@ def _wait(
         ask_at = min(ask_at, 60.0 * (core.now // 60.0 + 1.0))
     deadline, name = min(waits if end is None else [*waits, end])
     uid = held.queued.uid
-    core.waiting_pods[uid] = WaitingPod(held, name, events, deadline, ask_at, is_permitted=not waits)
+    core.waiting_pods[uid] = WaitingPod(held, name, events, deadline, core.last_number, ask_at, is_permitted=not waits)
     if waits:
         core.timeline.record(uid, core.now, "waiting", name, deadline - core.now)

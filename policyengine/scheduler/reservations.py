@@ -65,6 +65,8 @@ class Reservation:
     """The policy that decided; a policy loaded meanwhile has no part in it."""
     since: float
     """When the decision was made, in seconds."""
+    number: int = 0
+    """Never used twice; later reservations have larger ones."""
     plans: list[tuple[PreBindPlugin, Plan]] = field(default_factory=list)
     """What the PreBind plugins have to do first; what they assume is assumed in the view."""
 
@@ -80,6 +82,8 @@ class WaitingPod:
     """What the plugins that said Wait registered for."""
     deadline: float
     """Seconds."""
+    seen: int
+    """The number of the last reservation when the plugins said so."""
     ask_at: float = inf
     """When to ask again though nothing happens, in seconds."""
     ask_again: bool = False

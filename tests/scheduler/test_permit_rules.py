@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from policyengine.scheduler.actions import Bind, Log
 from policyengine.scheduler.messages import BindSucceeded
 from tests.scheduler.driver import Driver, binds, node, notes, pod
@@ -83,6 +85,27 @@ def test_the_room_that_a_refused_pod_gives_back_does_not_wake_it() -> None:
     driver.cycle()
     driver.wait(0.0)
     assert driver.places("p") == ["unschedulable"]
+
+
+@pytest.mark.parametrize("timeout", ["1s * pod.priority", "1ms"])
+def test_pods_that_are_refused_as_soon_as_they_are_reserved_do_not_wake_each_other_for_ever(timeout: str) -> None:
+    driver = driven(f'permit "never" {{ until: node.pods.exists(p, p.name == "z") timeout: {timeout} }}')
+    driver.see(node("n1"), pod("p"), pod("q"), pod("r"))
+    for _ in range(20):
+        driver.cycle()
+        driver.wait(0.1)
+    assert driver.places("p", "q", "r") == ["unschedulable"] * 3
+    assert sum(driver.told(uid).count("attempted") for uid in "pqr") <= 3 * 3
+
+
+def test_a_pod_that_was_refused_beside_a_waiting_one_is_tried_again_when_that_is_refused() -> None:
+    driver = driven('permit "never" when pod.name == "p" { until: pod.name == "z" timeout: 10s }')
+    driver.see(node("n1", cpu="1"), pod("p"))
+    driver.cycle()
+    driver.see(pod("q"))
+    assert (binds(driver.cycle()), driver.places("p", "q")) == ({}, ["waiting at permit", "unschedulable"])
+    driver.wait(10.0)
+    assert binds(driver.cycle()) == {"q": "n1"}
 
 
 def test_a_delay_without_a_value_refuses_the_pod_and_says_why() -> None:

@@ -29,16 +29,12 @@ from policyengine.scheduler import preempt
 from policyengine.scheduler.conditions_and_events import SCHEDULER_ERROR, UNSCHEDULABLE
 from policyengine.scheduler.core import Core
 from policyengine.scheduler.gangs import node_choice
-from policyengine.scheduler.gangs.gang_draft import Draft, Refused
+from policyengine.scheduler.gangs.gang_draft import MOST_PREEMPTING, Draft, Refused
 from policyengine.scheduler.placement import ask_permit
 from policyengine.scheduler.profiles import ServedProfile
 from policyengine.scheduler.queue.gang_table import Gang
 from policyengine.scheduler.queue.queued_pods import Place, QueuedPod
 from policyengine.scheduler.queue.scheduling_queue import SchedulingQueue
-
-MOST_PREEMPTING = 64
-"""Members for which room is made at once; a larger gang waits for room. Each takes a preemption try of its own, and
-every pod has to be evaluated once more for each that is nominated."""
 
 MOST_PACKED = 256
 """Members of a gang that is tried packed tightly, where it does not fit as the policy would have it."""
@@ -68,10 +64,9 @@ def run(core: Core, served: ServedProfile, gang: Gang, popped: QueuedPod) -> Non
         return
     packed.undo()
     message = _message(gang, draft, count, len(members))
-    if _may_preempt(core, served, members, count):
+    for make_room in (Draft.make_room, Draft.pack_making_room) if _may_preempt(core, served, members, count) else ():
         cleared = Draft(core, served)
-        cleared.fill(members, count)
-        helps = cleared.make_room(count, gang.members, MOST_PREEMPTING)
+        helps = make_room(cleared, members, count, gang.members)
         cleared.undo()
         if helps:
             _preempt(core, served, gang, cleared, members, draft.refused, message)

@@ -6,7 +6,7 @@ that are planned for them. Until the draft is kept it causes no event, no timeli
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import islice
@@ -26,6 +26,10 @@ from policyengine.scheduler.reservations import Reservation
 
 if TYPE_CHECKING:
     from policyengine.cluster.pod_info import PodInfo
+
+MOST_PREEMPTING = 64
+"""Members for which room is made at once; a larger gang waits for room. Each takes a preemption try of its own, and
+every pod has to be evaluated once more for each that is nominated."""
 
 
 @dataclass(slots=True, eq=False)
@@ -76,24 +80,28 @@ class Draft:
     def pack(self, members: Sequence[QueuedPod], needed: int) -> bool:
         """Place the `needed` smallest members, the largest of these first, each where it leaves the least room; whether
         there are enough. Finds room that the policy's own scores have scattered."""
-        chosen = sorted(members, key=self._size)[:needed]
-        for queued in sorted(chosen, key=self._size, reverse=True):
-            self._place(queued, is_tight=True)
-        return len(self.held) >= needed
+        return all(self._place(queued, is_tight=True) for queued in self._smallest(members, needed))
 
-    def make_room(self, needed: int, others: Iterable[str], most: int) -> bool:
-        """Place members that were refused where room can be made for them, as if it were made; whether there are enough
-        then. `others`: UIDs of pods that are not to go for it. `most`: members that are tried."""
-        kept = frozenset(others)
+    def make_room(self, members: Sequence[QueuedPod], needed: int, kept: Collection[str]) -> bool:
+        """As `fill`, and place members that were refused where room can be made for them, as if it were made. `kept`:
+        UIDs of pods that are not to go for it."""
+        self.fill(members, needed)
         spare = len(self.held) + len(self.refused) - needed
-        for one in list(islice(self.refused.values(), most)):
+        for one in list(islice(self.refused.values(), MOST_PREEMPTING)):
             if spare < 0 or len(self.held) >= needed:
                 break
             if self.victims and self._place(one.queued):
                 continue  # there is room where a whole gang went for another member
-            if one.diagnosis is None or not self._clear(one, one.diagnosis, kept):
+            if not self._clear(one, kept):
                 spare -= 1
         return len(self.held) >= needed
+
+    def pack_making_room(self, members: Sequence[QueuedPod], needed: int, kept: Collection[str]) -> bool:
+        """As `pack`, and make room for a member that fits nowhere before smaller ones are placed."""
+        return all(
+            self._place(queued, is_tight=True) or self._clear(self.refused[queued.uid], kept)
+            for queued in self._smallest(members, needed)
+        )
 
     def without(self, uids: Iterable[str]) -> None:
         """Go on as if these pods were not there."""
@@ -131,6 +139,10 @@ class Draft:
         row = self._tightest(pod, diagnosis) if is_tight else select_node(evaluator, pod, snapshot, diagnosis)
         return self._take(queued, snapshot.nodes.names[row])
 
+    def _smallest(self, members: Sequence[QueuedPod], needed: int) -> list[QueuedPod]:
+        """The `needed` smallest members, the largest first."""
+        return sorted(members, key=self._size)[needed - 1 :: -1]
+
     def _size(self, queued: QueuedPod) -> tuple[float, str]:
         """What the pod asks for, as parts of what the cluster has, added up."""
         nodes = self._core.view.nodes
@@ -167,8 +179,10 @@ class Draft:
         self._core.unreserve(held, announce=False)
         self._core.view.forget(held.queued.uid)
 
-    def _clear(self, refused: Refused, diagnosis: Diagnosis, kept: frozenset[str]) -> bool:
-        runtime, view, queued = self._served.runtime, self._core.view, refused.queued
+    def _clear(self, refused: Refused, kept: Collection[str]) -> bool:
+        runtime, view, queued, diagnosis = self._served.runtime, self._core.view, refused.queued, refused.diagnosis
+        if diagnosis is None:
+            return False
         found = run_post_filters(runtime.post_filters, queued.pod, diagnosis, runtime.evaluator, view)
         node = found.nominated_node_name
         if not found.status.is_success or not node or any(victim.uid in kept for victim in found.victims):

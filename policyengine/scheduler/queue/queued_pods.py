@@ -78,6 +78,8 @@ class QueuedPod:
     unschedulable_plugins: frozenset[str] = NO_PLUGINS
     """Who refused it at the last attempt, those that said Pending included. Empty after an error."""
     pending_plugins: frozenset[str] = NO_PLUGINS
+    seen: int = 0
+    """The number of the last reservation when plugins were asked about it last."""
     by_candidate: bool = False
     """Whether those who refused it are a candidate's plugins, not the serving policy's."""
     gate_message: str = ""
@@ -180,6 +182,8 @@ class Happening(NamedTuple):
     new: Any
     but: str = ""
     """The pod that it does not concern: it gave back what it held itself."""
+    undoes: int = 0
+    """The number of the reservation that was given back; 0 for any other event."""
 
 
 class InFlightPods:
@@ -203,15 +207,16 @@ class InFlightPods:
         assert pod.uid not in self._running, f"{pod!r} is in flight already"
         self._running[pod.uid] = pod, self._base + len(self._events)
 
-    def record(self, event: ClusterEvent, old: Any, new: Any, but: str = "") -> None:
+    def record(self, event: ClusterEvent, old: Any, new: Any, but: str = "", undoes: int = 0) -> None:
         """Keep an event, if an attempt runs that may want it."""
         if self._running:
-            self._events.append(Happening(event, old, new, but))
+            self._events.append(Happening(event, old, new, but, undoes))
 
     def events_since_start(self, uid: str) -> Iterator[Happening]:
         """The events since the pod's attempt began that concern it, in order."""
-        since = islice(self._events, self._running[uid][1] - self._base, None)
-        return (happening for happening in since if happening.but != uid)
+        pod, first = self._running[uid]
+        since = islice(self._events, first - self._base, None)
+        return (happening for happening in since if happening.but != uid and happening.undoes <= pod.seen)
 
     def discard(self, uid: str) -> bool:
         """The attempt is over; False when none runs."""

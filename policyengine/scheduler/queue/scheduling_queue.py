@@ -197,7 +197,7 @@ class SchedulingQueue(SubQueues):
         if not queued.unschedulable_plugins or queued.uid not in self.in_flight:
             return Strategy.AFTER_BACKOFF, ""
         found = (Strategy.SKIP, "")
-        for event, old, new, _ in self.in_flight.events_since_start(queued.uid):
+        for event, old, new, *_ in self.in_flight.events_since_start(queued.uid):
             hint = self.index_of(queued).hint(queued, event, old, new)
             if hint[0].value > found[0].value:
                 found = hint

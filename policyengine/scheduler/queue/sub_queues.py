@@ -165,14 +165,15 @@ class SubQueues:
             self.index_of(queued).remove(queued)
         queued.place = Place.NOWHERE
 
-    def move(self, event: ClusterEvent, old: Any, new: Any, now: float, but: str = "") -> None:
+    def move(self, event: ClusterEvent, old: Any, new: Any, now: float, but: str = "", undoes: int = 0) -> None:
         """Something happened in the cluster: wake the pods that it may help (MoveAllToActiveOrBackoffQueue), except
-        the pod `but`."""
+        the pod `but`, and those refused before the reservation was made that this undoes. kube-scheduler wakes these
+        too: two pods that a Permit plugin refuses then wake each other for ever."""
         woken = [one for index in self.indices if index.buckets for one in index.woken_by(event, old, new)]
         for queued, strategy, plugin in woken:
-            if queued.uid != but:
+            if queued.uid != but and queued.seen >= undoes:
                 self.wake(queued, strategy, event.label, plugin, now)
-        self.in_flight.record(event, old, new, but)
+        self.in_flight.record(event, old, new, but, undoes)
 
     # ---- what is known
 
