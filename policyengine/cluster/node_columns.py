@@ -5,6 +5,7 @@ Columns handed out are views of `[:n]`: read-only by convention, stale after the
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -22,8 +23,6 @@ _FIXED = (
     "_name_hash",
     "_allowed_pods",
     "_pod_count",
-    "_nonzero_cpu",
-    "_nonzero_memory",
     "_unschedulable",
     "_ready",
     "_created_at",
@@ -56,13 +55,12 @@ class NodeColumns:
         self._name_hash = np.zeros(0, np.uint64)
         self._allowed_pods: Int64 = np.zeros(0, np.int64)
         self._pod_count: Int64 = np.zeros(0, np.int64)
-        self._nonzero_cpu: Int64 = np.zeros(0, np.int64)
-        self._nonzero_memory: Int64 = np.zeros(0, np.int64)
         self._unschedulable: Bool = np.zeros(0, np.bool_)
         self._ready: Bool = np.zeros(0, np.bool_)
         self._created_at = np.zeros(0, np.float64)
         self._allocatable: dict[str, Int64] = {name: np.zeros(0, np.int64) for name in self.resources}
-        self._requested: dict[str, Int64] = {name: np.zeros(0, np.int64) for name in self.resources}
+        self._free: dict[str, Int64] = {name: np.zeros(0, np.int64) for name in self.resources}
+        self._free_with_defaults: dict[str, Int64] = {name: np.zeros(0, np.int64) for name in (CPU, MEMORY)}
         self._offers: dict[tuple[str, ...], Offer] = {}
         """Emptied whenever an allocatable amount may have changed."""
         self.derived = DerivedColumns(self.objects)
@@ -85,12 +83,12 @@ class NodeColumns:
     @property
     def nonzero_requested_cpu(self) -> Int64:
         """Millicores, a container without a request counting 100: `int64[n]`."""
-        return self._nonzero_cpu[: self.n]
+        return self.allocatable(CPU) - self.free(CPU, with_defaults=True)
 
     @property
     def nonzero_requested_memory(self) -> Int64:
         """Bytes, a container without a request counting 200Mi: `int64[n]`."""
-        return self._nonzero_memory[: self.n]
+        return self.allocatable(MEMORY) - self.free(MEMORY, with_defaults=True)
 
     @property
     def unschedulable(self) -> Bool:
@@ -125,27 +123,22 @@ class NodeColumns:
 
     def requested(self, resource: str) -> Int64:
         """What the pods on each node ask for, in the same units: `int64[n]`."""
-        column = self._requested.get(resource)
+        return self.allocatable(resource) - self.free(resource)
+
+    def free(self, resource: str, with_defaults: bool = False) -> Int64:
+        """`allocatable` minus `requested`, below 0 where more is asked for: `int64[n]`. With defaults, a container
+        without a request for cpu or memory counts as 100 millicores or 200Mi."""
+        column = self._free_column(resource, with_defaults)
         return np.zeros(self.n, np.int64) if column is None else column[: self.n]
 
     def is_full(self, row: int) -> bool:
         """Whether no further pod is allowed on a node."""
         return self._pod_count.item(row) >= self._allowed_pods.item(row)
 
-    def room(self, resource: str, row: int) -> tuple[int, int]:
-        """(allocatable, requested) of one node: for few rows faster than the columns."""
-        allocatable, requested = self._allocatable.get(resource), self._requested.get(resource)
-        if allocatable is None or requested is None:
-            return 0, 0
-        return allocatable.item(row), requested.item(row)
-
-    def room_with_defaults(self, resource: str, row: int) -> tuple[int, int]:
-        """(allocatable, requested) of one node, containers without a request for cpu or memory counting too."""
-        if resource == CPU:
-            return self._allocatable[CPU].item(row), self._nonzero_cpu.item(row)
-        if resource == MEMORY:
-            return self._allocatable[MEMORY].item(row), self._nonzero_memory.item(row)
-        return self.room(resource, row)
+    def room(self, resource: str, row: int, with_defaults: bool = False) -> tuple[int, int]:
+        """(`allocatable`, `free`) of one node: for few rows faster than the columns."""
+        free = self._free_column(resource, with_defaults)
+        return (0, 0) if free is None else (self._allocatable[resource].item(row), free.item(row))
 
     def label_ids(self, key: str) -> NDArray[np.int32]:
         """The label's value on each node as an index into `label_values(key)`, -1 absent: `int32[n]`."""
@@ -169,7 +162,7 @@ class NodeColumns:
         for name in _FIXED:
             column = getattr(self, name)
             column[target] = column[source]
-        for amounts in (*self._allocatable.values(), *self._requested.values()):
+        for amounts in self._amounts():
             amounts[target] = amounts[source]
 
     def _clear(self, row: int) -> None:
@@ -177,21 +170,30 @@ class NodeColumns:
         self._offers.clear()
         for name in _FIXED:
             getattr(self, name)[row] = 0
-        for amounts in (*self._allocatable.values(), *self._requested.values()):
+        for amounts in self._amounts():
             amounts[row] = 0
 
-    def _requested_column(self, name: str) -> Int64:
-        column = self._requested.get(name)
-        if column is None:
-            self.resources.append(name)
-            self._allocatable[name] = np.zeros(self._room, np.int64)
-            column = self._requested[name] = np.zeros(self._room, np.int64)
-        return column
+    def _amounts(self) -> Iterator[Int64]:
+        for columns in (self._allocatable, self._free, self._free_with_defaults):
+            yield from columns.values()
+
+    def _free_column(self, resource: str, with_defaults: bool) -> Int64 | None:
+        """All rows, also those not in use."""
+        if with_defaults and resource in self._free_with_defaults:
+            return self._free_with_defaults[resource]
+        return self._free.get(resource)
+
+    def _know(self, resource: str) -> None:
+        """Have columns for a resource."""
+        if resource not in self._free:
+            self.resources.append(resource)
+            self._allocatable[resource] = np.zeros(self._room, np.int64)
+            self._free[resource] = np.zeros(self._room, np.int64)
 
     def _grow(self, size: int) -> None:
         for name in _FIXED:
             setattr(self, name, grown(getattr(self, name), size))
-        for columns in (self._allocatable, self._requested):
+        for columns in (self._allocatable, self._free, self._free_with_defaults):
             for resource, column in columns.items():
                 columns[resource] = np.asarray(grown(column, size), dtype=np.int64)
         self._room = len(self._pod_count)

@@ -3,7 +3,7 @@
 Invariants:
 1. Dense: rows 0..n-1 are exactly the nodes known. A deleted node's row is taken by the last one; both journals
    note it. Row numbers mean nothing beyond one generation, and no answer may depend on them.
-2. `requested`, `pod_count`, `ports` and `pods_on` are sums over exactly the pods on the row.
+2. `free`, `pod_count`, `ports` and `pods_on` count exactly the pods on the row.
 3. Whatever changed in a row is in a journal: `node_journal` for the Node object, `pod_journal` for what stands on
    it. A row that came, or was moved into, is in both.
 4. Columns handed out are views of `[:n]`: read-only by convention, stale after the next change.
@@ -24,6 +24,7 @@ from policyengine.cluster.node_columns import Int64, NodeColumns
 from policyengine.cluster.node_objects import ContainerImage, Node
 from policyengine.cluster.pod_info import PodInfo, seconds_or_none
 from policyengine.cluster.pod_table import PodTable
+from policyengine.cluster.requests import CPU, MEMORY
 
 
 class NodeTable(NodeColumns):
@@ -108,10 +109,11 @@ class NodeTable(NodeColumns):
     def _count(self, row: int, info: PodInfo, sign: int) -> None:
         shape = info.shape
         for name, amount in shape.amounts:
-            self._requested_column(name)[row] += sign * amount
+            self._know(name)
+            self._free[name][row] -= sign * amount
         self._pod_count[row] += sign
-        self._nonzero_cpu[row] += sign * shape.nonzero_cpu
-        self._nonzero_memory[row] += sign * shape.nonzero_memory
+        self._free_with_defaults[CPU][row] -= sign * shape.nonzero_cpu
+        self._free_with_defaults[MEMORY][row] -= sign * shape.nonzero_memory
         self.concerned_pods += sign * shape.concerns_pods
         self.pod_table.touch(info.uid)
         self.pod_journal.append(row)
@@ -138,19 +140,19 @@ class NodeTable(NodeColumns):
         self._pods[row] = {uid: self._pods[row][uid] for uid in order}
 
     def with_own_sums(self) -> NodeTable:
-        """This table with `requested` and `pod_count` of its own, to ask what would be if pods were elsewhere.
+        """This table with `free` and `pod_count` of its own, to ask what would be if pods were elsewhere.
 
         Everything else is shared; nothing else may be asked of it where it depends on who stands on a row.
         """
         table = copy(self)
-        table._requested = {name: column.copy() for name, column in self._requested.items()}
+        table._free = {name: column.copy() for name, column in self._free.items()}
         table._pod_count = self._pod_count.copy()
         return table
 
     def shift_sums(self, rows: Rows, amounts: Mapping[str, Int64], pods: Int64) -> None:
-        """Add to the sums of `rows`; for a table from `with_own_sums` alone."""
+        """Add to what is requested in `rows`; for a table from `with_own_sums` alone."""
         for name, amount in amounts.items():
-            self._requested[name][rows] += amount
+            self._free[name][rows] -= amount
         self._pod_count[rows] += pods
         self.shifts += 1
 
@@ -180,9 +182,12 @@ class NodeTable(NodeColumns):
         allocatable = allocatable_of(node)
         self._allowed_pods[row] = allocatable.pods
         for name in allocatable.amounts:
-            self._requested_column(name)
+            self._know(name)
         for name, column in self._allocatable.items():
-            column[row] = allocatable.amounts.get(name, 0)
+            more = allocatable.amounts.get(name, 0) - column.item(row)
+            for columns in (self._allocatable, self._free, self._free_with_defaults):
+                if more and name in columns:
+                    columns[name][row] += more
         self._offers.clear()
         self._unschedulable[row] = node.spec.unschedulable
         self._ready[row] = any(c.type == "Ready" and c.status == "True" for c in node.status.conditions)

@@ -43,7 +43,7 @@ def nearest_fit(attempt: Attempt, what_if: WhatIf, rows: Rows) -> Mapping[str, i
 
 
 def _free(nodes: NodeTable, resource: str) -> NDArray[np.int64]:
-    return nodes.allocatable(resource) - nodes.requested(resource)
+    return nodes.free(resource)
 
 
 def roomiest(attempt: Attempt, what_if: WhatIf, rows: Rows) -> list[int]:

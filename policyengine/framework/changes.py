@@ -7,6 +7,7 @@ The answer to "what changed since position P" is always a `Delta`: the rows, asc
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
@@ -47,6 +48,14 @@ def union(a: Delta, b: Delta) -> Delta:
     either = np.zeros(max(a.item(-1), b.item(-1)) + 1, dtype=np.bool_)
     either[a] = either[b] = True
     return either.nonzero()[0]
+
+
+@lru_cache(1)
+def all_rows(n: int) -> Rows:
+    """0 to n - 1; not to be written to."""
+    rows: Rows = np.arange(n)
+    rows.flags.writeable = False
+    return rows
 
 
 class ChangeLog:
@@ -108,7 +117,7 @@ class Reader:
 class Changes:
     """What changed in the cluster up to one snapshot, asked by journal position."""
 
-    __slots__ = ("_all_rows", "_asked", "_since", "n", "node_position", "object_changes", "pod_position", "snapshot")
+    __slots__ = ("_asked", "_since", "n", "node_position", "object_changes", "pod_position", "snapshot")
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
@@ -117,7 +126,6 @@ class Changes:
         self.node_position = nodes.node_journal.position
         self.pod_position = nodes.pod_journal.position
         self.object_changes = snapshot.object_changes
-        self._all_rows: Rows | None = None
         self._asked = self.node_position, self.pod_position
         """What `since` was asked last: mostly all columns stand where the last decision left them."""
         self._since: Delta = NO_ROWS
@@ -131,13 +139,6 @@ class Changes:
             and self.pod_position == snapshot.pod_journal.position
             and self.object_changes == snapshot.object_changes
         )
-
-    @property
-    def all_rows(self) -> Rows:
-        """Every row; not to be written to."""
-        if self._all_rows is None:
-            self._all_rows = np.arange(self.n)
-        return self._all_rows
 
     def nodes_since(self, position: int) -> Delta:
         """Rows whose Node object changed since the position."""
@@ -179,7 +180,7 @@ class RowColumn:
             if nodes is self._nodes and len(self._values) == nodes.n:
                 changed = _either_since(nodes, *self._positions)
             if changed is None:
-                self._values = self._kernel(nodes, np.arange(nodes.n))
+                self._values = self._kernel(nodes, all_rows(nodes.n))
             else:
                 self._values[changed] = self._kernel(nodes, changed)
             self._nodes, self._positions = nodes, positions

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyengine.framework.changes import FEW, NO_ROWS, ChangeLog, Changes, Delta, union
+from policyengine.framework.changes import FEW, NO_ROWS, ChangeLog, Changes, Delta, all_rows, union
 from policyengine.framework.plugin import (
     FilterPlugin,
     NarrowingPlugin,
@@ -136,7 +136,8 @@ class PluginColumn:
         """PreFilter or PreScore, and all rows."""
         source, snapshot = self.source, changes.snapshot
         self._is_whole = False
-        self._objects, self._object_changes = self._read_beside(pod, snapshot), changes.object_changes
+        if source.reads_beside:
+            self._objects, self._object_changes = self._read_beside(pod, snapshot), changes.object_changes
         status, self.state = source.prepare(pod, snapshot)
         self.status = self._signed(status)
         says_all = not status.is_success and (source.topology is None or self.state is None)
@@ -200,7 +201,7 @@ class PluginColumn:
     def _compute(self, changes: Changes) -> None:
         source = self.source
         source.computed += 1
-        values, refusals = source.kernel(self.state, changes.snapshot, changes.all_rows)
+        values, refusals = source.kernel(self.state, changes.snapshot, all_rows(changes.n))
         self._put(values if values.flags.owndata and values.flags.writeable else values.copy(), refusals)
 
     def _put(self, values: Array, refusals: Sequence[Refusal]) -> None:
@@ -254,7 +255,7 @@ class PluginColumn:
 
     def _count(self) -> None:
         if self.source.filters:
-            self.refused = int(np.count_nonzero(self.values))
+            self.refused = int(np.count_nonzero(self.values)) if self.refusals else 0
 
     def _arrived(self, changes: Changes) -> None:
         self.node_position, self.pod_position = changes.node_position, changes.pod_position

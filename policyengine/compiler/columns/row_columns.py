@@ -60,7 +60,7 @@ _AMOUNTS: dict[str, Callable[[NodeTable, str], NDArray[np.int64]]] = {
     "capacity": lambda nodes, resource: nodes.derived.capacity(resource),
     "used": _requested,
     # Allocatable is at most 2^62 and requested sums stay below that: the difference fits.
-    "free": lambda nodes, resource: _allocatable(nodes, resource) - _requested(nodes, resource),
+    "free": lambda nodes, resource: nodes.allowed_pods - nodes.pod_count if resource == PODS else nodes.free(resource),
 }
 
 

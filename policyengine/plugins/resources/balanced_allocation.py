@@ -110,9 +110,12 @@ class NodeResourcesBalancedAllocation:
             return np.array([_of_two(*each, *asked.requests) for each in rooms], dtype=np.int32)
         offer = nodes.offer(asked.resources)
         if len(asked.resources) == 2 and offer.is_exact and offer.is_offered is None:
-            fractions = offer.amounts - self._resources.left(nodes, asked)
+            left = self._resources.left(nodes, asked)
+            fractions = np.subtract(offer.amounts, left, out=left)
             fractions /= offer.amounts
-            deviation = at(abs(fractions[0] - fractions[1]) * 0.5, rows)
+            deviation = abs(fractions[0] - fractions[1])
+            deviation *= 0.5
+            deviation = at(deviation, rows)
         else:
             deviation = _deviation(nodes, asked, rows)
         balances: Balances = _even(deviation).astype(np.int32)
@@ -130,12 +133,12 @@ def _even(deviation: Any) -> Any:
 
 
 def _of_two(first: tuple[int, int], second: tuple[int, int], request: int, other_request: int) -> int:
-    """B of one node by what is offered and used of two resources. A node that does not offer both is even."""
-    (offered, used), (other_offered, other_used) = first, second
+    """B of one node by what is offered and free of two resources. A node that does not offer both is even."""
+    (offered, free), (other_offered, other_free) = first, second
     if not (offered and other_offered):
         return MAX_NODE_SCORE
-    fraction = min(float(used + request) / float(offered), 1.0)
-    other = min(float(other_used + other_request) / float(other_offered), 1.0)
+    fraction = min(float(offered - free + request) / float(offered), 1.0)
+    other = min(float(other_offered - other_free + other_request) / float(other_offered), 1.0)
     return int(_even(abs(fraction - other) * 0.5))
 
 

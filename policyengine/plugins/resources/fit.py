@@ -129,11 +129,10 @@ class NodeResourcesFit:
         if full.any():
             bits = _bit(full, 1, fit)
         for place, (resource, amount) in enumerate(fit.demand, start=2):
-            allocatable = at(nodes.allocatable(resource), rows)
-            free = allocatable - at(nodes.requested(resource), rows)
+            free = at(nodes.free(resource), rows)
             if amount > free.min():
                 short = amount > free
-                mine = _bit(short, place, fit) | (short & (amount > allocatable))
+                mine = _bit(short, place, fit) | (short & (amount > at(nodes.allocatable(resource), rows)))
                 bits = mine if bits is None else bits | mine
         if bits is None:
             return passed(len(rows))
@@ -209,8 +208,8 @@ def _bits(fit: _Fit, nodes: NodeTable, row: int) -> int:
     """The combination of reasons of one node, 0 where nothing is short."""
     bits = 2 if nodes.is_full(row) else 0
     for place, (resource, amount) in enumerate(fit.demand, start=2):
-        offered, taken = nodes.room(resource, row)
-        if amount > offered - taken:
+        offered, free = nodes.room(resource, row)
+        if amount > free:
             bits |= 1 << place | int(amount > offered)
     return bits
 
